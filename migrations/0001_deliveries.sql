@@ -1,0 +1,23 @@
+-- One row for each delivery whose effects are committed: it is inserted in the very
+-- transaction that holds those effects.
+create table idempotent_webhook.deliveries (
+    -- The key is compared byte by byte, whatever the database's collation.
+    endpoint text collate "C" not null,
+    delivery_id text collate "C" not null,
+    event_type text,
+    received_at timestamptz not null default now(),
+    primary key (endpoint, delivery_id)
+);
+
+-- For pruning. Rows come in the order of time, so a few ranges suffice, at next to no
+-- cost for a claim.
+create index deliveries_received_at on idempotent_webhook.deliveries
+    using brin (received_at) with (pages_per_range = 16, autosummarize = on);
+
+-- For how long each endpoint's provider may deliver again. Pruning keeps to the longest.
+-- There may be several rows for an endpoint while its configuration changes.
+create table idempotent_webhook.redelivery_windows (
+    endpoint text collate "C" not null,
+    redelivery_window interval not null,
+    primary key (endpoint, redelivery_window)
+);

@@ -1,0 +1,359 @@
+//! The claim of a delivery and the transaction around it: all SQL of a request.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use sqlx::{PgPool, Postgres, SqlSafeStr};
+use sqlx_core::transaction::TransactionManager;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+use crate::delivery::Delivery;
+use crate::tx::InTransaction;
+
+type Manager = <Postgres as sqlx::Database>::TransactionManager;
+
+/// Begins a transaction, or fails on a connection that is already in one.
+///
+/// `begin` in an open transaction is only a warning to Postgres, and the commit would
+/// then be that of somebody else's work as well. In a transaction that this very message
+/// has begun, the time of the transaction is that of the message.
+const BEGIN: &str = "
+    begin;
+    select 1 / (now() = statement_timestamp())::int
+";
+
+/// Inserts the claim; returns a row if it is ours.
+///
+/// If another transaction is about to insert the same one, this waits for its end, for at
+/// most `lock_timeout`, which is put back before the handler's own statements.
+const CLAIM: &str = "
+    with waiting as materialized (
+        select
+            current_setting('lock_timeout') as before,
+            set_config('lock_timeout', $4, true) as during
+    )
+    insert into idempotent_webhook.deliveries (endpoint, delivery_id, event_type)
+    select $1, $2, $3
+    from waiting
+    where during is not null
+    on conflict do nothing
+    returning
+        pg_current_xact_id()::text,
+        set_config('lock_timeout', (select before from waiting), true)
+";
+
+/// Whether the transaction is still the one of the claim. Fails in an aborted one, whose
+/// `commit` Postgres would answer with a rollback and no error.
+const STILL_OURS: &str = "
+    select pg_current_xact_id_if_assigned()::text is not distinct from $1
+";
+
+const KEEP_REDELIVERY_WINDOW: &str = "
+    insert into idempotent_webhook.redelivery_windows (endpoint, redelivery_window)
+    values ($1, make_interval(secs => $2))
+    on conflict do nothing
+";
+
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+const SERIALIZATION_FAILURE: &str = "40001";
+const DEADLOCK_DETECTED: &str = "40P01";
+const IN_FAILED_TRANSACTION: &str = "25P02";
+const DIVISION_BY_ZERO: &str = "22012";
+const UNDEFINED_TABLE: &str = "42P01";
+
+/// How often a claim is tried again that only failed for its isolation level.
+const MAX_ATTEMPTS: usize = 10;
+
+/// Where deliveries are claimed. Clones share what is counted and remembered.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    pool: PgPool,
+    pub(crate) timeout: Duration,
+    permits: Option<Arc<Semaphore>>,
+    /// Whether this process has put down the redelivery window of its endpoint.
+    window_kept: Arc<AtomicBool>,
+}
+
+/// What came of a claim.
+pub(crate) enum Claim {
+    /// It is ours, in this transaction.
+    Claimed(InTransaction, TransactionId),
+    /// It was committed before.
+    Duplicate,
+    /// Another process was still at it when the time was up.
+    InFlight,
+}
+
+/// Postgres' id of the transaction of a claim.
+pub(crate) struct TransactionId(String);
+
+/// Why the database did not do its part. Nothing has been committed.
+#[derive(Debug)]
+pub(crate) enum DatabaseError {
+    /// No connection, or no answer, within the time.
+    TimedOut,
+    Sqlx(sqlx::Error),
+}
+
+impl DatabaseError {
+    fn code(&self) -> Option<String> {
+        match self {
+            Self::Sqlx(sqlx::Error::Database(error)) => Some(error.code()?.into_owned()),
+            Self::TimedOut | Self::Sqlx(_) => None,
+        }
+    }
+
+    fn is(&self, codes: &[&str]) -> bool {
+        self.code().is_some_and(|code| codes.contains(&&*code))
+    }
+
+    /// Whether the crate's tables are missing.
+    pub(crate) fn is_not_migrated(&self) -> bool {
+        self.is(&[UNDEFINED_TABLE])
+    }
+}
+
+impl fmt::Display for DatabaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => f.write_str("Postgres did not answer in time"),
+            Self::Sqlx(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<sqlx::Error> for DatabaseError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Sqlx(error)
+    }
+}
+
+/// Why what the handler did is not committed, or not known to be.
+#[derive(Debug)]
+pub(crate) enum CommitError {
+    /// A statement had failed, which the handler passed over.
+    Aborted,
+    /// The handler had ended the transaction, or left a savepoint open.
+    NotOurs,
+    Database(DatabaseError),
+}
+
+impl Store {
+    pub(crate) fn new(pool: PgPool, timeout: Duration) -> Self {
+        Self {
+            pool,
+            timeout,
+            permits: None,
+            window_kept: Arc::default(),
+        }
+    }
+
+    /// Holds at most so many connections at once.
+    pub(crate) fn limit_connections(&mut self, connections: usize) {
+        let permits = connections.clamp(1, Semaphore::MAX_PERMITS);
+        self.permits = Some(Arc::new(Semaphore::new(permits)));
+    }
+
+    /// Claims a delivery, waiting until `deadline` for another process that is at it.
+    pub(crate) async fn claim(
+        &self,
+        delivery: &Delivery,
+        redelivery_window: Duration,
+        deadline: Instant,
+    ) -> Result<Claim, DatabaseError> {
+        let mut attempt = 1;
+        loop {
+            let claim = self.try_claim(delivery, redelivery_window, deadline);
+            let error = match claim.await {
+                Ok(claim) => return Ok(claim),
+                Err(error) => error,
+            };
+            if error.is(&[LOCK_NOT_AVAILABLE]) {
+                return Ok(Claim::InFlight);
+            }
+            // Under `repeatable read` and `serializable`, a claim that has been waited for
+            // fails if the other one was committed: to a new snapshot it is a duplicate.
+            let retry = error.is(&[SERIALIZATION_FAILURE, DEADLOCK_DETECTED]);
+            if !retry || attempt == MAX_ATTEMPTS {
+                return Err(error);
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn try_claim(
+        &self,
+        delivery: &Delivery,
+        redelivery_window: Duration,
+        deadline: Instant,
+    ) -> Result<Claim, DatabaseError> {
+        self.keep_redelivery_window(delivery.endpoint(), redelivery_window)
+            .await?;
+        let mut connection = self.begin().await?;
+        let wait = deadline
+            .saturating_duration_since(Instant::now())
+            // Zero would mean for ever.
+            .max(Duration::from_millis(1));
+        let claimed: Option<(String,)> = within(
+            wait + self.timeout,
+            sqlx::query_as(CLAIM)
+                .bind(delivery.endpoint())
+                .bind(delivery.id().as_str())
+                .bind(delivery.event_type())
+                .bind(format!("{}ms", wait.as_millis()))
+                .fetch_optional(&mut *connection),
+        )
+        .await?;
+        Ok(match claimed {
+            Some((id,)) => Claim::Claimed(connection, TransactionId(id)),
+            None => {
+                self.roll_back(connection).await;
+                Claim::Duplicate
+            }
+        })
+    }
+
+    /// Begins a transaction on a connection that is in none.
+    async fn begin(&self) -> Result<InTransaction, DatabaseError> {
+        let deadline = Instant::now() + self.timeout;
+        let timed_out = |_| DatabaseError::TimedOut;
+        let permit = match &self.permits {
+            None => None,
+            Some(permits) => timeout_at(deadline, permits.clone().acquire_owned())
+                .await
+                .map_err(timed_out)?
+                // Never closed, so there is always one.
+                .ok(),
+        };
+        let mut connections_left = self.pool.options().get_max_connections();
+        loop {
+            let connection = timeout_at(deadline, self.pool.acquire())
+                .await
+                .map_err(timed_out)??;
+            let mut connection = InTransaction::new(connection);
+            let begin = Manager::begin(&mut connection, Some(BEGIN.into_sql_str()));
+            match timeout_at(deadline, begin).await.map_err(timed_out)? {
+                Ok(()) => return Ok(connection.holding(permit)),
+                Err(error) if connections_left > 0 && is_unusable(&error) => {
+                    connections_left -= 1;
+                    tracing::debug!(%error, "closing an unusable connection of the pool");
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Commits, unless what would be committed is not what was claimed.
+    pub(crate) async fn commit(
+        &self,
+        mut connection: InTransaction,
+        TransactionId(id): TransactionId,
+    ) -> Result<(), CommitError> {
+        if Manager::get_transaction_depth(&connection) != 1 {
+            self.roll_back(connection).await;
+            return Err(CommitError::NotOurs);
+        }
+        let still_ours = within(
+            self.timeout,
+            sqlx::query_scalar(STILL_OURS)
+                .bind(id)
+                .fetch_one(&mut *connection),
+        );
+        match still_ours.await {
+            Ok(true) => {}
+            Ok(false) => {
+                self.roll_back(connection).await;
+                return Err(CommitError::NotOurs);
+            }
+            Err(error) if error.is(&[IN_FAILED_TRANSACTION]) => {
+                self.roll_back(connection).await;
+                return Err(CommitError::Aborted);
+            }
+            Err(error) => return Err(CommitError::Database(error)),
+        }
+        within(self.timeout, Manager::commit(&mut connection))
+            .await
+            .map_err(CommitError::Database)?;
+        connection.release();
+        Ok(())
+    }
+
+    /// Rolls back and waits for it, so that whoever comes next finds the way clear.
+    ///
+    /// A connection that cannot be rolled back is closed, which has the same effect a
+    /// little later.
+    pub(crate) async fn roll_back(&self, mut connection: InTransaction) {
+        let intact = Manager::get_transaction_depth(&connection) == 1;
+        let rolled_back = within(self.timeout, async {
+            if intact {
+                Manager::rollback(&mut connection).await
+            } else {
+                // The depth is that of a savepoint left open, or of a transaction that
+                // sqlx has given up; its `rollback` would not end what is open.
+                sqlx::raw_sql("rollback")
+                    .execute(&mut *connection)
+                    .await
+                    .map(drop)
+            }
+        })
+        .await;
+        match rolled_back {
+            Ok(()) if intact => connection.release(),
+            Ok(()) => {}
+            Err(error) => tracing::debug!(%error, "could not roll back, closing the connection"),
+        }
+    }
+
+    /// Puts down for how long the provider may deliver again, once a process, in a
+    /// transaction of its own, so that deliveries do not wait for one another on it.
+    async fn keep_redelivery_window(
+        &self,
+        endpoint: &str,
+        window: Duration,
+    ) -> Result<(), DatabaseError> {
+        if self.window_kept.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut connection = self.begin().await?;
+        within(self.timeout, async {
+            sqlx::query(KEEP_REDELIVERY_WINDOW)
+                .bind(endpoint)
+                .bind(window.as_secs_f64())
+                .execute(&mut *connection)
+                .await?;
+            Manager::commit(&mut connection).await
+        })
+        .await?;
+        connection.release();
+        self.window_kept.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Whether another connection of the pool may do better: this one is broken, or somebody
+/// has left a transaction open on it.
+fn is_unusable(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Database(error) => error
+            .code()
+            .is_some_and(|code| [DIVISION_BY_ZERO, IN_FAILED_TRANSACTION].contains(&&*code)),
+        sqlx::Error::Io(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::BeginFailed
+        | sqlx::Error::InvalidSavePointStatement => true,
+        _ => false,
+    }
+}
+
+async fn within<T>(
+    time: Duration,
+    work: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, DatabaseError> {
+    match tokio::time::timeout(time, work).await {
+        Ok(done) => Ok(done?),
+        Err(_) => Err(DatabaseError::TimedOut),
+    }
+}

@@ -1,0 +1,162 @@
+//! Why a delivery was not processed: what the sender is told, and what the operator.
+
+use std::any::Any;
+use std::fmt;
+use std::time::Duration;
+
+use http::StatusCode;
+
+use crate::body::BodyError;
+use crate::claim::{CommitError, DatabaseError};
+use crate::provider::VerifyError;
+
+/// The sender's fault: nothing of the request has reached Postgres or the handler.
+#[derive(Debug)]
+pub(crate) enum Rejection {
+    Verify(VerifyError),
+    Body(BodyError),
+}
+
+impl From<VerifyError> for Rejection {
+    fn from(error: VerifyError) -> Self {
+        Self::Verify(error)
+    }
+}
+
+impl From<BodyError> for Rejection {
+    fn from(error: BodyError) -> Self {
+        Self::Body(error)
+    }
+}
+
+impl Rejection {
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::Verify(VerifyError::Signature(_)) => StatusCode::UNAUTHORIZED,
+            Self::Verify(VerifyError::Identity(_)) | Self::Body(BodyError::Broken(_)) => {
+                StatusCode::BAD_REQUEST
+            }
+            Self::Body(BodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Body(BodyError::TooSlow) => StatusCode::REQUEST_TIMEOUT,
+        }
+    }
+
+    /// For the sender. Of a signature it does not say what is wrong.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Verify(VerifyError::Signature(_)) => "signature missing or not valid".into(),
+            Self::Verify(VerifyError::Identity(error)) => error.to_string(),
+            Self::Body(error) => error.to_string(),
+        }
+    }
+
+    /// For the operator.
+    pub(crate) fn log(&self, endpoint: &str, provider: &str) {
+        let error: &dyn std::error::Error = match self {
+            Self::Verify(VerifyError::Signature(error)) => error,
+            Self::Verify(VerifyError::Identity(error)) => error,
+            Self::Body(error) => error,
+        };
+        tracing::warn!(
+            endpoint,
+            provider,
+            status = self.status().as_u16(),
+            reason = %Chain(error),
+            "webhook rejected"
+        );
+    }
+}
+
+/// Not the sender's fault. Nothing is committed, or nobody can tell; a retry will.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// No connection, no transaction or no claim could be had.
+    Unavailable(DatabaseError),
+    HandlerTimedOut(Duration),
+    HandlerPanicked(String),
+    /// Somebody still holds the `DedupeTx`.
+    Outlived,
+    Commit(CommitError),
+    /// The runtime is shutting down.
+    Cancelled,
+}
+
+impl Failure {
+    pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
+        let message = payload
+            .downcast_ref::<&'static str>()
+            .copied()
+            .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("a panic without a message");
+        Self::HandlerPanicked(message.to_owned())
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::Unavailable(_)
+            | Self::HandlerTimedOut(_)
+            | Self::Cancelled
+            | Self::Commit(CommitError::Database(_)) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::HandlerPanicked(_)
+            | Self::Outlived
+            | Self::Commit(CommitError::Aborted | CommitError::NotOurs) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        }
+    }
+
+    /// For the sender.
+    pub(crate) fn text(&self) -> &'static str {
+        if self.status() == StatusCode::SERVICE_UNAVAILABLE {
+            "temporarily unavailable"
+        } else {
+            "internal error"
+        }
+    }
+}
+
+/// For the operator.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unavailable(error) if error.is_not_migrated() => write!(
+                f,
+                "could not claim the delivery: {error}; has `idempotent_webhook::migrate` been run?"
+            ),
+            Self::Unavailable(error) => write!(f, "could not claim the delivery: {error}"),
+            Self::HandlerTimedOut(time) => write!(f, "the handler took longer than {time:?}"),
+            Self::HandlerPanicked(message) => write!(f, "the handler panicked: {message}"),
+            Self::Outlived => f.write_str(
+                "DedupeTx outlived the handler: it was moved into a task or into the body of \
+                 the response, so what was done through it is not committed",
+            ),
+            Self::Commit(CommitError::Aborted) => f.write_str(
+                "the handler answered success although a statement had failed in its \
+                 transaction: pass the error on, or run the statement in a savepoint",
+            ),
+            Self::Commit(CommitError::NotOurs) => f.write_str(
+                "the transaction of the claim was gone when the handler answered: it was ended \
+                 by SQL, by a savepoint that could not be made, or a savepoint was left open",
+            ),
+            Self::Commit(CommitError::Database(error)) => {
+                write!(f, "the commit was not confirmed: {error}")
+            }
+            Self::Cancelled => f.write_str("the runtime shut down"),
+        }
+    }
+}
+
+/// An error with its causes, on one line.
+struct Chain<'a>(&'a dyn std::error::Error);
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,206 @@
+//! The layer and its settings.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use sqlx::PgPool;
+use tower_layer::Layer;
+
+use crate::claim::Store;
+use crate::in_flight::InFlight;
+use crate::provider::Provider;
+use crate::service::IdempotentWebhookService;
+
+/// A tower [`Layer`] that runs the handler at most once for each delivery of a webhook.
+///
+/// It buffers and verifies the request, claims the delivery in Postgres, and calls the
+/// handler with the transaction of the claim as [`DedupeTx`](crate::DedupeTx). What the
+/// handler does through it commits together with the claim if the handler answers 2xx,
+/// before the response leaves; otherwise it is rolled back, and the provider's retry
+/// finds the way clear. A duplicate of a processed delivery is answered with 200 and does
+/// not reach the handler.
+///
+/// Put it on the webhook's own route, closest to the handler: a middleware between the
+/// two sees a response whose transaction has not been committed yet, and one outside
+/// must not change the body.
+///
+/// ```no_run
+/// use axum::{Router, http::StatusCode, routing::post};
+/// use idempotent_webhook::{DedupeTx, IdempotentWebhook, Provider, Secret};
+///
+/// # async fn main_(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
+/// let github = Provider::github(Secret::new(std::env::var("GITHUB_WEBHOOK_SECRET")?)?);
+/// let app: Router = Router::new().route(
+///     "/webhooks/github",
+///     post(push).layer(IdempotentWebhook::new(pool, "deployments", github)),
+/// );
+///
+/// async fn push(mut tx: DedupeTx) -> Result<StatusCode, StatusCode> {
+///     sqlx::query("insert into deployments default values")
+///         .execute(&mut *tx)
+///         .await
+///         .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+///     Ok(StatusCode::NO_CONTENT)
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A clone shares the pool, the connection limit and the knowledge of what is in flight.
+#[derive(Clone)]
+#[must_use = "a layer does nothing until it is put on a route"]
+pub struct IdempotentWebhook {
+    pub(crate) endpoint: Arc<str>,
+    pub(crate) provider: Provider,
+    pub(crate) store: Store,
+    pub(crate) in_flight: InFlight,
+    pub(crate) body_time: Duration,
+    pub(crate) handler_time: Duration,
+    pub(crate) in_flight_wait: Duration,
+    pub(crate) retry_after: Duration,
+    also_commit_on: Option<Arc<dyn Fn(StatusCode) -> bool + Send + Sync>>,
+}
+
+impl IdempotentWebhook {
+    /// A layer that claims the deliveries of `provider` under the name of `endpoint`.
+    ///
+    /// The endpoint is the namespace of delivery ids. Give every route its own name and
+    /// keep it for as long as the route lives: two routes of one name take each other's
+    /// deliveries for duplicates, and a new name forgets what was processed under the
+    /// old one.
+    ///
+    /// The tables must be there: call [`migrate`](crate::migrate) first.
+    ///
+    /// # Panics
+    ///
+    /// If the endpoint is blank, longer than 255 bytes, or has control characters.
+    pub fn new(pool: PgPool, endpoint: impl Into<Arc<str>>, provider: Provider) -> Self {
+        let endpoint = endpoint.into();
+        assert!(
+            !endpoint.trim().is_empty()
+                && endpoint.len() <= 255
+                && !endpoint.chars().any(char::is_control),
+            "not a usable endpoint name: {endpoint:?}"
+        );
+        Self {
+            endpoint,
+            store: Store::new(pool, Duration::from_secs(3)),
+            in_flight: InFlight::default(),
+            body_time: Duration::from_secs(10),
+            handler_time: Duration::from_secs(30),
+            in_flight_wait: provider.default_in_flight_wait(),
+            retry_after: Duration::from_secs(5),
+            also_commit_on: None,
+            provider,
+        }
+    }
+
+    /// The largest body that is accepted, in bytes; a larger one is a 413.
+    ///
+    /// Default: the provider's [`body_limit`](Provider::body_limit). Within it, axum's
+    /// own limit does not apply.
+    pub fn body_limit(mut self, bytes: usize) -> Self {
+        self.provider = self.provider.body_limit(bytes);
+        self
+    }
+
+    /// How long the whole body may take to arrive; a slower one is a 408.
+    ///
+    /// Default: 10 seconds.
+    pub fn body_time(mut self, time: Duration) -> Self {
+        self.body_time = time;
+        self
+    }
+
+    /// How long the handler may run; then it is dropped, its transaction rolled back, and
+    /// the sender gets a 503.
+    ///
+    /// The handler goes on when the sender hangs up, so this may be longer than the
+    /// provider's deadline. A statement that Postgres is still at when the time is up
+    /// holds its locks until it ends: see `statement_timeout` in Postgres' documentation.
+    ///
+    /// Default: 30 seconds.
+    pub fn handler_time(mut self, time: Duration) -> Self {
+        self.handler_time = time;
+        self
+    }
+
+    /// For how long after its arrival a duplicate waits for the delivery that is in
+    /// flight; then the sender gets a 503 with `Retry-After`.
+    ///
+    /// Keep it below the provider's own deadline.
+    ///
+    /// Default: three fifths of the provider's
+    /// [`response_deadline`](Provider::response_deadline).
+    pub fn in_flight_wait(mut self, time: Duration) -> Self {
+        self.in_flight_wait = time;
+        self
+    }
+
+    /// How long the layer waits for Postgres at each step of its own: a connection with a
+    /// transaction, the claim (beyond the wait for one in flight), the commit, the
+    /// rollback. Then the sender gets a 503.
+    ///
+    /// Default: 3 seconds. The pool's own `acquire_timeout` holds as well.
+    pub fn database_time(mut self, time: Duration) -> Self {
+        self.store.timeout = time;
+        self
+    }
+
+    /// How many connections of the pool deliveries hold at most, at least 1. Deliveries
+    /// beyond it wait for up to [`database_time`](Self::database_time).
+    ///
+    /// Set it below the size of the pool if handlers take further connections from the
+    /// same pool, or they can wait for each other for ever.
+    ///
+    /// Default: as many as the pool has.
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.store.limit_connections(connections);
+        self
+    }
+
+    /// What `Retry-After` says in a 503, in whole seconds, at least 1.
+    ///
+    /// Default: 5 seconds.
+    pub fn retry_after(mut self, time: Duration) -> Self {
+        self.retry_after = time;
+        self
+    }
+
+    /// Statuses that commit besides 2xx, which always do.
+    ///
+    /// For example, `|status| status == StatusCode::UNPROCESSABLE_ENTITY` keeps the record
+    /// of an event that can never be processed, so that its retries are duplicates.
+    ///
+    /// Default: none.
+    pub fn also_commit_on(
+        mut self,
+        commits: impl Fn(StatusCode) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.also_commit_on = Some(Arc::new(commits));
+        self
+    }
+
+    pub(crate) fn commits(&self, status: StatusCode) -> bool {
+        status.is_success() || self.also_commit_on.as_ref().is_some_and(|also| also(status))
+    }
+}
+
+impl fmt::Debug for IdempotentWebhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdempotentWebhook")
+            .field("endpoint", &self.endpoint)
+            .field("provider", &self.provider)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S> Layer<S> for IdempotentWebhook {
+    type Service = IdempotentWebhookService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        IdempotentWebhookService::new(Arc::new(self.clone()), inner)
+    }
+}

@@ -1,0 +1,38 @@
+//! The crate's tables, beside the application's own migrations.
+
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::{PgPool, SqlSafeStr};
+
+/// Creates or updates the crate's tables.
+///
+/// They and the history of their migrations live in the schema `idempotent_webhook`, so
+/// an application with its own `sqlx::migrate!()` on the same database is not disturbed,
+/// whichever of the two runs first. Calling it again changes nothing; several processes
+/// may call it at once.
+///
+/// The role needs the right to create a schema. Applications that run with fewer rights
+/// call this once with another role and then grant their own:
+///
+/// ```sql
+/// grant usage on schema idempotent_webhook to app;
+/// grant select, insert, delete on all tables in schema idempotent_webhook to app;
+/// ```
+///
+/// Behind PgBouncer in transaction mode, run it on a direct connection: sqlx takes an
+/// advisory lock of the session.
+///
+/// # Errors
+///
+/// Whatever sqlx's migrator reports, among it a database that is newer than this crate.
+pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
+    let mut migrator = Migrator::with_migrations(vec![Migration::new(
+        1,
+        "deliveries".into(),
+        MigrationType::Simple,
+        include_str!("../migrations/0001_deliveries.sql").into_sql_str(),
+        false,
+    )]);
+    migrator.create_schema("idempotent_webhook");
+    migrator.dangerous_set_table_name("idempotent_webhook.migrations");
+    migrator.run(pool).await
+}

@@ -1,0 +1,134 @@
+//! Forgetting deliveries that can no longer come again.
+
+use std::fmt;
+use std::time::Duration;
+
+use sqlx::PgPool;
+use sqlx::postgres::types::PgInterval;
+
+/// Small enough that a claim never waits for long on a row that is being deleted.
+const BATCH: i64 = 1000;
+
+const LONGEST_REDELIVERY_WINDOW: &str = "
+    select endpoint, extract(epoch from redelivery_window)::float8
+    from idempotent_webhook.redelivery_windows
+    order by redelivery_window desc
+    limit 1
+";
+
+const DELETE_BATCH: &str = "
+    delete from idempotent_webhook.deliveries
+    where ctid = any (array(
+        select ctid
+        from idempotent_webhook.deliveries
+        where received_at < now() - $1
+        limit $2
+    ))
+";
+
+/// Forgets the deliveries that were received longer ago than `older_than`, and returns how
+/// many they were.
+///
+/// It deletes in batches of 1000, each in a transaction of its own, so claims go on
+/// meanwhile; stopping it half-way leaves the rest for the next time.
+///
+/// # Errors
+///
+/// [`PruneError::TooShort`] if `older_than` is below the longest time for which the
+/// provider of any endpoint on this database may still deliver again
+/// ([`Provider::redelivery_window`](crate::Provider::redelivery_window)): what comes again
+/// after it was forgotten is processed twice. Nothing is deleted then.
+///
+/// [`PruneError::Database`] for anything that Postgres reports.
+///
+/// ```no_run
+/// # async fn main_(pool: sqlx::PgPool) -> Result<(), idempotent_webhook::PruneError> {
+/// use std::time::Duration;
+///
+/// let days = |n| Duration::from_secs(n * 24 * 60 * 60);
+/// let forgotten = idempotent_webhook::prune(&pool, days(45)).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn prune(pool: &PgPool, older_than: Duration) -> Result<u64, PruneError> {
+    let longest: Option<(String, f64)> = sqlx::query_as(LONGEST_REDELIVERY_WINDOW)
+        .fetch_optional(pool)
+        .await?;
+    if let Some((endpoint, seconds)) = longest
+        && older_than.as_secs_f64() < seconds
+    {
+        return Err(PruneError::TooShort {
+            endpoint,
+            redelivery_window: Duration::from_secs_f64(seconds),
+        });
+    }
+    let age = interval(older_than);
+    let mut pruned = 0;
+    loop {
+        let batch = sqlx::query(DELETE_BATCH)
+            .bind(&age)
+            .bind(BATCH)
+            .execute(pool)
+            .await?
+            .rows_affected();
+        pruned += batch;
+        if batch == 0 {
+            return Ok(pruned);
+        }
+    }
+}
+
+fn interval(duration: Duration) -> PgInterval {
+    PgInterval {
+        months: 0,
+        days: 0,
+        microseconds: i64::try_from(duration.as_micros()).unwrap_or(i64::MAX),
+    }
+}
+
+/// Why nothing, or not everything, was pruned.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PruneError {
+    /// Deliveries would have been forgotten that may still come again.
+    TooShort {
+        /// The endpoint with the longest redelivery window.
+        endpoint: String,
+        /// That window, the shortest age that can be pruned.
+        redelivery_window: Duration,
+    },
+    /// Postgres reported an error.
+    Database(sqlx::Error),
+}
+
+impl fmt::Display for PruneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooShort {
+                endpoint,
+                redelivery_window,
+            } => write!(
+                f,
+                "the provider of endpoint {endpoint:?} may deliver again for {} seconds, and \
+                 deliveries must be kept for at least as long",
+                redelivery_window.as_secs_f64()
+            ),
+            Self::Database(_) => f.write_str("could not prune deliveries"),
+        }
+    }
+}
+
+impl std::error::Error for PruneError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::TooShort { .. } => None,
+            Self::Database(error) => Some(error),
+        }
+    }
+}
+
+impl From<sqlx::Error> for PruneError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
+}

@@ -1,0 +1,205 @@
+//! The transaction of a delivery, on its way to the handler and back.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::Extensions;
+use sqlx::pool::PoolConnection;
+use sqlx::{PgConnection, Postgres};
+use tokio::sync::OwnedSemaphorePermit;
+
+/// The transaction in which the delivery has been claimed.
+///
+/// Whatever a handler does through it commits together with the claim, if the handler
+/// answers 2xx, or vanishes together with it. It dereferences to [`PgConnection`], so
+/// queries run with `.execute(&mut *tx)`, and [`begin`](sqlx::Connection::begin) on it
+/// makes a savepoint.
+///
+/// A handler neither commits nor rolls back: it answers. A transaction that it has ended
+/// by SQL of its own, a statement whose error it has passed over, and a `DedupeTx` that
+/// outlives the handler (in a task, or in the body of the response) all lead to a 500,
+/// so that the provider delivers again.
+///
+/// With the feature `axum` it is an extractor; without it, [`DedupeTx::take`] gets it out
+/// of the request.
+pub struct DedupeTx {
+    /// There until `drop`.
+    connection: Option<InTransaction>,
+    slot: Slot,
+}
+
+impl DedupeTx {
+    /// Takes the transaction out of a request's extensions.
+    ///
+    /// # Errors
+    ///
+    /// [`ExtractError`] if the request has not come through
+    /// [`IdempotentWebhook`](crate::IdempotentWebhook), or if the transaction has been
+    /// taken already.
+    pub fn take(extensions: &Extensions) -> Result<Self, ExtractError> {
+        let slot = extensions.get::<Slot>().ok_or(ExtractError::MissingLayer)?;
+        let mut state = slot.lock();
+        match std::mem::replace(&mut *state, State::Lent) {
+            State::Here(connection) => Ok(Self {
+                connection: Some(connection),
+                slot: slot.clone(),
+            }),
+            State::Lent => Err(ExtractError::AlreadyTaken),
+            State::Closed => {
+                *state = State::Closed;
+                Err(ExtractError::Over)
+            }
+        }
+    }
+}
+
+const THERE_UNTIL_DROP: &str = "a DedupeTx has its connection until it is dropped";
+
+impl Deref for DedupeTx {
+    type Target = PgConnection;
+
+    #[expect(clippy::expect_used, reason = "only `drop` takes the connection out")]
+    fn deref(&self) -> &PgConnection {
+        self.connection.as_ref().expect(THERE_UNTIL_DROP)
+    }
+}
+
+impl DerefMut for DedupeTx {
+    #[expect(clippy::expect_used, reason = "only `drop` takes the connection out")]
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        self.connection.as_mut().expect(THERE_UNTIL_DROP)
+    }
+}
+
+impl Drop for DedupeTx {
+    fn drop(&mut self) {
+        let mut state = self.slot.lock();
+        if let (State::Lent, Some(connection)) = (&*state, self.connection.take()) {
+            *state = State::Here(connection);
+        }
+        // Otherwise the request is over, and the connection is closed with its
+        // transaction.
+    }
+}
+
+impl fmt::Debug for DedupeTx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DedupeTx").finish_non_exhaustive()
+    }
+}
+
+/// Why a handler cannot have what it asks for: a mistake in the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExtractError {
+    /// The request has not come through the layer.
+    MissingLayer,
+    /// The transaction has been taken, by another extractor or by a middleware.
+    AlreadyTaken,
+    /// The handler has answered and the transaction has ended.
+    Over,
+}
+
+impl fmt::Display for ExtractError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MissingLayer => {
+                "the route is without IdempotentWebhook: \
+                 add `.layer(IdempotentWebhook::new(..))` to it"
+            }
+            Self::AlreadyTaken => {
+                "DedupeTx is taken twice for one request: take it once and pass `&mut tx` on"
+            }
+            Self::Over => "DedupeTx is taken after the handler has answered",
+        })
+    }
+}
+
+impl std::error::Error for ExtractError {}
+
+/// A connection with an open transaction.
+///
+/// Dropping it closes the connection, so that one in a transaction, or in the midst of a
+/// statement, never gets back into the pool.
+pub(crate) struct InTransaction {
+    connection: Option<PoolConnection<Postgres>>,
+    /// Held for as long as the connection.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+const THERE_UNTIL_RELEASE: &str = "a connection is there until it is released or dropped";
+
+impl InTransaction {
+    pub(crate) fn new(connection: PoolConnection<Postgres>) -> Self {
+        Self {
+            connection: Some(connection),
+            permit: None,
+        }
+    }
+
+    pub(crate) fn holding(mut self, permit: Option<OwnedSemaphorePermit>) -> Self {
+        self.permit = permit;
+        self
+    }
+
+    /// Gives the connection back to the pool, once its transaction has ended.
+    pub(crate) fn release(mut self) {
+        drop(self.connection.take());
+    }
+}
+
+impl Deref for InTransaction {
+    type Target = PgConnection;
+
+    #[expect(clippy::expect_used, reason = "only `release` and `drop` take the connection out")]
+    fn deref(&self) -> &PgConnection {
+        self.connection.as_deref().expect(THERE_UNTIL_RELEASE)
+    }
+}
+
+impl DerefMut for InTransaction {
+    #[expect(clippy::expect_used, reason = "only `release` and `drop` take the connection out")]
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        self.connection.as_deref_mut().expect(THERE_UNTIL_RELEASE)
+    }
+}
+
+impl Drop for InTransaction {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            // Postgres rolls back when it sees the socket closed. A farewell could block.
+            drop(connection.detach());
+        }
+    }
+}
+
+/// The place in a request's extensions from which the handler takes the transaction, and
+/// to which it comes back when the handler drops it.
+#[derive(Clone)]
+pub(crate) struct Slot(Arc<Mutex<State>>);
+
+enum State {
+    Here(InTransaction),
+    Lent,
+    Closed,
+}
+
+impl Slot {
+    pub(crate) fn new(connection: InTransaction) -> Self {
+        Self(Arc::new(Mutex::new(State::Here(connection))))
+    }
+
+    /// Takes the transaction back for good. `None`: somebody still has it.
+    pub(crate) fn close(&self) -> Option<InTransaction> {
+        match std::mem::replace(&mut *self.lock(), State::Closed) {
+            State::Here(connection) => Some(connection),
+            State::Lent | State::Closed => None,
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
