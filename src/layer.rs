@@ -13,6 +13,9 @@ use crate::in_flight::InFlight;
 use crate::provider::Provider;
 use crate::service::IdempotentWebhookService;
 
+/// The longest wait, far below what Postgres and the clock can hold.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// A tower [`Layer`] that runs the handler at most once for each delivery of a webhook.
 ///
 /// It buffers and verifies the request, claims the delivery in Postgres, and calls the
@@ -90,7 +93,7 @@ impl IdempotentWebhook {
             in_flight: InFlight::default(),
             body_time: Duration::from_secs(10),
             handler_time: Duration::from_secs(30),
-            in_flight_wait: provider.default_in_flight_wait(),
+            in_flight_wait: provider.default_in_flight_wait().min(DAY),
             retry_after: Duration::from_secs(5),
             also_commit_on: None,
             provider,
@@ -133,9 +136,9 @@ impl IdempotentWebhook {
     /// Keep it below the provider's own deadline.
     ///
     /// Default: three fifths of the provider's
-    /// [`response_deadline`](Provider::response_deadline).
+    /// [`response_deadline`](Provider::response_deadline). At most a day.
     pub fn in_flight_wait(mut self, time: Duration) -> Self {
-        self.in_flight_wait = time;
+        self.in_flight_wait = time.min(DAY);
         self
     }
 
@@ -143,9 +146,9 @@ impl IdempotentWebhook {
     /// transaction, the claim (beyond the wait for one in flight), the commit, the
     /// rollback. Then the sender gets a 503.
     ///
-    /// Default: 3 seconds. The pool's own `acquire_timeout` holds as well.
+    /// Default: 3 seconds, at most a day. The pool's own `acquire_timeout` holds as well.
     pub fn database_time(mut self, time: Duration) -> Self {
-        self.store.timeout = time;
+        self.store.timeout = time.min(DAY);
         self
     }
 
@@ -184,7 +187,11 @@ impl IdempotentWebhook {
     }
 
     pub(crate) fn commits(&self, status: StatusCode) -> bool {
-        status.is_success() || self.also_commit_on.as_ref().is_some_and(|also| also(status))
+        status.is_success()
+            || self
+                .also_commit_on
+                .as_ref()
+                .is_some_and(|also| also(status))
     }
 }
 

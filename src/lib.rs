@@ -1,4 +1,5 @@
 //! Work in progress.
+#![warn(unreachable_pub)]
 mod layer;
 mod service;
 mod body;
@@ -19,14 +20,14 @@ mod error;
 mod migrate;
 mod retention;
 
-pub use layer::IdempotentWebhook;
-pub use service::{IdempotentWebhookService, ResponseFuture};
-pub use provider::{CustomProvider, Provider, SignedProvider, VerifyError};
-pub use signature::{HmacSha256, SignatureError, SignatureScheme, TemplateError, Tolerance};
-pub use secret::{BlankSecret, Secret, Secrets};
-pub use source::{IdentityError, Source};
-pub use json_path::{JsonPath, JsonPathError};
 pub use delivery::{Delivery, DeliveryId, Verified};
-pub use tx::{DedupeTx, ExtractError};
+pub use json_path::{JsonPath, JsonPathError};
+pub use layer::IdempotentWebhook;
 pub use migrate::migrate;
+pub use provider::{CustomProvider, Provider, SignedProvider, VerifyError};
 pub use retention::{PruneError, prune};
+pub use secret::{BlankSecret, Secret, Secrets};
+pub use service::{IdempotentWebhookService, ResponseFuture};
+pub use signature::{HmacSha256, SignatureError, SignatureScheme, TemplateError, Tolerance};
+pub use source::{IdentityError, Source};
+pub use tx::{DedupeTx, ExtractError};

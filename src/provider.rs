@@ -118,9 +118,11 @@ impl Provider {
 
     /// How long after the first attempt the provider may deliver once more, by itself
     /// or at somebody's request. [`prune`](crate::prune) refuses to forget any sooner.
+    ///
+    /// At most 1000 years.
     #[must_use]
     pub fn redelivery_window(mut self, window: Duration) -> Self {
-        self.redelivery_window = window;
+        self.redelivery_window = window.min(365_000 * DAY);
         self
     }
 
@@ -177,7 +179,7 @@ impl Provider {
     }
 
     pub(crate) fn default_in_flight_wait(&self) -> Duration {
-        self.response_deadline * 3 / 5
+        self.response_deadline.saturating_mul(3) / 5
     }
 
     pub(crate) fn max_redelivery(&self) -> Duration {

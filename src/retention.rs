@@ -78,11 +78,13 @@ pub async fn prune(pool: &PgPool, older_than: Duration) -> Result<u64, PruneErro
     }
 }
 
+/// For `Duration::MAX` and the like, as far back as Postgres' timestamps allow is enough.
 fn interval(duration: Duration) -> PgInterval {
+    const MILLENNIUM: Duration = Duration::from_secs(1000 * 365 * 24 * 60 * 60);
     PgInterval {
         months: 0,
         days: 0,
-        microseconds: i64::try_from(duration.as_micros()).unwrap_or(i64::MAX),
+        microseconds: i64::try_from(duration.min(MILLENNIUM).as_micros()).unwrap_or(i64::MAX),
     }
 }
 

@@ -152,14 +152,20 @@ impl InTransaction {
 impl Deref for InTransaction {
     type Target = PgConnection;
 
-    #[expect(clippy::expect_used, reason = "only `release` and `drop` take the connection out")]
+    #[expect(
+        clippy::expect_used,
+        reason = "only `release` and `drop` take the connection out"
+    )]
     fn deref(&self) -> &PgConnection {
         self.connection.as_deref().expect(THERE_UNTIL_RELEASE)
     }
 }
 
 impl DerefMut for InTransaction {
-    #[expect(clippy::expect_used, reason = "only `release` and `drop` take the connection out")]
+    #[expect(
+        clippy::expect_used,
+        reason = "only `release` and `drop` take the connection out"
+    )]
     fn deref_mut(&mut self) -> &mut PgConnection {
         self.connection.as_deref_mut().expect(THERE_UNTIL_RELEASE)
     }

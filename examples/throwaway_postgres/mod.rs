@@ -1,0 +1,312 @@
+//! A PostgreSQL server for the time of a process: started from the binaries on this
+//! machine, in a temporary folder, reached through a Unix socket in that folder.
+//!
+//! Nothing of it is left behind, even if the process is killed: a shell holds the server,
+//! and its standard input is a pipe from this process. When the pipe closes, it stops the
+//! server and removes the folder.
+
+use std::error::Error;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{ConnectOptions, Connection};
+
+/// The superuser of the server.
+const USER: &str = "postgres";
+
+/// Stops the server and removes the folder once the pipe to its standard input closes.
+const KEEPER: &str = r#"
+    "$BIN/postgres" -D "$DIR/data" -k "$DIR" -c listen_addresses= "$@" >"$DIR/log" 2>&1 &
+    read -r _
+    kill -INT $!
+    wait $!
+    cd /
+    rm -rf "$DIR"
+"#;
+
+/// A server that lives as long as this value, or the process.
+pub struct ThrowawayPostgres {
+    folder: PathBuf,
+    keeper: Child,
+}
+
+/// What becomes of commits when the machine loses power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// As PostgreSQL is delivered: a commit is on disk before it is confirmed.
+    #[allow(dead_code, reason = "each of those who include this file uses one")]
+    Durable,
+    /// Faster, for tests that do not pull the plug.
+    #[allow(dead_code, reason = "each of those who include this file uses one")]
+    Lossy,
+}
+
+impl ThrowawayPostgres {
+    /// Starts a server, after installing one if this is root on a Debian-family system.
+    pub async fn start(durability: Durability) -> Result<Self, StartError> {
+        let bin = find_or_install()?;
+        let folder = tempfile::Builder::new()
+            .prefix("throwaway-postgres-")
+            .tempdir_in(temporary_folder())?;
+        let owner = owner_for(folder.path())?;
+
+        let initdb = as_user(Command::new(bin.join("initdb")), owner)
+            .current_dir(folder.path())
+            .args(["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"])
+            .arg(format!("--username={USER}"))
+            .arg("--pgdata")
+            .arg(folder.path().join("data"))
+            .stdin(Stdio::null())
+            .output()?;
+        if !initdb.status.success() {
+            return Err(StartError::Server(
+                String::from_utf8_lossy(&initdb.stderr).into_owned(),
+            ));
+        }
+
+        let mut keeper = as_user(Command::new("sh"), owner);
+        keeper
+            .args(["-c", KEEPER, "keeper"])
+            .args(["-c", "max_connections=200"])
+            .current_dir(folder.path())
+            .env("BIN", &bin)
+            .env("DIR", folder.path())
+            // Ctrl-C in the terminal is for this process, not for the server.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if durability == Durability::Lossy {
+            for setting in [
+                "fsync=off",
+                "synchronous_commit=off",
+                "full_page_writes=off",
+            ] {
+                keeper.args(["-c", setting]);
+            }
+        }
+        let server = Self {
+            keeper: keeper.spawn()?,
+            // From here on the keeper removes it.
+            folder: folder.keep(),
+        };
+        server.wait_until_ready().await?;
+        Ok(server)
+    }
+
+    /// How to connect to a database of this server as its superuser.
+    pub fn options(&self, database: &str) -> PgConnectOptions {
+        PgConnectOptions::new()
+            .socket(&self.folder)
+            .username(USER)
+            .database(database)
+            .disable_statement_logging()
+    }
+
+    /// The arguments with which `psql` connects.
+    #[allow(dead_code, reason = "only the quickstart shows it")]
+    pub fn psql(&self) -> String {
+        format!("psql -h {} -U {USER} postgres", self.folder.display())
+    }
+
+    async fn wait_until_ready(&self) -> Result<(), StartError> {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            match PgConnection::connect_with(&self.options("postgres")).await {
+                Ok(connection) => {
+                    connection.close().await?;
+                    return Ok(());
+                }
+                Err(_) if Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                Err(error) => {
+                    let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+                    return Err(StartError::Server(format!("{error}\n{log}")));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for ThrowawayPostgres {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        // There is nobody to tell of an error.
+        let _ = self.keeper.wait();
+    }
+}
+
+/// Why there is no server.
+#[derive(Debug)]
+pub enum StartError {
+    NotInstalled,
+    /// The package manager failed.
+    Install(String),
+    /// `initdb` or the server failed.
+    Server(String),
+    Io(io::Error),
+    Sqlx(sqlx::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInstalled => f.write_str(
+                "No PostgreSQL server is installed. Install one:\n\
+                 \n  Debian, Ubuntu   sudo apt-get install postgresql\
+                 \n  Fedora           sudo dnf install postgresql-server\
+                 \n  macOS            brew install postgresql\n\
+                 \nor name a database of your own: DATABASE_URL=postgres://user@host/database",
+            ),
+            Self::Install(output) => write!(f, "Could not install PostgreSQL:\n{output}"),
+            Self::Server(output) => write!(f, "PostgreSQL did not start:\n{output}"),
+            Self::Io(error) => write!(f, "PostgreSQL could not be run: {error}"),
+            Self::Sqlx(error) => write!(f, "PostgreSQL was lost again: {error}"),
+        }
+    }
+}
+
+impl Error for StartError {}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<sqlx::Error> for StartError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Sqlx(error)
+    }
+}
+
+fn find_or_install() -> Result<PathBuf, StartError> {
+    if let Some(bin) = find() {
+        return Ok(bin);
+    }
+    if !(is_root()? && Path::new("/etc/debian_version").exists()) {
+        return Err(StartError::NotInstalled);
+    }
+    eprintln!("No PostgreSQL server found: installing the package postgresql with apt-get.");
+    for arguments in [
+        &["update"][..],
+        &["install", "--yes", "--no-install-recommends", "postgresql"][..],
+    ] {
+        let output = Command::new("apt-get")
+            .args(arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            // Keeps the package from starting a server of its own where it is not systemd
+            // that decides.
+            .env("RUNLEVEL", "1")
+            .stdin(Stdio::null())
+            .output()?;
+        if !output.status.success() {
+            let said = [output.stdout, output.stderr].concat();
+            return Err(StartError::Install(
+                String::from_utf8_lossy(&said).into_owned(),
+            ));
+        }
+    }
+    find().ok_or(StartError::NotInstalled)
+}
+
+/// The folder with `initdb` and `postgres`.
+fn find() -> Option<PathBuf> {
+    let on_path = std::env::var_os("PATH")
+        .map(|path| std::env::split_paths(&path).collect::<Vec<_>>())
+        .unwrap_or_default();
+    let by_pg_config = Command::new("pg_config")
+        .arg("--bindir")
+        .output()
+        .ok()
+        .and_then(|output| String::from_utf8(output.stdout).ok())
+        .map(|line| PathBuf::from(line.trim()));
+    let by_package = [
+        ("/usr/lib/postgresql", ""),
+        ("/usr", "pgsql-"),
+        ("/opt/homebrew/opt", "postgresql"),
+        ("/usr/local/opt", "postgresql"),
+    ]
+    .into_iter()
+    .flat_map(|(parent, prefix)| versions(Path::new(parent), prefix));
+    on_path
+        .into_iter()
+        .chain(by_pg_config)
+        .chain(by_package)
+        .find(|folder| {
+            ["initdb", "postgres"]
+                .iter()
+                .all(|program| folder.join(program).is_file())
+        })
+        // A link on the PATH would not find what lies beside the program.
+        .map(|folder| {
+            fs::canonicalize(folder.join("postgres"))
+                .ok()
+                .and_then(|program| Some(program.parent()?.to_owned()))
+                .unwrap_or(folder)
+        })
+}
+
+/// The `bin` folders below `parent` of what starts with `prefix`, the newest first.
+fn versions(parent: &Path, prefix: &str) -> Vec<PathBuf> {
+    let mut versions: Vec<(u32, PathBuf)> = fs::read_dir(parent)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let name = entry.file_name().into_string().ok()?;
+            let rest = name.strip_prefix(prefix)?.trim_start_matches('@');
+            let version = if rest.is_empty() {
+                u32::MAX
+            } else {
+                rest.parse().ok()?
+            };
+            Some((version, entry.path().join("bin")))
+        })
+        .collect();
+    versions.sort();
+    versions.into_iter().rev().map(|(_, bin)| bin).collect()
+}
+
+/// Short, because the path of a Unix socket may have no more than 100 bytes or so, and
+/// open to other users, because the server may have to run as one.
+fn temporary_folder() -> PathBuf {
+    PathBuf::from("/tmp")
+}
+
+fn is_root() -> io::Result<bool> {
+    Ok(tempfile::tempfile()?.metadata()?.uid() == 0)
+}
+
+/// PostgreSQL does not run as root: where this is root, the folder is given to another
+/// user, who is to run it.
+fn owner_for(folder: &Path) -> Result<Option<(u32, u32)>, StartError> {
+    if !is_root()? {
+        return Ok(None);
+    }
+    let id = |flag: &str, user: &str| -> Option<u32> {
+        let output = Command::new("id").args([flag, user]).output().ok()?;
+        String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+    };
+    let (uid, gid) = ["postgres", "nobody"]
+        .iter()
+        .find_map(|user| Some((id("-u", user)?, id("-g", user)?)))
+        .ok_or_else(|| StartError::Server("there is no user to run it but root".into()))?;
+    chown(folder, Some(uid), Some(gid))?;
+    Ok(Some((uid, gid)))
+}
+
+fn as_user(mut command: Command, user: Option<(u32, u32)>) -> Command {
+    if let Some((uid, gid)) = user {
+        command.uid(uid).gid(gid);
+    }
+    command
+}

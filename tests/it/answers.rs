@@ -1,0 +1,199 @@
+//! The table of answers, row by row: status, outcome, what the sender sees, what is left
+//! in the database.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use idempotent_webhook::{DedupeTx, Delivery, Provider};
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::support::{
+    Webhook, answer, github, now, ok, record, secret, sending, stripe, stripe_event,
+};
+
+const UNAUTHORIZED: &str = "signature missing or not valid";
+
+#[tokio::test]
+async fn a_processed_delivery_is_the_handlers_response_and_a_duplicate_is_an_empty_200() {
+    let webhook = Webhook::new(ok).await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(200, "processed", "done")
+    );
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(200, "duplicate", "")
+    );
+    assert_eq!(
+        webhook.send(github("b", "{}")).await,
+        answer(200, "processed", "done")
+    );
+    assert_eq!(webhook.runs(), 2);
+    assert_eq!(webhook.database.rows().await, (2, 2));
+}
+
+#[tokio::test]
+async fn g1_a_request_that_is_not_authentic_is_a_401() {
+    let webhook = Webhook::of(Provider::stripe(secret()), ok).await;
+    let connections = webhook.database.pool.size();
+    let event = || stripe_event("evt_1");
+
+    let mut missing = stripe(event(), now());
+    missing.headers_mut().remove("stripe-signature");
+
+    let mut malformed = stripe(event(), now());
+    malformed
+        .headers_mut()
+        .insert("stripe-signature", "t=1".parse().unwrap());
+
+    let mut wrong = stripe(event(), now());
+    *wrong.body_mut() = stripe_event("evt_2").into();
+
+    let too_old = stripe(event(), now() - 302);
+
+    let mut disagreeing = stripe(event(), now());
+    let other = stripe(event(), now() - 1).headers()["stripe-signature"].clone();
+    disagreeing.headers_mut().append("stripe-signature", other);
+
+    let mut not_ascii = stripe(event(), now());
+    not_ascii
+        .headers_mut()
+        .insert("stripe-signature", "t=1,v1=é".parse().unwrap());
+
+    for request in [missing, malformed, wrong, too_old, disagreeing, not_ascii] {
+        let shown = format!("{request:?}");
+        assert_eq!(
+            webhook.send(request).await,
+            answer(401, "rejected", UNAUTHORIZED),
+            "{shown}"
+        );
+    }
+    assert_eq!(
+        webhook.send(axum::http::Request::new("".into())).await,
+        answer(401, "rejected", UNAUTHORIZED)
+    );
+    assert_eq!(webhook.runs(), 0);
+    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_eq!(webhook.database.pool.size(), connections);
+}
+
+#[tokio::test]
+async fn a_handler_that_answers_otherwise_is_rolled_back_and_its_response_kept() {
+    async fn fail(mut tx: DedupeTx, delivery: Delivery) -> Response {
+        record(&mut tx, &delivery).await.unwrap();
+        let status = delivery.id().as_str().parse().unwrap();
+        (StatusCode::from_u16(status).unwrap(), "not today").into_response()
+    }
+    let webhook = Webhook::new(fail).await;
+    for status in [302, 400, 404, 409, 500, 503] {
+        let answered = webhook.send(github(&status.to_string(), "{}")).await;
+        assert_eq!(answered.status, status);
+        assert_eq!(answered.outcome, "failed");
+        assert_eq!(answered.body, "not today");
+        assert_eq!(webhook.database.rows().await, (0, 0));
+    }
+    assert_eq!(webhook.send(github("204", "{}")).await.outcome, "processed");
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+#[tokio::test]
+async fn further_statuses_commit_if_the_application_says_so() {
+    async fn never(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        match delivery.id().as_str() {
+            "bad" => StatusCode::UNPROCESSABLE_ENTITY,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+    let webhook = Webhook::with(
+        Provider::github(secret()),
+        |layer| layer.also_commit_on(|status| status == StatusCode::UNPROCESSABLE_ENTITY),
+        never,
+    )
+    .await;
+    assert_eq!(
+        webhook.send(github("bad", "{}")).await,
+        answer(422, "processed", "")
+    );
+    assert_eq!(
+        webhook.send(github("bad", "{}")).await,
+        answer(200, "duplicate", "")
+    );
+    assert_eq!(
+        webhook.send(github("worse", "{}")).await,
+        answer(500, "failed", "")
+    );
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+#[tokio::test]
+async fn g6_a_panic_is_a_500_and_rolled_back() {
+    async fn panics(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        panic!("on purpose");
+    }
+    let webhook = Webhook::new(panics).await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(500, "failed", "internal error")
+    );
+    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_eq!(webhook.database.in_transaction().await, 0);
+}
+
+#[tokio::test]
+async fn g6_a_handler_out_of_time_is_a_503_and_rolled_back() {
+    async fn sleeps(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        StatusCode::OK
+    }
+    let webhook = Webhook::with(
+        Provider::github(secret()),
+        |layer| layer.handler_time(Duration::from_millis(100)),
+        sleeps,
+    )
+    .await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(503, "failed", "temporarily unavailable")
+    );
+    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_eq!(webhook.database.in_transaction().await, 0);
+}
+
+#[tokio::test]
+async fn g7_a_delivery_still_in_flight_when_the_wait_ends_is_a_503() {
+    let (started, mut has_started) = mpsc::channel::<()>(1);
+    let gate = Arc::new(Semaphore::new(0));
+    let webhook = Webhook::with(
+        Provider::github(secret()),
+        |layer| layer.in_flight_wait(Duration::from_millis(100)),
+        {
+            let gate = gate.clone();
+            async move |mut tx: DedupeTx, delivery: Delivery| {
+                record(&mut tx, &delivery).await.unwrap();
+                started.send(()).await.unwrap();
+                gate.acquire().await.unwrap().forget();
+                StatusCode::OK
+            }
+        },
+    )
+    .await;
+    let first = sending(&webhook.router, github("a", "{}"));
+    has_started.recv().await.unwrap();
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(503, "in-flight", "in flight, retry later")
+    );
+    gate.add_permits(1);
+    assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(200, "duplicate", "")
+    );
+    assert_eq!(webhook.runs(), 1);
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}

@@ -1,0 +1,173 @@
+//! G10 and G11: the database may be down, poisoned, or configured otherwise.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::post;
+use idempotent_webhook::{IdempotentWebhook, Provider};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Connection, Executor, PgConnection};
+
+use crate::support::{Database, Webhook, answer, github, ok, secret, send, send_copies};
+
+const UNAVAILABLE: &str = "temporarily unavailable";
+
+#[tokio::test]
+async fn g10_an_unreachable_database_is_a_503_and_a_forged_request_still_a_401() {
+    let nowhere = PgConnectOptions::new()
+        .host("127.0.0.1")
+        .port(1)
+        .username("nobody");
+    let pool = PgPoolOptions::new().connect_lazy_with(nowhere);
+    let layer = IdempotentWebhook::new(pool, "test", Provider::github(secret()))
+        .database_time(Duration::from_millis(200));
+    let router = Router::new().route("/", post(ok).layer(layer));
+    assert_eq!(
+        send(&router, github("a", "{}")).await,
+        answer(503, "failed", UNAVAILABLE)
+    );
+    let mut forged = github("a", "{}");
+    *forged.body_mut() = "[]".into();
+    assert_eq!(send(&router, forged).await.status, 401);
+}
+
+#[tokio::test]
+async fn g10_an_exhausted_pool_is_a_503_and_recovers() {
+    let webhook = Webhook::with(
+        Provider::github(secret()),
+        |layer| layer.database_time(Duration::from_millis(200)),
+        ok,
+    )
+    .await;
+    let mut taken = Vec::new();
+    for _ in 0..5 {
+        taken.push(webhook.database.pool.acquire().await.unwrap());
+    }
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(503, "failed", UNAVAILABLE)
+    );
+    drop(taken);
+    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+#[tokio::test]
+async fn g10_a_stray_transaction_of_the_pool_is_not_committed() {
+    let webhook = Webhook::new(ok).await;
+    webhook.database.run("create table stray (id int)").await;
+    for sql in [
+        "begin",
+        "begin; insert into stray values (1)",
+        "begin; select no_such_column",
+    ] {
+        // Leave it on every connection that the pool has.
+        let mut connections = Vec::new();
+        for _ in 0..5 {
+            let mut connection = webhook.database.pool.acquire().await.unwrap();
+            let _ = connection.execute(sqlx::raw_sql(sql)).await;
+            connections.push(connection);
+        }
+        drop(connections);
+        assert_eq!(
+            webhook.send(github(&sql.len().to_string(), "{}")).await,
+            answer(200, "processed", "done"),
+            "{sql}"
+        );
+    }
+    assert_eq!(webhook.database.rows().await, (3, 3));
+    let mut connection = PgConnection::connect_with(&webhook.database.options().await)
+        .await
+        .unwrap();
+    let stray: i64 = sqlx::query_scalar("select count(*) from stray")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(stray, 0);
+}
+
+#[tokio::test]
+async fn g10_tables_that_are_missing_are_a_503() {
+    let database = Database::empty().await;
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", Provider::github(secret()));
+    let router = Router::new().route("/", post(ok).layer(layer));
+    assert_eq!(
+        send(&router, github("a", "{}")).await,
+        answer(503, "failed", UNAVAILABLE)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn g11_any_default_isolation_will_do() {
+    for isolation in ["repeatable read", "serializable"] {
+        let webhook = Webhook::new(ok).await;
+        let name = &webhook.database.name;
+        webhook
+            .database
+            .run(&format!(
+                "alter database {name} set default_transaction_isolation = '{isolation}'"
+            ))
+            .await;
+        let mut routers = Vec::new();
+        for _ in 0..3 {
+            routers.push(webhook.elsewhere(Provider::github(secret()), ok).await);
+        }
+        for round in 0..20 {
+            let request = || github(&round.to_string(), "{}");
+            for answered in send_copies(&routers, 9, request).await {
+                assert_eq!(answered.status, 200, "{isolation}: {answered:?}");
+            }
+        }
+        assert_eq!(webhook.runs(), 20);
+        assert_eq!(webhook.database.rows().await, (20, 20));
+    }
+}
+
+#[tokio::test]
+async fn g11_a_read_only_database_is_a_503() {
+    let webhook = Webhook::new(ok).await;
+    let name = &webhook.database.name;
+    webhook
+        .database
+        .run(&format!(
+            "alter database {name} set default_transaction_read_only = on"
+        ))
+        .await;
+    let elsewhere = webhook.elsewhere(Provider::github(secret()), ok).await;
+    assert_eq!(
+        send(&elsewhere, github("a", "{}")).await,
+        answer(503, "failed", UNAVAILABLE)
+    );
+    assert_eq!(webhook.database.rows().await, (0, 0));
+}
+
+#[tokio::test]
+async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
+    let webhook = Webhook::new(ok).await;
+    webhook
+        .database
+        .run(
+            "drop role if exists app;
+             create role app login;
+             grant usage on schema idempotent_webhook to app;
+             grant select, insert, delete on all tables in schema idempotent_webhook to app;
+             grant insert on effects to app",
+        )
+        .await;
+    let pool = PgPoolOptions::new().connect_lazy_with(
+        webhook
+            .database
+            .options()
+            .await
+            .username("app")
+            .options([("search_path", "public")]),
+    );
+    let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()));
+    let router = Router::new().route("/", post(ok).layer(layer));
+    for outcome in ["processed", "duplicate"] {
+        assert_eq!(send(&router, github("a", "{}")).await.outcome, outcome);
+    }
+    assert_eq!(webhook.database.rows().await, (1, 1));
+    let age = Duration::from_secs(4 * 24 * 60 * 60);
+    assert_eq!(idempotent_webhook::prune(&pool, age).await.unwrap(), 0);
+}

@@ -1,0 +1,42 @@
+//! Mistakes in the application are a 500 that tells the sender nothing.
+
+use axum::Router;
+use axum::routing::post;
+use idempotent_webhook::{DedupeTx, Delivery};
+
+use crate::support::{Webhook, answer, github, send};
+
+#[tokio::test]
+async fn a_transaction_taken_twice_is_a_500_and_rolled_back() {
+    async fn twice(_: DedupeTx, _: DedupeTx) {}
+    let webhook = Webhook::new(twice).await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(500, "failed", "internal error")
+    );
+    assert_eq!(webhook.database.rows().await, (0, 0));
+}
+
+#[tokio::test]
+async fn a_route_without_the_layer_is_a_500() {
+    async fn transaction(_: DedupeTx) {}
+    async fn delivery(_: Delivery) {}
+    for method in [post(transaction), post(delivery)] {
+        let router = Router::new().route("/", method);
+        assert_eq!(
+            send(&router, github("a", "{}")).await,
+            answer(500, "", "internal error")
+        );
+    }
+}
+
+#[test]
+fn extractors_can_cross_threads() {
+    fn is_send<T: Send>() {}
+    fn is_sync<T: Sync>() {}
+    is_send::<DedupeTx>();
+    is_send::<Delivery>();
+    is_sync::<Delivery>();
+    is_send::<idempotent_webhook::IdempotentWebhook>();
+    is_sync::<idempotent_webhook::IdempotentWebhook>();
+}

@@ -1,0 +1,143 @@
+//! G3 and G7: of simultaneous deliveries one wins, and the others wait for it.
+
+use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use idempotent_webhook::{DedupeTx, Delivery, Provider};
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::support::{Answer, Webhook, answer, github, ok, record, secret, send_copies, sending};
+
+fn count(answers: &[Answer], outcome: &str) -> usize {
+    answers.iter().filter(|a| a.outcome == outcome).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn g3_one_of_many_simultaneous_deliveries_wins() {
+    let webhook = Webhook::new(ok).await;
+    for round in 0..10 {
+        let request = || github(&round.to_string(), "{}");
+        let answers = send_copies(slice::from_ref(&webhook.router), 50, request).await;
+        assert!(answers.iter().all(|a| a.status == 200), "{answers:?}");
+        assert_eq!(count(&answers, "processed"), 1);
+        assert_eq!(count(&answers, "duplicate"), 49);
+    }
+    assert_eq!(webhook.runs(), 10);
+    assert_eq!(webhook.database.rows().await, (10, 10));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn g3_one_wins_over_several_processes() {
+    let webhook = Webhook::new(ok).await;
+    let mut routers = vec![webhook.router.clone()];
+    for _ in 0..3 {
+        routers.push(webhook.elsewhere(Provider::github(secret()), ok).await);
+    }
+    for round in 0..10 {
+        let request = || github(&round.to_string(), "{}");
+        let answers = send_copies(&routers, 40, request).await;
+        assert!(answers.iter().all(|a| a.status == 200), "{answers:?}");
+        assert_eq!(count(&answers, "processed"), 1);
+    }
+    assert_eq!(webhook.runs(), 10);
+    assert_eq!(webhook.database.rows().await, (10, 10));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn g7_if_the_first_fails_one_waiter_runs_the_handler() {
+    let attempts = Arc::new(AtomicU32::new(0));
+    let webhook = Webhook::new({
+        let attempts = attempts.clone();
+        async move |mut tx: DedupeTx, delivery: Delivery| {
+            record(&mut tx, &delivery).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            match attempts.fetch_add(1, Ordering::Relaxed) {
+                0 => StatusCode::INTERNAL_SERVER_ERROR,
+                1 => panic!("on purpose"),
+                _ => StatusCode::OK,
+            }
+        }
+    })
+    .await;
+    let answers = send_copies(slice::from_ref(&webhook.router), 20, || github("a", "{}")).await;
+    assert_eq!(count(&answers, "failed"), 2);
+    assert_eq!(count(&answers, "processed"), 1);
+    assert_eq!(count(&answers, "duplicate"), 17);
+    assert_eq!(webhook.runs(), 3);
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn g7_waiters_hold_no_connection() {
+    let gate = Arc::new(Semaphore::new(0));
+    let (started, mut has_started) = mpsc::channel(1);
+    let webhook = Webhook::new({
+        let gate = gate.clone();
+        async move |mut tx: DedupeTx, delivery: Delivery| {
+            record(&mut tx, &delivery).await.unwrap();
+            if delivery.id().as_str() == "slow" {
+                started.send(()).await.unwrap();
+                gate.acquire().await.unwrap().forget();
+            }
+            StatusCode::OK
+        }
+    })
+    .await;
+    let routers = [webhook.router.clone()];
+    let storm =
+        tokio::spawn(async move { send_copies(&routers, 200, || github("slow", "{}")).await });
+    has_started.recv().await.unwrap();
+    // The pool has five connections: with waiters holding them, these would starve.
+    for id in 0..50 {
+        let other = webhook.send(github(&id.to_string(), "{}")).await;
+        assert_eq!(other, answer(200, "processed", ""));
+    }
+    assert_eq!(webhook.database.in_transaction().await, 1);
+    gate.add_permits(1);
+    let answers = storm.await.unwrap();
+    assert_eq!(count(&answers, "processed"), 1);
+    assert_eq!(count(&answers, "duplicate"), 199);
+    assert_eq!(webhook.database.rows().await, (51, 51));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn g7_a_delivery_in_flight_elsewhere_is_waited_for_within_bounds() {
+    let gate = Arc::new(Semaphore::new(0));
+    let (started, mut has_started) = mpsc::channel(1);
+    let slow = {
+        let gate = gate.clone();
+        async move |mut tx: DedupeTx, delivery: Delivery| {
+            record(&mut tx, &delivery).await.unwrap();
+            started.send(()).await.unwrap();
+            gate.acquire().await.unwrap().forget();
+            StatusCode::OK
+        }
+    };
+    let webhook = Webhook::with(
+        Provider::github(secret()),
+        |layer| layer.in_flight_wait(Duration::from_millis(200)),
+        ok,
+    )
+    .await;
+    let elsewhere = webhook.elsewhere(Provider::github(secret()), slow).await;
+    let first = sending(&elsewhere, github("a", "{}"));
+    has_started.recv().await.unwrap();
+
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(503, "in-flight", "in flight, retry later")
+    );
+    let waiting = sending(&webhook.router, github("a", "{}"));
+    webhook
+        .database
+        .until("exists (select from pg_locks where not granted and locktype = 'transactionid')")
+        .await;
+    gate.add_permits(1);
+    assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
+    assert_eq!(waiting.await.unwrap(), answer(200, "duplicate", ""));
+    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_eq!(webhook.database.in_transaction().await, 0);
+}

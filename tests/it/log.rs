@@ -1,0 +1,134 @@
+//! G13: the operator learns the reason and never a secret, a signature or a body.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use axum::http::StatusCode;
+use idempotent_webhook::{DedupeTx, Provider};
+
+use crate::support::{SECRET, Webhook, github, now, ok, secret, stripe};
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is logged, at any level, by this crate while `work` runs.
+async fn logged(work: impl Future<Output = ()>) -> String {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    // For this thread, which is all that the test's runtime has: tasks do not inherit one.
+    let guard = tracing::subscriber::set_default(subscriber);
+    work.await;
+    drop(guard);
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    text.lines()
+        .filter(|line| line.contains("idempotent_webhook"))
+        .map(|line| format!("{line}\n"))
+        .collect()
+}
+
+const BODY: &str = r#"{"id":"evt_1","card":"4242"}"#;
+
+#[tokio::test]
+async fn g13_a_rejection_is_logged_with_its_reason_and_without_the_unverified_id() {
+    let webhook = Webhook::of(Provider::stripe(secret()), ok).await;
+    let mut missing = stripe(BODY, now());
+    missing.headers_mut().remove("stripe-signature");
+    let mut malformed = stripe(BODY, now());
+    malformed
+        .headers_mut()
+        .insert("stripe-signature", "t=soon,v1=00".parse().unwrap());
+    let mut wrong = stripe(BODY, now());
+    let signature = wrong.headers()["stripe-signature"].clone();
+    *wrong.body_mut() = r#"{"id":"forged","card":"4242"}"#.into();
+    let signature = signature.to_str().unwrap().split("v1=").last().unwrap();
+    for (request, reason) in [
+        (missing, "header stripe-signature is missing"),
+        (malformed, "header stripe-signature is malformed"),
+        (wrong, "signature matches none of the secrets"),
+        (stripe(BODY, 1_000), "signature is too old"),
+        (stripe("{", now()), "the body is not valid JSON: EOF"),
+    ] {
+        let log = logged(async {
+            webhook.send(request).await;
+        })
+        .await;
+        assert!(log.contains(reason), "{reason}: {log}");
+        assert!(log.contains("WARN"), "{log}");
+        assert!(log.contains(r#"endpoint="test""#), "{log}");
+        for hidden in [SECRET, signature, "4242", "forged"] {
+            assert!(!log.contains(hidden), "{hidden}: {log}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn g13_an_authentic_delivery_is_logged_by_its_id() {
+    async fn swallow(mut tx: DedupeTx) -> StatusCode {
+        let _ = sqlx::query("select no_such_column").execute(&mut *tx).await;
+        StatusCode::OK
+    }
+    async fn twice(_: DedupeTx, _: DedupeTx) {}
+
+    let webhook = Webhook::new(ok).await;
+    let send = async || {
+        webhook.send(github("guid", BODY)).await;
+    };
+    let log = logged(send()).await;
+    assert!(log.contains("webhook processed"), "{log}");
+    assert!(log.contains(r#"delivery_id="guid""#), "{log}");
+    let log = logged(send()).await;
+    assert!(log.contains("webhook duplicate"), "{log}");
+    assert!(!log.contains("WARN") && !log.contains("4242"), "{log}");
+
+    for (webhook, advice) in [
+        (
+            Webhook::new(swallow).await,
+            "run the statement in a savepoint",
+        ),
+        (
+            Webhook::new(twice).await,
+            "take it once and pass `&mut tx` on",
+        ),
+    ] {
+        let log = logged(async {
+            webhook.send(github("guid", BODY)).await;
+        })
+        .await;
+        assert!(log.contains(advice), "{log}");
+        assert!(log.contains(r#"delivery_id="guid""#), "{log}");
+        assert!(!log.contains("4242") && !log.contains(SECRET), "{log}");
+    }
+}
+
+#[tokio::test]
+async fn the_callers_span_goes_along_into_the_task() {
+    let webhook = Webhook::new(async || {
+        tracing::info!(target: "idempotent_webhook_test", "in the handler");
+    })
+    .await;
+    let log = logged(async {
+        let span = tracing::info_span!("request", path = "/hooks");
+        tracing::Instrument::instrument(webhook.send(github("a", "{}")), span).await;
+    })
+    .await;
+    for message in ["in the handler", "webhook processed"] {
+        let line = log.lines().find(|line| line.contains(message)).unwrap();
+        assert!(line.contains(r#"request{path="/hooks"}"#), "{log}");
+    }
+}

@@ -1,0 +1,23 @@
+//! The guarantees, on a real Postgres. Each test asserts the status and the rows.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails may panic"
+)]
+
+mod answers;
+mod bodies;
+mod database;
+mod extract;
+mod hang_up;
+mod identity;
+mod in_flight;
+mod log;
+mod migrate;
+mod retention;
+mod signatures;
+mod support;
+mod transaction;

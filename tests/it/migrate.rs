@@ -1,0 +1,56 @@
+//! The crate's migrations beside the application's.
+
+use idempotent_webhook::migrate;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::{PgPool, SqlSafeStr};
+
+use crate::support::Database;
+
+/// What `sqlx::migrate!()` of an application does, with a table of the same name as ours.
+async fn migrate_application(pool: &PgPool) {
+    let migration = Migration::new(
+        1,
+        "application".into(),
+        MigrationType::Simple,
+        "create table deliveries (id int primary key)".into_sql_str(),
+        false,
+    );
+    Migrator::with_migrations(vec![migration])
+        .run(pool)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn both_migrate_in_either_order_and_again() {
+    for ours_first in [true, false] {
+        let database = Database::empty().await;
+        if ours_first {
+            migrate(&database.pool).await.unwrap();
+        }
+        for _ in 0..2 {
+            migrate_application(&database.pool).await;
+            migrate(&database.pool).await.unwrap();
+        }
+        database
+            .run(
+                "insert into deliveries values (1);
+                 insert into idempotent_webhook.deliveries values ('a', 'b')",
+            )
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_processes_may_migrate_at_once() {
+    let database = Database::empty().await;
+    let migrating: Vec<_> = (0..5)
+        .map(|_| {
+            let pool = database.pool.clone();
+            tokio::spawn(async move { migrate(&pool).await })
+        })
+        .collect();
+    for migrated in migrating {
+        migrated.await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,118 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool};
+use tokio::sync::OnceCell;
+
+use super::throwaway_postgres::{Durability, ThrowawayPostgres};
+
+/// A database of its own on the server that the tests share.
+pub struct Database {
+    pub name: String,
+    pub pool: PgPool,
+}
+
+static SERVER: OnceCell<ThrowawayPostgres> = OnceCell::const_new();
+static DATABASES: AtomicU32 = AtomicU32::new(0);
+
+async fn server() -> &'static ThrowawayPostgres {
+    SERVER
+        .get_or_init(async || {
+            ThrowawayPostgres::start(Durability::Lossy)
+                .await
+                .unwrap_or_else(|error| panic!("{error}"))
+        })
+        .await
+}
+
+impl Database {
+    /// An empty one.
+    pub async fn empty() -> Self {
+        let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
+        let mut admin = server().await.options("postgres").connect().await.unwrap();
+        admin
+            .execute(AssertSqlSafe(format!("create database {name}")))
+            .await
+            .unwrap();
+        let pool = Self::pool(server().await.options(&name), 5);
+        Self { name, pool }
+    }
+
+    /// One with the crate's tables, and `effects` for the handlers to write to.
+    pub async fn new() -> Self {
+        let database = Self::empty().await;
+        idempotent_webhook::migrate(&database.pool).await.unwrap();
+        database
+            .run("create table effects (delivery_id text)")
+            .await;
+        database
+    }
+
+    fn pool(options: PgConnectOptions, connections: u32) -> PgPool {
+        PgPoolOptions::new()
+            .max_connections(connections)
+            .acquire_timeout(Duration::from_secs(20))
+            .connect_lazy_with(options)
+    }
+
+    pub async fn options(&self) -> PgConnectOptions {
+        server().await.options(&self.name)
+    }
+
+    /// Another pool on the same database, as another process would have.
+    pub async fn another_pool(&self, connections: u32) -> PgPool {
+        Self::pool(self.options().await, connections)
+    }
+
+    pub async fn run(&self, sql: &str) {
+        self.pool
+            .execute(sqlx::raw_sql(AssertSqlSafe(sql.to_owned())))
+            .await
+            .unwrap();
+    }
+
+    async fn count(&self, sql: &str) -> i64 {
+        // Not from the test's pool, which may be exhausted on purpose.
+        let mut connection = self.options().await.connect().await.unwrap();
+        sqlx::query_scalar(AssertSqlSafe(sql.to_owned()))
+            .fetch_one(&mut connection)
+            .await
+            .unwrap()
+    }
+
+    /// How many deliveries are claimed, and how many effects the handlers have left.
+    pub async fn rows(&self) -> (i64, i64) {
+        (
+            self.count("select count(*) from idempotent_webhook.deliveries")
+                .await,
+            self.count("select count(*) from effects").await,
+        )
+    }
+
+    /// How many connections to this database are in a transaction.
+    pub async fn in_transaction(&self) -> i64 {
+        self.count(
+            "select count(*) from pg_stat_activity
+             where datname = current_database() and pid <> pg_backend_pid()
+                 and state in ('active', 'idle in transaction', 'idle in transaction (aborted)')
+                 and backend_type = 'client backend'",
+        )
+        .await
+    }
+
+    /// Waits until a condition in SQL holds.
+    pub async fn until(&self, condition: &str) {
+        for _ in 0..1000 {
+            if self
+                .count(&format!("select count(*) where {condition}"))
+                .await
+                == 1
+            {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("waited in vain until {condition}");
+    }
+}

@@ -1,0 +1,13 @@
+//! A database for each test, requests signed as providers sign them, and a look at what
+//! is left behind.
+
+#[path = "../../../examples/throwaway_postgres/mod.rs"]
+mod throwaway_postgres;
+
+mod database;
+mod request;
+mod webhook;
+
+pub use database::Database;
+pub use request::{SECRET, acme, github, now, secret, shopify, stripe, stripe_event};
+pub use webhook::{Answer, Webhook, answer, ok, record, send, send_copies, sending};

@@ -1,0 +1,83 @@
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::body::Body;
+use axum::http::{HeaderName, Request};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hmac::{Hmac, KeyInit, Mac};
+use idempotent_webhook::{HmacSha256, Provider, Secret, Source};
+use sha2::Sha256;
+
+pub const SECRET: &str = "whsec_test_secret";
+
+pub fn secret() -> Secret {
+    Secret::new(SECRET).unwrap()
+}
+
+/// The time in Unix seconds.
+pub fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+}
+
+fn mac(signed: &[u8]) -> Vec<u8> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
+    mac.update(signed);
+    mac.finalize().into_bytes().to_vec()
+}
+
+/// A Stripe event as small as can be.
+pub fn stripe_event(id: &str) -> String {
+    format!(r#"{{"id":"{id}","object":"event","type":"invoice.paid"}}"#)
+}
+
+/// A request signed as Stripe signs at `time`.
+pub fn stripe(body: impl Into<Vec<u8>>, time: u64) -> Request<Body> {
+    let body = body.into();
+    let signed = [format!("{time}.").as_bytes(), &body].concat();
+    Request::post("/")
+        .header(
+            "Stripe-Signature",
+            format!("t={time},v1={}", hex::encode(mac(&signed))),
+        )
+        .header("Content-Type", "application/json")
+        .body(body.into())
+        .unwrap()
+}
+
+/// A request signed as GitHub signs.
+pub fn github(id: &str, body: impl Into<Vec<u8>>) -> Request<Body> {
+    let body = body.into();
+    Request::post("/")
+        .header(
+            "X-Hub-Signature-256",
+            format!("sha256={}", hex::encode(mac(&body))),
+        )
+        .header("X-GitHub-Delivery", id)
+        .header("X-GitHub-Event", "push")
+        .header("Content-Type", "application/json")
+        .body(body.into())
+        .unwrap()
+}
+
+/// A request signed as Shopify signs.
+pub fn shopify(id: &str, body: impl Into<Vec<u8>>) -> Request<Body> {
+    let body = body.into();
+    Request::post("/")
+        .header("X-Shopify-Hmac-Sha256", BASE64.encode(mac(&body)))
+        .header("X-Shopify-Webhook-Id", id)
+        .header("X-Shopify-Topic", "orders/create")
+        .header("Content-Type", "application/json")
+        .body(body.into())
+        .unwrap()
+}
+
+/// A provider whose delivery id is where the test says, signed as GitHub signs.
+pub fn acme(delivery_id: Source) -> Provider {
+    let scheme = HmacSha256::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");
+    Provider::custom("acme")
+        .signature(scheme, secret())
+        .delivery_id(delivery_id)
+}

@@ -1,0 +1,193 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::handler::Handler;
+use axum::http::{Request, StatusCode};
+use axum::routing::{MethodRouter, post};
+use http_body_util::BodyExt;
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider};
+use sqlx::PgPool;
+use tokio::task::JoinHandle;
+use tower::ServiceExt;
+
+use super::database::Database;
+use super::request::secret;
+
+/// A route behind the layer, on a database of its own.
+pub struct Webhook {
+    pub database: Database,
+    pub router: Router,
+    runs: Arc<AtomicU32>,
+}
+
+/// What the sender sees.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    /// What the header `x-webhook-outcome` says.
+    pub outcome: String,
+    pub body: String,
+    pub retry_after: bool,
+}
+
+/// An answer of the layer's own, or of a handler that answers with a text.
+pub fn answer(status: u16, outcome: &str, body: &str) -> Answer {
+    Answer {
+        status,
+        outcome: outcome.to_owned(),
+        body: body.to_owned(),
+        retry_after: status == 503,
+    }
+}
+
+/// Writes down the delivery, as far as the transaction goes.
+pub async fn record(tx: &mut DedupeTx, delivery: &Delivery) -> sqlx::Result<()> {
+    sqlx::query("insert into effects (delivery_id) values ($1)")
+        .bind(delivery.id().as_str())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// A handler that leaves one effect and answers 200.
+pub async fn ok(mut tx: DedupeTx, delivery: Delivery) -> Result<&'static str, StatusCode> {
+    record(&mut tx, &delivery)
+        .await
+        .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+    Ok("done")
+}
+
+impl Webhook {
+    pub async fn new<H, T>(handler: H) -> Self
+    where
+        H: Handler<T, ()> + Sync,
+        T: 'static,
+    {
+        Self::with(Provider::github(secret()), |layer| layer, handler).await
+    }
+
+    pub async fn of<H, T>(provider: Provider, handler: H) -> Self
+    where
+        H: Handler<T, ()> + Sync,
+        T: 'static,
+    {
+        Self::with(provider, |layer| layer, handler).await
+    }
+
+    pub async fn with<H, T>(
+        provider: Provider,
+        set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook,
+        handler: H,
+    ) -> Self
+    where
+        H: Handler<T, ()> + Sync,
+        T: 'static,
+    {
+        let database = Database::new().await;
+        let layer = set(IdempotentWebhook::new(
+            database.pool.clone(),
+            "test",
+            provider,
+        ));
+        let runs = Arc::new(AtomicU32::new(0));
+        let router = Self::route(&layer, handler, runs.clone());
+        Self {
+            database,
+            router,
+            runs,
+        }
+    }
+
+    fn route<H, T>(layer: &IdempotentWebhook, handler: H, runs: Arc<AtomicU32>) -> Router
+    where
+        H: Handler<T, ()> + Sync,
+        T: 'static,
+    {
+        let counted: MethodRouter = post(handler).layer(axum::middleware::map_request(
+            move |request: Request<Body>| {
+                runs.fetch_add(1, Ordering::Relaxed);
+                std::future::ready(request)
+            },
+        ));
+        Router::new().route("/", counted.layer(layer.clone()))
+    }
+
+    /// The same route in another process: nothing shared but the database.
+    pub async fn elsewhere<H, T>(&self, provider: Provider, handler: H) -> Router
+    where
+        H: Handler<T, ()> + Sync,
+        T: 'static,
+    {
+        let pool: PgPool = self.database.another_pool(5).await;
+        let layer = IdempotentWebhook::new(pool, "test", provider);
+        Self::route(&layer, handler, self.runs.clone())
+    }
+
+    /// How often the handler was called.
+    pub fn runs(&self) -> u32 {
+        self.runs.load(Ordering::Relaxed)
+    }
+
+    pub async fn send(&self, request: Request<Body>) -> Answer {
+        send(&self.router, request).await
+    }
+
+    /// Serves on a socket, for tests that need a connection.
+    pub async fn serve(&self) -> std::net::SocketAddr {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = self.router.clone();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        address
+    }
+
+    /// Waits until no request holds a transaction any more.
+    pub async fn settled(&self) {
+        for _ in 0..1000 {
+            if self.database.in_transaction().await == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("a connection stays in a transaction");
+    }
+}
+
+pub async fn send(router: &Router, request: Request<Body>) -> Answer {
+    let (head, body) = router.clone().oneshot(request).await.unwrap().into_parts();
+    let header = |name: &str| Some(head.headers.get(name)?.to_str().unwrap());
+    let outcome = header("x-webhook-outcome").unwrap_or_default().to_owned();
+    let retry_after = header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().is_ok());
+    let body = body.collect().await.unwrap().to_bytes();
+    Answer {
+        status: head.status.as_u16(),
+        outcome,
+        body: String::from_utf8(body.into()).unwrap(),
+        retry_after,
+    }
+}
+
+/// Sends in a task, as a client of its own.
+pub fn sending(router: &Router, request: Request<Body>) -> JoinHandle<Answer> {
+    let router = router.clone();
+    tokio::spawn(async move { send(&router, request).await })
+}
+
+/// Sends copies at the same moment, to each of the routers in turn.
+pub async fn send_copies(
+    routers: &[Router],
+    copies: usize,
+    request: impl Fn() -> Request<Body>,
+) -> Vec<Answer> {
+    let sending: Vec<_> = (0..copies)
+        .map(|copy| sending(&routers[copy % routers.len()], request()))
+        .collect();
+    let mut answers = Vec::new();
+    for sent in sending {
+        answers.push(sent.await.unwrap());
+    }
+    answers
+}

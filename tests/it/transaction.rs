@@ -1,0 +1,335 @@
+//! G4 to G6: one transaction, acknowledged after its commit, rolled back before any other
+//! answer.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use idempotent_webhook::{DedupeTx, Delivery, Provider};
+use sqlx::{Connection, Executor};
+
+use crate::support::{Webhook, answer, github, ok, record, secret, send, sending};
+
+const INTERNAL_ERROR: &str = "internal error";
+
+#[tokio::test]
+async fn g4_the_claim_and_the_effects_commit_together() {
+    async fn look(mut tx: DedupeTx, delivery: Delivery) -> String {
+        record(&mut tx, &delivery).await.unwrap();
+        let rows: (i64, i64) = sqlx::query_as(
+            "select
+                (select count(*) from idempotent_webhook.deliveries),
+                (select count(*) from effects)",
+        )
+        .fetch_one(&mut *tx)
+        .await
+        .unwrap();
+        format!("{rows:?}")
+    }
+    let webhook = Webhook::new(look).await;
+    assert_eq!(webhook.send(github("a", "{}")).await.body, "(1, 1)");
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+#[tokio::test]
+async fn g4_a_nested_begin_is_a_savepoint() {
+    async fn nested(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        let mut kept = tx.begin().await.unwrap();
+        kept.execute("insert into effects values ('kept')")
+            .await
+            .unwrap();
+        kept.commit().await.unwrap();
+
+        let mut dropped = tx.begin().await.unwrap();
+        dropped
+            .execute("insert into effects values ('dropped')")
+            .await
+            .unwrap();
+        drop(dropped);
+
+        let mut failed = tx.begin().await.unwrap();
+        assert!(failed.execute("select no_such_column").await.is_err());
+        failed.rollback().await.unwrap();
+
+        record(&mut tx, &delivery).await.unwrap();
+        StatusCode::OK
+    }
+    let webhook = Webhook::new(nested).await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(200, "processed", "")
+    );
+    let effects: Vec<String> = sqlx::query_scalar("select delivery_id from effects order by 1")
+        .fetch_all(&webhook.database.pool)
+        .await
+        .unwrap();
+    assert_eq!(effects, ["a", "kept"]);
+}
+
+#[tokio::test]
+async fn g5_swallowed_sql_error_is_not_acknowledged() {
+    async fn swallow(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        let _ = tx.execute("select no_such_column").await;
+        StatusCode::OK
+    }
+    let webhook = Webhook::new(swallow).await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(500, "failed", INTERNAL_ERROR)
+    );
+    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_eq!(webhook.database.in_transaction().await, 0);
+}
+
+/// Keeps what a handler leaves behind, beyond the handler.
+type Kept = Arc<Mutex<Option<DedupeTx>>>;
+
+#[tokio::test]
+async fn g5_a_transaction_moved_into_a_task_is_not_acknowledged() {
+    let kept = Kept::default();
+    let webhook = Webhook::new({
+        let kept = kept.clone();
+        async move |mut tx: DedupeTx, delivery: Delivery| {
+            record(&mut tx, &delivery).await.unwrap();
+            *kept.lock().unwrap() = Some(tx);
+            StatusCode::OK
+        }
+    })
+    .await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(500, "failed", INTERNAL_ERROR)
+    );
+    // It can still be written to, and none of it will ever be committed.
+    let mut tx = kept.lock().unwrap().take().unwrap();
+    tx.execute("insert into effects values ('late')")
+        .await
+        .unwrap();
+    drop(tx);
+    webhook.settled().await;
+    assert_eq!(webhook.database.rows().await, (0, 0));
+}
+
+#[tokio::test]
+async fn g5_a_transaction_held_by_a_streaming_body_is_not_acknowledged() {
+    async fn stream(mut tx: DedupeTx, delivery: Delivery) -> Response {
+        record(&mut tx, &delivery).await.unwrap();
+        let mut tx = Some(tx);
+        let rows = futures_util::stream::poll_fn(move |_| {
+            drop(tx.take());
+            std::task::Poll::Ready(None::<Result<Vec<u8>, std::io::Error>>)
+        });
+        Body::from_stream(rows).into_response()
+    }
+    let webhook = Webhook::new(stream).await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(500, "failed", INTERNAL_ERROR)
+    );
+    webhook.settled().await;
+    assert_eq!(webhook.database.rows().await, (0, 0));
+}
+
+#[tokio::test]
+async fn g5_a_commit_that_fails_is_not_acknowledged() {
+    async fn defer(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        tx.execute("insert into child values (7)").await.unwrap();
+        StatusCode::OK
+    }
+    let webhook = Webhook::new(defer).await;
+    webhook
+        .database
+        .run(
+            "create table parent (id int primary key);
+             create table child (id int references parent deferrable initially deferred)",
+        )
+        .await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(503, "failed", "temporarily unavailable")
+    );
+    assert_eq!(webhook.database.rows().await, (0, 0));
+
+    webhook.database.run("insert into parent values (7)").await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(200, "processed", "")
+    );
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+#[tokio::test]
+async fn g5_a_transaction_that_the_handler_ended_is_not_acknowledged() {
+    async fn end(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        let sql: &'static str = match delivery.id().as_str() {
+            "rollback" => "rollback",
+            "rollback and chain" => "rollback and chain",
+            "rollback; begin" => "rollback; begin; insert into effects values ('stray')",
+            other => panic!("unknown: {other}"),
+        };
+        tx.execute(sqlx::raw_sql(sql)).await.unwrap();
+        StatusCode::OK
+    }
+    let source = idempotent_webhook::Source::json("$.id".parse().unwrap());
+    let webhook = Webhook::of(crate::support::acme(source), end).await;
+    for id in ["rollback", "rollback and chain", "rollback; begin"] {
+        assert_eq!(
+            webhook
+                .send(github("", format!(r#"{{"id":"{id}"}}"#)))
+                .await,
+            answer(500, "failed", INTERNAL_ERROR),
+            "{id}"
+        );
+        webhook.settled().await;
+        assert_eq!(webhook.database.rows().await, (0, 0), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn g5_a_savepoint_left_open_is_not_acknowledged() {
+    async fn forget(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        std::mem::forget(tx.begin().await.unwrap());
+        StatusCode::OK
+    }
+    let webhook = Webhook::new(forget).await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(500, "failed", INTERNAL_ERROR)
+    );
+    assert_eq!(webhook.database.rows().await, (0, 0));
+    webhook.settled().await;
+}
+
+/// sqlx gives the whole transaction up when it cannot make a savepoint, and `commit` then
+/// does nothing and succeeds.
+#[tokio::test]
+async fn g5_a_savepoint_that_could_not_be_made_is_not_acknowledged() {
+    async fn swallow(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        let _ = tx.execute("select no_such_column").await;
+        assert!(tx.begin().await.is_err());
+        StatusCode::OK
+    }
+    let webhook = Webhook::new(swallow).await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(500, "failed", INTERNAL_ERROR)
+    );
+    assert_eq!(webhook.database.rows().await, (0, 0));
+    webhook.settled().await;
+}
+
+#[tokio::test]
+async fn g6_an_immediate_retry_of_a_failed_attempt_finds_the_way_clear() {
+    async fn second_time(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        static FAILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+        let mut failed = FAILED.lock().unwrap();
+        let id = delivery.id().to_string();
+        if failed.contains(&id) {
+            return StatusCode::OK;
+        }
+        failed.push(id);
+        StatusCode::INTERNAL_SERVER_ERROR
+    }
+    let webhook = Webhook::new(second_time).await;
+    let elsewhere = webhook
+        .elsewhere(Provider::github(secret()), second_time)
+        .await;
+    for id in 0..50 {
+        let id = format!("delivery-{id}");
+        let first = webhook.send(github(&id, "{}")).await;
+        assert_eq!(first, answer(500, "failed", ""));
+        // By another process, which cannot know but from Postgres.
+        let retry = send(&elsewhere, github(&id, "{}")).await;
+        assert_eq!(retry, answer(200, "processed", ""));
+    }
+    assert_eq!(webhook.database.rows().await, (50, 50));
+}
+
+#[tokio::test]
+async fn a_handler_that_takes_no_transaction_is_deduplicated_all_the_same() {
+    let webhook = Webhook::new(async || "done").await;
+    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "duplicate");
+    assert_eq!(webhook.runs(), 1);
+    assert_eq!(webhook.database.rows().await, (1, 0));
+}
+
+#[tokio::test]
+async fn endpoints_are_namespaces_of_ids() {
+    let webhook = Webhook::new(ok).await;
+    let other = idempotent_webhook::IdempotentWebhook::new(
+        webhook.database.pool.clone(),
+        "other",
+        Provider::github(secret()),
+    );
+    let other = axum::Router::new().route("/", axum::routing::post(ok).layer(other));
+    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    let at_other = send(&other, github("a", "{}")).await;
+    assert_eq!(at_other.outcome, "processed");
+    assert_eq!(webhook.database.rows().await, (2, 2));
+}
+
+#[tokio::test]
+async fn the_layers_settings_for_waiting_do_not_reach_the_handler() {
+    async fn show(mut tx: DedupeTx) -> String {
+        sqlx::query_scalar("select current_setting('lock_timeout')")
+            .fetch_one(&mut *tx)
+            .await
+            .unwrap()
+    }
+    let webhook = Webhook::new(show).await;
+    assert_eq!(webhook.send(github("a", "{}")).await.body, "0");
+    let name = &webhook.database.name;
+    webhook
+        .database
+        .run(&format!(
+            "alter database {name} set lock_timeout = '1234ms'"
+        ))
+        .await;
+    let elsewhere = webhook.elsewhere(Provider::github(secret()), show).await;
+    let answered = send(&elsewhere, github("b", "{}")).await;
+    assert_eq!(answered.body, "1234ms");
+}
+
+#[tokio::test]
+async fn a_connection_limit_leaves_connections_to_the_handlers() {
+    let webhook = {
+        let pool: Arc<Mutex<Option<sqlx::PgPool>>> = Arc::default();
+        let handler = {
+            let pool = pool.clone();
+            async move |mut tx: DedupeTx, delivery: Delivery| {
+                record(&mut tx, &delivery).await.unwrap();
+                let pool = pool.lock().unwrap().clone().unwrap();
+                pool.execute("select pg_sleep(0.01)").await.unwrap();
+                StatusCode::OK
+            }
+        };
+        let webhook = Webhook::with(
+            Provider::github(secret()),
+            |layer| {
+                layer
+                    .max_connections(4)
+                    .database_time(Duration::from_secs(20))
+            },
+            handler,
+        )
+        .await;
+        *pool.lock().unwrap() = Some(webhook.database.pool.clone());
+        webhook
+    };
+    let sending: Vec<_> = (0..50)
+        .map(|id| sending(&webhook.router, github(&id.to_string(), "{}")))
+        .collect();
+    for sent in sending {
+        assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
+    }
+    assert_eq!(webhook.database.rows().await, (50, 50));
+}
