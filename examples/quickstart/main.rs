@@ -1,1 +1,165 @@
-fn main() {}
+//! Webhooks of four providers on a real Postgres, with a tour of what the layer does.
+//!
+//!     cargo run --example quickstart              the tour, then serve until Ctrl-C
+//!     cargo run --example quickstart -- --exit    the tour only; fails if it went wrong
+//!     cargo run --example quickstart -- --serve   serve only
+//!
+//! It needs nothing running: it uses `DATABASE_URL` if set, and starts a PostgreSQL of
+//! its own otherwise.
+
+mod application;
+mod sign;
+mod tour;
+
+#[path = "../throwaway_postgres/mod.rs"]
+mod throwaway_postgres;
+
+use std::error::Error;
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use application::Application;
+use sqlx::PgPool;
+use sqlx::postgres::PgPoolOptions;
+use throwaway_postgres::{Durability, ThrowawayPostgres};
+use tokio::net::TcpListener;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    TourThenServe,
+    TourOnly,
+    ServeOnly,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mode = match arguments
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .as_slice()
+    {
+        [] => Mode::TourThenServe,
+        ["--exit"] => Mode::TourOnly,
+        ["--serve"] => Mode::ServeOnly,
+        _ => {
+            eprintln!("usage: cargo run --example quickstart [-- --exit | --serve]");
+            return ExitCode::from(2);
+        }
+    };
+    match run(mode).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Returns whether everything in the tour was as it should be.
+async fn run(mode: Mode) -> Result<bool, Box<dyn Error>> {
+    // Its server, if any, is stopped when this function ends.
+    let (pool, _server) = database().await?;
+    idempotent_webhook::migrate(&pool).await?;
+    let application = Application::new(pool.clone()).await?;
+    let (listener, address) = listen().await?;
+
+    println!("Serving on http://{address}");
+    println!("  POST /webhooks/stripe /webhooks/github /webhooks/shopify /webhooks/acme");
+    println!("  GET  /ledger");
+    for secret in application.secrets() {
+        println!("  {secret}");
+    }
+    println!();
+    let server = axum::serve(listener, application.router()?)
+        .with_graceful_shutdown(stopped())
+        .into_future();
+
+    let as_expected = if mode == Mode::ServeOnly {
+        show_and_serve(&application, address, server).await?;
+        true
+    } else {
+        let server = tokio::spawn(server);
+        let as_expected = tour::run(&application, address).await?;
+        if mode == Mode::TourThenServe {
+            show_and_serve(&application, address, async { server.await? }).await?;
+        }
+        as_expected
+    };
+    pool.close().await;
+    Ok(as_expected)
+}
+
+async fn show_and_serve(
+    application: &Application,
+    address: SocketAddr,
+    server: impl Future<Output = std::io::Result<()>>,
+) -> std::io::Result<()> {
+    println!("Try it. The signature for Stripe is good for five minutes.\n");
+    for curl in application.curls(address) {
+        println!("{curl}\n");
+    }
+    println!("Serving until Ctrl-C.");
+    // From here on the log is the operator's view.
+    tracing_subscriber::registry()
+        .with(
+            tracing_subscriber::fmt::layer()
+                .with_ansi(std::io::stderr().is_terminal())
+                .with_writer(std::io::stderr),
+        )
+        .with(Targets::new().with_target("idempotent_webhook", tracing::Level::DEBUG))
+        .init();
+    server.await
+}
+
+/// The database of `DATABASE_URL`, or a new one on a server of our own.
+async fn database() -> Result<(PgPool, Option<ThrowawayPostgres>), Box<dyn Error>> {
+    let pool = PgPoolOptions::new().max_connections(10);
+    if let Ok(url) = std::env::var("DATABASE_URL") {
+        println!("Using the database of DATABASE_URL");
+        return Ok((pool.connect(&url).await?, None));
+    }
+    let server = ThrowawayPostgres::start(Durability::Durable).await?;
+    println!("Started a PostgreSQL of our own; look into it with");
+    println!("  {}", server.psql());
+    let pool = pool.connect_with(server.options("postgres")).await?;
+    Ok((pool, Some(server)))
+}
+
+async fn listen() -> Result<(TcpListener, SocketAddr), Box<dyn Error>> {
+    let port: u16 = match std::env::var("PORT") {
+        Ok(port) => port
+            .parse()
+            .map_err(|_| format!("PORT={port} is not a port"))?,
+        Err(_) => 3000,
+    };
+    let listener = TcpListener::bind(("127.0.0.1", port))
+        .await
+        .map_err(|error| {
+            format!("cannot listen on 127.0.0.1:{port}: {error}; PORT=0 picks a free port")
+        })?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
+/// Resolves at Ctrl-C, or when the process is asked to end.
+async fn stopped() {
+    let terminated = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => {
+                signal.recv().await;
+            }
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminated => {}
+    }
+}

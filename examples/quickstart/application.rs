@@ -1,0 +1,167 @@
+//! The application: four webhook routes, each with its own endpoint name, and a ledger.
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::State;
+use axum::http::{HeaderName, StatusCode};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use idempotent_webhook::{
+    DedupeTx, Delivery, HmacSha256, IdempotentWebhook, Provider, Secret, Source,
+};
+use serde::{Deserialize, Serialize};
+use sqlx::PgPool;
+
+use crate::sign::Sender;
+
+#[derive(Clone)]
+pub struct Application {
+    pool: PgPool,
+    senders: Vec<Sender>,
+    state: Arc<AppState>,
+}
+
+#[derive(Default)]
+pub struct AppState {
+    /// How often a handler has been called.
+    runs: AtomicU32,
+    /// The deliveries that have failed once, as they asked for.
+    failed: Mutex<HashSet<String>>,
+}
+
+/// What the demonstration reads of an event. The providers' real ones have much more.
+#[derive(Deserialize)]
+struct Event {
+    /// Asks the handler to fail at the first attempt.
+    #[serde(default)]
+    fail_once: bool,
+}
+
+/// Every webhook handler of the demonstration: writes one row to the ledger.
+async fn receive(
+    State(state): State<Arc<AppState>>,
+    mut tx: DedupeTx,
+    delivery: Delivery,
+    Json(event): Json<Event>,
+) -> Result<StatusCode, StatusCode> {
+    state.runs.fetch_add(1, Ordering::Relaxed);
+    sqlx::query(
+        "insert into ledger (endpoint, delivery_id, event_type, received_at)
+         values ($1, $2, $3, now())",
+    )
+    .bind(delivery.endpoint())
+    .bind(delivery.id().as_str())
+    .bind(delivery.event_type())
+    .execute(&mut *tx)
+    .await
+    .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+
+    if event.fail_once {
+        let mut failed = state.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed.insert(delivery.id().to_string()) {
+            // The row above is rolled back before this answer leaves.
+            return Err(StatusCode::INTERNAL_SERVER_ERROR);
+        }
+    }
+    Ok(StatusCode::OK)
+}
+
+#[derive(Serialize, sqlx::FromRow)]
+struct Row {
+    endpoint: String,
+    delivery_id: String,
+    event_type: Option<String>,
+    received_at: String,
+}
+
+async fn ledger(State(pool): State<PgPool>) -> Result<Json<Vec<Row>>, StatusCode> {
+    sqlx::query_as(
+        "select endpoint, delivery_id, event_type, received_at::text as received_at
+         from ledger
+         order by ledger.received_at",
+    )
+    .fetch_all(&pool)
+    .await
+    .map(Json)
+    .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+fn acme(secret: Secret) -> Provider {
+    Provider::custom("acme")
+        .signature(
+            HmacSha256::hex(HeaderName::from_static("x-acme-signature")).prefix("sha256="),
+            secret,
+        )
+        .delivery_id(Source::header(HeaderName::from_static("x-acme-delivery")))
+}
+
+impl Application {
+    pub async fn new(pool: PgPool) -> Result<Self, Box<dyn Error>> {
+        sqlx::query(
+            "create table if not exists ledger (
+                endpoint text,
+                delivery_id text,
+                event_type text,
+                received_at timestamptz
+            )",
+        )
+        .execute(&pool)
+        .await?;
+        Ok(Self {
+            pool,
+            senders: Sender::all(),
+            state: Arc::default(),
+        })
+    }
+
+    /// Where each secret is from.
+    pub fn secrets(&self) -> impl Iterator<Item = String> {
+        self.senders.iter().map(Sender::describe_secret)
+    }
+
+    pub fn sender(&self, provider: &str) -> Option<&Sender> {
+        self.senders.iter().find(|s| s.provider() == provider)
+    }
+
+    /// A signed request for each provider, ready to paste.
+    pub fn curls(&self, address: SocketAddr) -> impl Iterator<Item = String> {
+        self.senders.iter().map(move |sender| sender.curl(address))
+    }
+
+    pub fn router(&self) -> Result<Router, Box<dyn Error>> {
+        let mut router = Router::new()
+            .route("/ledger", get(ledger))
+            .with_state(self.pool.clone());
+        for sender in &self.senders {
+            let secret = Secret::new(sender.secret())
+                .map_err(|error| format!("{}: {error}", sender.describe_secret()))?;
+            let name = sender.provider();
+            let provider = match name {
+                "stripe" => Provider::stripe(secret),
+                "github" => Provider::github(secret),
+                "shopify" => Provider::shopify(secret),
+                _ => acme(secret),
+            };
+            let layer = IdempotentWebhook::new(self.pool.clone(), name, provider);
+            let route = post(receive).layer(layer).with_state(self.state.clone());
+            router = router.route(&format!("/webhooks/{name}"), route);
+        }
+        Ok(router)
+    }
+
+    /// How often a handler has been called since the last time this was asked.
+    pub fn take_runs(&self) -> u32 {
+        self.state.runs.swap(0, Ordering::Relaxed)
+    }
+
+    pub async fn ledger_rows(&self, delivery_id: &str) -> sqlx::Result<i64> {
+        sqlx::query_scalar("select count(*) from ledger where delivery_id = $1")
+            .bind(delivery_id)
+            .fetch_one(&self.pool)
+            .await
+    }
+}

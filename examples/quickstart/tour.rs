@@ -1,0 +1,234 @@
+//! The tour: what a provider may send, over real HTTP, and what comes of it.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::application::Application;
+use crate::sign::{Sender, Signed, fresh_id};
+
+/// A row of the tour and what it must come to.
+struct Step<'a> {
+    what: &'a str,
+    request: Signed,
+    /// How many copies are sent at the same moment.
+    copies: usize,
+    /// The delivery whose ledger rows are counted.
+    id: &'a str,
+    /// Status and outcome, and how often each is to come.
+    answers: &'a [(u16, &'a str, usize)],
+    handler_runs: u32,
+    ledger_rows: i64,
+}
+
+/// Takes the tour and returns whether everything was as it should be.
+pub async fn run(application: &Application, address: SocketAddr) -> Result<bool, Box<dyn Error>> {
+    let [stripe, github, shopify, acme] = ["stripe", "github", "shopify", "acme"].map(|name| {
+        application
+            .sender(name)
+            .ok_or_else(|| format!("no sender {name}"))
+    });
+    let (stripe, github, shopify, acme) = (stripe?, github?, shopify?, acme?);
+    let now = Duration::ZERO;
+    let plain = |sender: &Sender, id: &str| sender.sign(id, sender.event(id), now);
+
+    let event = fresh_id("stripe");
+    let another = fresh_id("stripe");
+    let forged = fresh_id("stripe");
+    let expired = fresh_id("stripe");
+    let push = fresh_id("github");
+    let order = fresh_id("shopify");
+    let parcel = fresh_id("acme");
+
+    let mut tampered = plain(stripe, &forged);
+    tampered.body = tampered.body.replace("2000", "1");
+    let fail_once = acme.sign(&parcel, r#"{"fail_once":true}"#.to_owned(), now);
+
+    let one = |what, request, id, answer, handler_runs, ledger_rows| Step {
+        what,
+        request,
+        copies: 1,
+        id,
+        answers: answer,
+        handler_runs,
+        ledger_rows,
+    };
+    let steps = [
+        Step {
+            what: "five simultaneous copies of a Stripe event",
+            request: plain(stripe, &event),
+            copies: 5,
+            id: &event,
+            answers: &[(200, "processed", 1), (200, "duplicate", 4)],
+            handler_runs: 1,
+            ledger_rows: 1,
+        },
+        one(
+            "the same event again",
+            plain(stripe, &event),
+            &event,
+            DUPLICATE,
+            0,
+            1,
+        ),
+        one(
+            "the same with a new id",
+            plain(stripe, &another),
+            &another,
+            PROCESSED,
+            1,
+            1,
+        ),
+        one("a tampered body", tampered, &forged, REJECTED, 0, 0),
+        one(
+            "an expired signature",
+            stripe.sign(&expired, stripe.event(&expired), Duration::from_secs(600)),
+            &expired,
+            REJECTED,
+            0,
+            0,
+        ),
+        one(
+            "a GitHub push",
+            plain(github, &push),
+            &push,
+            PROCESSED,
+            1,
+            1,
+        ),
+        one(
+            "its redelivery",
+            plain(github, &push),
+            &push,
+            DUPLICATE,
+            0,
+            1,
+        ),
+        one(
+            "a Shopify order",
+            plain(shopify, &order),
+            &order,
+            PROCESSED,
+            1,
+            1,
+        ),
+        one("its retry", plain(shopify, &order), &order, DUPLICATE, 0, 1),
+        one(
+            "a handler that fails: rolled back",
+            fail_once.clone(),
+            &parcel,
+            &[(500, "failed", 1)],
+            1,
+            0,
+        ),
+        one(
+            "the retry succeeds",
+            fail_once.clone(),
+            &parcel,
+            PROCESSED,
+            1,
+            1,
+        ),
+        one("and once more", fail_once, &parcel, DUPLICATE, 0, 1),
+    ];
+
+    let mut as_expected = true;
+    print_row(
+        "",
+        [
+            "what was sent",
+            "status",
+            "outcome",
+            "handler runs",
+            "ledger rows",
+        ]
+        .map(str::to_owned),
+    );
+    for step in steps {
+        as_expected &= take(&step, application, address).await?;
+    }
+    println!();
+    if as_expected {
+        println!("All as it should be.\n");
+    } else {
+        println!("NOT as it should be: see the rows marked with an exclamation mark.\n");
+    }
+    Ok(as_expected)
+}
+
+const PROCESSED: &[(u16, &str, usize)] = &[(200, "processed", 1)];
+const DUPLICATE: &[(u16, &str, usize)] = &[(200, "duplicate", 1)];
+const REJECTED: &[(u16, &str, usize)] = &[(401, "rejected", 1)];
+
+async fn take(
+    step: &Step<'_>,
+    application: &Application,
+    address: SocketAddr,
+) -> Result<bool, Box<dyn Error>> {
+    let client = reqwest::Client::new();
+    let sending: Vec<_> = (0..step.copies)
+        .map(|_| tokio::spawn(send(client.clone(), address, step.request.clone())))
+        .collect();
+    let mut answers = BTreeMap::new();
+    for sent in sending {
+        *answers.entry(sent.await??).or_default() += 1;
+    }
+    let handler_runs = application.take_runs();
+    let ledger_rows = application.ledger_rows(step.id).await?;
+
+    let expected: BTreeMap<(u16, String), usize> = step
+        .answers
+        .iter()
+        .map(|&(status, outcome, count)| ((status, outcome.to_owned()), count))
+        .collect();
+    let good =
+        answers == expected && handler_runs == step.handler_runs && ledger_rows == step.ledger_rows;
+
+    let mut statuses: Vec<String> = answers
+        .keys()
+        .map(|(status, _)| status.to_string())
+        .collect();
+    statuses.dedup();
+    let outcomes: Vec<String> = answers
+        .iter()
+        .map(|((_, outcome), count)| match (count, step.copies) {
+            (_, 1) => outcome.clone(),
+            _ => format!("{count} {outcome}"),
+        })
+        .collect();
+    print_row(
+        if good { "" } else { "!" },
+        [
+            step.what.to_owned(),
+            statuses.join(", "),
+            outcomes.join(", "),
+            handler_runs.to_string(),
+            ledger_rows.to_string(),
+        ],
+    );
+    Ok(good)
+}
+
+/// Sends a request and returns the status and the outcome.
+async fn send(
+    client: reqwest::Client,
+    address: SocketAddr,
+    request: Signed,
+) -> Result<(u16, String), reqwest::Error> {
+    let mut builder = client.post(format!("http://{address}{}", request.path));
+    for (name, value) in request.headers {
+        builder = builder.header(name, value);
+    }
+    let response = builder.body(request.body).send().await?;
+    let outcome = response
+        .headers()
+        .get("x-webhook-outcome")
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("none");
+    Ok((response.status().as_u16(), outcome.to_owned()))
+}
+
+fn print_row(mark: &str, [what, status, outcome, runs, rows]: [String; 5]) {
+    println!("{mark:1} {what:<43} {status:<7} {outcome:<25} {runs:>12} {rows:>12}");
+}
