@@ -1,7 +1,89 @@
-//! Work in progress.
+//! A tower layer for axum that makes webhook endpoints idempotent: it verifies a delivery,
+//! claims it in Postgres, and lets the handler write in the transaction of the claim. Both
+//! commit together before the response leaves, or neither does.
+//!
+//! ```no_run
+//! use axum::{Router, http::StatusCode, routing::post};
+//! use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Secret};
+//!
+//! # async fn main_(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
+//! idempotent_webhook::migrate(&pool).await?;
+//! let secret = Secret::new(std::env::var("STRIPE_WEBHOOK_SECRET")?)?;
+//! let stripe = IdempotentWebhook::new(pool, "billing", Provider::stripe(secret));
+//! let app: Router = Router::new().route("/webhooks/stripe", post(payment).layer(stripe));
+//!
+//! async fn payment(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, StatusCode> {
+//!     sqlx::query("insert into payments (event_id) values ($1)")
+//!         .bind(delivery.id().as_str())
+//!         .execute(&mut *tx)
+//!         .await
+//!         .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+//!     Ok(StatusCode::OK)
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The promise
+//!
+//! The database effects a handler makes through [`DedupeTx`] commit at most once for each
+//! delivery id of an endpoint within the retention, and a 2xx leaves only after that
+//! commit. Effects outside the database are at-least-once, with a stable id to make them
+//! idempotent.
+//!
+//! # The way of a request
+//!
+//! ```text
+//! request
+//!   -> buffer the raw body           bounded in bytes and time
+//!   -> verify the signature          over the exact raw bytes, against one or more secrets
+//!   -> identify the delivery         id (header, JSON path, body digest), event type
+//!   -> claim it                      insert into Postgres inside the request's transaction
+//!        already processed  -> 200, the handler never runs
+//!        in flight elsewhere -> wait, bounded; then 200, or run it, or 503 + Retry-After
+//!        claimed            -> handler, with the transaction as `DedupeTx`
+//!                                2xx  -> COMMIT   -> the handler's response
+//!                                else -> ROLLBACK -> the handler's response
+//! ```
+//!
+//! [`IdempotentWebhook`] is the layer and has the settings. [`Provider`] says how a
+//! provider signs, identifies and redelivers: there are presets for Stripe, GitHub and
+//! Shopify, and [`Provider::custom`] for any other. Handlers take [`DedupeTx`] and
+//! [`Delivery`]. [`migrate`] makes the tables, [`prune`] keeps them small.
+//!
+//! # What handlers should know
+//!
+//! - Answer 2xx for "done", anything else for "again, please". Do not commit.
+//! - Pass SQL errors on. After one the transaction is lost, unless the statement ran in a
+//!   savepoint (`tx.begin()`); an answer of 2xx then becomes a 500.
+//! - Keep the [`DedupeTx`] in the handler: one that is moved into a task, or into the body
+//!   of the response, is a 500.
+//! - The handler runs to its end even if the sender hangs up, within
+//!   [`handler_time`](IdempotentWebhook::handler_time).
+//! - A deadlock or a serialization failure is an error like any other: pass it on, and the
+//!   provider's retry runs the handler again.
+//!
+//! # What this crate does not do
+//!
+//! - It does not put deliveries in order.
+//! - It does not make effects outside the database happen once. Give
+//!   [`Delivery::id`] to what you call as its idempotency key.
+//! - It cannot tell a replay of a captured request under a fresh id where the provider does
+//!   not sign the id ([`Provider::signs_delivery_id`]).
+//! - It does not remember for ever: see [`prune`].
+//!
+//! # Features
+//!
+//! - `axum` (default): [`DedupeTx`] and [`Delivery`] as extractors, and axum's own body
+//!   limit lifted for bodies that the layer has bounded. Without it the layer is plain
+//!   tower; handlers use [`DedupeTx::take`] and find the [`Delivery`] in the request's
+//!   extensions.
+
 #![warn(unreachable_pub)]
+
 mod layer;
 mod service;
+
 mod body;
 mod provider;
 mod signature;
@@ -10,6 +92,7 @@ mod crypto;
 mod source;
 mod json_path;
 mod delivery;
+
 mod in_flight;
 mod claim;
 mod tx;
@@ -17,6 +100,7 @@ mod tx;
 mod extract;
 mod response;
 mod error;
+
 mod migrate;
 mod retention;
 
@@ -31,3 +115,8 @@ pub use service::{IdempotentWebhookService, ResponseFuture};
 pub use signature::{HmacSha256, SignatureError, SignatureScheme, TemplateError, Tolerance};
 pub use source::{IdentityError, Source};
 pub use tx::{DedupeTx, ExtractError};
+
+/// Compiles the examples of the README.
+#[cfg(all(doctest, feature = "axum"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

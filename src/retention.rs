@@ -45,7 +45,7 @@ const DELETE_BATCH: &str = "
 /// # async fn main_(pool: sqlx::PgPool) -> Result<(), idempotent_webhook::PruneError> {
 /// use std::time::Duration;
 ///
-/// let days = |n| Duration::from_secs(n * 24 * 60 * 60);
+/// let days = |n: u64| Duration::from_secs(n * 24 * 60 * 60);
 /// let forgotten = idempotent_webhook::prune(&pool, days(45)).await?;
 /// # Ok(())
 /// # }
@@ -66,7 +66,7 @@ pub async fn prune(pool: &PgPool, older_than: Duration) -> Result<u64, PruneErro
     let mut pruned = 0;
     loop {
         let batch = sqlx::query(DELETE_BATCH)
-            .bind(&age)
+            .bind(age)
             .bind(BATCH)
             .execute(pool)
             .await?

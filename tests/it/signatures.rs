@@ -4,11 +4,15 @@ use std::time::{Duration, SystemTime};
 
 use axum::body::Bytes;
 use axum::extract::Request;
-use axum::http::StatusCode;
-use idempotent_webhook::{Delivery, Provider, Secret, Secrets, SignatureError, VerifyError};
+use axum::http::{HeaderName, StatusCode};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use idempotent_webhook::{
+    Delivery, HmacSha256, Provider, Secret, Secrets, SignatureError, Source, VerifyError,
+};
 
 use crate::support::{
-    SECRET, Webhook, answer, github, now, ok, secret, shopify, stripe, stripe_event,
+    SECRET, Webhook, answer, github, mac, now, ok, secret, shopify, stripe, stripe_event,
 };
 
 async fn describe(delivery: Delivery) -> String {
@@ -125,6 +129,78 @@ fn verification_is_pure() {
         provider.verify(&head, b"{}", at(1000)),
         Err(VerifyError::Signature(SignatureError::NoMatch))
     ));
+}
+
+/// The worked example of Slack's documentation on verifying requests.
+#[test]
+fn a_scheme_with_a_template_is_a_few_lines_of_data() {
+    let scheme = HmacSha256::hex(HeaderName::from_static("x-slack-signature"))
+        .prefix("v0=")
+        .timestamp_header(HeaderName::from_static("x-slack-request-timestamp"))
+        .signed("v0:{timestamp}:{body}")
+        .unwrap();
+    let secret = Secret::new("8f742231b10e8888abcd99yyyzzz85a5").unwrap();
+    let slack = Provider::custom("slack")
+        .signature(scheme, secret)
+        .delivery_id(Source::body_digest());
+    let body = "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow\
+        &channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner\
+        &command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com\
+        %2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN\
+        &trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c";
+    let (head, ()) = Request::post("/")
+        .header("X-Slack-Request-Timestamp", "1531420618")
+        .header(
+            "X-Slack-Signature",
+            "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
+        )
+        .body(())
+        .unwrap()
+        .into_parts();
+    let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+    let verify = |at| slack.verify(&head, body.as_bytes(), at);
+    let verified = verify(at(1_531_420_618)).unwrap();
+    assert_eq!(verified.signed_at(), Some(at(1_531_420_618)));
+    // A custom provider's tolerance is five minutes to both sides.
+    assert!(verify(at(1_531_420_618 + 300)).is_ok());
+    for wrong in [1_531_420_618 + 301, 1_531_420_618 - 301] {
+        assert!(verify(at(wrong)).is_err());
+    }
+}
+
+/// `id.timestamp.body` in base64, several signatures in one header.
+#[test]
+fn a_scheme_may_sign_the_id_as_well() {
+    let scheme = HmacSha256::base64(HeaderName::from_static("webhook-signature"))
+        .prefix("v1,")
+        .separator(' ')
+        .timestamp_header(HeaderName::from_static("webhook-timestamp"))
+        .id_header(HeaderName::from_static("webhook-id"))
+        .signed("{id}.{timestamp}.{body}")
+        .unwrap();
+    let id = Source::header(HeaderName::from_static("webhook-id"));
+    let provider = Provider::custom("standard")
+        .signature(scheme, secret())
+        .delivery_id(id);
+    assert!(provider.signs_delivery_id());
+
+    let signature = BASE64.encode(mac(b"msg_1.1000.{}"));
+    let (head, ()) = Request::post("/")
+        .header("webhook-id", "msg_1")
+        .header("webhook-timestamp", "1000")
+        .header("webhook-signature", format!("v1a,AA== v1,{signature}"))
+        .body(())
+        .unwrap()
+        .into_parts();
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
+    let verified = provider.verify(&head, b"{}", now).unwrap();
+    assert_eq!(verified.delivery_id().as_str(), "msg_1");
+
+    let mut forged = head;
+    forged
+        .headers
+        .insert("webhook-id", "msg_2".parse().unwrap());
+    assert!(provider.verify(&forged, b"{}", now).is_err());
 }
 
 #[test]

@@ -9,5 +9,5 @@ mod request;
 mod webhook;
 
 pub use database::Database;
-pub use request::{SECRET, acme, github, now, secret, shopify, stripe, stripe_event};
+pub use request::{SECRET, acme, github, mac, now, secret, shopify, stripe, stripe_event};
 pub use webhook::{Answer, Webhook, answer, ok, record, send, send_copies, sending};

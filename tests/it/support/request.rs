@@ -22,7 +22,8 @@ pub fn now() -> u64 {
         .as_secs()
 }
 
-fn mac(signed: &[u8]) -> Vec<u8> {
+/// The HMAC-SHA256 under `SECRET`.
+pub fn mac(signed: &[u8]) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
     mac.update(signed);
     mac.finalize().into_bytes().to_vec()

@@ -1,0 +1,169 @@
+//! The layer without axum: any tower service whose bodies can be made from `Bytes`.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails may panic"
+)]
+
+#[path = "../examples/throwaway_postgres/mod.rs"]
+mod throwaway_postgres;
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use hmac::{Hmac, KeyInit, Mac};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use idempotent_webhook::{
+    DedupeTx, Delivery, ExtractError, IdempotentWebhook, Provider, Secret, migrate,
+};
+use sha2::Sha256;
+use sqlx::PgPool;
+use sqlx::postgres::PgPoolOptions;
+use throwaway_postgres::{Durability, ThrowawayPostgres};
+use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
+
+type Body = Full<Bytes>;
+
+fn push(id: &str) -> Request<Body> {
+    let body = Bytes::from_static(b"{}");
+    let mut mac = Hmac::<Sha256>::new_from_slice(b"secret").unwrap();
+    mac.update(&body);
+    let signature = hex::encode(mac.finalize().into_bytes());
+    Request::post("/")
+        .header("X-Hub-Signature-256", format!("sha256={signature}"))
+        .header("X-GitHub-Delivery", id)
+        .body(body.into())
+        .unwrap()
+}
+
+async fn database() -> (ThrowawayPostgres, PgPool, IdempotentWebhook) {
+    let server = ThrowawayPostgres::start(Durability::Lossy).await.unwrap();
+    let pool = PgPoolOptions::new()
+        .connect_with(server.options("postgres"))
+        .await
+        .unwrap();
+    migrate(&pool).await.unwrap();
+    sqlx::query("create table effects (delivery_id text)")
+        .execute(&pool)
+        .await
+        .unwrap();
+    let provider = Provider::github(Secret::new("secret").unwrap());
+    let layer = IdempotentWebhook::new(pool.clone(), "test", provider);
+    (server, pool, layer)
+}
+
+async fn rows(pool: &PgPool) -> (i64, i64) {
+    sqlx::query_as(
+        "select
+            (select count(*) from idempotent_webhook.deliveries),
+            (select count(*) from effects)",
+    )
+    .fetch_one(pool)
+    .await
+    .unwrap()
+}
+
+async fn handle(request: Request<Body>) -> Result<Response<Body>, Infallible> {
+    let delivery = request.extensions().get::<Delivery>().unwrap();
+    let mut tx = DedupeTx::take(request.extensions()).unwrap();
+    sqlx::query("insert into effects values ($1)")
+        .bind(delivery.id().as_str())
+        .execute(&mut *tx)
+        .await
+        .unwrap();
+    assert_eq!(
+        DedupeTx::take(request.extensions()).unwrap_err(),
+        ExtractError::AlreadyTaken
+    );
+    Ok(Response::new("done".into()))
+}
+
+#[tokio::test]
+async fn a_tower_service_is_made_idempotent() {
+    let (_server, pool, layer) = database().await;
+    let mut service = ServiceBuilder::new()
+        .layer(layer)
+        .service(service_fn(handle));
+    for (outcome, text) in [("processed", "done"), ("duplicate", "")] {
+        let response = service
+            .ready()
+            .await
+            .unwrap()
+            .call(push("a"))
+            .await
+            .unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["x-webhook-outcome"], outcome);
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body, text);
+    }
+    assert_eq!(rows(&pool).await, (1, 1));
+}
+
+#[tokio::test]
+async fn g6_an_error_of_the_service_is_rolled_back_and_passed_on() {
+    static FAILS: AtomicBool = AtomicBool::new(true);
+    async fn fail(request: Request<Body>) -> Result<Response<Body>, io::Error> {
+        let Ok(response) = handle(request).await;
+        if FAILS.swap(false, Ordering::Relaxed) {
+            return Err(io::Error::other("upstream is gone"));
+        }
+        Ok(response)
+    }
+    let (_server, pool, layer) = database().await;
+    let service = ServiceBuilder::new().layer(layer).service(service_fn(fail));
+    let error = service.clone().oneshot(push("a")).await.unwrap_err();
+    assert_eq!(error.to_string(), "upstream is gone");
+    assert_eq!(rows(&pool).await, (0, 0));
+    assert_eq!(service.oneshot(push("a")).await.unwrap().status(), 200);
+    assert_eq!(rows(&pool).await, (1, 1));
+}
+
+/// Is only ready after `poll_ready`, as a service with a limit would be.
+#[derive(Default)]
+struct Strict {
+    ready: bool,
+}
+
+impl Clone for Strict {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl Service<Request<Body>> for Strict {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Result<(), Infallible>> {
+        self.ready = true;
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<Body>) -> Self::Future {
+        assert!(self.ready, "called without having been ready");
+        std::future::ready(Ok(Response::new("done".into())))
+    }
+}
+
+#[tokio::test]
+async fn the_service_that_was_ready_is_the_one_that_is_called() {
+    let (_server, pool, layer) = database().await;
+    let mut service = ServiceBuilder::new()
+        .layer(layer)
+        .service(Strict::default());
+    for id in ["a", "b"] {
+        let response = service.ready().await.unwrap().call(push(id)).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+    }
+    assert_eq!(rows(&pool).await, (2, 0));
+}
