@@ -63,6 +63,8 @@ const DEADLOCK_DETECTED: &str = "40P01";
 const IN_FAILED_TRANSACTION: &str = "25P02";
 const DIVISION_BY_ZERO: &str = "22012";
 const UNDEFINED_TABLE: &str = "42P01";
+const ADMIN_SHUTDOWN: &str = "57P01";
+const CRASH_SHUTDOWN: &str = "57P02";
 
 /// How often a claim is tried again that only failed for its isolation level.
 const MAX_ATTEMPTS: usize = 10;
@@ -99,15 +101,12 @@ pub(crate) enum DatabaseError {
 }
 
 impl DatabaseError {
-    fn code(&self) -> Option<String> {
-        match self {
-            Self::Sqlx(sqlx::Error::Database(error)) => Some(error.code()?.into_owned()),
-            Self::TimedOut | Self::Sqlx(_) => None,
-        }
+    fn is(&self, codes: &[&str]) -> bool {
+        matches!(self, Self::Sqlx(error) if has_code(error, codes))
     }
 
-    fn is(&self, codes: &[&str]) -> bool {
-        self.code().is_some_and(|code| codes.contains(&&*code))
+    fn is_connection_lost(&self) -> bool {
+        matches!(self, Self::Sqlx(error) if is_connection_lost(error))
     }
 
     /// Whether the crate's tables are missing.
@@ -176,8 +175,11 @@ impl Store {
             }
             // Under `repeatable read` and `serializable`, a claim that has been waited for
             // fails if the other one was committed: to a new snapshot it is a duplicate.
-            let retry = error.is(&[SERIALIZATION_FAILURE, DEADLOCK_DETECTED]);
-            if !retry || attempt == MAX_ATTEMPTS {
+            let conflicting = error.is(&[SERIALIZATION_FAILURE, DEADLOCK_DETECTED]);
+            let retry = conflicting && attempt < MAX_ATTEMPTS
+                // The handler has not run yet, so nothing can happen twice.
+                || error.is_connection_lost() && attempt == 1;
+            if !retry {
                 return Err(error);
             }
             attempt += 1;
@@ -190,9 +192,11 @@ impl Store {
         redelivery_window: Duration,
         deadline: Instant,
     ) -> Result<Claim, DatabaseError> {
-        self.keep_redelivery_window(delivery.endpoint(), redelivery_window)
-            .await?;
         let mut connection = self.begin().await?;
+        if !self.window_kept.load(Ordering::Relaxed) {
+            self.keep_redelivery_window(&mut connection, delivery, redelivery_window)
+                .await?;
+        }
         let wait = deadline
             .saturating_duration_since(Instant::now())
             // Zero would mean for ever.
@@ -307,45 +311,52 @@ impl Store {
         }
     }
 
-    /// Puts down for how long the provider may deliver again, once a process, in a
-    /// transaction of its own, so that deliveries do not wait for one another on it.
+    /// Puts down for how long the provider may deliver again, once a process.
+    ///
+    /// It ends the transaction and begins another, so that deliveries do not wait for one
+    /// another on this row.
     async fn keep_redelivery_window(
         &self,
-        endpoint: &str,
+        connection: &mut InTransaction,
+        delivery: &Delivery,
         window: Duration,
     ) -> Result<(), DatabaseError> {
-        if self.window_kept.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        let mut connection = self.begin().await?;
         within(self.timeout, async {
             sqlx::query(KEEP_REDELIVERY_WINDOW)
-                .bind(endpoint)
+                .bind(delivery.endpoint())
                 .bind(window.as_secs_f64())
-                .execute(&mut *connection)
+                .execute(&mut **connection)
                 .await?;
-            Manager::commit(&mut connection).await
+            Manager::commit(connection).await?;
+            Manager::begin(connection, Some(BEGIN.into_sql_str())).await
         })
         .await?;
-        connection.release();
         self.window_kept.store(true, Ordering::Relaxed);
         Ok(())
     }
 }
 
-/// Whether another connection of the pool may do better: this one is broken, or somebody
-/// has left a transaction open on it.
+fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
+    error
+        .as_database_error()
+        .and_then(|error| error.code())
+        .is_some_and(|code| codes.contains(&&*code))
+}
+
+/// Whether another connection of the pool may do better: this one is lost, or somebody has
+/// left a transaction open on it.
 fn is_unusable(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Database(error) => error
-            .code()
-            .is_some_and(|code| [DIVISION_BY_ZERO, IN_FAILED_TRANSACTION].contains(&&*code)),
-        sqlx::Error::Io(_)
-        | sqlx::Error::Protocol(_)
-        | sqlx::Error::BeginFailed
-        | sqlx::Error::InvalidSavePointStatement => true,
-        _ => false,
-    }
+    is_connection_lost(error)
+        || has_code(error, &[DIVISION_BY_ZERO, IN_FAILED_TRANSACTION])
+        || matches!(
+            error,
+            sqlx::Error::BeginFailed | sqlx::Error::InvalidSavePointStatement
+        )
+}
+
+fn is_connection_lost(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Io(_) | sqlx::Error::Protocol(_))
+        || has_code(error, &[ADMIN_SHUTDOWN, CRASH_SHUTDOWN])
 }
 
 async fn within<T>(

@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,25 @@ use sqlx::{ConnectOptions, Connection};
 /// The superuser of the server.
 const USER: &str = "postgres";
 
-/// Stops the server and removes the folder once the pipe to its standard input closes.
+/// Takes orders from its standard input. Once that closes, stops the server and removes the
+/// folder.
 const KEEPER: &str = r#"
-    "$BIN/postgres" -D "$DIR/data" -k "$DIR" -c listen_addresses= "$@" >"$DIR/log" 2>&1 &
-    read -r _
-    kill -INT $!
-    wait $!
+    start() {
+        "$BIN/postgres" -D "$DIR/data" -k "$DIR" -c listen_addresses= "$@" >>"$DIR/log" 2>&1 &
+        server=$!
+    }
+    stop() {
+        kill "-$1" $server
+        wait $server
+    }
+    start "$@"
+    while read -r order; do
+        case $order in
+            crash) stop QUIT ;;
+            start) start "$@" ;;
+        esac
+    done
+    stop INT
     cd /
     rm -rf "$DIR"
 "#;
@@ -114,6 +127,39 @@ impl ThrowawayPostgres {
     #[allow(dead_code, reason = "only the quickstart shows it")]
     pub fn psql(&self) -> String {
         format!("psql -h {} -U {USER} postgres", self.folder.display())
+    }
+
+    /// Stops the server as a crash would: at once, without a checkpoint.
+    #[allow(
+        dead_code,
+        reason = "only some of those who include this file crash it"
+    )]
+    pub fn crash(&self) -> io::Result<()> {
+        self.order("crash")?;
+        // The last thing that it does is to remove this file.
+        let running = self.folder.join("data/postmaster.pid");
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while running.exists() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// Starts the server again after [`crash`](Self::crash), with what it had on disk.
+    #[allow(
+        dead_code,
+        reason = "only some of those who include this file crash it"
+    )]
+    pub async fn start_again(&self) -> Result<(), StartError> {
+        self.order("start")?;
+        self.wait_until_ready().await
+    }
+
+    fn order(&self, order: &str) -> io::Result<()> {
+        match self.keeper.stdin.as_ref() {
+            Some(mut keeper) => writeln!(keeper, "{order}"),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
     }
 
     async fn wait_until_ready(&self) -> Result<(), StartError> {

@@ -1,0 +1,126 @@
+//! The application that is fired at, in a process of its own.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Secret};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions, PgPool};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+
+/// Names the database and makes this program the application.
+pub const DATABASE: &str = "UNDER_FIRE_DATABASE";
+/// The size of the pool.
+pub const CONNECTIONS: &str = "UNDER_FIRE_CONNECTIONS";
+
+pub const SECRET: &str = "under fire";
+
+/// How long a handler may run.
+pub const HANDLER_TIME: Duration = Duration::from_secs(3);
+
+pub fn is_wanted() -> bool {
+    std::env::var_os(DATABASE).is_some()
+}
+
+/// Serves until it is killed, or its parent is gone.
+pub async fn run() {
+    let options: PgConnectOptions = std::env::var(DATABASE).unwrap().parse().unwrap();
+    let connections = std::env::var(CONNECTIONS).unwrap().parse().unwrap();
+    let pool = || {
+        PgPoolOptions::new()
+            .max_connections(connections)
+            .connect_lazy_with(options.clone().disable_statement_logging())
+    };
+    let provider = Provider::github(Secret::new(SECRET).unwrap());
+    let layer = IdempotentWebhook::new(pool(), "fire", provider.clone())
+        .database_time(Duration::from_millis(500))
+        .handler_time(HANDLER_TIME)
+        .in_flight_wait(Duration::from_secs(5));
+    let router = Router::new()
+        .route("/", post(handle).layer(layer))
+        .route("/by-hand", post(by_hand).with_state((pool(), provider)));
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    println!("{}", listener.local_addr().unwrap());
+    let mut parent = tokio::io::stdin();
+    tokio::select! {
+        served = axum::serve(listener, router) => served.unwrap(),
+        // Standard input is a pipe from the parent.
+        _ = parent.read_u8() => {}
+    }
+}
+
+/// Leaves one effect, and then does as the request says.
+async fn handle(
+    headers: HeaderMap,
+    mut tx: DedupeTx,
+    delivery: Delivery,
+) -> Result<StatusCode, StatusCode> {
+    work(&mut tx, delivery.id().as_str())
+        .await
+        .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+    behave(&headers).await
+}
+
+async fn work(connection: &mut sqlx::PgConnection, id: &str) -> sqlx::Result<()> {
+    sqlx::query("insert into effects (delivery_id) values ($1)")
+        .bind(id)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn behave(headers: &HeaderMap) -> Result<StatusCode, StatusCode> {
+    let behaviour = headers
+        .get("x-behaviour")
+        .map_or("", |behaviour| behaviour.to_str().unwrap());
+    match behaviour.split_once(' ') {
+        Some(("sleep", millis)) => {
+            tokio::time::sleep(Duration::from_millis(millis.parse().unwrap())).await;
+        }
+        _ if behaviour == "fail" => return Err(StatusCode::INTERNAL_SERVER_ERROR),
+        _ if behaviour == "panic" => panic!("as the request says"),
+        _ if behaviour == "hang" => std::future::pending().await,
+        _ => {}
+    }
+    Ok(StatusCode::OK)
+}
+
+/// What a careful engineer writes without the layer: verify, begin, insert on conflict do
+/// nothing, work, commit.
+async fn by_hand(
+    State((pool, provider)): State<(PgPool, Provider)>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<StatusCode, StatusCode> {
+    let (mut head, ()) = axum::http::Request::new(()).into_parts();
+    head.headers = headers;
+    let verified = provider
+        .verify(&head, &body, std::time::SystemTime::now())
+        .map_err(|_| StatusCode::UNAUTHORIZED)?;
+    let id = verified.delivery_id().as_str();
+    let unavailable = |_| StatusCode::SERVICE_UNAVAILABLE;
+
+    let mut tx = pool.begin().await.map_err(unavailable)?;
+    let claimed = sqlx::query(
+        "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+         values ('by hand', $1)
+         on conflict do nothing",
+    )
+    .bind(id)
+    .execute(&mut *tx)
+    .await
+    .map_err(unavailable)?;
+    if claimed.rows_affected() == 0 {
+        return Ok(StatusCode::OK);
+    }
+    work(&mut tx, id).await.map_err(unavailable)?;
+    let status = behave(&head.headers).await?;
+    tx.commit().await.map_err(unavailable)?;
+    Ok(status)
+}

@@ -1,0 +1,328 @@
+//! Every message between the application and Postgres in the life of a delivery, and every
+//! fault before each of them. Afterwards the delivery has happened once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::process::Command;
+
+use crate::Length;
+use crate::process::Process;
+use crate::proxy::{Due, GoOn, Message, Proxy};
+use crate::sender::{Attempt, Sender};
+use crate::server::{Server, Stored};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// The connection is cut. Before a message from Postgres, this is the answer lost.
+    Cut,
+    /// Nothing more gets through, and nobody is told.
+    Silence,
+    /// The application is killed with SIGKILL.
+    KillApplication,
+    /// An administrator ends the backend.
+    TerminateBackend,
+    /// The backend is killed with SIGKILL, upon which Postgres recovers as after a crash.
+    KillBackend,
+    /// Postgres is stopped in immediate mode and started again.
+    RestartPostgres,
+}
+
+const FAULTS: [Fault; 6] = [
+    Fault::Cut,
+    Fault::Silence,
+    Fault::KillApplication,
+    Fault::TerminateBackend,
+    Fault::KillBackend,
+    Fault::RestartPostgres,
+];
+
+impl Fault {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cut => "cut",
+            Self::Silence => "silence",
+            Self::KillApplication => "kill app",
+            Self::TerminateBackend => "end backend",
+            Self::KillBackend => "kill backend",
+            Self::RestartPostgres => "restart db",
+        }
+    }
+}
+
+/// What came of all rounds of one boundary and one fault.
+#[derive(Default)]
+struct Cell {
+    most_attempts: u32,
+    /// What the attempt that was hit came to.
+    first: BTreeSet<String>,
+}
+
+/// A server, a proxy and an application of their own. Several of them work side by side,
+/// since most of a cell is waiting.
+struct Lane {
+    server: Server,
+    proxy: Proxy,
+    process: Process,
+    sender: Sender,
+    acknowledged: i64,
+}
+
+const LANES: usize = 4;
+
+pub async fn run(length: Length) {
+    let mut lanes = Vec::new();
+    for _ in 0..LANES {
+        lanes.push(Lane::start().await);
+    }
+    let mut boundaries = Vec::new();
+    for lane in &mut lanes {
+        boundaries = lane.record().await;
+    }
+    let rounds = match length {
+        Length::Short => 1,
+        Length::Long => 20,
+    };
+    println!(
+        "\ncrash matrix: {} boundaries, {} faults\n",
+        boundaries.len(),
+        FAULTS.len()
+    );
+    print_row("before", FAULTS.map(|fault| fault.name().to_owned()));
+
+    let started = Instant::now();
+    let (todo, done) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+    let working: Vec<_> = lanes
+        .into_iter()
+        .map(|lane| {
+            tokio::spawn(lane.work(
+                boundaries.clone(),
+                length,
+                rounds,
+                todo.clone(),
+                Arc::clone(&done),
+            ))
+        })
+        .collect();
+    let (mut cells, mut acknowledged) = (0, 0);
+    for lane in working {
+        let (filled, delivered) = lane.await.unwrap();
+        cells += filled;
+        acknowledged += delivered;
+    }
+    println!(
+        "\n{cells} cells, {rounds} times each, in {:.0} s: {acknowledged} deliveries \
+         acknowledged, each with its effects exactly once; 0 connections left in a transaction",
+        started.elapsed().as_secs_f64(),
+    );
+    println!(
+        "a cell: the most attempts until the acknowledgement, and what became of the attempt \
+         that was hit (- is no answer, . is a fault before there was anything to harm)"
+    );
+}
+
+/// Whether a cell belongs to the short form: every boundary has its cut and one more.
+fn is_short(number: usize, column: usize) -> bool {
+    column == 0 || column == 1 + number % (FAULTS.len() - 1)
+}
+
+/// Rows that are done but for one before them, and the number of the next to be printed.
+type Rows = Mutex<(usize, BTreeMap<usize, Row>)>;
+type Row = [String; FAULTS.len()];
+
+fn print_in_order(rows: &Rows, boundaries: &[Message], number: usize, row: Row) {
+    let (next, waiting) = &mut *rows.lock().unwrap();
+    waiting.insert(number, row);
+    while let Some(row) = waiting.remove(next) {
+        let message = &boundaries[*next];
+        let arrow = if message.to_postgres { "->" } else { "<-" };
+        print_row(&format!("{next:3} {arrow} {}", message.name), row);
+        *next += 1;
+    }
+}
+
+impl Lane {
+    async fn start() -> Self {
+        let server = Server::start().await;
+        let proxy = Proxy::start(server.socket()).await;
+        Self {
+            process: Process::new(proxy.url(), 2),
+            server,
+            proxy,
+            sender: Sender::new(),
+            acknowledged: 0,
+        }
+    }
+
+    /// Takes boundary after boundary. Returns how many cells it has filled, and how many
+    /// deliveries were acknowledged.
+    async fn work(
+        mut self,
+        boundaries: Vec<Message>,
+        length: Length,
+        rounds: u32,
+        todo: Arc<AtomicUsize>,
+        done: Arc<Rows>,
+    ) -> (usize, i64) {
+        let mut cells = 0;
+        loop {
+            let number = todo.fetch_add(1, Ordering::Relaxed);
+            if number >= boundaries.len() {
+                break;
+            }
+            let mut row = Row::default();
+            for (column, fault) in FAULTS.into_iter().enumerate() {
+                if length == Length::Short && !is_short(number, column) {
+                    continue;
+                }
+                let mut cell = Cell::default();
+                for round in 0..rounds {
+                    self.fire(number, fault, round, &mut cell).await;
+                }
+                cells += 1;
+                row[column] = cell.to_string();
+            }
+            print_in_order(&done, &boundaries, number, row);
+        }
+        self.check_all().await;
+        (cells, self.acknowledged)
+    }
+
+    /// The messages in the life of the first delivery of a process, from its connection to
+    /// Postgres until that is back in the pool.
+    async fn record(&mut self) -> Vec<Message> {
+        let _never_due = self.proxy.arm(usize::MAX);
+        self.deliver("recorded").await;
+        let mut messages = self.proxy.seen();
+        loop {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let more = self.proxy.seen();
+            if more.len() == messages.len() {
+                break;
+            }
+            messages = more;
+        }
+        let commits = messages.iter().filter(|m| m.name == "Query COMMIT").count();
+        assert!(commits >= 1, "no commit in {messages:?}");
+        messages
+    }
+
+    /// One cell, once.
+    async fn fire(&mut self, number: usize, fault: Fault, round: u32, cell: &mut Cell) {
+        self.process.kill().await;
+        let address = self.process.address().await;
+        let mut due = self.proxy.arm(number);
+        let id = format!("{number}-{fault:?}-{round}");
+        let first = tokio::spawn({
+            let (sender, id) = (self.sender.clone(), id.clone());
+            async move { sender.send(address, &id, "").await }
+        });
+        let due = tokio::time::timeout(Duration::from_secs(10), due.recv())
+            .await
+            .unwrap_or_else(|_| panic!("boundary {number} was never reached"))
+            .unwrap();
+        let inflicted = self.inflict(fault, due).await;
+
+        let mut attempt = first.await.unwrap();
+        cell.first.insert(match (&attempt, inflicted) {
+            (_, false) => ".".into(),
+            (Attempt::Answered { status, .. }, true) => status.to_string(),
+            (Attempt::Unanswered, true) => "-".into(),
+        });
+        let mut attempts = 1;
+        while !attempt.is_acknowledged() {
+            attempts += 1;
+            assert!(attempts < 500, "{id} is never acknowledged: {attempt:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            attempt = self.attempt(&id).await;
+        }
+        self.acknowledged(&id).await;
+        cell.most_attempts = cell.most_attempts.max(attempts);
+
+        // Whatever state the fault has left the pool in.
+        self.deliver(&format!("after-{id}")).await;
+    }
+
+    /// Does the harm. Not before there is a backend to be harmed.
+    async fn inflict(&self, fault: Fault, due: Due) -> bool {
+        let mut inflicted = true;
+        let go_on = match (fault, due.backend) {
+            (Fault::Cut, _) => GoOn::Cut,
+            (Fault::Silence, _) => GoOn::Silence,
+            (Fault::KillApplication, _) => {
+                self.process.kill().await;
+                GoOn::Cut
+            }
+            (Fault::RestartPostgres, _) => {
+                self.server.restart().await;
+                GoOn::Forward
+            }
+            (Fault::TerminateBackend, Some(backend)) => {
+                self.server.terminate(backend).await;
+                GoOn::Forward
+            }
+            (Fault::KillBackend, Some(backend)) => {
+                let kill = Command::new("kill")
+                    .args(["-KILL", &backend.to_string()])
+                    .status();
+                assert!(kill.await.unwrap().success());
+                GoOn::Forward
+            }
+            (Fault::TerminateBackend | Fault::KillBackend, None) => {
+                inflicted = false;
+                GoOn::Forward
+            }
+        };
+        due.go_on.send(go_on).ok();
+        inflicted
+    }
+
+    async fn attempt(&self, id: &str) -> Attempt {
+        let address = self.process.address().await;
+        self.sender.send(address, id, "").await
+    }
+
+    /// A delivery that nothing stands in the way of.
+    async fn deliver(&mut self, id: &str) {
+        let attempt = self.attempt(id).await;
+        assert!(attempt.is_acknowledged(), "{id}: {attempt:?}");
+        self.acknowledged(id).await;
+    }
+
+    /// At the moment of an acknowledgement, what it acknowledges is there, once.
+    async fn acknowledged(&mut self, id: &str) {
+        let once = Stored {
+            claims: 1,
+            effects: 1,
+        };
+        assert_eq!(self.server.stored(id).await, once, "{id}");
+        self.acknowledged += 1;
+    }
+
+    /// After one more crash, everything that was acknowledged is still there, once.
+    async fn check_all(&self) {
+        self.server.restart().await;
+        let effects = "select count(*) from effects";
+        let distinct = "select count(distinct delivery_id) from effects";
+        assert_eq!(self.server.count(effects).await, self.acknowledged);
+        assert_eq!(self.server.count(distinct).await, self.acknowledged);
+        assert_eq!(self.server.left_in_transaction().await, 0);
+    }
+}
+
+impl std::fmt::Display for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let first: Vec<&str> = self.first.iter().map(String::as_str).collect();
+        write!(f, "{} {}", self.most_attempts, first.join("/"))
+    }
+}
+
+fn print_row(boundary: &str, cells: [String; FAULTS.len()]) {
+    print!("{:<43}", format!("{boundary:.42}"));
+    for cell in cells {
+        print!(" {cell:<12}");
+    }
+    println!();
+}

@@ -1,0 +1,94 @@
+//! The guarantees under fire: processes are killed, connections cut, Postgres crashed, and
+//! floods of duplicates sent.
+//!
+//!     cargo test --test under_fire                        the short form of all
+//!     cargo test --release --test under_fire -- --long    the long form of all
+//!     cargo test --test under_fire -- soak                one of crash_matrix, soak, storm
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails may panic"
+)]
+
+mod application;
+mod crash_matrix;
+mod process;
+mod proxy;
+mod sender;
+mod server;
+mod soak;
+mod storm;
+
+#[path = "../../examples/throwaway_postgres/mod.rs"]
+mod throwaway_postgres;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// How much of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// Within a minute.
+    Short,
+    /// Within half an hour.
+    Long,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    // The tests start this same program as the application that they fire at.
+    if application::is_wanted() {
+        application::run().await;
+        return ExitCode::SUCCESS;
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        return ExitCode::SUCCESS;
+    }
+    let length = match arguments.iter().any(|argument| argument == "--long") {
+        true => Length::Long,
+        false => Length::Short,
+    };
+    let filters: Vec<_> = arguments
+        .iter()
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
+    let is_asked_for = |name: &str| {
+        filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()))
+    };
+
+    let started = Instant::now();
+    let mut passed = 0;
+    let mut failed = 0;
+    for name in ["crash_matrix", "soak", "storm"] {
+        if !is_asked_for(name) {
+            continue;
+        }
+        // In a task, so that a panic fails this one and not the others.
+        let run = tokio::spawn(async move {
+            match name {
+                "crash_matrix" => crash_matrix::run(length).await,
+                "soak" => soak::run(length).await,
+                _ => storm::run(length).await,
+            }
+        });
+        match run.await {
+            Ok(()) => passed += 1,
+            Err(_) => failed += 1,
+        }
+    }
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!(
+        "\ntest result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; \
+         0 filtered out; finished in {:.2}s\n",
+        started.elapsed().as_secs_f64()
+    );
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

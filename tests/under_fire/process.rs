@@ -1,0 +1,72 @@
+//! Application processes, and a supervisor's part in their lives.
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::Mutex;
+
+use crate::application::{CONNECTIONS, DATABASE};
+
+/// An application that is started again after it was killed.
+pub struct Process {
+    database: String,
+    connections: u32,
+    running: Mutex<Option<Running>>,
+}
+
+struct Running {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Process {
+    pub fn new(database: String, connections: u32) -> Self {
+        Self {
+            database,
+            connections,
+            running: Mutex::new(None),
+        }
+    }
+
+    /// Where it serves; starts it if it does not run.
+    pub async fn address(&self) -> SocketAddr {
+        let mut running = self.running.lock().await;
+        if let Some(process) = &mut *running
+            && process.child.try_wait().unwrap().is_none()
+        {
+            return process.address;
+        }
+        let started = self.start().await;
+        let address = started.address;
+        *running = Some(started);
+        address
+    }
+
+    async fn start(&self) -> Running {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .env(DATABASE, &self.database)
+            .env(CONNECTIONS, self.connections.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // It panics when told to.
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let address = lines.next_line().await.unwrap().expect("it serves");
+        Running {
+            child,
+            address: address.parse().unwrap(),
+        }
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub async fn kill(&self) {
+        if let Some(process) = &mut *self.running.lock().await {
+            process.child.kill().await.unwrap();
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! A proxy between the application and Postgres that knows where a message ends, and can
+//! do harm between any two of them.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// One message, as `psql` and a debugger would name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub to_postgres: bool,
+    pub name: String,
+}
+
+/// A fault is due: the message is held until somebody has done the harm and says how to go
+/// on.
+pub struct Due {
+    /// The process id of the backend, once it is known.
+    pub backend: Option<i32>,
+    pub go_on: oneshot::Sender<GoOn>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoOn {
+    /// Forward this message and those after it.
+    Forward,
+    /// Close the connection, both ways.
+    Cut,
+    /// Forward nothing more, and keep the connection open until the application closes it.
+    Silence,
+}
+
+pub struct Proxy {
+    pub address: SocketAddr,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The messages since the last [`Proxy::arm`].
+    seen: Vec<Message>,
+    /// Before which message, counted from then on, the fault is due, and whom to tell.
+    fault: Option<(usize, mpsc::UnboundedSender<Due>)>,
+}
+
+impl Proxy {
+    pub async fn start(postgres: PathBuf) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::new(Mutex::new(State::default()));
+        tokio::spawn({
+            let state = state.clone();
+            async move {
+                loop {
+                    let (application, _) = listener.accept().await.unwrap();
+                    application.set_nodelay(true).unwrap();
+                    // While the server is down, its clients are refused.
+                    if let Ok(postgres) = UnixStream::connect(&postgres).await {
+                        tokio::spawn(relay(application, postgres, state.clone()));
+                    }
+                }
+            }
+        });
+        Self { address, state }
+    }
+
+    /// For the application's environment.
+    pub fn url(&self) -> String {
+        format!(
+            "postgres://postgres@{}/postgres?sslmode=disable",
+            self.address
+        )
+    }
+
+    /// Counts messages from here on, and makes the fault due before the given one.
+    pub fn arm(&self, before: usize) -> mpsc::UnboundedReceiver<Due> {
+        let (tell, due) = mpsc::unbounded_channel();
+        *self.state.lock().unwrap() = State {
+            seen: Vec::new(),
+            fault: Some((before, tell)),
+        };
+        due
+    }
+
+    /// What has passed since the last [`arm`](Self::arm).
+    pub fn seen(&self) -> Vec<Message> {
+        self.state.lock().unwrap().seen.clone()
+    }
+}
+
+/// One connection through the proxy.
+struct Connection {
+    state: Arc<Mutex<State>>,
+    backend: Mutex<Option<i32>>,
+    silent: watch::Sender<bool>,
+}
+
+async fn relay(application: TcpStream, postgres: UnixStream, state: Arc<Mutex<State>>) {
+    let connection = Connection {
+        state,
+        backend: Mutex::new(None),
+        silent: watch::Sender::new(false),
+    };
+    let (from_application, to_application) = application.into_split();
+    let (from_postgres, to_postgres) = postgres.into_split();
+    // Whichever end closes first closes the other.
+    tokio::select! {
+        () = connection.forward(from_application, to_postgres, true) => {}
+        () = connection.forward(from_postgres, to_application, false) => {}
+    }
+}
+
+impl Connection {
+    /// Forwards message by message until the connection ends.
+    async fn forward(
+        &self,
+        mut from: impl AsyncRead + Unpin,
+        mut to: impl AsyncWrite + Unpin,
+        to_postgres: bool,
+    ) {
+        // Only the very first message of a client has no type.
+        let mut typed = !to_postgres;
+        while let Some(message) = read_message(&mut from, typed).await {
+            if !to_postgres && message[0] == b'K' {
+                let pid = i32::from_be_bytes(message[5..9].try_into().unwrap());
+                *self.backend.lock().unwrap() = Some(pid);
+            }
+            let name = describe(&message, typed, to_postgres);
+            match self.before(Message { to_postgres, name }).await {
+                GoOn::Forward => {}
+                GoOn::Cut => return,
+                GoOn::Silence => {
+                    self.silent.send_replace(true);
+                }
+            }
+            if *self.silent.borrow() {
+                // From Postgres, which is not to learn of anything, there is nothing more
+                // to be had; from the application, its end.
+                if !to_postgres {
+                    std::future::pending::<()>().await;
+                }
+            } else if to.write_all(&message).await.is_err() {
+                return;
+            }
+            typed = true;
+        }
+        if !to_postgres && *self.silent.borrow() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    async fn before(&self, message: Message) -> GoOn {
+        let due = {
+            let mut state = self.state.lock().unwrap();
+            state.seen.push(message);
+            let number = state.seen.len() - 1;
+            state.fault.take_if(|(before, _)| *before == number)
+        };
+        let Some((_, tell)) = due else {
+            return GoOn::Forward;
+        };
+        let (go_on, told) = oneshot::channel();
+        let backend = *self.backend.lock().unwrap();
+        tell.send(Due { backend, go_on }).ok();
+        told.await.unwrap_or(GoOn::Forward)
+    }
+}
+
+/// Reads a whole message, type and length included.
+async fn read_message(from: &mut (impl AsyncRead + Unpin), typed: bool) -> Option<Vec<u8>> {
+    let mut message = vec![0; if typed { 5 } else { 4 }];
+    from.read_exact(&mut message).await.ok()?;
+    let length = message.last_chunk::<4>().copied().unwrap();
+    let head = message.len();
+    let rest = u32::from_be_bytes(length) as usize - 4;
+    message.resize(head + rest, 0);
+    from.read_exact(&mut message[head..]).await.ok()?;
+    Some(message)
+}
+
+fn describe(message: &[u8], typed: bool, to_postgres: bool) -> String {
+    if !typed {
+        return "Startup".into();
+    }
+    let text = |bytes: &[u8]| {
+        String::from_utf8_lossy(bytes)
+            .trim_matches('\0')
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let body = &message[5..];
+    let name = match (to_postgres, message[0]) {
+        (true, b'Q') => return format!("Query {}", text(body)),
+        (true, b'P') => {
+            let sql = body.splitn(3, |byte| *byte == 0).nth(1).unwrap_or_default();
+            return format!("Parse {}", text(sql));
+        }
+        (true, b'B') => "Bind",
+        (true, b'D') => "Describe",
+        (true, b'E') => "Execute",
+        (true, b'C') => "Close",
+        (true, b'S') => "Sync",
+        (true, b'X') => "Terminate",
+        (true, b'p') => "Password",
+        (false, b'C') => return format!("CommandComplete {}", text(body)),
+        (false, b'S') => return format!("ParameterStatus {}", text(body)),
+        (false, b'Z') => return format!("ReadyForQuery {}", text(body)),
+        (false, b'1') => "ParseComplete",
+        (false, b'2') => "BindComplete",
+        (false, b'3') => "CloseComplete",
+        (false, b'D') => "DataRow",
+        (false, b'E') => "ErrorResponse",
+        (false, b'K') => "BackendKeyData",
+        (false, b'N') => "NoticeResponse",
+        (false, b'R') => "Authentication",
+        (false, b'T') => "RowDescription",
+        (false, b'n') => "NoData",
+        (false, b's') => "PortalSuspended",
+        (false, b't') => "ParameterDescription",
+        (_, other) => return format!("{:?}", char::from(other)),
+    };
+    name.into()
+}

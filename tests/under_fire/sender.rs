@@ -1,0 +1,85 @@
+//! A provider: sends a delivery until it is acknowledged.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::application::SECRET;
+
+#[derive(Clone)]
+pub struct Sender {
+    client: reqwest::Client,
+}
+
+/// What came of one attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    Answered {
+        status: u16,
+        outcome: String,
+    },
+    /// No answer: the process is gone, or this sender has hung up.
+    Unanswered,
+}
+
+impl Attempt {
+    pub fn is_acknowledged(&self) -> bool {
+        matches!(self, Self::Answered { status, .. } if (200..300).contains(status))
+    }
+}
+
+/// How long a sender waits for an answer.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+impl Sender {
+    pub fn new() -> Self {
+        Self {
+            // Connections to processes that are killed are of no use to others.
+            client: reqwest::Client::builder()
+                .pool_max_idle_per_host(0)
+                .build()
+                .unwrap(),
+        }
+    }
+
+    pub async fn send(&self, to: SocketAddr, id: &str, behaviour: &str) -> Attempt {
+        self.send_to(to, "/", id, behaviour, DEADLINE).await
+    }
+
+    pub async fn send_to(
+        &self,
+        to: SocketAddr,
+        path: &str,
+        id: &str,
+        behaviour: &str,
+        patience: Duration,
+    ) -> Attempt {
+        let body = format!(r#"{{"delivery":"{id}"}}"#);
+        let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
+        mac.update(body.as_bytes());
+        let signature = hex::encode(mac.finalize().into_bytes());
+        let response = self
+            .client
+            .post(format!("http://{to}{path}"))
+            .header("X-Hub-Signature-256", format!("sha256={signature}"))
+            .header("X-GitHub-Delivery", id)
+            .header("X-Behaviour", behaviour)
+            .body(body)
+            .timeout(patience)
+            .send()
+            .await;
+        match response {
+            Ok(response) => Attempt::Answered {
+                status: response.status().as_u16(),
+                outcome: response
+                    .headers()
+                    .get("x-webhook-outcome")
+                    .map_or("", |outcome| outcome.to_str().unwrap())
+                    .to_owned(),
+            },
+            Err(_) => Attempt::Unanswered,
+        }
+    }
+}

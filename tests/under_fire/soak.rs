@@ -1,0 +1,176 @@
+//! Three processes on one Postgres, deliveries that come several times, handlers that fail,
+//! clients that hang up, processes that are killed and a Postgres that crashes. At the end
+//! every delivery has happened once.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+
+use crate::Length;
+use crate::process::Process;
+use crate::sender::{Attempt, Sender};
+use crate::server::{Server, Stored};
+
+struct Soak {
+    server: Server,
+    processes: Vec<Process>,
+    sender: Sender,
+    /// How often each answer was given.
+    answers: Mutex<BTreeMap<String, u32>>,
+    acknowledged: AtomicU32,
+    /// Acknowledged, and the effects were not there at that moment.
+    missing: AtomicU32,
+    kills: AtomicU32,
+    over: AtomicBool,
+}
+
+/// How many attempts are under way at once.
+const SENDERS: usize = 48;
+
+pub async fn run(length: Length) {
+    let deliveries: u32 = match length {
+        Length::Short => 600,
+        Length::Long => 10_000,
+    };
+    let seed = fastrand::u64(..);
+    println!("\nsoak: {deliveries} deliveries, 3 processes, seed {seed}\n");
+    let mut random = fastrand::Rng::with_seed(seed);
+
+    let server = Server::start().await;
+    let processes = (0..3).map(|_| Process::new(server.url(), 5)).collect();
+    let soak = Arc::new(Soak {
+        server,
+        processes,
+        sender: Sender::new(),
+        answers: Mutex::default(),
+        acknowledged: AtomicU32::new(0),
+        missing: AtomicU32::new(0),
+        kills: AtomicU32::new(0),
+        over: AtomicBool::new(false),
+    });
+
+    let started = Instant::now();
+    let killer = tokio::spawn(soak.clone().kill_processes(random.fork()));
+    let senders = Arc::new(Semaphore::new(SENDERS));
+    let mut sending = Vec::new();
+    let mut copies_sent = 0;
+    for number in 0..deliveries {
+        if number == deliveries / 3 || number == deliveries * 2 / 3 {
+            soak.server.restart().await;
+        }
+        let copies = if random.f64() < 0.3 {
+            random.u32(2..=5)
+        } else {
+            1
+        };
+        copies_sent += copies;
+        for _ in 0..copies {
+            let permit = senders.clone().acquire_owned().await.unwrap();
+            let late = match random.bool() {
+                true => Duration::ZERO,
+                false => Duration::from_millis(random.u64(0..1000)),
+            };
+            let (soak, random) = (soak.clone(), random.fork());
+            sending.push(tokio::spawn(async move {
+                if !late.is_zero() {
+                    // Does not keep others from being sent meanwhile.
+                    drop(permit);
+                    tokio::time::sleep(late).await;
+                }
+                soak.deliver(&format!("delivery-{number}"), random).await;
+            }));
+        }
+    }
+    for sent in sending {
+        sent.await.unwrap();
+    }
+    soak.over.store(true, Ordering::Relaxed);
+    killer.await.unwrap();
+
+    let count = async |sql| soak.server.count(sql).await;
+    let effects = count("select count(*) from effects").await;
+    let distinct = count("select count(distinct delivery_id) from effects").await;
+    let claims = count("select count(*) from idempotent_webhook.deliveries").await;
+    let lost = i64::from(deliveries) - distinct;
+    let doubled = effects - distinct;
+    let missing = soak.missing.load(Ordering::Relaxed);
+    let in_transaction = soak.server.left_in_transaction().await;
+    for (answer, times) in &*soak.answers.lock().unwrap() {
+        println!("  {answer:<20} {times:>6}");
+    }
+    println!(
+        "\n{copies_sent} copies of {deliveries} deliveries, {} acknowledgements, {} processes \
+         killed, Postgres crashed twice, in {:.0} s",
+        soak.acknowledged.load(Ordering::Relaxed),
+        soak.kills.load(Ordering::Relaxed),
+        started.elapsed().as_secs_f64(),
+    );
+    println!(
+        "lost {lost}, doubled {doubled}, acknowledged but missing {missing}, connections in a \
+         transaction {in_transaction}"
+    );
+    assert_eq!((lost, doubled, missing, in_transaction), (0, 0, 0, 0));
+    assert_eq!(claims, effects);
+    assert_eq!(soak.acknowledged.load(Ordering::Relaxed), copies_sent);
+}
+
+impl Soak {
+    /// Sends one copy until it is acknowledged.
+    async fn deliver(&self, id: &str, mut random: fastrand::Rng) {
+        let deadline = Instant::now() + Duration::from_secs(300);
+        loop {
+            let attempt = self.attempt(id, &mut random).await;
+            let answer = match &attempt {
+                Attempt::Answered { status, outcome } => format!("{status} {outcome}"),
+                Attempt::Unanswered => "no answer".into(),
+            };
+            *self.answers.lock().unwrap().entry(answer).or_default() += 1;
+            if attempt.is_acknowledged() {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{id} is never acknowledged");
+            tokio::time::sleep(Duration::from_millis(random.u64(10..200))).await;
+        }
+        self.acknowledged.fetch_add(1, Ordering::Relaxed);
+        let once = Stored {
+            claims: 1,
+            effects: 1,
+        };
+        if self.server.stored(id).await != once {
+            self.missing.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    async fn attempt(&self, id: &str, random: &mut fastrand::Rng) -> Attempt {
+        let process = &self.processes[random.usize(..self.processes.len())];
+        let behaviour = match random.f64() {
+            0.00..0.02 => "fail",
+            0.02..0.04 => "panic",
+            0.04..0.05 => "hang",
+            _ => "sleep 5",
+        };
+        // Some hang up, at any moment.
+        let patience = match random.f64() < 0.05 {
+            true => Duration::from_millis(random.u64(1..60)),
+            false => Duration::from_secs(20),
+        };
+        let address = process.address().await;
+        self.sender
+            .send_to(address, "/", id, behaviour, patience)
+            .await
+    }
+
+    /// Kills one process after another; whoever sends to it next starts it again.
+    async fn kill_processes(self: Arc<Self>, mut random: fastrand::Rng) {
+        while !self.over.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(random.u64(500..2000))).await;
+            self.processes[random.usize(..self.processes.len())]
+                .kill()
+                .await;
+            self.kills.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
