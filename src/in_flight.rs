@@ -3,16 +3,24 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::delivery::DeliveryId;
 
 /// The deliveries of one endpoint that are in flight here. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct InFlight(Arc<Mutex<Leads>>);
+pub(crate) struct InFlight(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    leads: Mutex<Leads>,
+    /// Notified whenever the last lead has ended.
+    idle: Notify,
+}
 
 type Leads = HashMap<DeliveryId, watch::Receiver<Progress>>;
 
@@ -58,9 +66,22 @@ impl InFlight {
         }
     }
 
+    /// Resolves when nothing is in flight.
+    pub(crate) async fn drained(&self) {
+        loop {
+            // Listens before it looks, so as not to miss the last one in between.
+            let mut idle = pin!(self.0.idle.notified());
+            idle.as_mut().enable();
+            if self.lock().is_empty() {
+                return;
+            }
+            idle.await;
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Leads> {
         // Nothing panics while it holds the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.leads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,7 +103,11 @@ impl Lead {
 impl Drop for Lead {
     fn drop(&mut self) {
         // Before `progress` is dropped and wakes those who wait.
-        self.in_flight.lock().remove(&self.id);
+        let mut leads = self.in_flight.lock();
+        leads.remove(&self.id);
+        if leads.is_empty() {
+            self.in_flight.0.idle.notify_waiters();
+        }
     }
 }
 

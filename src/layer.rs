@@ -186,6 +186,31 @@ impl IdempotentWebhook {
         self
     }
 
+    /// Resolves when no delivery is in flight here, in this layer or a clone of it.
+    ///
+    /// Handlers outlive their senders, so a server that has closed its last connection may
+    /// still have work to finish. Wait for it before the process ends:
+    ///
+    /// ```no_run
+    /// # use idempotent_webhook::IdempotentWebhook;
+    /// # async fn main_(layer: IdempotentWebhook, app: axum::Router, pool: sqlx::PgPool)
+    /// # -> std::io::Result<()> {
+    /// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    /// # async fn stopped() {}
+    /// axum::serve(listener, app).with_graceful_shutdown(stopped()).await?;
+    /// layer.drained().await;
+    /// pool.close().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// It takes [`handler_time`](Self::handler_time) and a little more at most, if nothing
+    /// new arrives. What has not finished when the process ends is rolled back.
+    pub fn drained(&self) -> impl Future<Output = ()> + Send + 'static {
+        let in_flight = self.in_flight.clone();
+        async move { in_flight.drained().await }
+    }
+
     pub(crate) fn commits(&self, status: StatusCode) -> bool {
         status.is_success()
             || self

@@ -11,7 +11,7 @@ use idempotent_webhook::{DedupeTx, Delivery, Provider};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{Webhook, answer, github, ok, record, secret, send};
+use crate::support::{Webhook, answer, github, ok, record, secret, send, wire};
 
 /// A valid JSON document of `length` bytes.
 fn json(length: usize) -> String {
@@ -122,19 +122,11 @@ async fn talk(address: SocketAddr, head: &str, pieces: &[&str], pause: Duration)
     String::from_utf8(response).unwrap()
 }
 
-fn head(id: &str, body: &str, length: usize) -> String {
-    let mut head = "POST / HTTP/1.1\r\nHost: localhost\r\n".to_owned();
-    for (name, value) in github(id, body).headers() {
-        head += &format!("{name}: {}\r\n", value.to_str().unwrap());
-    }
-    head + &format!("Content-Length: {length}\r\n\r\n")
-}
-
 #[tokio::test]
 async fn g9_a_content_length_over_the_limit_is_refused_unread() {
     let webhook = Webhook::new(ok).await;
     let address = webhook.serve().await;
-    let response = talk(address, &head("a", "", 1 << 30), &[], Duration::ZERO).await;
+    let response = talk(address, &wire("a", "", 1 << 30), &[], Duration::ZERO).await;
     assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
     assert!(response.contains("x-webhook-outcome: rejected"));
     assert_eq!(webhook.database.rows().await, (0, 0));
@@ -161,9 +153,8 @@ async fn g9_a_body_that_trickles_is_a_408() {
     let address = webhook.serve().await;
     // Each byte comes soon after the one before, so only a limit on the whole helps.
     let pieces = ["a"; 100];
-    let body = pieces.concat();
     let pause = Duration::from_millis(20);
-    let response = talk(address, &head("a", &body, body.len()), &pieces, pause).await;
+    let response = talk(address, &wire("a", "", pieces.len()), &pieces, pause).await;
     assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
     assert!(response.contains("x-webhook-outcome: rejected"));
     assert_eq!(webhook.runs(), 0);

@@ -8,6 +8,7 @@ use idempotent_webhook::{IdempotentWebhook, Provider};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection};
 
+use crate::support::throwaway_postgres::{Durability, ThrowawayPostgres};
 use crate::support::{Database, Webhook, answer, github, ok, secret, send, send_copies};
 
 const UNAVAILABLE: &str = "temporarily unavailable";
@@ -84,6 +85,72 @@ async fn g10_a_stray_transaction_of_the_pool_is_not_committed() {
         .await
         .unwrap();
     assert_eq!(stray, 0);
+}
+
+/// Cancelled at each of its awaits in turn, `pool.begin()` of sqlx 0.9.0 gives a connection
+/// back to the pool in the midst of a transaction (transact-rs/sqlx #4393).
+#[tokio::test(flavor = "multi_thread")]
+async fn g10_a_cancelled_begin_elsewhere_does_no_harm() {
+    let webhook = Webhook::new(ok).await;
+    for round in 0..200 {
+        let moment = Duration::from_micros(5 * round);
+        let _ = tokio::time::timeout(moment, webhook.database.pool.begin()).await;
+        let answered = webhook.send(github(&round.to_string(), "{}")).await;
+        assert_eq!(answered, answer(200, "processed", "done"));
+        // Seen from another connection, so it is committed.
+        let round = i64::try_from(round).unwrap() + 1;
+        assert_eq!(webhook.database.rows().await, (round, round));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn g10_a_database_that_was_down_is_used_again_without_a_restart() {
+    let server = ThrowawayPostgres::start(Durability::Durable).await.unwrap();
+    let pool = PgPoolOptions::new().connect_lazy_with(server.options("postgres"));
+    idempotent_webhook::migrate(&pool).await.unwrap();
+    pool.execute("create table effects (delivery_id text)")
+        .await
+        .unwrap();
+    let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()))
+        .database_time(Duration::from_millis(500));
+    let router = Router::new().route("/", post(ok).layer(layer));
+    let processed = answer(200, "processed", "done");
+    assert_eq!(send(&router, github("a", "{}")).await, processed);
+
+    tokio::task::block_in_place(|| server.crash()).unwrap();
+    assert_eq!(
+        send(&router, github("b", "{}")).await,
+        answer(503, "failed", UNAVAILABLE)
+    );
+    let mut forged = github("b", "{}");
+    *forged.body_mut() = "[]".into();
+    assert_eq!(send(&router, forged).await.status, 401);
+
+    server.start_again().await.unwrap();
+    assert_eq!(send(&router, github("b", "{}")).await, processed);
+    let duplicate = answer(200, "duplicate", "");
+    assert_eq!(send(&router, github("a", "{}")).await, duplicate);
+    let effects: i64 = sqlx::query_scalar("select count(*) from effects")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    assert_eq!(effects, 2);
+}
+
+#[tokio::test]
+async fn g11_tables_of_the_same_name_are_not_confused() {
+    let webhook = Webhook::new(ok).await;
+    webhook
+        .database
+        .run(
+            "create table deliveries (endpoint int, delivery_id int, event_type int);
+             create table redelivery_windows (endpoint int)",
+        )
+        .await;
+    for outcome in ["processed", "duplicate"] {
+        assert_eq!(webhook.send(github("a", "{}")).await.outcome, outcome);
+    }
+    assert_eq!(webhook.database.rows().await, (1, 1));
 }
 
 #[tokio::test]

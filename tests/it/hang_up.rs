@@ -4,10 +4,63 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use idempotent_webhook::{DedupeTx, Delivery};
+use idempotent_webhook::{DedupeTx, Delivery, Provider};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::support::{Webhook, answer, github, record, send, sending};
+use crate::support::{Webhook, answer, github, ok, record, secret, send, sending, wire};
+
+/// A client that sends so much and then hangs up.
+async fn hang_up_after(webhook: &Webhook, sent: &str, until: impl Future<Output = ()>) {
+    let mut client = TcpStream::connect(webhook.serve().await).await.unwrap();
+    client.write_all(sent.as_bytes()).await.unwrap();
+    until.await;
+    drop(client);
+}
+
+async fn a_moment() {
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn g8_a_hang_up_before_the_whole_request_is_there_leaves_nothing() {
+    let webhook = Webhook::new(ok).await;
+    let whole = wire("a", r#"{"a":1}"#, 7);
+    let head = whole.find("\r\n\r\n").unwrap() + 4;
+    for length in [head / 2, head, head + 3] {
+        hang_up_after(&webhook, &whole[..length], a_moment()).await;
+    }
+    a_moment().await;
+    assert_eq!(webhook.runs(), 0);
+    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_eq!(webhook.database.in_transaction().await, 0);
+    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn g8_a_hang_up_during_the_wait_leaves_the_delivery_to_the_others() {
+    let gate = Arc::new(Semaphore::new(0));
+    let (started, mut has_started) = mpsc::channel(9);
+    let webhook = Webhook::new({
+        let gate = gate.clone();
+        async move |mut tx: DedupeTx, delivery: Delivery| {
+            record(&mut tx, &delivery).await.unwrap();
+            started.send(()).await.unwrap();
+            gate.acquire().await.unwrap().forget();
+            StatusCode::OK
+        }
+    })
+    .await;
+    let first = sending(&webhook.router, github("a", "{}"));
+    has_started.recv().await.unwrap();
+    hang_up_after(&webhook, &wire("a", "{}", 2), a_moment()).await;
+    gate.add_permits(1);
+    assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
+    assert_eq!(webhook.runs(), 1);
+    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_eq!(webhook.database.in_transaction().await, 0);
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_handler_whose_client_has_gone_completes_and_commits() {
@@ -23,11 +76,78 @@ async fn g8_a_handler_whose_client_has_gone_completes_and_commits() {
         }
     })
     .await;
-    let sending = sending(&webhook.router, github("a", "{}"));
-    has_started.recv().await.unwrap();
-    sending.abort();
-    assert!(sending.await.unwrap_err().is_cancelled());
+    hang_up_after(&webhook, &wire("a", "{}", 2), async {
+        has_started.recv().await.unwrap();
+    })
+    .await;
+    a_moment().await;
     gate.add_permits(1);
+    webhook.database.until("exists (select from effects)").await;
+    webhook.settled().await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(200, "duplicate", "")
+    );
+    assert_eq!(webhook.runs(), 1);
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_can_wait_for_work_whose_client_has_gone() {
+    let gate = Arc::new(Semaphore::new(0));
+    let (started, mut has_started) = mpsc::channel(1);
+    let mut layer = None;
+    let webhook = Webhook::with(
+        Provider::github(secret()),
+        |new| {
+            layer = Some(new.clone());
+            new
+        },
+        {
+            let gate = gate.clone();
+            async move |mut tx: DedupeTx, delivery: Delivery| {
+                started.send(()).await.unwrap();
+                gate.acquire().await.unwrap().forget();
+                record(&mut tx, &delivery).await.unwrap();
+                StatusCode::OK
+            }
+        },
+    )
+    .await;
+    let layer = layer.unwrap();
+    layer.drained().await;
+    hang_up_after(&webhook, &wire("a", "{}", 2), async {
+        has_started.recv().await.unwrap();
+    })
+    .await;
+    let drained = tokio::spawn(layer.drained());
+    a_moment().await;
+    assert!(!drained.is_finished());
+    gate.add_permits(1);
+    drained.await.unwrap();
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn g8_a_hang_up_during_the_commit_changes_nothing() {
+    let webhook = Webhook::new(ok).await;
+    webhook
+        .database
+        .run(
+            "create function dawdle() returns trigger language plpgsql as
+                 'begin perform pg_sleep(0.3); return null; end';
+             create constraint trigger slow_commit after insert on effects
+                 deferrable initially deferred for each row execute function dawdle()",
+        )
+        .await;
+    let committing = webhook.database.until(
+        "exists (
+            select from pg_stat_activity
+            where datname = current_database() and state = 'active' and query = 'COMMIT'
+        )",
+    );
+    hang_up_after(&webhook, &wire("a", "{}", 2), committing).await;
+    assert_eq!(webhook.database.rows().await, (0, 0));
     webhook.database.until("exists (select from effects)").await;
     webhook.settled().await;
     assert_eq!(
@@ -41,11 +161,7 @@ async fn g8_a_handler_whose_client_has_gone_completes_and_commits() {
 /// Hangs up after ever more time, so that every await between BEGIN and COMMIT is hit.
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_hang_up_at_any_moment_leaves_all_or_nothing() {
-    let webhook = Webhook::new(async |mut tx: DedupeTx, delivery: Delivery| {
-        record(&mut tx, &delivery).await.unwrap();
-        StatusCode::OK
-    })
-    .await;
+    let webhook = Webhook::new(ok).await;
     for moment in 0..200 {
         let router = webhook.router.clone();
         let id = moment.to_string();

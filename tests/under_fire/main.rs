@@ -3,7 +3,8 @@
 //!
 //!     cargo test --test under_fire                        the short form of all
 //!     cargo test --release --test under_fire -- --long    the long form of all
-//!     cargo test --test under_fire -- soak                one of crash_matrix, soak, storm
+//!     cargo test --test under_fire -- soak                one of crash_matrix, handover,
+//!                                                         soak, storm
 
 #![allow(
     clippy::expect_used,
@@ -15,6 +16,7 @@
 
 mod application;
 mod crash_matrix;
+mod handover;
 mod process;
 mod proxy;
 mod sender;
@@ -63,7 +65,7 @@ async fn main() -> ExitCode {
     let started = Instant::now();
     let mut passed = 0;
     let mut failed = 0;
-    for name in ["crash_matrix", "soak", "storm"] {
+    for name in ["crash_matrix", "handover", "soak", "storm"] {
         if !is_asked_for(name) {
             continue;
         }
@@ -71,6 +73,7 @@ async fn main() -> ExitCode {
         let run = tokio::spawn(async move {
             match name {
                 "crash_matrix" => crash_matrix::run(length).await,
+                "handover" => handover::run().await,
                 "soak" => soak::run(length).await,
                 _ => storm::run(length).await,
             }

@@ -113,6 +113,17 @@ impl Server {
         .await
     }
 
+    /// Waits until a count is above zero.
+    pub async fn until(&self, sql: &'static str) {
+        for _ in 0..500 {
+            if self.count(sql).await > 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("waited in vain: {sql}");
+    }
+
     /// Waits until no connection is in a transaction, and returns how many still are when
     /// the patience ends.
     pub async fn left_in_transaction(&self) -> i64 {

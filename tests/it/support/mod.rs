@@ -2,12 +2,12 @@
 //! is left behind.
 
 #[path = "../../../examples/throwaway_postgres/mod.rs"]
-mod throwaway_postgres;
+pub mod throwaway_postgres;
 
 mod database;
 mod request;
 mod webhook;
 
 pub use database::Database;
-pub use request::{SECRET, acme, github, mac, now, secret, shopify, stripe, stripe_event};
+pub use request::{SECRET, acme, github, mac, now, secret, shopify, stripe, stripe_event, wire};
 pub use webhook::{Answer, Webhook, answer, ok, record, send, send_copies, sending};

@@ -63,6 +63,16 @@ pub fn github(id: &str, body: impl Into<Vec<u8>>) -> Request<Body> {
         .unwrap()
 }
 
+/// A request signed as GitHub signs, as it goes over the wire, with a length that may not
+/// be that of the body.
+pub fn wire(id: &str, body: &str, content_length: usize) -> String {
+    let mut wire = "POST / HTTP/1.1\r\nHost: localhost\r\n".to_owned();
+    for (name, value) in github(id, body).headers() {
+        wire += &format!("{name}: {}\r\n", value.to_str().unwrap());
+    }
+    wire + &format!("Content-Length: {content_length}\r\n\r\n{body}")
+}
+
 /// A request signed as Shopify signs.
 pub fn shopify(id: &str, body: impl Into<Vec<u8>>) -> Request<Body> {
     let body = body.into();

@@ -1,0 +1,90 @@
+//! A shutdown that waits for work whose client has gone.
+//!
+//!     cargo run --example graceful_shutdown
+//!
+//! A sender hangs up while its delivery is being handled, and at once the server is told to
+//! stop. Its last connection is closed, and yet there is work to finish.
+
+mod throwaway_postgres;
+
+use std::error::Error;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use hmac::{Hmac, KeyInit, Mac};
+use idempotent_webhook::{DedupeTx, IdempotentWebhook, Provider, Secret};
+use sha2::Sha256;
+use sqlx::PgPool;
+use throwaway_postgres::{Durability, ThrowawayPostgres};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+
+const SECRET: &str = "a secret";
+
+async fn slow(mut tx: DedupeTx) -> Result<StatusCode, StatusCode> {
+    println!("handler    begins");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    sqlx::query("insert into pushes default values")
+        .execute(&mut *tx)
+        .await
+        .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+    println!("handler    ends");
+    Ok(StatusCode::OK)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let server = ThrowawayPostgres::start(Durability::Durable).await?;
+    let pool = PgPool::connect_with(server.options("postgres")).await?;
+    idempotent_webhook::migrate(&pool).await?;
+    sqlx::query("create table pushes (at timestamptz default now())")
+        .execute(&pool)
+        .await?;
+
+    let github = Provider::github(Secret::new(SECRET)?);
+    let layer = IdempotentWebhook::new(pool.clone(), "pushes", github);
+    let app = Router::new().route("/", post(slow).layer(layer.clone()));
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let sender = tokio::spawn(send_and_hang_up(listener.local_addr()?));
+    let stopped = async move {
+        // In earnest this would be `tokio::signal::ctrl_c()`.
+        let _ = sender.await;
+        println!("server     is told to stop");
+    };
+
+    axum::serve(listener, app)
+        .with_graceful_shutdown(stopped)
+        .await?;
+    println!("server     has closed its last connection");
+    layer.drained().await;
+    println!("layer      has nothing in flight");
+
+    let pushes: i64 = sqlx::query_scalar("select count(*) from pushes")
+        .fetch_one(&pool)
+        .await?;
+    pool.close().await;
+    println!("database   has {pushes} push");
+    if pushes == 1 {
+        Ok(())
+    } else {
+        Err("the push was lost".into())
+    }
+}
+
+async fn send_and_hang_up(address: std::net::SocketAddr) -> std::io::Result<()> {
+    // HMAC takes keys of any length.
+    let signature = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes())
+        .map(|mac| hex::encode(mac.chain_update("{}").finalize().into_bytes()))
+        .unwrap_or_default();
+    let request = format!(
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nX-GitHub-Delivery: guid\r\n\
+         X-Hub-Signature-256: sha256={signature}\r\n\r\n{{}}"
+    );
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(request.as_bytes()).await?;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    println!("sender     hangs up");
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! A process dies with a delivery in its hands, while copies of it wait in another.
+
+use std::time::Duration;
+
+use crate::process::Process;
+use crate::sender::{Attempt, Sender};
+use crate::server::Server;
+
+pub async fn run() {
+    println!("\nhandover: a process dies while copies of its delivery wait in another\n");
+    let server = Server::start().await;
+    let (dying, waiting) = (Process::new(server.url(), 5), Process::new(server.url(), 5));
+    let sender = Sender::new();
+    // Both have their connections before it matters.
+    for process in [&dying, &waiting] {
+        let warm_up = sender.send(process.address().await, "warm-up", "").await;
+        assert!(warm_up.is_acknowledged());
+    }
+    let address = dying.address().await;
+    let first = tokio::spawn({
+        let sender = sender.clone();
+        async move { sender.send(address, "a", "hang").await }
+    });
+    let in_flight = "select count(*) from pg_stat_activity where state = 'idle in transaction'";
+    server.until(in_flight).await;
+
+    let address = waiting.address().await;
+    let copies: Vec<_> = (0..20)
+        .map(|_| {
+            let sender = sender.clone();
+            tokio::spawn(async move { sender.send(address, "a", "").await })
+        })
+        .collect();
+    server
+        .until("select count(*) from pg_locks where not granted")
+        .await;
+    // Time for the other copies to get in line.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    dying.kill().await;
+
+    assert_eq!(first.await.unwrap(), Attempt::Unanswered);
+    let (mut processed, mut duplicates) = (0, 0);
+    for copy in copies {
+        match copy.await.unwrap() {
+            Attempt::Answered { outcome, .. } if outcome == "processed" => processed += 1,
+            Attempt::Answered { outcome, .. } if outcome == "duplicate" => duplicates += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    println!("20 copies: {processed} processed, {duplicates} duplicates");
+    assert_eq!((processed, duplicates), (1, 19));
+    assert_eq!(server.stored("a").await.effects, 1);
+    assert_eq!(server.left_in_transaction().await, 0);
+}
