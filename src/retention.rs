@@ -51,9 +51,13 @@ const DELETE_BATCH: &str = "
 /// # }
 /// ```
 pub async fn prune(pool: &PgPool, older_than: Duration) -> Result<u64, PruneError> {
+    // Each statement is in a transaction, so that PgBouncer keeps it on one connection from
+    // its preparation to its end.
+    let mut tx = pool.begin().await?;
     let longest: Option<(String, f64)> = sqlx::query_as(LONGEST_REDELIVERY_WINDOW)
-        .fetch_optional(pool)
+        .fetch_optional(&mut *tx)
         .await?;
+    tx.commit().await?;
     if let Some((endpoint, seconds)) = longest
         && older_than.as_secs_f64() < seconds
     {
@@ -65,12 +69,14 @@ pub async fn prune(pool: &PgPool, older_than: Duration) -> Result<u64, PruneErro
     let age = interval(older_than);
     let mut pruned = 0;
     loop {
+        let mut tx = pool.begin().await?;
         let batch = sqlx::query(DELETE_BATCH)
             .bind(age)
             .bind(BATCH)
-            .execute(pool)
+            .execute(&mut *tx)
             .await?
             .rows_affected();
+        tx.commit().await?;
         pruned += batch;
         if batch == 0 {
             return Ok(pruned);

@@ -21,6 +21,9 @@ use sqlx::{ConnectOptions, Connection};
 /// The superuser of the server.
 const USER: &str = "postgres";
 
+/// For a server to start or to stop, on a machine whose disk is busy.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Takes orders from its standard input. Once that closes, stops the server and removes the
 /// folder.
 const KEEPER: &str = r#"
@@ -138,8 +141,11 @@ impl ThrowawayPostgres {
         self.order("crash")?;
         // The last thing that it does is to remove this file.
         let running = self.folder.join("data/postmaster.pid");
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while running.exists() && Instant::now() < deadline {
+        let deadline = Instant::now() + PATIENCE;
+        while running.exists() {
+            if Instant::now() > deadline {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
@@ -163,7 +169,7 @@ impl ThrowawayPostgres {
     }
 
     async fn wait_until_ready(&self) -> Result<(), StartError> {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             match PgConnection::connect_with(&self.options("postgres")).await {
                 Ok(connection) => {

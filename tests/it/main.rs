@@ -17,6 +17,7 @@ mod identity;
 mod in_flight;
 mod log;
 mod migrate;
+mod pgbouncer;
 mod retention;
 mod signatures;
 mod support;

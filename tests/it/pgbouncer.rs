@@ -1,0 +1,129 @@
+//! G11: behind PgBouncer in transaction mode, of any version.
+//!
+//!     cargo test --test it -- --ignored pgbouncer
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::post;
+use idempotent_webhook::{IdempotentWebhook, Provider, prune};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions, PgPool};
+use tempfile::TempDir;
+
+use crate::support::{Database, github, ok, secret, send_copies};
+
+/// Ends when the pipe to its standard input closes.
+struct PgBouncer {
+    folder: TempDir,
+    keeper: Child,
+}
+
+impl PgBouncer {
+    /// In front of a database, with so few connections to it that they change hands.
+    async fn start(database: &Database) -> Self {
+        let folder = TempDir::with_prefix("pgbouncer-").unwrap();
+        let options = database.options().await;
+        let postgres = options.get_socket().unwrap();
+        let ini = folder.path().join("pgbouncer.ini");
+        fs::write(
+            &ini,
+            format!(
+                "[databases]\n\
+                 {name} = host={postgres} user=postgres\n\
+                 [pgbouncer]\n\
+                 listen_addr =\n\
+                 unix_socket_dir = {folder}\n\
+                 auth_type = any\n\
+                 pool_mode = transaction\n\
+                 default_pool_size = 3\n\
+                 ignore_startup_parameters = extra_float_digits\n\
+                 server_reset_query = deallocate all\n\
+                 server_reset_query_always = 1\n",
+                name = database.name,
+                postgres = postgres.display(),
+                folder = folder.path().display(),
+            ),
+        )
+        .unwrap();
+        let mut keeper = Command::new("sh");
+        keeper
+            .args([
+                "-c",
+                "pgbouncer --quiet \"$0\" & read -r _; kill $!; wait $!",
+            ])
+            .arg(&ini)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        // Like Postgres, it does not run as root: it runs as whom Postgres runs as.
+        let owner = fs::metadata(postgres).unwrap();
+        if fs::metadata(folder.path()).unwrap().uid() != owner.uid() {
+            chown(folder.path(), Some(owner.uid()), Some(owner.gid())).unwrap();
+            keeper.uid(owner.uid()).gid(owner.gid());
+        }
+        Self {
+            keeper: keeper.spawn().unwrap(),
+            folder,
+        }
+    }
+
+    async fn pool(&self, database: &Database) -> PgPool {
+        let options = PgConnectOptions::new()
+            .socket(self.folder.path())
+            .port(6432)
+            .username("postgres")
+            .database(&database.name)
+            .statement_cache_capacity(0);
+        for _ in 0..500 {
+            if options.connect().await.is_ok() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        PgPoolOptions::new()
+            .max_connections(10)
+            .connect_with(options)
+            .await
+            .expect("pgbouncer is installed and starts")
+    }
+}
+
+impl Drop for PgBouncer {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        self.keeper.wait().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the program pgbouncer"]
+async fn g11_behind_pgbouncer_in_transaction_mode() {
+    let database = Database::new().await;
+    let pgbouncer = PgBouncer::start(&database).await;
+    let mut routers = Vec::new();
+    for _ in 0..3 {
+        let pool = pgbouncer.pool(&database).await;
+        let layer = IdempotentWebhook::new(pool, "test", Provider::github(secret()));
+        routers.push(Router::new().route("/", post(ok).layer(layer)));
+    }
+    for round in 0..30 {
+        let request = || github(&round.to_string(), "{}");
+        let answers = send_copies(&routers, 12, request).await;
+        assert!(answers.iter().all(|a| a.status == 200), "{answers:?}");
+        let processed = answers.iter().filter(|a| a.outcome == "processed");
+        assert_eq!(processed.count(), 1);
+    }
+    assert_eq!(database.rows().await, (30, 30));
+
+    database
+        .run("update idempotent_webhook.deliveries set received_at = now() - interval '9 days'")
+        .await;
+    let pool = pgbouncer.pool(&database).await;
+    let week = Duration::from_secs(7 * 24 * 60 * 60);
+    assert_eq!(prune(&pool, week).await.unwrap(), 30);
+}
