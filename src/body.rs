@@ -162,6 +162,33 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_frames_are_their_concatenation_or_too_much(
+            frames in proptest::collection::vec(
+                proptest::collection::vec(proptest::num::u8::ANY, 0..20), 0..10,
+            ),
+            limit in 0..200_usize,
+        ) {
+            let whole = frames.concat();
+            let frames = Frames(frames.into_iter().map(Bytes::from).collect());
+            let read = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build()?
+                .block_on(buffer(&HeaderMap::new(), frames, limit, LONG));
+            match read {
+                Ok(read) => {
+                    proptest::prop_assert!(whole.len() <= limit);
+                    proptest::prop_assert_eq!(read, whole);
+                }
+                Err(error) => {
+                    proptest::prop_assert!(matches!(error, BodyError::TooLarge));
+                    proptest::prop_assert!(whole.len() > limit);
+                }
+            }
+        }
+    }
+
     #[tokio::test]
     async fn a_limit_of_another_layer_is_known_for_what_it_is() {
         let limited = Limited::new(Full::new(Bytes::from_static(b"abcd")), 3);

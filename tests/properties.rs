@@ -1,0 +1,299 @@
+//! Whatever bytes come in: no panic, and no disagreement with a plain reading of the rules.
+//!
+//!     PROPTEST_CASES=1000000 cargo test --release --test properties
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+use std::time::{Duration, SystemTime};
+
+use hmac::{Hmac, KeyInit, Mac};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Request};
+use idempotent_webhook::{
+    HmacSha256, JsonPath, Provider, Secret, SignatureError, Source, Tolerance, Verified,
+    VerifyError,
+};
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+use serde_json::Value;
+use sha2::Sha256;
+
+const SECRET: &str = "secret";
+
+fn mac(signed: &[u8]) -> String {
+    let mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
+    hex::encode(mac.chain_update(signed).finalize().into_bytes())
+}
+
+fn head(headers: &[(&'static str, &[u8])]) -> Parts {
+    let mut head = Request::new(()).into_parts().0;
+    for (name, value) in headers {
+        let value = HeaderValue::from_bytes(value).unwrap();
+        head.headers.append(HeaderName::from_static(name), value);
+    }
+    head
+}
+
+/// Verifies an authentic request whose id is in the given place.
+fn identify(id: Source, header: &[u8], body: &[u8]) -> Result<Verified, VerifyError> {
+    let scheme = HmacSha256::hex(HeaderName::from_static("x-signature"));
+    let provider = Provider::custom("acme")
+        .signature(scheme, Secret::new(SECRET).unwrap())
+        .delivery_id(id);
+    let signature = mac(body);
+    let head = head(&[("x-signature", signature.as_bytes()), ("x-id", header)]);
+    provider.verify(&head, body, SystemTime::now())
+}
+
+/// What a header may hold: no control characters but the tabulator.
+fn header_value() -> impl Strategy<Value = Vec<u8>> {
+    vec(
+        prop_oneof![Just(b'\t'), 0x20..=0x7e_u8, 0x80..=0xff_u8],
+        0..300,
+    )
+}
+
+/// Any JSON, with few names, so that paths lead somewhere.
+fn json() -> impl Strategy<Value = Value> {
+    let scalar = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "\\PC{0,12}".prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ];
+    scalar.prop_recursive(5, 64, 5, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            btree_map("[abé]|any", inner, 0..4).prop_map(|map| map.into_iter().collect()),
+        ]
+    })
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Member(String),
+    Element(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        "[abé]".prop_map(Step::Member),
+        (0..4_usize).prop_map(Step::Element),
+    ];
+    vec(step, 1..5)
+}
+
+/// A path to these steps, written in one of the ways there are.
+fn path(steps: &[Step], quoted: bool) -> JsonPath {
+    let mut text = "$".to_owned();
+    for step in steps {
+        text += &match step {
+            Step::Member(name) if quoted => format!("['{name}']"),
+            Step::Member(name) => format!(".{name}"),
+            Step::Element(index) => format!("[{index}]"),
+        };
+    }
+    text.parse().unwrap()
+}
+
+/// What the rules say of a value: the id that it is, if it is a usable one.
+fn usable(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) if !number.is_f64() => number.to_string(),
+        _ => return None,
+    };
+    let usable = !text.trim().is_empty() && text.len() <= 255 && !text.contains(char::is_control);
+    usable.then_some(text)
+}
+
+fn follow<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
+    steps.iter().try_fold(value, |value, step| match step {
+        Step::Member(name) => value.as_object()?.get(name),
+        Step::Element(index) => value.as_array()?.get(*index),
+    })
+}
+
+/// What the rules say of a `Stripe-Signature` header over an empty body: exactly one
+/// time, in digits, and one `v1` that is the MAC.
+fn stripe_accepts(header: &str) -> bool {
+    let items: Vec<&str> = header.split(',').collect();
+    let times: Vec<&str> = items.iter().filter_map(|i| i.strip_prefix("t=")).collect();
+    let [time] = times[..] else {
+        return false;
+    };
+    let digits = !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_digit());
+    let expected = format!("v1={}", mac(format!("{time}.").as_bytes()));
+    digits && time.parse::<u64>().is_ok() && items.contains(&expected.as_str())
+}
+
+/// Items of such a header for an empty body, right and wrong ones.
+fn stripe_items() -> impl Strategy<Value = Vec<String>> {
+    let signed = |time: &str| mac(format!("{time}.").as_bytes());
+    let item = prop_oneof![
+        Just("t=1000".to_owned()),
+        Just("t=1001".to_owned()),
+        "t=[0-9]{0,22}",
+        "t=-?[0-9. ]{0,5}",
+        Just(format!("v1={}", signed("1000"))),
+        Just(format!("v1={}", signed("1001"))),
+        Just(format!("v1={}", signed("1000").to_uppercase())),
+        Just(format!("v0={}", signed("1000"))),
+        Just(format!(" v1={}", signed("1000"))),
+        "v1=[0-9a-f]{0,66}",
+        "[ -~]{0,20}",
+    ];
+    vec(item, 0..6)
+}
+
+proptest! {
+    #[test]
+    fn a_json_id_is_what_the_path_leads_to(
+        document in json(), steps in steps(), quoted: bool, pretty: bool,
+    ) {
+        let body = match pretty {
+            true => serde_json::to_string_pretty(&document).unwrap(),
+            false => document.to_string(),
+        };
+        // Read back, as printing and reading a float may change its last digit.
+        let document: Value = serde_json::from_str(&body).unwrap();
+        let expected = follow(&document, &steps).and_then(usable);
+        let found = identify(Source::json(path(&steps, quoted)), b"", body.as_bytes());
+        let found = found.ok().map(|verified| verified.delivery_id().to_string());
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn several_paths_are_each_what_they_would_be_alone(
+        document in json(), first in steps(), second in steps(),
+    ) {
+        let body = document.to_string();
+        let alone = |steps: &[Step]| {
+            let found = identify(Source::json(path(steps, false)), b"", body.as_bytes());
+            found.ok().map(|verified| verified.delivery_id().to_string())
+        };
+        let both = Source::json(path(&first, false)).and(Source::json(path(&second, false)));
+        let found = identify(both, b"", body.as_bytes());
+        let found = found.ok().map(|verified| verified.delivery_id().to_string());
+        if let (Some(a), Some(b)) = (alone(&first), alone(&second)) {
+            let joined = format!("{}:{a}{}:{b}", a.len(), b.len());
+            prop_assert_eq!(found, (joined.len() <= 255).then_some(joined));
+        } else {
+            prop_assert_eq!(found, None);
+        }
+    }
+
+    #[test]
+    fn a_damaged_document_is_read_only_if_it_is_still_json(
+        document in json(), at: prop::sample::Index, byte: u8, cut: bool,
+    ) {
+        let mut body = serde_json::json!({"id": "x", "rest": document}).to_string().into_bytes();
+        let at = at.index(body.len());
+        if cut {
+            body.truncate(at);
+        } else {
+            body[at] = byte;
+        }
+        let found = identify(Source::json("$.id".parse().unwrap()), b"", &body).is_ok();
+        let oracle: Result<Value, _> = serde_json::from_slice(&body);
+        if found {
+            // What is skipped need only be JSON by its grammar: a lone surrogate, and a
+            // number beyond all floats, are.
+            let grammar: Result<serde::de::IgnoredAny, _> = serde_json::from_slice(&body);
+            prop_assert!(grammar.is_ok());
+            prop_assert!(std::str::from_utf8(&body).is_ok());
+        } else {
+            let has_id = oracle.is_ok_and(|value| {
+                // Damage may have made a second `id`, which is refused.
+                value.get("id").and_then(usable).is_some()
+                    && String::from_utf8_lossy(&body).matches("\"id\"").count() == 1
+            });
+            prop_assert!(!has_id, "{}", String::from_utf8_lossy(&body));
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_survived_as_a_body(body in vec(any::<u8>(), 0..300)) {
+        let _ = identify(Source::json("$.a[1].b".parse().unwrap()), b"", &body);
+    }
+
+    #[test]
+    fn any_text_is_survived_as_a_path(text in "\\$?[\\[\\]'\"\\\\.a-z0-9u$* é\u{0}]{0,30}") {
+        if let Ok(path) = text.parse::<JsonPath>() {
+            prop_assert_eq!(path.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_header_id_is_visible_ascii_or_nothing(value in header_value()) {
+        let id = Source::header(HeaderName::from_static("x-id"));
+        let found = identify(id, &value, b"");
+        let visible = (1..=255).contains(&value.len()) && value.iter().all(u8::is_ascii_graphic);
+        match found {
+            Ok(verified) => {
+                prop_assert!(visible);
+                prop_assert_eq!(verified.delivery_id().as_str().as_bytes(), value);
+            }
+            Err(_) => prop_assert!(!visible),
+        }
+    }
+
+    #[test]
+    fn a_stripe_header_is_accepted_by_the_rules(items in stripe_items()) {
+        let header = items.join(",");
+        let provider = Provider::stripe(Secret::new(SECRET).unwrap())
+            .tolerance(Tolerance::unlimited())
+            .delivery_id(Source::body_digest());
+        let head = head(&[("stripe-signature", header.as_bytes())]);
+        // The event type is read from JSON, which an empty body is not.
+        let accepted = !matches!(
+            provider.verify(&head, b"", SystemTime::now()),
+            Err(VerifyError::Signature(_))
+        );
+        prop_assert_eq!(accepted, stripe_accepts(&header), "{}", header);
+    }
+
+    #[test]
+    fn any_bytes_are_survived_as_a_signature(value in header_value(), body in vec(any::<u8>(), 0..20)) {
+        let secret = || Secret::new(SECRET).unwrap();
+        for (name, provider) in [
+            ("stripe-signature", Provider::stripe(secret())),
+            ("x-hub-signature-256", Provider::github(secret())),
+            ("shopify-hmac-sha256", Provider::shopify(secret())),
+        ] {
+            let refused = provider.verify(&head(&[(name, &value)]), &body, SystemTime::now());
+            prop_assert!(matches!(refused, Err(VerifyError::Signature(_))));
+        }
+    }
+
+    #[test]
+    fn a_time_is_in_tolerance_or_not(signed in 0..4_000_u64, now in 0..4_000_u64, limit in 0..4_000_u64) {
+        let header = format!("t={signed},v1={}", mac(format!("{signed}.").as_bytes()));
+        let provider = |tolerance| {
+            Provider::stripe(Secret::new(SECRET).unwrap())
+                .tolerance(tolerance)
+                .verify(
+                    &head(&[("stripe-signature", header.as_bytes())]),
+                    b"",
+                    SystemTime::UNIX_EPOCH + Duration::from_secs(now),
+                )
+        };
+        let limit_for = Duration::from_secs(limit);
+        let too_old = now > signed + limit;
+        let too_new = signed > now + limit;
+        let refused = provider(Tolerance::two_sided(limit_for));
+        prop_assert_eq!(
+            matches!(refused, Err(VerifyError::Signature(SignatureError::TooOld))),
+            too_old
+        );
+        prop_assert_eq!(
+            matches!(refused, Err(VerifyError::Signature(SignatureError::TooNew))),
+            too_new
+        );
+        let refused = provider(Tolerance::past_only(limit_for));
+        prop_assert_eq!(matches!(refused, Err(VerifyError::Signature(_))), too_old);
+    }
+}
