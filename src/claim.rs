@@ -214,7 +214,10 @@ impl Store {
         Ok(match claimed {
             Some((id,)) => Claim::Claimed(connection, TransactionId(id)),
             None => {
-                self.roll_back(connection).await;
+                // Nothing has been written and nothing is locked, so nobody needs to wait
+                // for the rollback: it is sent when the connection goes back to the pool.
+                Manager::start_rollback(&mut connection);
+                connection.release();
                 Claim::Duplicate
             }
         })

@@ -93,6 +93,7 @@ mod source;
 mod json_path;
 mod delivery;
 
+mod recent;
 mod in_flight;
 mod claim;
 mod tx;

@@ -19,7 +19,7 @@ use tower_service::Service;
 use tracing::Instrument;
 
 use crate::body;
-use crate::claim::{Claim, TransactionId};
+use crate::claim::Claim;
 use crate::delivery::Delivery;
 use crate::error::{Failure, Rejection};
 use crate::in_flight::{Lead, Turn};
@@ -116,6 +116,12 @@ where
             return Ok(Outcome::Rejected(rejection));
         }
     };
+    if let Some(recent) = &layer.recent
+        && recent.contains(delivery.id())
+    {
+        log::<ResBody>(&delivery, Some(&Outcome::Duplicate));
+        return Ok(Outcome::Duplicate);
+    }
     let outcome = match layer.in_flight.turn(delivery.id(), deadline).await {
         Turn::Processed => Outcome::Duplicate,
         Turn::TimeUp => Outcome::InFlight,
@@ -198,7 +204,16 @@ where
     };
     match answer {
         Ok(Ok(response)) if layer.commits(response.status()) => {
-            commit(layer, connection, id, lead, response).await
+            match store.commit(connection, id).await {
+                Ok(()) => {
+                    if let Some(recent) = &layer.recent {
+                        recent.remember(delivery.id());
+                    }
+                    lead.processed();
+                    Ok(Outcome::Processed(response))
+                }
+                Err(error) => Ok(Outcome::Failed(Failure::Commit(error))),
+            }
         }
         Ok(Ok(response)) => {
             store.roll_back(connection).await;
@@ -244,22 +259,6 @@ where
         Err(_) => Err(Failure::HandlerTimedOut(layer.handler_time)),
     };
     (answer, slot.close())
-}
-
-async fn commit<B, E>(
-    layer: &IdempotentWebhook,
-    connection: InTransaction,
-    id: TransactionId,
-    lead: Lead,
-    response: Response<B>,
-) -> Result<Outcome<B>, E> {
-    match layer.store.commit(connection, id).await {
-        Ok(()) => {
-            lead.processed();
-            Ok(Outcome::Processed(response))
-        }
-        Err(error) => Ok(Outcome::Failed(Failure::Commit(error))),
-    }
 }
 
 /// Catches a panic at any poll, so that the rollback can still be awaited.

@@ -2,7 +2,11 @@
 //!
 //!     PROPTEST_CASES=1000000 cargo test --release --test properties
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test that fails may panic"
+)]
 
 use std::time::{Duration, SystemTime};
 

@@ -9,7 +9,9 @@ use axum::http::StatusCode;
 use idempotent_webhook::{DedupeTx, Delivery, Provider};
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::support::{Answer, Webhook, answer, github, ok, record, secret, send_copies, sending};
+use crate::support::{
+    Answer, Webhook, answer, github, ok, record, secret, send, send_copies, sending,
+};
 
 fn count(answers: &[Answer], outcome: &str) -> usize {
     answers.iter().filter(|a| a.outcome == outcome).count()
@@ -44,6 +46,48 @@ async fn g3_one_wins_over_several_processes() {
     }
     assert_eq!(webhook.runs(), 10);
     assert_eq!(webhook.database.rows().await, (10, 10));
+}
+
+#[tokio::test]
+async fn what_was_committed_here_is_remembered_if_asked_for() {
+    let webhook = Webhook::with(
+        Provider::github(secret()),
+        |layer| layer.remember(100, Duration::from_millis(300)),
+        async |mut tx: DedupeTx, delivery: Delivery| {
+            record(&mut tx, &delivery).await.unwrap();
+            match delivery.id().as_str() {
+                "bad" => StatusCode::INTERNAL_SERVER_ERROR,
+                _ => StatusCode::OK,
+            }
+        },
+    )
+    .await;
+    let elsewhere = webhook.elsewhere(Provider::github(secret()), ok).await;
+    assert_eq!(send(&elsewhere, github("theirs", "{}")).await.status, 200);
+    assert_eq!(webhook.send(github("ours", "{}")).await.status, 200);
+    for _ in 0..2 {
+        assert_eq!(webhook.send(github("bad", "{}")).await.status, 500);
+    }
+
+    // Without a connection, only what this process has committed can be answered for.
+    let mut taken = Vec::new();
+    for _ in 0..5 {
+        taken.push(webhook.database.pool.acquire().await.unwrap());
+    }
+    let duplicate = answer(200, "duplicate", "");
+    assert_eq!(webhook.send(github("ours", "{}")).await, duplicate);
+    assert_eq!(webhook.send(github("theirs", "{}")).await.status, 503);
+    drop(taken);
+
+    // A row deleted by hand counts once the memory is over.
+    webhook
+        .database
+        .run("delete from idempotent_webhook.deliveries where delivery_id = 'ours'")
+        .await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let again = webhook.send(github("ours", "{}")).await;
+    assert_eq!(again, answer(200, "processed", ""));
+    assert_eq!(webhook.database.rows().await, (2, 3));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,5 +183,5 @@ async fn g7_a_delivery_in_flight_elsewhere_is_waited_for_within_bounds() {
     assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
     assert_eq!(waiting.await.unwrap(), answer(200, "duplicate", ""));
     assert_eq!(webhook.database.rows().await, (1, 1));
-    assert_eq!(webhook.database.in_transaction().await, 0);
+    webhook.settled().await;
 }
