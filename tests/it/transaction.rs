@@ -4,10 +4,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use idempotent_webhook::{DedupeTx, Delivery, Provider};
+use axum::routing::post;
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider};
 use sqlx::{Connection, Executor};
 
 use crate::support::{Webhook, answer, github, ok, record, secret, send, sending};
@@ -227,30 +229,61 @@ async fn g5_a_savepoint_that_could_not_be_made_is_not_acknowledged() {
 
 #[tokio::test]
 async fn g6_an_immediate_retry_of_a_failed_attempt_finds_the_way_clear() {
-    async fn second_time(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+    async fn fail(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
         record(&mut tx, &delivery).await.unwrap();
-        static FAILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
-        let mut failed = FAILED.lock().unwrap();
-        let id = delivery.id().to_string();
-        if failed.contains(&id) {
-            return StatusCode::OK;
+        match delivery.id().as_str().split('-').next() {
+            Some("panic") => panic!("on purpose"),
+            Some("hang") => std::future::pending().await,
+            _ => StatusCode::BAD_GATEWAY,
         }
-        failed.push(id);
-        StatusCode::INTERNAL_SERVER_ERROR
     }
-    let webhook = Webhook::new(second_time).await;
-    let elsewhere = webhook
-        .elsewhere(Provider::github(secret()), second_time)
-        .await;
-    for id in 0..50 {
-        let id = format!("delivery-{id}");
-        let first = webhook.send(github(&id, "{}")).await;
-        assert_eq!(first, answer(500, "failed", ""));
-        // By another process, which cannot know but from Postgres.
-        let retry = send(&elsewhere, github(&id, "{}")).await;
-        assert_eq!(retry, answer(200, "processed", ""));
+    let webhook = Webhook::with(
+        Provider::github(secret()),
+        |layer| layer.handler_time(Duration::from_millis(20)),
+        fail,
+    )
+    .await;
+    // In another process, which cannot know but from Postgres, and which has no patience
+    // with a claim that is still there.
+    let impatient = IdempotentWebhook::new(
+        webhook.database.another_pool(1).await,
+        "test",
+        Provider::github(secret()),
+    )
+    .in_flight_wait(Duration::ZERO);
+    let elsewhere = Router::new().route("/", post(ok).layer(impatient));
+    for number in 0..30 {
+        for (how, status) in [("fail", 502), ("panic", 500), ("hang", 503)] {
+            let id = format!("{how}-{number}");
+            assert_eq!(webhook.send(github(&id, "{}")).await.status, status);
+            let retry = send(&elsewhere, github(&id, "{}")).await;
+            assert_eq!(retry, answer(200, "processed", "done"), "{id}");
+        }
     }
-    assert_eq!(webhook.database.rows().await, (50, 50));
+    assert_eq!(webhook.database.rows().await, (90, 90));
+}
+
+/// The rollback has been awaited, not left to a connection that is being closed.
+#[tokio::test]
+async fn g6_a_panic_does_not_cost_the_connection() {
+    async fn panics(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        panic!("on purpose");
+    }
+    let webhook = Webhook::new(ok).await;
+    let pool = webhook.database.another_pool(1).await;
+    let backend = async || -> i32 {
+        sqlx::query_scalar("select pg_backend_pid()")
+            .fetch_one(&pool)
+            .await
+            .unwrap()
+    };
+    let before = backend().await;
+    let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()));
+    let router = Router::new().route("/", post(panics).layer(layer));
+    assert_eq!(send(&router, github("a", "{}")).await.status, 500);
+    assert_eq!(backend().await, before);
+    assert_eq!(webhook.database.rows().await, (0, 0));
 }
 
 #[tokio::test]
@@ -265,12 +298,12 @@ async fn a_handler_that_takes_no_transaction_is_deduplicated_all_the_same() {
 #[tokio::test]
 async fn endpoints_are_namespaces_of_ids() {
     let webhook = Webhook::new(ok).await;
-    let other = idempotent_webhook::IdempotentWebhook::new(
+    let other = IdempotentWebhook::new(
         webhook.database.pool.clone(),
         "other",
         Provider::github(secret()),
     );
-    let other = axum::Router::new().route("/", axum::routing::post(ok).layer(other));
+    let other = Router::new().route("/", post(ok).layer(other));
     assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
     let at_other = send(&other, github("a", "{}")).await;
     assert_eq!(at_other.outcome, "processed");

@@ -1,0 +1,140 @@
+//! Deliveries a second: through the layer, through handlers written by hand, through other
+//! crates, and what Postgres itself can do.
+//!
+//!     cargo bench --bench throughput
+//!
+//! `benches/README.md` says how each figure is obtained.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a benchmark that fails may panic"
+)]
+
+mod application;
+mod load;
+mod measure;
+mod network;
+mod server;
+
+#[path = "../../examples/throwaway_postgres/mod.rs"]
+mod throwaway_postgres;
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::time::Duration;
+
+use load::Mode;
+use measure::{Sample, median};
+use server::{Contender, Server};
+
+/// How long one contender is under load in one round.
+const SLICE: Duration = Duration::from_secs(3);
+const ROUNDS: usize = 5;
+const CONNECTIONS: [usize; 3] = [1, 8, 64];
+
+#[tokio::main]
+async fn main() {
+    // The benchmark starts this same program as the application and as the sender.
+    if application::is_wanted() {
+        return application::run().await;
+    }
+    if load::is_wanted() {
+        return load::run().await;
+    }
+
+    let server = Server::start().await;
+    let peers = server::build_peers();
+    let mut contenders = Vec::new();
+    for variant in application::VARIANTS {
+        contenders.push(Contender::own(&server, variant).await);
+    }
+    for peer in server::PEERS {
+        contenders.push(Contender::peer(&server, &peers, peer).await);
+    }
+
+    for (mode, title) in [
+        (Mode::Fresh, "fresh deliveries"),
+        (Mode::Duplicates, "duplicates of processed deliveries"),
+    ] {
+        for connections in CONNECTIONS {
+            let samples = run(&server, &contenders, mode, connections).await;
+            println!("\n{title}, {connections} connections\n");
+            print_table(&samples, mode);
+        }
+    }
+    network::run(&server, &peers).await;
+}
+
+/// All contenders in turn, round after round.
+async fn run(
+    server: &Server,
+    contenders: &[Contender],
+    mode: Mode,
+    connections: usize,
+) -> BTreeMap<String, Vec<Sample>> {
+    let mut samples: BTreeMap<String, Vec<Sample>> = BTreeMap::new();
+    for _ in 0..ROUNDS {
+        for contender in contenders {
+            let sample = measure::sample(server, contender, mode, connections, SLICE).await;
+            samples
+                .entry(contender.name.clone())
+                .or_default()
+                .push(sample);
+        }
+        if mode == Mode::Fresh {
+            let ceiling = measure::pgbench(server, connections, SLICE).await;
+            samples.entry("pgbench".into()).or_default().push(ceiling);
+        }
+    }
+    samples
+}
+
+/// The yardstick: written by hand, with the same guarantees.
+const CAREFUL: &str = "by hand, careful";
+
+fn print_table(samples: &BTreeMap<String, Vec<Sample>>, mode: Mode) {
+    let of = |name: &str, what: fn(&Sample) -> f64| median(samples[name].iter().map(what));
+    println!(
+        "{:<20} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10}",
+        "", "per s", "ratio", "p50 ms", "p99 ms", "app cpu", "db cpu"
+    );
+    let mut names: Vec<&String> = samples.keys().collect();
+    names.sort_by(|a, b| of(b, |s| s.rate).total_cmp(&of(a, |s| s.rate)));
+    for name in names {
+        // Round by round, since a noisy moment hits all of a round.
+        let ratio = median(
+            samples[name]
+                .iter()
+                .zip(&samples[CAREFUL])
+                .map(|(sample, yardstick)| sample.rate / yardstick.rate),
+        );
+        println!(
+            "{name:<20} {:>9.0} {ratio:>9.2} {:>9.2} {:>9.2} {:>10.2} {:>10.2}",
+            of(name, |s| s.rate),
+            of(name, |s| s.p50_ms),
+            of(name, |s| s.p99_ms),
+            of(name, |s| s.application_cpu),
+            of(name, |s| s.postgres_cpu),
+        );
+    }
+    println!(
+        "ratio: to {CAREFUL}; cpu: seconds for 1,000 {}",
+        match mode {
+            Mode::Fresh => "deliveries",
+            Mode::Duplicates => "duplicates",
+        }
+    );
+}
+
+/// A child that ends when this process does.
+fn child(program: &std::path::Path) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new(program);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}

@@ -1,0 +1,117 @@
+//! The Postgres server, and the applications in front of it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Executor, PgPool};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Child;
+
+use crate::application::{DATABASE, VARIANT};
+use crate::child;
+use crate::throwaway_postgres::{Durability, ThrowawayPostgres};
+
+pub const PEERS: [&str; 2] = ["axum-sqlx-tx", "fraiseql-webhooks"];
+
+pub struct Server(ThrowawayPostgres);
+
+impl Server {
+    pub async fn start() -> Self {
+        let server = Self(
+            ThrowawayPostgres::start(Durability::Durable)
+                .await
+                .unwrap_or_else(|error| panic!("{error}")),
+        );
+        let pool = PgPool::connect_with(server.options()).await.unwrap();
+        idempotent_webhook::migrate(&pool).await.unwrap();
+        pool.execute(sqlx::raw_sql(
+            "create table effects (delivery_id text);
+             create table by_hand (
+                 delivery_id text collate \"C\" primary key,
+                 event_type text,
+                 received_at timestamptz not null default now()
+             )",
+        ))
+        .await
+        .unwrap();
+        pool.close().await;
+        server
+    }
+
+    fn options(&self) -> PgConnectOptions {
+        self.0.options("postgres")
+    }
+
+    pub fn url(&self) -> String {
+        self.options().to_url_lossy().to_string()
+    }
+
+    pub fn folder(&self) -> PathBuf {
+        self.options().get_socket().unwrap().clone()
+    }
+
+    /// That of the parent of all its processes.
+    pub fn process_id(&self) -> u32 {
+        let file = std::fs::read_to_string(self.folder().join("data/postmaster.pid")).unwrap();
+        file.lines().next().unwrap().parse().unwrap()
+    }
+
+    /// A program that comes with the server.
+    pub fn program(&self, name: &str) -> PathBuf {
+        let server = std::fs::read_link(format!("/proc/{}/exe", self.process_id())).unwrap();
+        server.with_file_name(name)
+    }
+}
+
+/// Builds the contenders that have dependencies of their own, and returns the program.
+pub fn build_peers() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers");
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--quiet", "--manifest-path"])
+        .arg(folder.join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(folder.join("target"))
+        .stdin(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(built.success(), "the peers did not build");
+    folder.join("target/release/peers")
+}
+
+/// An application under test.
+pub struct Contender {
+    pub name: String,
+    pub address: SocketAddr,
+    process: Child,
+}
+
+impl Contender {
+    pub async fn own(server: &Server, variant: &str) -> Self {
+        Self::start(&std::env::current_exe().unwrap(), variant, &server.url()).await
+    }
+
+    pub async fn peer(server: &Server, peers: &Path, name: &str) -> Self {
+        Self::start(peers, name, &server.url()).await
+    }
+
+    pub async fn start(program: &Path, variant: &str, database: &str) -> Self {
+        let mut process = child(program)
+            .env(VARIANT, variant)
+            .env(DATABASE, database)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let address = lines.next_line().await.unwrap().expect("it serves");
+        Self {
+            name: variant.to_owned(),
+            address: address.parse().unwrap(),
+            process,
+        }
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.process.id().expect("it runs")
+    }
+}
