@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::application::SECRET;
-use crate::child;
+use crate::server::child;
 
 const TARGET: &str = "BENCHMARK_TARGET";
 const PLAN: &str = "BENCHMARK_PLAN";

@@ -23,7 +23,6 @@ mod server;
 mod throwaway_postgres;
 
 use std::collections::BTreeMap;
-use std::process::Stdio;
 use std::time::Duration;
 
 use load::Mode;
@@ -31,7 +30,7 @@ use measure::{Sample, median};
 use server::{Contender, Server};
 
 /// How long one contender is under load in one round.
-const SLICE: Duration = Duration::from_secs(3);
+const SLICE: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 5;
 const CONNECTIONS: [usize; 3] = [1, 8, 64];
 
@@ -127,14 +126,4 @@ fn print_table(samples: &BTreeMap<String, Vec<Sample>>, mode: Mode) {
             Mode::Duplicates => "duplicates",
         }
     );
-}
-
-/// A child that ends when this process does.
-fn child(program: &std::path::Path) -> tokio::process::Command {
-    let mut command = tokio::process::Command::new(program);
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true);
-    command
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use crate::load::{self, Mode};
-use crate::server::{Contender, Server};
+use crate::server::{Contender, Server, child};
 
 pub struct Sample {
     /// Answers a second.
@@ -55,7 +55,7 @@ pub async fn pgbench(server: &Server, connections: usize, time: Duration) -> Sam
     .unwrap();
     let before = family_cpu(server.process_id());
     // As many connections as the applications' pools have.
-    let output = crate::child(&server.program("pgbench"))
+    let output = child(&server.program("pgbench"))
         .args(["--protocol=prepared", "--no-vacuum", "--jobs=1"])
         .arg(format!("--client={}", connections.min(10)))
         .arg(format!("--time={}", time.as_secs()))

@@ -10,7 +10,6 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 
 use crate::application::{DATABASE, VARIANT};
-use crate::child;
 use crate::throwaway_postgres::{Durability, ThrowawayPostgres};
 
 pub const PEERS: [&str; 2] = ["axum-sqlx-tx", "fraiseql-webhooks"];
@@ -40,8 +39,12 @@ impl Server {
         server
     }
 
+    pub fn database(&self, name: &str) -> PgConnectOptions {
+        self.0.options(name)
+    }
+
     fn options(&self) -> PgConnectOptions {
-        self.0.options("postgres")
+        self.database("postgres")
     }
 
     pub fn url(&self) -> String {
@@ -63,6 +66,16 @@ impl Server {
         let server = std::fs::read_link(format!("/proc/{}/exe", self.process_id())).unwrap();
         server.with_file_name(name)
     }
+}
+
+/// A child that ends when this process does.
+pub fn child(program: &Path) -> tokio::process::Command {
+    let mut command = tokio::process::Command::new(program);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
+    command
 }
 
 /// Builds the contenders that have dependencies of their own, and returns the program.
