@@ -24,6 +24,7 @@ use crate::delivery::Delivery;
 use crate::error::{Failure, Rejection};
 use crate::in_flight::{Lead, Turn};
 use crate::layer::IdempotentWebhook;
+use crate::recent::Recent;
 use crate::response::Outcome;
 use crate::tx::{InTransaction, Slot};
 
@@ -116,13 +117,13 @@ where
             return Ok(Outcome::Rejected(rejection));
         }
     };
-    if let Some(recent) = &layer.recent
-        && recent.contains(delivery.id())
-    {
-        log::<ResBody>(&delivery, Some(&Outcome::Duplicate));
-        return Ok(Outcome::Duplicate);
-    }
-    let outcome = match layer.in_flight.turn(delivery.id(), deadline).await {
+    let remembered = |recent: &Recent| recent.contains(delivery.id());
+    let turn = if layer.recent.as_ref().is_some_and(remembered) {
+        Turn::Processed
+    } else {
+        layer.in_flight.turn(delivery.id(), deadline).await
+    };
+    let outcome = match turn {
         Turn::Processed => Outcome::Duplicate,
         Turn::TimeUp => Outcome::InFlight,
         Turn::Lead(lead) => {
