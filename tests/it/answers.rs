@@ -10,7 +10,7 @@ use idempotent_webhook::{DedupeTx, Delivery, Provider};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::support::{
-    Webhook, answer, github, now, ok, record, secret, sending, stripe, stripe_event,
+    Webhook, answer, github, now, ok, record, secret, sending, soon, stripe, stripe_event,
 };
 
 const UNAUTHORIZED: &str = "signature missing or not valid";
@@ -157,7 +157,7 @@ async fn g6_a_handler_out_of_time_is_a_503_and_rolled_back() {
     )
     .await;
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        soon(webhook.send(github("a", "{}"))).await,
         answer(503, "failed", "temporarily unavailable")
     );
     assert_eq!(webhook.database.rows().await, (0, 0));

@@ -170,6 +170,13 @@ pub async fn send(router: &Router, request: Request<Body>) -> Answer {
     }
 }
 
+/// Not how long it takes, but that it does not take for ever.
+pub async fn soon<T>(answer: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(10), answer)
+        .await
+        .expect("an answer within the time that was set, by far")
+}
+
 /// Sends in a task, as a client of its own.
 pub fn sending(router: &Router, request: Request<Body>) -> JoinHandle<Answer> {
     let router = router.clone();
