@@ -17,13 +17,10 @@ type Manager = <Postgres as sqlx::Database>::TransactionManager;
 
 /// Begins a transaction, or fails on a connection that is already in one.
 ///
-/// `begin` in an open transaction is only a warning to Postgres, and the commit would
-/// then be that of somebody else's work as well. In a transaction that this very message
-/// has begun, the time of the transaction is that of the message.
-const BEGIN: &str = "
-    begin;
-    select 1 / (now() = statement_timestamp())::int
-";
+/// A plain `begin` in an open transaction is only a warning to Postgres, and the commit
+/// would then be that of somebody else's work as well. `not deferrable` is what a
+/// transaction is anyway, but saying so is an error once it has run a query.
+const BEGIN: &str = "begin not deferrable";
 
 /// Inserts the claim; returns a row if it is ours.
 ///
@@ -61,7 +58,7 @@ const LOCK_NOT_AVAILABLE: &str = "55P03";
 const SERIALIZATION_FAILURE: &str = "40001";
 const DEADLOCK_DETECTED: &str = "40P01";
 const IN_FAILED_TRANSACTION: &str = "25P02";
-const DIVISION_BY_ZERO: &str = "22012";
+const ACTIVE_TRANSACTION: &str = "25001";
 const UNDEFINED_TABLE: &str = "42P01";
 const ADMIN_SHUTDOWN: &str = "57P01";
 const CRASH_SHUTDOWN: &str = "57P02";
@@ -350,7 +347,7 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
 /// left a transaction open on it.
 fn is_unusable(error: &sqlx::Error) -> bool {
     is_connection_lost(error)
-        || has_code(error, &[DIVISION_BY_ZERO, IN_FAILED_TRANSACTION])
+        || has_code(error, &[ACTIVE_TRANSACTION, IN_FAILED_TRANSACTION])
         || matches!(
             error,
             sqlx::Error::BeginFailed | sqlx::Error::InvalidSavePointStatement

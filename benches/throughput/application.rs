@@ -36,7 +36,7 @@ pub async fn run() {
         .connect_lazy_with(options.disable_statement_logging());
     let layer = || {
         let github = Provider::github(Secret::new(SECRET).unwrap());
-        IdempotentWebhook::new(pool.clone(), "layer", github)
+        IdempotentWebhook::new(pool.clone(), variant.clone(), github)
     };
     let route = match variant.as_str() {
         "layer" => post(handle).layer(layer()),
