@@ -212,7 +212,7 @@ impl Store {
             Some((id,)) => Claim::Claimed(connection, TransactionId(id)),
             None => {
                 // Nothing has been written and nothing is locked, so nobody needs to wait
-                // for the rollback: it is sent when the connection goes back to the pool.
+                // for the rollback: it is sent while the connection goes back to the pool.
                 Manager::start_rollback(&mut connection);
                 connection.release();
                 Claim::Duplicate
