@@ -14,7 +14,7 @@ const TARGET: &str = "BENCHMARK_TARGET";
 const PLAN: &str = "BENCHMARK_PLAN";
 
 /// How many different deliveries the duplicates are duplicates of.
-const DUPLICATED: u64 = 1000;
+pub const DUPLICATED: u64 = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {

@@ -42,7 +42,11 @@ pub async fn run(server: &Server, peers: &Path) {
                 let latencies = load::send(contender.address, mode, 1, SLICE / 3);
                 let latencies = latencies.await.0;
                 let answers = proxy.answers.load(Ordering::Relaxed) - before;
-                round_trips.push(answers as f64 / latencies.len() as f64);
+                let first_sent = match mode {
+                    Mode::Fresh => 0,
+                    Mode::Duplicates => load::DUPLICATED,
+                };
+                round_trips.push(answers as f64 / (latencies.len() as u64 + first_sent) as f64);
                 p50.push(latencies[latencies.len() / 2] as f64 / 1e6);
             }
             print!(

@@ -1,16 +1,14 @@
 //! The table of answers, row by row: status, outcome, what the sender sees, what is left
 //! in the database.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use idempotent_webhook::{DedupeTx, Delivery, Provider};
-use tokio::sync::{Semaphore, mpsc};
 
 use crate::support::{
-    Webhook, answer, github, now, ok, record, secret, sending, soon, stripe, stripe_event,
+    Webhook, answer, gated, github, now, ok, record, secret, sending, soon, stripe, stripe_event,
 };
 
 const UNAUTHORIZED: &str = "signature missing or not valid";
@@ -166,29 +164,20 @@ async fn g6_a_handler_out_of_time_is_a_503_and_rolled_back() {
 
 #[tokio::test]
 async fn g7_a_delivery_still_in_flight_when_the_wait_ends_is_a_503() {
-    let (started, mut has_started) = mpsc::channel::<()>(1);
-    let gate = Arc::new(Semaphore::new(0));
+    let (mut gate, handler) = gated();
     let webhook = Webhook::with(
         Provider::github(secret()),
         |layer| layer.in_flight_wait(Duration::from_millis(100)),
-        {
-            let gate = gate.clone();
-            async move |mut tx: DedupeTx, delivery: Delivery| {
-                record(&mut tx, &delivery).await.unwrap();
-                started.send(()).await.unwrap();
-                gate.acquire().await.unwrap().forget();
-                StatusCode::OK
-            }
-        },
+        handler,
     )
     .await;
     let first = sending(&webhook.router, github("a", "{}"));
-    has_started.recv().await.unwrap();
+    gate.reached().await;
     assert_eq!(
         webhook.send(github("a", "{}")).await,
         answer(503, "in-flight", "in flight, retry later")
     );
-    gate.add_permits(1);
+    gate.open();
     assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
     assert_eq!(
         webhook.send(github("a", "{}")).await,

@@ -1,15 +1,12 @@
 //! G8: the client's hang-up changes nothing.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::StatusCode;
-use idempotent_webhook::{DedupeTx, Delivery, Provider};
+use idempotent_webhook::Provider;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, mpsc};
 
-use crate::support::{Webhook, answer, github, ok, record, secret, send, sending, wire};
+use crate::support::{Webhook, answer, gated, github, ok, secret, send, sending, wire};
 
 /// A client that sends so much and then hangs up.
 async fn hang_up_after(webhook: &Webhook, sent: &str, until: impl Future<Output = ()>) {
@@ -40,22 +37,12 @@ async fn g8_a_hang_up_before_the_whole_request_is_there_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_hang_up_during_the_wait_leaves_the_delivery_to_the_others() {
-    let gate = Arc::new(Semaphore::new(0));
-    let (started, mut has_started) = mpsc::channel(9);
-    let webhook = Webhook::new({
-        let gate = gate.clone();
-        async move |mut tx: DedupeTx, delivery: Delivery| {
-            record(&mut tx, &delivery).await.unwrap();
-            started.send(()).await.unwrap();
-            gate.acquire().await.unwrap().forget();
-            StatusCode::OK
-        }
-    })
-    .await;
+    let (mut gate, handler) = gated();
+    let webhook = Webhook::new(handler).await;
     let first = sending(&webhook.router, github("a", "{}"));
-    has_started.recv().await.unwrap();
+    gate.reached().await;
     hang_up_after(&webhook, &wire("a", "{}", 2), a_moment()).await;
-    gate.add_permits(1);
+    gate.open();
     assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
     assert_eq!(webhook.runs(), 1);
     assert_eq!(webhook.database.rows().await, (1, 1));
@@ -64,24 +51,11 @@ async fn g8_a_hang_up_during_the_wait_leaves_the_delivery_to_the_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_handler_whose_client_has_gone_completes_and_commits() {
-    let gate = Arc::new(Semaphore::new(0));
-    let (started, mut has_started) = mpsc::channel(1);
-    let webhook = Webhook::new({
-        let gate = gate.clone();
-        async move |mut tx: DedupeTx, delivery: Delivery| {
-            started.send(()).await.unwrap();
-            gate.acquire().await.unwrap().forget();
-            record(&mut tx, &delivery).await.unwrap();
-            StatusCode::OK
-        }
-    })
-    .await;
-    hang_up_after(&webhook, &wire("a", "{}", 2), async {
-        has_started.recv().await.unwrap();
-    })
-    .await;
+    let (mut gate, handler) = gated();
+    let webhook = Webhook::new(handler).await;
+    hang_up_after(&webhook, &wire("a", "{}", 2), gate.reached()).await;
     a_moment().await;
-    gate.add_permits(1);
+    gate.open();
     webhook.database.until("exists (select from effects)").await;
     webhook.settled().await;
     assert_eq!(
@@ -94,8 +68,7 @@ async fn g8_a_handler_whose_client_has_gone_completes_and_commits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_can_wait_for_work_whose_client_has_gone() {
-    let gate = Arc::new(Semaphore::new(0));
-    let (started, mut has_started) = mpsc::channel(1);
+    let (mut gate, handler) = gated();
     let mut layer = None;
     let webhook = Webhook::with(
         Provider::github(secret()),
@@ -103,27 +76,16 @@ async fn a_shutdown_can_wait_for_work_whose_client_has_gone() {
             layer = Some(new.clone());
             new
         },
-        {
-            let gate = gate.clone();
-            async move |mut tx: DedupeTx, delivery: Delivery| {
-                started.send(()).await.unwrap();
-                gate.acquire().await.unwrap().forget();
-                record(&mut tx, &delivery).await.unwrap();
-                StatusCode::OK
-            }
-        },
+        handler,
     )
     .await;
     let layer = layer.unwrap();
     layer.drained().await;
-    hang_up_after(&webhook, &wire("a", "{}", 2), async {
-        has_started.recv().await.unwrap();
-    })
-    .await;
+    hang_up_after(&webhook, &wire("a", "{}", 2), gate.reached()).await;
     let drained = tokio::spawn(layer.drained());
     a_moment().await;
     assert!(!drained.is_finished());
-    gate.add_permits(1);
+    gate.open();
     drained.await.unwrap();
     assert_eq!(webhook.database.rows().await, (1, 1));
 }

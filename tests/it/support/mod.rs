@@ -10,4 +10,4 @@ mod webhook;
 
 pub use database::Database;
 pub use request::{SECRET, acme, github, mac, now, secret, shopify, stripe, stripe_event, wire};
-pub use webhook::{Answer, Webhook, answer, ok, record, send, send_copies, sending, soon};
+pub use webhook::{Answer, Webhook, answer, gated, ok, record, send, send_copies, sending, soon};

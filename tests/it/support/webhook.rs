@@ -1,3 +1,4 @@
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use axum::routing::{MethodRouter, post};
 use http_body_util::BodyExt;
 use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider};
 use sqlx::PgPool;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
@@ -58,6 +60,49 @@ pub async fn ok(mut tx: DedupeTx, delivery: Delivery) -> Result<&'static str, St
         .await
         .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
     Ok("done")
+}
+
+/// Holds a handler back between its work and its answer.
+pub struct Gate {
+    started: mpsc::Receiver<()>,
+    open: Arc<Semaphore>,
+}
+
+type Status = Pin<Box<dyn Future<Output = StatusCode> + Send>>;
+
+/// A handler that leaves one effect, and answers 200 each time the gate is opened.
+pub fn gated() -> (
+    Gate,
+    impl Fn(DedupeTx, Delivery) -> Status + Clone + Send + Sync + 'static,
+) {
+    let (starting, started) = mpsc::channel(100);
+    let open = Arc::new(Semaphore::new(0));
+    let gate = Gate {
+        started,
+        open: open.clone(),
+    };
+    let handler = move |mut tx: DedupeTx, delivery: Delivery| -> Status {
+        let (starting, open) = (starting.clone(), open.clone());
+        Box::pin(async move {
+            record(&mut tx, &delivery).await.unwrap();
+            starting.send(()).await.unwrap();
+            open.acquire().await.unwrap().forget();
+            StatusCode::OK
+        })
+    };
+    (gate, handler)
+}
+
+impl Gate {
+    /// Waits until a handler has done its work.
+    pub async fn reached(&mut self) {
+        self.started.recv().await.unwrap();
+    }
+
+    /// Lets one handler answer.
+    pub fn open(&self) {
+        self.open.add_permits(1);
+    }
 }
 
 impl Webhook {
