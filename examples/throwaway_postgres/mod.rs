@@ -31,8 +31,9 @@ const KEEPER: &str = r#"
         "$BIN/postgres" -D "$DIR/data" -k "$DIR" -c listen_addresses= "$@" >>"$DIR/log" 2>&1 &
         server=$!
     }
+    # Again and again, since a server that is just starting ignores it.
     stop() {
-        kill "-$1" $server
+        while kill "-$1" $server 2>/dev/null; do sleep 0.05; done
         wait $server
     }
     start "$@"
