@@ -24,9 +24,17 @@ const USER: &str = "postgres";
 /// For a server to start or to stop, on a machine whose disk is busy.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Takes orders from its standard input. Once that closes, stops the server and removes the
-/// folder.
+/// Makes a cluster, starts a server, and takes orders from its standard input. Once that
+/// closes, stops the server and removes the folder.
 const KEEPER: &str = r#"
+    "$BIN/initdb" --username=postgres --auth=trust --encoding=UTF8 --locale=C --no-sync \
+        --pgdata "$DIR/data" >"$DIR/log" 2>&1 || {
+        touch "$DIR/failed"
+        read -r _
+        cd /
+        rm -rf "$DIR"
+        exit 1
+    }
     start() {
         "$BIN/postgres" -D "$DIR/data" -k "$DIR" -c listen_addresses= "$@" >>"$DIR/log" 2>&1 &
         server=$!
@@ -73,20 +81,6 @@ impl ThrowawayPostgres {
             .prefix("throwaway-postgres-")
             .tempdir_in(temporary_folder())?;
         let owner = owner_for(folder.path())?;
-
-        let initdb = as_user(Command::new(bin.join("initdb")), owner)
-            .current_dir(folder.path())
-            .args(["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"])
-            .arg(format!("--username={USER}"))
-            .arg("--pgdata")
-            .arg(folder.path().join("data"))
-            .stdin(Stdio::null())
-            .output()?;
-        if !initdb.status.success() {
-            return Err(StartError::Server(
-                String::from_utf8_lossy(&initdb.stderr).into_owned(),
-            ));
-        }
 
         let mut keeper = as_user(Command::new("sh"), owner);
         keeper
@@ -177,7 +171,7 @@ impl ThrowawayPostgres {
                     connection.close().await?;
                     return Ok(());
                 }
-                Err(_) if Instant::now() < deadline => {
+                Err(_) if Instant::now() < deadline && !self.folder.join("failed").exists() => {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
                 Err(error) => {
