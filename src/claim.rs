@@ -198,7 +198,7 @@ impl Store {
             .saturating_duration_since(Instant::now())
             // Zero would mean for ever.
             .max(Duration::from_millis(1));
-        let claimed: Option<(String,)> = within(
+        let claimed: Result<Option<(String,)>, _> = within(
             wait + self.timeout,
             sqlx::query_as(CLAIM)
                 .bind(delivery.endpoint())
@@ -207,17 +207,23 @@ impl Store {
                 .bind(format!("{}ms", wait.as_millis()))
                 .fetch_optional(&mut *connection),
         )
-        .await?;
-        Ok(match claimed {
-            Some((id,)) => Claim::Claimed(connection, TransactionId(id)),
-            None => {
+        .await;
+        match claimed {
+            Ok(Some((id,))) => Ok(Claim::Claimed(connection, TransactionId(id))),
+            Ok(None) => {
                 // Nothing has been written and nothing is locked, so nobody needs to wait
                 // for the rollback: it is sent while the connection goes back to the pool.
                 Manager::start_rollback(&mut connection);
                 connection.release();
-                Claim::Duplicate
+                Ok(Claim::Duplicate)
             }
-        })
+            // In the midst of a statement; dropping the connection closes it.
+            Err(DatabaseError::TimedOut) => Err(DatabaseError::TimedOut),
+            Err(error) => {
+                self.roll_back(connection).await;
+                Err(error)
+            }
+        }
     }
 
     /// Begins a transaction on a connection that is in none.
