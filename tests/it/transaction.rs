@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -70,6 +71,21 @@ async fn g4_a_nested_begin_is_a_savepoint() {
     assert_eq!(effects, ["a", "kept"]);
 }
 
+/// A handler that answers 200 gets a 500 instead, and nothing of it is left.
+async fn assert_not_acknowledged<H, T>(handler: H)
+where
+    H: Handler<T, ()> + Sync,
+    T: 'static,
+{
+    let webhook = Webhook::new(handler).await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(500, "failed", INTERNAL_ERROR)
+    );
+    webhook.settled().await;
+    assert_eq!(webhook.database.rows().await, (0, 0));
+}
+
 #[tokio::test]
 async fn g5_swallowed_sql_error_is_not_acknowledged() {
     async fn swallow(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
@@ -77,13 +93,7 @@ async fn g5_swallowed_sql_error_is_not_acknowledged() {
         let _ = tx.execute("select no_such_column").await;
         StatusCode::OK
     }
-    let webhook = Webhook::new(swallow).await;
-    assert_eq!(
-        webhook.send(github("a", "{}")).await,
-        answer(500, "failed", INTERNAL_ERROR)
-    );
-    assert_eq!(webhook.database.rows().await, (0, 0));
-    assert_eq!(webhook.database.in_transaction().await, 0);
+    assert_not_acknowledged(swallow).await;
 }
 
 /// Keeps what a handler leaves behind, beyond the handler.
@@ -126,13 +136,7 @@ async fn g5_a_transaction_held_by_a_streaming_body_is_not_acknowledged() {
         });
         Body::from_stream(rows).into_response()
     }
-    let webhook = Webhook::new(stream).await;
-    assert_eq!(
-        webhook.send(github("a", "{}")).await,
-        answer(500, "failed", INTERNAL_ERROR)
-    );
-    webhook.settled().await;
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_not_acknowledged(stream).await;
 }
 
 #[tokio::test]
@@ -199,13 +203,7 @@ async fn g5_a_savepoint_left_open_is_not_acknowledged() {
         std::mem::forget(tx.begin().await.unwrap());
         StatusCode::OK
     }
-    let webhook = Webhook::new(forget).await;
-    assert_eq!(
-        webhook.send(github("a", "{}")).await,
-        answer(500, "failed", INTERNAL_ERROR)
-    );
-    assert_eq!(webhook.database.rows().await, (0, 0));
-    webhook.settled().await;
+    assert_not_acknowledged(forget).await;
 }
 
 /// sqlx gives the whole transaction up when it cannot make a savepoint, and `commit` then
@@ -218,13 +216,7 @@ async fn g5_a_savepoint_that_could_not_be_made_is_not_acknowledged() {
         assert!(tx.begin().await.is_err());
         StatusCode::OK
     }
-    let webhook = Webhook::new(swallow).await;
-    assert_eq!(
-        webhook.send(github("a", "{}")).await,
-        answer(500, "failed", INTERNAL_ERROR)
-    );
-    assert_eq!(webhook.database.rows().await, (0, 0));
-    webhook.settled().await;
+    assert_not_acknowledged(swallow).await;
 }
 
 #[tokio::test]
