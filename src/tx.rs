@@ -6,15 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Extensions;
 use sqlx::pool::PoolConnection;
-use sqlx::{PgConnection, Postgres};
+use sqlx::{Connection, PgConnection, Postgres, Transaction};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// The transaction in which the delivery has been claimed.
 ///
 /// Whatever a handler does through it commits together with the claim, if the handler
 /// answers 2xx, or vanishes together with it. It dereferences to [`PgConnection`], so
-/// queries run with `.execute(&mut *tx)`, and [`begin`](sqlx::Connection::begin) on it
-/// makes a savepoint.
+/// queries run with `.execute(&mut *tx)`, and [`begin`](Self::begin) makes a savepoint.
 ///
 /// A handler neither commits nor rolls back: it answers. A transaction that it has ended
 /// by SQL of its own, a statement whose error it has passed over, and a `DedupeTx` that
@@ -51,6 +50,24 @@ impl DedupeTx {
                 Err(ExtractError::Over)
             }
         }
+    }
+}
+
+impl DedupeTx {
+    /// Makes a savepoint: what is done through the returned transaction can be rolled back
+    /// without the rest, for example after a statement that may fail.
+    ///
+    /// # Errors
+    ///
+    /// Whatever Postgres reports, among it a transaction that is aborted already.
+    pub async fn begin(&mut self) -> sqlx::Result<Transaction<'_, Postgres>> {
+        // If sqlx 0.9.0 cannot make a savepoint, it gives up the whole transaction, and what
+        // the handler goes on to write is committed statement by statement. So it is asked
+        // only if it can.
+        sqlx::raw_sql("savepoint idempotent_webhook; release savepoint idempotent_webhook")
+            .execute(&mut **self)
+            .await?;
+        Connection::begin(&mut **self).await
     }
 }
 

@@ -206,14 +206,28 @@ async fn g5_a_savepoint_left_open_is_not_acknowledged() {
     assert_not_acknowledged(forget).await;
 }
 
-/// sqlx gives the whole transaction up when it cannot make a savepoint, and `commit` then
-/// does nothing and succeeds.
+/// sqlx gives the whole transaction up when it cannot make a savepoint; later statements
+/// would then be committed one by one.
 #[tokio::test]
-async fn g5_a_savepoint_that_could_not_be_made_is_not_acknowledged() {
+async fn g4_nothing_is_written_after_a_savepoint_that_could_not_be_made() {
     async fn swallow(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
         record(&mut tx, &delivery).await.unwrap();
         let _ = tx.execute("select no_such_column").await;
         assert!(tx.begin().await.is_err());
+        assert!(record(&mut tx, &delivery).await.is_err());
+        StatusCode::OK
+    }
+    assert_not_acknowledged(swallow).await;
+}
+
+/// Past `DedupeTx::begin`, sqlx does give the transaction up, and its `commit` then does
+/// nothing and succeeds.
+#[tokio::test]
+async fn g5_a_transaction_that_sqlx_gave_up_is_not_acknowledged() {
+    async fn swallow(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        let _ = tx.execute("select no_such_column").await;
+        assert!(Connection::begin(&mut *tx).await.is_err());
         StatusCode::OK
     }
     assert_not_acknowledged(swallow).await;
