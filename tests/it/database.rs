@@ -113,7 +113,7 @@ async fn g10_a_database_that_was_down_is_used_again_without_a_restart() {
         .await
         .unwrap();
     let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()))
-        .database_time(Duration::from_millis(500));
+        .database_time(Duration::from_secs(2));
     let router = Router::new().route("/", post(ok).layer(layer));
     let processed = answer(200, "processed", "done");
     assert_eq!(send(&router, github("a", "{}")).await, processed);

@@ -55,9 +55,14 @@ async fn g3_one_wins_over_several_processes() {
 
 #[tokio::test]
 async fn what_was_committed_here_is_remembered_if_asked_for() {
+    let memory = Duration::from_secs(2);
     let webhook = Webhook::with(
         Provider::github(secret()),
-        |layer| layer.remember(100, Duration::from_millis(300)),
+        |layer| {
+            layer
+                .remember(100, memory)
+                .database_time(Duration::from_millis(500))
+        },
         async |mut tx: DedupeTx, delivery: Delivery| {
             record(&mut tx, &delivery).await.unwrap();
             match delivery.id().as_str() {
@@ -89,7 +94,7 @@ async fn what_was_committed_here_is_remembered_if_asked_for() {
         .database
         .run("delete from idempotent_webhook.deliveries where delivery_id = 'ours'")
         .await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(memory).await;
     let again = webhook.send(github("ours", "{}")).await;
     assert_eq!(again, answer(200, "processed", ""));
     assert_eq!(webhook.database.rows().await, (2, 3));
