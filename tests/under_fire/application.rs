@@ -17,6 +17,8 @@ use tokio::net::TcpListener;
 pub const DATABASE: &str = "UNDER_FIRE_DATABASE";
 /// The size of the pool.
 pub const CONNECTIONS: &str = "UNDER_FIRE_CONNECTIONS";
+/// How long it waits for Postgres, in milliseconds.
+pub const PATIENCE: &str = "UNDER_FIRE_PATIENCE";
 
 pub const SECRET: &str = "under fire";
 
@@ -31,6 +33,7 @@ pub fn is_wanted() -> bool {
 pub async fn run() {
     let options: PgConnectOptions = std::env::var(DATABASE).unwrap().parse().unwrap();
     let connections = std::env::var(CONNECTIONS).unwrap().parse().unwrap();
+    let patience = std::env::var(PATIENCE).unwrap().parse().unwrap();
     let pool = || {
         PgPoolOptions::new()
             .max_connections(connections)
@@ -38,7 +41,7 @@ pub async fn run() {
     };
     let provider = Provider::github(Secret::new(SECRET).unwrap());
     let layer = IdempotentWebhook::new(pool(), "fire", provider.clone())
-        .database_time(Duration::from_millis(500))
+        .database_time(Duration::from_millis(patience))
         .handler_time(HANDLER_TIME)
         .in_flight_wait(Duration::from_secs(5));
     let router = Router::new()

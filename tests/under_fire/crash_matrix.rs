@@ -152,7 +152,7 @@ impl Lane {
         let server = Server::start().await;
         let proxy = Proxy::start(server.socket()).await;
         Self {
-            process: Process::new(proxy.url(), 2),
+            process: Process::new(proxy.url(), 2, Duration::from_millis(500)),
             server,
             proxy,
             sender: Sender::new(),

@@ -9,7 +9,8 @@ use crate::server::Server;
 pub async fn run() {
     println!("\nhandover: a process dies while copies of its delivery wait in another\n");
     let server = Server::start().await;
-    let (dying, waiting) = (Process::new(server.url(), 5), Process::new(server.url(), 5));
+    let process = || Process::new(server.url(), 5, Duration::from_secs(5));
+    let (dying, waiting) = (process(), process());
     let sender = Sender::new();
     // Both have their connections before it matters.
     for process in [&dying, &waiting] {

@@ -2,17 +2,19 @@
 
 use std::net::SocketAddr;
 use std::process::Stdio;
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
-use crate::application::{CONNECTIONS, DATABASE};
+use crate::application::{CONNECTIONS, DATABASE, PATIENCE};
 
 /// An application that is started again after it was killed.
 pub struct Process {
     database: String,
     connections: u32,
+    patience: Duration,
     running: Mutex<Option<Running>>,
 }
 
@@ -22,10 +24,11 @@ struct Running {
 }
 
 impl Process {
-    pub fn new(database: String, connections: u32) -> Self {
+    pub fn new(database: String, connections: u32, patience: Duration) -> Self {
         Self {
             database,
             connections,
+            patience,
             running: Mutex::new(None),
         }
     }
@@ -48,6 +51,7 @@ impl Process {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .env(DATABASE, &self.database)
             .env(CONNECTIONS, self.connections.to_string())
+            .env(PATIENCE, self.patience.as_millis().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // It panics when told to.

@@ -40,7 +40,9 @@ pub async fn run(length: Length) {
     let mut random = fastrand::Rng::with_seed(seed);
 
     let server = Server::start().await;
-    let processes = (0..3).map(|_| Process::new(server.url(), 5)).collect();
+    let processes = (0..3)
+        .map(|_| Process::new(server.url(), 5, Duration::from_secs(2)))
+        .collect();
     let soak = Arc::new(Soak {
         server,
         processes,

@@ -27,7 +27,7 @@ pub async fn run(length: Length) {
         Length::Long => (500, "sleep 2000", Duration::from_secs(2)),
     };
     let server = Server::start().await;
-    let process = Process::new(server.url(), 5);
+    let process = Process::new(server.url(), 5, Duration::from_secs(5));
     let address = process.address().await;
     let sender = Sender::new();
     println!("\nstorm: {copies} copies of a slow delivery, a pool of 5 connections\n");
