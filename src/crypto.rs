@@ -27,6 +27,17 @@ impl ExpectedMac {
     }
 }
 
+/// The SHA-256 of `parts`, each preceded by its length, so that no two lists of parts
+/// have the same.
+pub(crate) fn sha256_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    digest.finalize().into()
+}
+
 /// The SHA-256 of `data` as 64 lower-case hexadecimal digits.
 pub(crate) fn sha256_hex(data: &[u8]) -> String {
     hex::encode(Sha256::digest(data))

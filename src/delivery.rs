@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::crypto::sha256_of;
+
 /// What [`Provider::verify`](crate::Provider::verify) found in an authentic request.
 #[derive(Clone, Debug)]
 pub struct Verified {
@@ -100,5 +102,76 @@ impl Delivery {
     /// When the provider signed this attempt, if the signature covers a time.
     pub fn signed_at(&self) -> Option<SystemTime> {
         self.verified.signed_at
+    }
+
+    /// A key for what the handler calls in the course of this delivery, so that it
+    /// happens once although the handler may run more than once.
+    ///
+    /// It is the same on every retry, in every process and every release of this crate,
+    /// and different for every endpoint, delivery and `step`. Name each call by a step of
+    /// its own: `refund`, or `mail to customer`. It is 64 lower-case hexadecimal digits,
+    /// fit for a header such as `Idempotency-Key`, and tells nothing of what it was made
+    /// from.
+    ///
+    /// ```no_run
+    /// # use idempotent_webhook::Delivery;
+    /// # async fn main_(client: reqwest::Client, delivery: Delivery) -> reqwest::Result<()> {
+    /// client
+    ///     .post("https://api.example.com/refunds")
+    ///     .header("Idempotency-Key", delivery.idempotency_key("refund"))
+    ///     .send()
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn idempotency_key(&self, step: &str) -> String {
+        let parts = [IDEMPOTENCY_KEY, &self.endpoint, self.id().as_str(), step];
+        hex::encode(sha256_of(parts.map(str::as_bytes)))
+    }
+}
+
+/// Sets these keys apart from any other digest of the same parts.
+const IDEMPOTENCY_KEY: &str = "idempotent-webhook idempotency key";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivery(endpoint: &str, id: &str) -> Delivery {
+        let verified = Verified {
+            delivery_id: DeliveryId::new(id.to_owned()),
+            event_type: None,
+            signed_at: None,
+        };
+        Delivery::new(endpoint.into(), "acme".into(), verified)
+    }
+
+    /// A release that changes them makes every step in flight happen twice.
+    #[test]
+    fn idempotency_keys_stay_what_they_are() {
+        assert_eq!(
+            delivery("billing", "evt_1").idempotency_key("refund"),
+            "1daab56ef9714ad182b40276ff581fd0cee9459d9c1969a1e1f610390a0e25f1"
+        );
+        assert_eq!(
+            delivery("é", "\u{1f980} 1").idempotency_key(""),
+            "e962e17f063a736f876082a097d602c7e9d42b0497e05161369bbc7f12df71ed"
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn different_parts_make_different_keys(
+            one in proptest::array::uniform3("[a:0-9é]{0,3}"),
+            other in proptest::array::uniform3("[a:0-9é]{0,3}"),
+        ) {
+            let key = |[endpoint, id, step]: &[String; 3]| {
+                delivery(endpoint, id).idempotency_key(step)
+            };
+            proptest::prop_assert_eq!(one == other, key(&one) == key(&other));
+            let key = key(&one);
+            proptest::prop_assert!(http::HeaderValue::from_str(&key).is_ok());
+            proptest::prop_assert_eq!(key.len(), 64);
+        }
     }
 }
