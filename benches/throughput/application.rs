@@ -9,13 +9,15 @@ use hmac::{Hmac, KeyInit, Mac};
 use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Secret};
 use sha2::Sha256;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions, PgConnection, PgPool};
+use sqlx::{ConnectOptions, PgConnection, PgPool, Postgres, Transaction};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
-pub const VARIANTS: [&str; 4] = [
+pub const VARIANTS: [&str; 6] = [
     "layer",
+    "layer, unpinged",
     "layer, remembering",
+    "by hand, bounded",
     "by hand, careful",
     "by hand, naive",
 ];
@@ -33,16 +35,18 @@ pub async fn run() {
     let options: PgConnectOptions = std::env::var(DATABASE).unwrap().parse().unwrap();
     let pool = PgPoolOptions::new()
         .max_connections(10)
+        .test_before_acquire(variant != "layer, unpinged")
         .connect_lazy_with(options.disable_statement_logging());
     let layer = || {
         let github = Provider::github(Secret::new(SECRET).unwrap());
         IdempotentWebhook::new(pool.clone(), variant.clone(), github)
     };
     let route = match variant.as_str() {
-        "layer" => post(handle).layer(layer()),
+        "layer" | "layer, unpinged" => post(handle).layer(layer()),
         "layer, remembering" => {
             post(handle).layer(layer().remember(100_000, Duration::from_secs(600)))
         }
+        "by hand, bounded" => post(bounded).with_state(pool.clone()),
         "by hand, careful" => post(careful).with_state(pool.clone()),
         "by hand, naive" => post(naive).with_state(pool.clone()),
         other => panic!("no variant {other}"),
@@ -108,23 +112,60 @@ async fn claim(connection: &mut PgConnection, id: &str) -> sqlx::Result<bool> {
     Ok(claimed.rows_affected() == 1)
 }
 
-/// With the same guarantees: in a task, and with a check for an aborted transaction.
-async fn careful(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) -> Answer {
+/// Like `careful`, and bounded: neither a duplicate in flight nor the work can take for ever.
+async fn bounded(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) -> Answer {
     let id = verify(&headers, &body)?;
-    let task = tokio::spawn(async move {
-        let mut tx = pool.begin().await.map_err(failed)?;
-        if !claim(&mut tx, &id).await.map_err(failed)? {
+    in_a_task(async move {
+        let mut tx = pool.begin().await?;
+        sqlx::raw_sql("set local lock_timeout = '6s'")
+            .execute(&mut *tx)
+            .await?;
+        if !claim(&mut tx, &id).await? {
             return Ok(StatusCode::OK);
         }
-        work(&mut tx, &id).await.map_err(failed)?;
-        sqlx::query("select 1")
+        sqlx::raw_sql("set local lock_timeout = default")
             .execute(&mut *tx)
-            .await
-            .map_err(failed)?;
-        tx.commit().await.map_err(failed)?;
-        Ok(StatusCode::OK)
-    });
-    task.await.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?
+            .await?;
+        let work = tokio::time::timeout(Duration::from_secs(30), work(&mut tx, &id));
+        let Ok(worked) = work.await else {
+            return Ok(StatusCode::SERVICE_UNAVAILABLE);
+        };
+        worked?;
+        commit(tx).await
+    })
+    .await
+}
+
+/// With the same guarantees but for the bounds: in a task, and with a check for an aborted
+/// transaction.
+async fn careful(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) -> Answer {
+    let id = verify(&headers, &body)?;
+    in_a_task(async move {
+        let mut tx = pool.begin().await?;
+        if !claim(&mut tx, &id).await? {
+            return Ok(StatusCode::OK);
+        }
+        work(&mut tx, &id).await?;
+        commit(tx).await
+    })
+    .await
+}
+
+/// Runs to its end even if the sender hangs up.
+async fn in_a_task(
+    work: impl Future<Output = sqlx::Result<StatusCode>> + Send + 'static,
+) -> Answer {
+    tokio::spawn(work)
+        .await
+        .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?
+        .map_err(failed)
+}
+
+/// Commits, unless the transaction is aborted.
+async fn commit(mut tx: Transaction<'static, Postgres>) -> sqlx::Result<StatusCode> {
+    sqlx::query("select 1").execute(&mut *tx).await?;
+    tx.commit().await?;
+    Ok(StatusCode::OK)
 }
 
 async fn naive(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) -> Answer {

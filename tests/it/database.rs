@@ -88,6 +88,39 @@ async fn g10_a_stray_transaction_of_the_pool_is_not_committed() {
     assert_eq!(stray, 0);
 }
 
+/// The pool is told not to ask a connection whether it lives before it lends it: the layer
+/// finds out with its BEGIN.
+#[tokio::test]
+async fn g10_dead_connections_are_passed_over_without_the_pools_ping() {
+    let database = Database::new().await;
+    let pool = PgPoolOptions::new()
+        .max_connections(5)
+        .test_before_acquire(false)
+        .connect_lazy_with(database.options().await);
+    let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()));
+    let router = Router::new().route("/", post(ok).layer(layer));
+
+    let mut connections = Vec::new();
+    for _ in 0..5 {
+        connections.push(pool.acquire().await.unwrap());
+    }
+    drop(connections);
+    while pool.num_idle() < 5 {
+        tokio::task::yield_now().await;
+    }
+    database
+        .run(
+            "select pg_terminate_backend(pid) from pg_stat_activity
+             where datname = current_database() and pid <> pg_backend_pid()",
+        )
+        .await;
+    assert_eq!(
+        send(&router, github("a", "{}")).await,
+        answer(200, "processed", "done")
+    );
+    assert_eq!(database.rows().await, (1, 1));
+}
+
 /// Cancelled at each of its awaits in turn, `pool.begin()` of sqlx 0.9.0 gives a connection
 /// back to the pool in the midst of a transaction (transact-rs/sqlx #4393).
 #[tokio::test(flavor = "multi_thread")]
