@@ -3,11 +3,21 @@
 create table idempotent_webhook.deliveries (
     -- The key is compared byte by byte, whatever the database's collation.
     endpoint text collate "C" not null,
+    -- Empty where tenants do not matter.
+    tenant text collate "C" not null default '',
     delivery_id text collate "C" not null,
     event_type text,
     received_at timestamptz not null default now(),
-    primary key (endpoint, delivery_id)
+    -- The SHA-256 of event type and body, where the endpoint wants it.
+    digest bytea,
+    -- Whether no other delivery may have the same digest.
+    guarded boolean not null default false,
+    primary key (endpoint, tenant, delivery_id)
 );
+
+-- For the guard against replays.
+create unique index deliveries_guarded on idempotent_webhook.deliveries
+    (endpoint, tenant, digest) where guarded;
 
 -- For pruning. Rows come in the order of time, so a few ranges suffice, at next to no
 -- cost for a claim.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::pin::pin;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 use http_body::Body;
@@ -74,7 +74,7 @@ where
     let mut body = pin!(body);
     // A body of one frame, as most are, is passed on without a copy.
     let mut first = Bytes::new();
-    let mut rest = BytesMut::new();
+    let mut rest = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|error| broken(error.into()))?.into_data() else {
             continue;
@@ -89,11 +89,12 @@ where
             rest.extend_from_slice(&data);
         }
     }
-    Ok(if rest.is_empty() {
-        first
-    } else {
-        rest.freeze()
-    })
+    if rest.is_empty() {
+        return Ok(first);
+    }
+    // It has grown by doubling, and is held for as long as the delivery waits.
+    rest.shrink_to_fit();
+    Ok(rest.into())
 }
 
 /// Tells a limit that another layer has put on the body from a broken connection.

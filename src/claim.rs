@@ -10,6 +10,7 @@ use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
+use crate::crypto::Sha256Digest;
 use crate::delivery::Delivery;
 use crate::tx::InTransaction;
 
@@ -30,16 +31,27 @@ const CLAIM: &str = "
     with waiting as materialized (
         select
             current_setting('lock_timeout') as before,
-            set_config('lock_timeout', $4, true) as during
+            set_config('lock_timeout', $7, true) as during
     )
-    insert into idempotent_webhook.deliveries (endpoint, delivery_id, event_type)
-    select $1, $2, $3
+    insert into idempotent_webhook.deliveries
+        (endpoint, tenant, delivery_id, event_type, digest, guarded)
+    select $1, $2, $3, $4, $5, $6
     from waiting
     where during is not null
     on conflict do nothing
     returning
         pg_current_xact_id()::text,
         set_config('lock_timeout', (select before from waiting), true)
+";
+
+/// Of the deliveries that stood in the way of a claim, the one with its id before the one
+/// with its digest.
+const FIRST: &str = "
+    select delivery_id, digest
+    from idempotent_webhook.deliveries
+    where endpoint = $1 and tenant = $2 and (delivery_id = $3 or guarded and digest = $4)
+    order by delivery_id <> $3
+    limit 1
 ";
 
 /// Whether the transaction is still the one of the claim. Fails in an aborted one, whose
@@ -81,9 +93,30 @@ pub(crate) enum Claim {
     /// It is ours, in this transaction.
     Claimed(InTransaction, TransactionId),
     /// It was committed before.
-    Duplicate,
+    Duplicate(Repeat),
     /// Another process was still at it when the time was up.
     InFlight,
+}
+
+/// In what a duplicate repeats a delivery that was committed before.
+pub(crate) enum Repeat {
+    /// In its id, and in its body as far as that was looked at.
+    Id,
+    /// In its id, but not in its body.
+    IdOnly {
+        first: Sha256Digest,
+        now: Sha256Digest,
+    },
+    /// In its body, but not in its id. The id of the first, if it is known.
+    BodyOnly { first: Option<String> },
+}
+
+/// What a delivery says, beside its id.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Content {
+    pub(crate) digest: Sha256Digest,
+    /// Whether no other delivery may say the same.
+    pub(crate) guarded: bool,
 }
 
 /// Postgres' id of the transaction of a claim.
@@ -157,12 +190,13 @@ impl Store {
     pub(crate) async fn claim(
         &self,
         delivery: &Delivery,
+        content: Option<Content>,
         redelivery_window: Duration,
         deadline: Instant,
     ) -> Result<Claim, DatabaseError> {
         let mut attempt = 1;
         loop {
-            let claim = self.try_claim(delivery, redelivery_window, deadline);
+            let claim = self.try_claim(delivery, content, redelivery_window, deadline);
             let error = match claim.await {
                 Ok(claim) => return Ok(claim),
                 Err(error) => error,
@@ -186,6 +220,7 @@ impl Store {
     async fn try_claim(
         &self,
         delivery: &Delivery,
+        content: Option<Content>,
         redelivery_window: Duration,
         deadline: Instant,
     ) -> Result<Claim, DatabaseError> {
@@ -202,8 +237,11 @@ impl Store {
             wait + self.timeout,
             sqlx::query_as(CLAIM)
                 .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
                 .bind(delivery.id().as_str())
                 .bind(delivery.event_type())
+                .bind(content.map(|content| content.digest))
+                .bind(content.is_some_and(|content| content.guarded))
                 .bind(format!("{}ms", wait.as_millis()))
                 .fetch_optional(&mut *connection),
         )
@@ -211,11 +249,15 @@ impl Store {
         match claimed {
             Ok(Some((id,))) => Ok(Claim::Claimed(connection, TransactionId(id))),
             Ok(None) => {
+                let repeat = match content {
+                    None => Repeat::Id,
+                    Some(content) => self.compare(&mut connection, delivery, content).await?,
+                };
                 // Nothing has been written and nothing is locked, so nobody needs to wait
                 // for the rollback: it is sent while the connection goes back to the pool.
                 Manager::start_rollback(&mut connection);
                 connection.release();
-                Ok(Claim::Duplicate)
+                Ok(Claim::Duplicate(repeat))
             }
             // In the midst of a statement; dropping the connection closes it.
             Err(DatabaseError::TimedOut) => Err(DatabaseError::TimedOut),
@@ -224,6 +266,38 @@ impl Store {
                 Err(error)
             }
         }
+    }
+
+    /// Finds out what the delivery that stood in the way of a claim has in common with it.
+    async fn compare(
+        &self,
+        connection: &mut InTransaction,
+        delivery: &Delivery,
+        content: Content,
+    ) -> Result<Repeat, DatabaseError> {
+        let first: Option<(String, Option<Vec<u8>>)> = within(
+            self.timeout,
+            sqlx::query_as(FIRST)
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(delivery.id().as_str())
+                .bind(content.digest)
+                .fetch_optional(&mut **connection),
+        )
+        .await?;
+        let Some((id, digest)) = first else {
+            // It has been pruned meanwhile.
+            return Ok(Repeat::Id);
+        };
+        if id != delivery.id().as_str() {
+            return Ok(Repeat::BodyOnly { first: Some(id) });
+        }
+        let now = content.digest;
+        Ok(match digest.and_then(|digest| digest.try_into().ok()) {
+            Some(first) if first != now => Repeat::IdOnly { first, now },
+            // Of one that was claimed before digests were kept, nothing is known.
+            Some(_) | None => Repeat::Id,
+        })
     }
 
     /// Begins a transaction on a connection that is in none.

@@ -1,4 +1,4 @@
-//! The only user of `hmac` and `sha2`.
+//! The only user of `hmac`, `sha2` and `ed25519-dalek`.
 
 use hmac::digest::CtOutput;
 use hmac::{Hmac, KeyInit, Mac};
@@ -27,9 +27,34 @@ impl ExpectedMac {
     }
 }
 
+/// The HMAC-SHA256 of `parts`, one after the other, under `key`: for signing, never for
+/// comparing.
+#[cfg(feature = "testing")]
+pub(crate) fn hmac_sha256<'a>(
+    key: &[u8],
+    parts: impl IntoIterator<Item = &'a [u8]>,
+) -> [u8; MAC_LEN] {
+    ExpectedMac::of(key, parts).0.into_bytes().into()
+}
+
+/// Whether an ed25519 signature is that of `message` by the owner of the public key, which
+/// must not be a weak one.
+#[cfg(feature = "ed25519")]
+pub(crate) fn is_ed25519_signature(
+    public: &[u8; 32],
+    message: &[u8],
+    signature: &[u8; 64],
+) -> bool {
+    ed25519_dalek::VerifyingKey::from_bytes(public)
+        .is_ok_and(|key| key.verify_strict(message, &signature.into()).is_ok())
+}
+
+/// A SHA-256.
+pub(crate) type Sha256Digest = [u8; 32];
+
 /// The SHA-256 of `parts`, each preceded by its length, so that no two lists of parts
 /// have the same.
-pub(crate) fn sha256_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
+pub(crate) fn sha256_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Sha256Digest {
     let mut digest = Sha256::new();
     for part in parts {
         digest.update((part.len() as u64).to_be_bytes());

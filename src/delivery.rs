@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::crypto::sha256_of;
+use crate::tenant::Tenant;
 
 /// What [`Provider::verify`](crate::Provider::verify) found in an authentic request.
 #[derive(Clone, Debug)]
@@ -28,6 +29,28 @@ impl Verified {
     /// When the provider signed this attempt, if the signature covers a time.
     pub fn signed_at(&self) -> Option<SystemTime> {
         self.signed_at
+    }
+}
+
+/// A question of the provider whether the endpoint is there, in an authentic request.
+///
+/// The layer answers it; whoever calls [`Provider::verify`](crate::Provider::verify)
+/// answers with the challenge.
+#[derive(Clone, Debug)]
+pub struct Handshake {
+    pub(crate) event_type: String,
+    pub(crate) challenge: String,
+}
+
+impl Handshake {
+    /// The event type that makes it a handshake.
+    pub fn event_type(&self) -> &str {
+        &self.event_type
+    }
+
+    /// The text that the provider wants back, as plain text with status 200.
+    pub fn challenge(&self) -> &str {
+        &self.challenge
     }
 }
 
@@ -66,15 +89,45 @@ impl fmt::Display for DeliveryId {
 pub struct Delivery {
     endpoint: Arc<str>,
     provider: Arc<str>,
+    tenant: Option<Tenant>,
     verified: Verified,
 }
 
+/// What a delivery is known by within its endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct DeliveryKey {
+    /// Empty where tenants do not matter.
+    pub(crate) tenant: Arc<str>,
+    pub(crate) id: DeliveryId,
+}
+
 impl Delivery {
-    pub(crate) fn new(endpoint: Arc<str>, provider: Arc<str>, verified: Verified) -> Self {
+    pub(crate) fn new(
+        endpoint: Arc<str>,
+        provider: Arc<str>,
+        tenant: Option<Tenant>,
+        verified: Verified,
+    ) -> Self {
         Self {
             endpoint,
             provider,
+            tenant,
             verified,
+        }
+    }
+
+    pub(crate) fn key(&self) -> DeliveryKey {
+        DeliveryKey {
+            tenant: self.key_tenant().into(),
+            id: self.id().clone(),
+        }
+    }
+
+    /// The tenant as far as it is part of the key; empty if it is not.
+    pub(crate) fn key_tenant(&self) -> &str {
+        match &self.tenant {
+            Some(tenant) if tenant.separate_ids => &tenant.name,
+            Some(_) | None => "",
         }
     }
 
@@ -87,6 +140,12 @@ impl Delivery {
     /// The name of the provider, such as `stripe`.
     pub fn provider(&self) -> &str {
         &self.provider
+    }
+
+    /// The tenant whose secret verified the delivery, where the provider has
+    /// [`TenantSecrets`](crate::TenantSecrets).
+    pub fn tenant(&self) -> Option<&str> {
+        self.tenant.as_ref().map(|tenant| &*tenant.name)
     }
 
     /// The provider's id of the delivery, the same on every retry.
@@ -108,7 +167,8 @@ impl Delivery {
     /// happens once although the handler may run more than once.
     ///
     /// It is the same on every retry, in every process and every release of this crate,
-    /// and different for every endpoint, delivery and `step`. Name each call by a step of
+    /// and different for every endpoint, delivery and `step`, and for every tenant where
+    /// [`separate_ids`](crate::TenantSecrets::separate_ids) is on. Name each call by a step of
     /// its own: `refund`, or `mail to customer`. It is 64 lower-case hexadecimal digits,
     /// fit for a header such as `Idempotency-Key`, and tells nothing of what it was made
     /// from.
@@ -125,7 +185,13 @@ impl Delivery {
     /// # }
     /// ```
     pub fn idempotency_key(&self, step: &str) -> String {
-        let parts = [IDEMPOTENCY_KEY, &self.endpoint, self.id().as_str(), step];
+        let parts = [
+            IDEMPOTENCY_KEY,
+            &self.endpoint,
+            self.key_tenant(),
+            self.id().as_str(),
+            step,
+        ];
         hex::encode(sha256_of(parts.map(str::as_bytes)))
     }
 }
@@ -137,36 +203,40 @@ const IDEMPOTENCY_KEY: &str = "idempotent-webhook idempotency key";
 mod tests {
     use super::*;
 
-    fn delivery(endpoint: &str, id: &str) -> Delivery {
+    fn delivery(endpoint: &str, tenant: Option<&str>, id: &str) -> Delivery {
+        let tenant = tenant.map(|name| Tenant {
+            name: name.into(),
+            separate_ids: true,
+        });
         let verified = Verified {
             delivery_id: DeliveryId::new(id.to_owned()),
             event_type: None,
             signed_at: None,
         };
-        Delivery::new(endpoint.into(), "acme".into(), verified)
+        Delivery::new(endpoint.into(), "acme".into(), tenant, verified)
     }
 
     /// A release that changes them makes every step in flight happen twice.
     #[test]
     fn idempotency_keys_stay_what_they_are() {
         assert_eq!(
-            delivery("billing", "evt_1").idempotency_key("refund"),
-            "1daab56ef9714ad182b40276ff581fd0cee9459d9c1969a1e1f610390a0e25f1"
+            delivery("billing", None, "evt_1").idempotency_key("refund"),
+            "30c6b153844da019aa847819d1a714e9d74bd3dc539209c059f824f3796c7f8a"
         );
         assert_eq!(
-            delivery("é", "\u{1f980} 1").idempotency_key(""),
-            "e962e17f063a736f876082a097d602c7e9d42b0497e05161369bbc7f12df71ed"
+            delivery("é", Some("acme"), "\u{1f980} 1").idempotency_key(""),
+            "6847adc9eea2ba291a45d2a3e952a0d5fb5e7053dd69f367056cd039d54b213a"
         );
     }
 
     proptest::proptest! {
         #[test]
         fn different_parts_make_different_keys(
-            one in proptest::array::uniform3("[a:0-9é]{0,3}"),
-            other in proptest::array::uniform3("[a:0-9é]{0,3}"),
+            one in proptest::array::uniform4("[a:0-9é]{0,3}"),
+            other in proptest::array::uniform4("[a:0-9é]{0,3}"),
         ) {
-            let key = |[endpoint, id, step]: &[String; 3]| {
-                delivery(endpoint, id).idempotency_key(step)
+            let key = |[endpoint, tenant, id, step]: &[String; 4]| {
+                delivery(endpoint, Some(tenant), id).idempotency_key(step)
             };
             proptest::prop_assert_eq!(one == other, key(&one) == key(&other));
             let key = key(&one);

@@ -1,6 +1,7 @@
 //! Why a delivery was not processed: what the sender is told, and what the operator.
 
 use std::any::Any;
+use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
@@ -8,18 +9,21 @@ use http::StatusCode;
 
 use crate::body::BodyError;
 use crate::claim::{CommitError, DatabaseError};
-use crate::provider::VerifyError;
+use crate::panic;
+use crate::signature::SignatureError;
+use crate::source::IdentityError;
 
 /// The sender's fault: nothing of the request has reached Postgres or the handler.
 #[derive(Debug)]
 pub(crate) enum Rejection {
-    Verify(VerifyError),
+    Signature(SignatureError),
+    Identity(IdentityError),
     Body(BodyError),
 }
 
-impl From<VerifyError> for Rejection {
-    fn from(error: VerifyError) -> Self {
-        Self::Verify(error)
+impl From<SignatureError> for Rejection {
+    fn from(error: SignatureError) -> Self {
+        Self::Signature(error)
     }
 }
 
@@ -32,10 +36,8 @@ impl From<BodyError> for Rejection {
 impl Rejection {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::Verify(VerifyError::Signature(_)) => StatusCode::UNAUTHORIZED,
-            Self::Verify(VerifyError::Identity(_)) | Self::Body(BodyError::Broken(_)) => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::Signature(_) => StatusCode::UNAUTHORIZED,
+            Self::Identity(_) | Self::Body(BodyError::Broken(_)) => StatusCode::BAD_REQUEST,
             Self::Body(BodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Body(BodyError::TooSlow) => StatusCode::REQUEST_TIMEOUT,
         }
@@ -44,32 +46,27 @@ impl Rejection {
     /// For the sender. Of a signature it does not say what is wrong.
     pub(crate) fn text(&self) -> String {
         match self {
-            Self::Verify(VerifyError::Signature(_)) => "signature missing or not valid".into(),
-            Self::Verify(VerifyError::Identity(error)) => error.to_string(),
+            Self::Signature(_) => "signature missing or not valid".into(),
+            Self::Identity(error) => error.to_string(),
             Self::Body(error) => error.to_string(),
         }
     }
 
     /// For the operator.
-    pub(crate) fn log(&self, endpoint: &str, provider: &str) {
-        let error: &dyn std::error::Error = match self {
-            Self::Verify(VerifyError::Signature(error)) => error,
-            Self::Verify(VerifyError::Identity(error)) => error,
+    pub(crate) fn reason(&self) -> Chain<'_> {
+        Chain(match self {
+            Self::Signature(error) => error,
+            Self::Identity(error) => error,
             Self::Body(error) => error,
-        };
-        tracing::warn!(
-            endpoint,
-            provider,
-            status = self.status().as_u16(),
-            reason = %Chain(error),
-            "webhook rejected"
-        );
+        })
     }
 }
 
 /// Not the sender's fault. Nothing is committed, or nobody can tell; a retry will.
 #[derive(Debug)]
 pub(crate) enum Failure {
+    /// The tenant's secrets could not be looked up.
+    NoSecrets(Box<dyn Error + Send + Sync>),
     /// No connection, no transaction or no claim could be had.
     Unavailable(DatabaseError),
     HandlerTimedOut(Duration),
@@ -83,17 +80,13 @@ pub(crate) enum Failure {
 
 impl Failure {
     pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
-        let message = payload
-            .downcast_ref::<&'static str>()
-            .copied()
-            .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-            .unwrap_or("a panic without a message");
-        Self::HandlerPanicked(message.to_owned())
+        Self::HandlerPanicked(panic::message(payload).to_owned())
     }
 
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::Unavailable(_)
+            Self::NoSecrets(_)
+            | Self::Unavailable(_)
             | Self::HandlerTimedOut(_)
             | Self::Cancelled
             | Self::Commit(CommitError::Database(_)) => StatusCode::SERVICE_UNAVAILABLE,
@@ -119,6 +112,13 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoSecrets(error) => {
+                write!(
+                    f,
+                    "could not look up the tenant's secrets: {}",
+                    Chain(&**error)
+                )
+            }
             Self::Unavailable(error) if error.is_not_migrated() => write!(
                 f,
                 "could not claim the delivery: {error}; has `idempotent_webhook::migrate` been run?"
@@ -147,7 +147,7 @@ impl fmt::Display for Failure {
 }
 
 /// An error with its causes, on one line.
-struct Chain<'a>(&'a dyn std::error::Error);
+pub(crate) struct Chain<'a>(pub(crate) &'a (dyn Error + 'a));
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,7 +9,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::delivery::DeliveryId;
+use crate::crypto::Sha256Digest;
+use crate::delivery::DeliveryKey;
+
+/// What only one attempt at a time may be at in this process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Line {
+    Delivery(DeliveryKey),
+    /// Any delivery with this digest, where replays are guarded against.
+    Digest {
+        tenant: Arc<str>,
+        digest: Sha256Digest,
+    },
+}
 
 /// The deliveries of one endpoint that are in flight here. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -17,12 +29,23 @@ pub(crate) struct InFlight(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    leads: Mutex<Leads>,
-    /// Notified whenever the last lead has ended.
+    at_work: Mutex<AtWork>,
+    /// Notified whenever nothing is left to wait for.
     idle: Notify,
 }
 
-type Leads = HashMap<DeliveryId, watch::Receiver<Progress>>;
+#[derive(Debug, Default)]
+struct AtWork {
+    leads: HashMap<Line, watch::Receiver<Progress>>,
+    /// How many tasks there are besides.
+    busy: usize,
+}
+
+impl AtWork {
+    fn is_idle(&self) -> bool {
+        self.leads.is_empty() && self.busy == 0
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
@@ -30,8 +53,8 @@ enum Progress {
     Processed,
 }
 
-/// What came of waiting for one's turn.
-pub(crate) enum Turn {
+/// What came of standing in a line.
+pub(crate) enum Place {
     /// This attempt leads: nobody else in this process is at the delivery.
     Lead(Lead),
     /// Another attempt has processed the delivery meanwhile.
@@ -42,26 +65,26 @@ pub(crate) enum Turn {
 
 impl InFlight {
     /// Waits until this attempt leads, another one has succeeded, or `deadline`.
-    pub(crate) async fn turn(&self, id: &DeliveryId, deadline: Instant) -> Turn {
+    pub(crate) async fn turn(&self, line: Line, deadline: Instant) -> Place {
         loop {
-            let mut ahead = match self.lock().entry(id.clone()) {
+            let mut ahead = match self.lock().leads.entry(line.clone()) {
                 Entry::Occupied(entry) => entry.get().clone(),
                 Entry::Vacant(entry) => {
                     let (progress, follower) = watch::channel(Progress::Running);
                     entry.insert(follower);
-                    return Turn::Lead(Lead {
+                    return Place::Lead(Lead {
                         in_flight: self.clone(),
-                        id: id.clone(),
+                        line,
                         progress,
                     });
                 }
             };
             let processed = ahead.wait_for(|progress| *progress == Progress::Processed);
             match tokio::time::timeout_at(deadline, processed).await {
-                Ok(Ok(_)) => return Turn::Processed,
+                Ok(Ok(_)) => return Place::Processed,
                 // It failed. Of those who waited, the first to come leads.
                 Ok(Err(_)) => {}
-                Err(_) => return Turn::TimeUp,
+                Err(_) => return Place::TimeUp,
             }
         }
     }
@@ -72,16 +95,34 @@ impl InFlight {
             // Listens before it looks, so as not to miss the last one in between.
             let mut idle = pin!(self.0.idle.notified());
             idle.as_mut().enable();
-            if self.lock().is_empty() {
+            if self.lock().is_idle() {
                 return;
             }
             idle.await;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Leads> {
+    /// Counts a task that is worth waiting for at shutdown, until it is dropped.
+    pub(crate) fn busy(&self) -> Busy {
+        self.lock().busy += 1;
+        Busy(self.clone())
+    }
+
+    /// Lets go of something, and says so if it was the last.
+    fn end(&self, end: impl FnOnce(&mut AtWork)) {
+        let mut at_work = self.lock();
+        end(&mut at_work);
+        if at_work.is_idle() {
+            self.0.idle.notify_waiters();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AtWork> {
         // Nothing panics while it holds the lock.
-        self.0.leads.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .at_work
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -89,7 +130,7 @@ impl InFlight {
 #[derive(Debug)]
 pub(crate) struct Lead {
     in_flight: InFlight,
-    id: DeliveryId,
+    line: Line,
     progress: watch::Sender<Progress>,
 }
 
@@ -103,11 +144,19 @@ impl Lead {
 impl Drop for Lead {
     fn drop(&mut self) {
         // Before `progress` is dropped and wakes those who wait.
-        let mut leads = self.in_flight.lock();
-        leads.remove(&self.id);
-        if leads.is_empty() {
-            self.in_flight.0.idle.notify_waiters();
-        }
+        self.in_flight.end(|at_work| {
+            at_work.leads.remove(&self.line);
+        });
+    }
+}
+
+/// A task that is not done yet.
+#[derive(Debug)]
+pub(crate) struct Busy(InFlight);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.end(|at_work| at_work.busy -= 1);
     }
 }
 
@@ -116,9 +165,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::delivery::DeliveryId;
 
-    fn id(id: &str) -> DeliveryId {
-        DeliveryId::new(id.to_owned())
+    fn id(id: &str) -> Line {
+        Line::Delivery(DeliveryKey {
+            tenant: "".into(),
+            id: DeliveryId::new(id.to_owned()),
+        })
     }
 
     fn soon() -> Instant {
@@ -132,51 +185,51 @@ mod tests {
     #[tokio::test]
     async fn one_leads_and_the_others_learn_of_its_success() {
         let in_flight = InFlight::default();
-        let Turn::Lead(lead) = in_flight.turn(&id("a"), far()).await else {
+        let Place::Lead(lead) = in_flight.turn(id("a"), far()).await else {
             unreachable!("nobody else is at it");
         };
         assert!(matches!(
-            in_flight.turn(&id("b"), far()).await,
-            Turn::Lead(_)
+            in_flight.turn(id("b"), far()).await,
+            Place::Lead(_)
         ));
         assert!(matches!(
-            in_flight.turn(&id("a"), soon()).await,
-            Turn::TimeUp
+            in_flight.turn(id("a"), soon()).await,
+            Place::TimeUp
         ));
         let waiting = tokio::spawn({
             let in_flight = in_flight.clone();
-            async move { matches!(in_flight.turn(&id("a"), far()).await, Turn::Processed) }
+            async move { matches!(in_flight.turn(id("a"), far()).await, Place::Processed) }
         });
         tokio::task::yield_now().await;
         lead.processed();
         assert!(waiting.await.is_ok_and(|processed| processed));
-        assert!(in_flight.lock().is_empty());
+        assert!(in_flight.lock().is_idle());
     }
 
     #[tokio::test]
     async fn g7_after_a_failure_exactly_one_waiter_leads() {
         let in_flight = InFlight::default();
-        let Turn::Lead(lead) = in_flight.turn(&id("a"), far()).await else {
+        let Place::Lead(lead) = in_flight.turn(id("a"), far()).await else {
             unreachable!("nobody else is at it");
         };
         let (turns, mut took) = tokio::sync::mpsc::unbounded_channel();
         for _ in 0..10 {
             let (in_flight, turns) = (in_flight.clone(), turns.clone());
             tokio::spawn(async move {
-                let _ = turns.send(in_flight.turn(&id("a"), far()).await);
+                let _ = turns.send(in_flight.turn(id("a"), far()).await);
             });
         }
         tokio::task::yield_now().await;
         drop(lead);
-        let Some(Turn::Lead(second)) = took.recv().await else {
+        let Some(Place::Lead(second)) = took.recv().await else {
             unreachable!("a waiter leads before any other has its turn");
         };
         tokio::task::yield_now().await;
         assert!(took.try_recv().is_err());
         second.processed();
         for _ in 0..9 {
-            assert!(matches!(took.recv().await, Some(Turn::Processed)));
+            assert!(matches!(took.recv().await, Some(Place::Processed)));
         }
-        assert!(in_flight.lock().is_empty());
+        assert!(in_flight.lock().is_idle());
     }
 }

@@ -65,6 +65,13 @@ impl JsonPath {
             steps: vec![Step::Member(name.into())],
         }
     }
+
+    /// The path to a member of the object at this path, for names known to be plain.
+    pub(crate) fn then(mut self, name: &str) -> Self {
+        self.text = format!("{}.{name}", self.text).into();
+        self.steps.push(Step::Member(name.into()));
+        self
+    }
 }
 
 impl fmt::Display for JsonPath {

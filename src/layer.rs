@@ -8,14 +8,27 @@ use http::StatusCode;
 use sqlx::PgPool;
 use tower_layer::Layer;
 
-use crate::claim::Store;
+use crate::claim::{Content, Store};
+use crate::crypto::sha256_of;
+use crate::delivery::{Delivery, DeliveryKey};
 use crate::in_flight::InFlight;
+use crate::memory::Memory;
 use crate::provider::Provider;
-use crate::recent::Recent;
 use crate::service::IdempotentWebhookService;
 
 /// The longest wait, far below what Postgres and the clock can hold.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The deliveries that this process has lately committed.
+pub(crate) type Recent = Memory<DeliveryKey, ()>;
+
+/// What is done about the bodies of deliveries, beside verifying them.
+#[derive(Clone, Copy)]
+enum Bodies {
+    Unread,
+    Compared,
+    Guarded,
+}
 
 /// A tower [`Layer`] that runs the handler at most once for each delivery of a webhook.
 ///
@@ -61,6 +74,7 @@ pub struct IdempotentWebhook {
     pub(crate) store: Store,
     pub(crate) in_flight: InFlight,
     pub(crate) recent: Option<Recent>,
+    bodies: Bodies,
     pub(crate) body_time: Duration,
     pub(crate) handler_time: Duration,
     pub(crate) in_flight_wait: Duration,
@@ -94,6 +108,7 @@ impl IdempotentWebhook {
             store: Store::new(pool, Duration::from_secs(3)),
             in_flight: InFlight::default(),
             recent: None,
+            bodies: Bodies::Unread,
             body_time: Duration::from_secs(10),
             handler_time: Duration::from_secs(30),
             in_flight_wait: provider.default_in_flight_wait().min(DAY),
@@ -179,7 +194,47 @@ impl IdempotentWebhook {
     ///
     /// Default: off.
     pub fn remember(mut self, capacity: usize, time: Duration) -> Self {
-        self.recent = Some(Recent::new(capacity, time));
+        self.recent = Some(Memory::new(capacity, time));
+        self
+    }
+
+    /// Warns the operator of a duplicate whose event type or body is not that of the first.
+    ///
+    /// It is a duplicate all the same: some providers render a body anew for each retry.
+    /// The event says both SHA-256 digests, and never the body.
+    ///
+    /// This takes the SHA-256 of each body, keeps it with the delivery, and asks Postgres
+    /// once more for each duplicate. Those that [`remember`](Self::remember) answers, or
+    /// that were in flight in this process together with the first, are not compared.
+    ///
+    /// Default: off.
+    pub fn compare_bodies(mut self) -> Self {
+        if let Bodies::Unread = self.bodies {
+            self.bodies = Bodies::Compared;
+        }
+        self
+    }
+
+    /// Takes a delivery for a duplicate if one with the same event type and the same body,
+    /// to the byte, has been processed under another id.
+    ///
+    /// This is for providers that do not sign the delivery id
+    /// ([`Provider::signs_delivery_id`]): whoever has captured one of their requests can
+    /// send it again under a fresh id. The guard claims the SHA-256 of event type and body
+    /// in the same transaction as the id, and reports a replay to the operator as
+    /// suspicious. Where the event type is not signed either, as with GitHub, a replay
+    /// under another type still reaches the handler.
+    ///
+    /// **It drops what a provider sends twice on purpose.** Two events whose bodies are the
+    /// same to the byte, such as a star given, withdrawn and given again, or a ping, are
+    /// one to the guard until [`prune`](crate::prune) forgets the first. Use it where each
+    /// body has a time or a number that sets it apart.
+    ///
+    /// It does what [`compare_bodies`](Self::compare_bodies) does as well.
+    ///
+    /// Default: off.
+    pub fn replay_guard(mut self) -> Self {
+        self.bodies = Bodies::Guarded;
         self
     }
 
@@ -228,6 +283,20 @@ impl IdempotentWebhook {
     pub fn drained(&self) -> impl Future<Output = ()> + Send + 'static {
         let in_flight = self.in_flight.clone();
         async move { in_flight.drained().await }
+    }
+
+    /// What a delivery says, if that is of interest.
+    pub(crate) fn content(&self, delivery: &Delivery, body: &[u8]) -> Option<Content> {
+        let guarded = match self.bodies {
+            Bodies::Unread => return None,
+            Bodies::Compared => false,
+            Bodies::Guarded => true,
+        };
+        let event_type = delivery.event_type().unwrap_or_default();
+        Some(Content {
+            digest: sha256_of([event_type.as_bytes(), body]),
+            guarded,
+        })
     }
 
     pub(crate) fn commits(&self, status: StatusCode) -> bool {

@@ -89,32 +89,43 @@ mod provider;
 mod signature;
 mod secret;
 mod crypto;
+mod tenant;
 mod source;
 mod json_path;
 mod delivery;
 
-mod recent;
+mod memory;
 mod in_flight;
 mod claim;
 mod tx;
 #[cfg(feature = "axum")]
 mod extract;
+mod recency;
+mod panic;
+mod after_commit;
 mod response;
 mod error;
+mod report;
 
 mod migrate;
 mod retention;
+#[cfg(feature = "testing")]
+pub mod testing;
 
-pub use delivery::{Delivery, DeliveryId, Verified};
+pub use delivery::{Delivery, DeliveryId, Handshake, Verified};
 pub use json_path::{JsonPath, JsonPathError};
 pub use layer::IdempotentWebhook;
 pub use migrate::migrate;
 pub use provider::{CustomProvider, Provider, SignedProvider, VerifyError};
-pub use retention::{PruneError, prune};
+pub use recency::Recency;
+pub use retention::{PruneError, Pruned, prune};
 pub use secret::{BlankSecret, Secret, Secrets};
 pub use service::{IdempotentWebhookService, ResponseFuture};
-pub use signature::{HmacSha256, SignatureError, SignatureScheme, TemplateError, Tolerance};
+pub use signature::{
+    HmacSha256, SignatureError, SignatureScheme, StandardWebhooks, TemplateError, Tolerance,
+};
 pub use source::{IdentityError, Source};
+pub use tenant::{Keys, TenantSecrets};
 pub use tx::{DedupeTx, ExtractError};
 
 /// Compiles the examples of the README.

@@ -3,6 +3,14 @@
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{PgPool, SqlSafeStr};
 
+const MIGRATIONS: [(&str, &str); 2] = [
+    (
+        "deliveries",
+        include_str!("../migrations/0001_deliveries.sql"),
+    ),
+    ("subjects", include_str!("../migrations/0002_subjects.sql")),
+];
+
 /// Creates or updates the crate's tables.
 ///
 /// They and the history of their migrations live in the schema `idempotent_webhook`, so
@@ -16,6 +24,7 @@ use sqlx::{PgPool, SqlSafeStr};
 /// ```sql
 /// grant usage on schema idempotent_webhook to app;
 /// grant select, insert, delete on all tables in schema idempotent_webhook to app;
+/// grant update on idempotent_webhook.subjects to app; -- for `DedupeTx::advance`
 /// ```
 ///
 /// Behind PgBouncer in transaction mode, run it on a direct connection: sqlx takes an
@@ -25,13 +34,11 @@ use sqlx::{PgPool, SqlSafeStr};
 ///
 /// Whatever sqlx's migrator reports, among it a database that is newer than this crate.
 pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
-    let mut migrator = Migrator::with_migrations(vec![Migration::new(
-        1,
-        "deliveries".into(),
-        MigrationType::Simple,
-        include_str!("../migrations/0001_deliveries.sql").into_sql_str(),
-        false,
-    )]);
+    let migrations = (1..).zip(MIGRATIONS).map(|(version, (name, sql))| {
+        let sql = sql.into_sql_str();
+        Migration::new(version, name.into(), MigrationType::Simple, sql, false)
+    });
+    let mut migrator = Migrator::with_migrations(migrations.collect());
     migrator.create_schema("idempotent_webhook");
     migrator.dangerous_set_table_name("idempotent_webhook.migrations");
     migrator.run(pool).await

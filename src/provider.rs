@@ -1,19 +1,25 @@
 //! Providers: how each one signs, names and retries its deliveries.
 
+mod awardee;
 mod github;
+mod linear;
 mod shopify;
+mod slack;
+mod standard_webhooks;
 mod stripe;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::request::Parts;
 
-use crate::delivery::{DeliveryId, Verified};
+use crate::delivery::{DeliveryId, Handshake, Verified};
 use crate::secret::Secrets;
 use crate::signature::{SignatureError, SignatureScheme, Tolerance};
-use crate::source::{Identity, IdentityError, Source};
+use crate::source::{Identified, Identity, IdentityError, Source};
+use crate::tenant::Keys;
 
 const MIB: usize = 1024 * 1024;
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -39,7 +45,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Provider {
     name: Arc<str>,
     scheme: Arc<dyn SignatureScheme>,
-    secrets: Secrets,
+    keys: Keys,
     tolerance: Tolerance,
     identity: Identity,
     body_limit: usize,
@@ -88,6 +94,19 @@ impl Provider {
     #[must_use]
     pub fn event_type(mut self, source: Source) -> Self {
         self.identity = self.identity.with_event_type(source);
+        self
+    }
+
+    /// A request without a delivery id whose event type is this one is no delivery but a
+    /// question whether the endpoint is there. After verification it is answered with 200
+    /// and the `challenge` as plain text, without a claim, and does not reach the handler.
+    #[must_use]
+    pub fn handshake(
+        mut self,
+        event_type: impl Into<Cow<'static, str>>,
+        challenge: Source,
+    ) -> Self {
+        self.identity = self.identity.with_handshake(event_type.into(), challenge);
         self
     }
 
@@ -146,28 +165,75 @@ impl Provider {
     /// # Errors
     ///
     /// [`VerifyError::Signature`] if the request is not authentic or not recent,
-    /// [`VerifyError::Identity`] if it is, but has no usable delivery id.
+    /// [`VerifyError::Identity`] if it is, but has no usable delivery id,
+    /// [`VerifyError::Handshake`] if it is a [`handshake`](Self::handshake).
+    ///
+    /// A provider with [`TenantSecrets`](crate::TenantSecrets) has no secrets without
+    /// looking them up: [`verify_with`](Self::verify_with) takes what was found.
     pub fn verify(
         &self,
         head: &Parts,
         body: &[u8],
         now: SystemTime,
     ) -> Result<Verified, VerifyError> {
-        let signed_at = self.scheme.verify(head, body, &self.secrets)?;
+        self.verify_as(self.keys.fixed(), head, body, now)
+    }
+
+    /// Like [`verify`](Self::verify), with these secrets instead of the provider's own.
+    ///
+    /// # Errors
+    ///
+    /// As [`verify`](Self::verify).
+    pub fn verify_with(
+        &self,
+        secrets: &Secrets,
+        head: &Parts,
+        body: &[u8],
+        now: SystemTime,
+    ) -> Result<Verified, VerifyError> {
+        self.verify_as(Some(secrets), head, body, now)
+    }
+
+    /// Without secrets nothing is authentic, which takes as long to find as that a signature
+    /// is wrong, so as not to tell which tenants there are.
+    pub(crate) fn verify_as(
+        &self,
+        secrets: Option<&Secrets>,
+        head: &Parts,
+        body: &[u8],
+        now: SystemTime,
+    ) -> Result<Verified, VerifyError> {
+        let Some(secrets) = secrets else {
+            let _ = self.scheme.verify(head, body, &Secrets::nobodys());
+            return Err(SignatureError::NoSecret.into());
+        };
+        let signed_at = self.scheme.verify(head, body, secrets)?;
         if let Some(signed_at) = signed_at {
             self.tolerance.check(signed_at, now)?;
         }
-        let (id, event_type) = self.identity.read(head, body)?;
-        Ok(Verified {
-            delivery_id: DeliveryId::new(id),
-            event_type,
-            signed_at,
-        })
+        match self.identity.read(head, body)? {
+            Identified::Delivery { id, event_type } => Ok(Verified {
+                delivery_id: DeliveryId::new(id),
+                event_type,
+                signed_at,
+            }),
+            Identified::Handshake {
+                event_type,
+                challenge,
+            } => Err(VerifyError::Handshake(Handshake {
+                event_type,
+                challenge,
+            })),
+        }
+    }
+
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.keys
     }
 
     /// Refuses what no body could make authentic, before the body is read.
-    pub(crate) fn check_head(&self, head: &Parts) -> Result<(), VerifyError> {
-        Ok(self.scheme.check_head(head)?)
+    pub(crate) fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
+        self.scheme.check_head(head)
     }
 
     pub(crate) fn shared_name(&self) -> Arc<str> {
@@ -196,15 +262,11 @@ pub struct CustomProvider {
 
 impl CustomProvider {
     /// How the provider signs, and with which secret or secrets.
-    pub fn signature(
-        self,
-        scheme: impl SignatureScheme,
-        secrets: impl Into<Secrets>,
-    ) -> SignedProvider {
+    pub fn signature(self, scheme: impl SignatureScheme, keys: impl Into<Keys>) -> SignedProvider {
         SignedProvider {
             name: self.name,
             scheme: Arc::new(scheme),
-            secrets: secrets.into(),
+            keys: keys.into(),
         }
     }
 }
@@ -215,7 +277,7 @@ impl CustomProvider {
 pub struct SignedProvider {
     name: Arc<str>,
     scheme: Arc<dyn SignatureScheme>,
-    secrets: Secrets,
+    keys: Keys,
 }
 
 impl SignedProvider {
@@ -225,9 +287,9 @@ impl SignedProvider {
         Provider {
             name: self.name,
             scheme: self.scheme,
-            secrets: self.secrets,
+            keys: self.keys,
             tolerance: Tolerance::two_sided(Duration::from_secs(300)),
-            identity: Identity::new(source, None),
+            identity: Identity::new(source),
             body_limit: 2 * MIB,
             response_deadline: Duration::from_secs(10),
             redelivery_window: 30 * DAY,
@@ -243,6 +305,8 @@ pub enum VerifyError {
     Signature(SignatureError),
     /// It is authentic, but has no usable delivery id.
     Identity(IdentityError),
+    /// It is authentic, but no delivery.
+    Handshake(Handshake),
 }
 
 impl From<SignatureError> for VerifyError {
@@ -262,6 +326,7 @@ impl fmt::Display for VerifyError {
         f.write_str(match self {
             Self::Signature(_) => "the request is not authentic",
             Self::Identity(_) => "the delivery cannot be identified",
+            Self::Handshake(_) => "the request is a handshake, not a delivery",
         })
     }
 }
@@ -271,6 +336,7 @@ impl std::error::Error for VerifyError {
         match self {
             Self::Signature(error) => Some(error),
             Self::Identity(error) => Some(error),
+            Self::Handshake(_) => None,
         }
     }
 }

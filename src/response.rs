@@ -6,6 +6,8 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 
+use crate::claim::Repeat;
+use crate::delivery::Handshake;
 use crate::error::{Failure, Rejection};
 
 /// Tells in every response what became of the delivery.
@@ -15,8 +17,10 @@ const OUTCOME: HeaderName = HeaderName::from_static("x-webhook-outcome");
 pub(crate) enum Outcome<B> {
     /// Committed; the handler's response.
     Processed(Response<B>),
-    /// Committed by an earlier attempt.
-    Duplicate,
+    /// Committed before.
+    Duplicate(Repeat),
+    /// No delivery, but a question whether the endpoint is there.
+    Handshake(Handshake),
     /// An earlier attempt is still at it.
     InFlight,
     Rejected(Rejection),
@@ -30,7 +34,11 @@ impl<B: From<Bytes>> Outcome<B> {
         match self {
             Self::Processed(response) => tell(response, "processed"),
             Self::RolledBack(response) => tell(response, "failed"),
-            Self::Duplicate => tell(Response::new(B::from(Bytes::new())), "duplicate"),
+            Self::Duplicate(_) => tell(Response::new(B::from(Bytes::new())), "duplicate"),
+            Self::Handshake(handshake) => tell(
+                plain(StatusCode::OK, handshake.challenge.into(), retry_after),
+                "handshake",
+            ),
             Self::InFlight => tell(
                 plain(
                     StatusCode::SERVICE_UNAVAILABLE,

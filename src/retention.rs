@@ -16,7 +16,7 @@ const LONGEST_REDELIVERY_WINDOW: &str = "
     limit 1
 ";
 
-const DELETE_BATCH: &str = "
+const DELETE_DELIVERIES: &str = "
     delete from idempotent_webhook.deliveries
     where ctid = any (array(
         select ctid
@@ -26,8 +26,30 @@ const DELETE_BATCH: &str = "
     ))
 ";
 
-/// Forgets the deliveries that were received longer ago than `older_than`, and returns how
-/// many they were.
+const DELETE_SUBJECTS: &str = "
+    delete from idempotent_webhook.subjects
+    where ctid = any (array(
+        select ctid
+        from idempotent_webhook.subjects
+        where advanced_at < now() - $1
+        limit $2
+    ))
+    and advanced_at < now() - $1
+";
+
+/// How many rows have been forgotten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pruned {
+    /// Deliveries that were received before the age.
+    pub deliveries: u64,
+    /// Subjects that were last advanced before the age, see
+    /// [`DedupeTx::advance`](crate::DedupeTx::advance).
+    pub subjects: u64,
+}
+
+/// Forgets the deliveries that were received, and the subjects that were advanced, longer
+/// ago than `older_than`, and returns how many they were.
 ///
 /// It deletes in batches of 1000, each in a transaction of its own, so claims go on
 /// meanwhile; stopping it half-way leaves the rest for the next time.
@@ -50,7 +72,7 @@ const DELETE_BATCH: &str = "
 /// # Ok(())
 /// # }
 /// ```
-pub async fn prune(pool: &PgPool, older_than: Duration) -> Result<u64, PruneError> {
+pub async fn prune(pool: &PgPool, older_than: Duration) -> Result<Pruned, PruneError> {
     // Each statement is in a transaction, so that PgBouncer keeps it on one connection from
     // its preparation to its end.
     let mut tx = pool.begin().await?;
@@ -66,20 +88,28 @@ pub async fn prune(pool: &PgPool, older_than: Duration) -> Result<u64, PruneErro
             redelivery_window: Duration::from_secs_f64(seconds),
         });
     }
+    Ok(Pruned {
+        deliveries: delete(pool, DELETE_DELIVERIES, older_than).await?,
+        subjects: delete(pool, DELETE_SUBJECTS, older_than).await?,
+    })
+}
+
+/// Deletes batch by batch until nothing is left that is so old.
+async fn delete(pool: &PgPool, batch: &'static str, older_than: Duration) -> sqlx::Result<u64> {
     let age = interval(older_than);
-    let mut pruned = 0;
+    let mut deleted = 0;
     loop {
         let mut tx = pool.begin().await?;
-        let batch = sqlx::query(DELETE_BATCH)
+        let rows = sqlx::query(batch)
             .bind(age)
             .bind(BATCH)
             .execute(&mut *tx)
             .await?
             .rows_affected();
         tx.commit().await?;
-        pruned += batch;
-        if batch == 0 {
-            return Ok(pruned);
+        deleted += rows;
+        if rows == 0 {
+            return Ok(deleted);
         }
     }
 }

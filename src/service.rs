@@ -1,11 +1,8 @@
 //! The way of a request, from its head to the response.
 
-use std::any::Any;
 use std::error::Error;
 use std::fmt;
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::SystemTime;
@@ -19,12 +16,14 @@ use tower_service::Service;
 use tracing::Instrument;
 
 use crate::body;
-use crate::claim::Claim;
+use crate::claim::{Claim, Content, Repeat};
 use crate::delivery::Delivery;
 use crate::error::{Failure, Rejection};
-use crate::in_flight::{Lead, Turn};
-use crate::layer::IdempotentWebhook;
-use crate::recent::Recent;
+use crate::in_flight::{Lead, Line, Place};
+use crate::layer::{IdempotentWebhook, Recent};
+use crate::panic::catch_panic;
+use crate::provider::VerifyError;
+use crate::report;
 use crate::response::Outcome;
 use crate::tx::{InTransaction, Slot};
 
@@ -112,52 +111,129 @@ where
     let (head, body) = request.into_parts();
     let (body, delivery) = match authenticate(&layer, &head, body).await {
         Ok(authentic) => authentic,
-        Err(rejection) => {
-            rejection.log(&layer.endpoint, layer.provider.name());
-            return Ok(Outcome::Rejected(rejection));
+        Err(outcome) => {
+            report::unidentified(&layer.endpoint, layer.provider.name(), &outcome);
+            return Ok(outcome);
         }
     };
-    let remembered = |recent: &Recent| recent.contains(delivery.id());
-    let turn = if layer.recent.as_ref().is_some_and(remembered) {
-        Turn::Processed
-    } else {
-        layer.in_flight.turn(delivery.id(), deadline).await
-    };
-    let outcome = match turn {
-        Turn::Processed => Outcome::Duplicate,
-        Turn::TimeUp => Outcome::InFlight,
-        Turn::Lead(lead) => {
+    let content = layer.content(&delivery, &body);
+    let outcome = match line_up(&layer, &delivery, content, deadline).await {
+        Ok(leads) => {
             let request = Request::from_parts(head, ReqBody::from(body));
-            let work = process(layer, inner, request, delivery.clone(), lead, deadline);
+            let turn = Turn {
+                delivery: delivery.clone(),
+                content,
+                leads,
+                deadline,
+            };
+            let work = process(layer, inner, request, turn);
             match tokio::spawn(work.in_current_span()).await {
-                Ok(logged) => return logged,
+                Ok(reported) => return reported,
                 Err(error) => Outcome::Failed(match error.try_into_panic() {
                     Ok(payload) => Failure::panicked(&*payload),
                     Err(_) => Failure::Cancelled,
                 }),
             }
         }
+        Err(outcome) => outcome,
     };
-    log(&delivery, Some(&outcome));
+    report::delivery(&delivery, Some(&outcome));
     Ok(outcome)
 }
 
 /// Reads the request and finds out whose delivery it is, without Postgres.
-async fn authenticate<B>(
+async fn authenticate<B, ResBody>(
     layer: &IdempotentWebhook,
     head: &Parts,
     body: B,
-) -> Result<(Bytes, Delivery), Rejection>
+) -> Result<(Bytes, Delivery), Outcome<ResBody>>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
+    let rejected = |rejection: Rejection| Outcome::Rejected(rejection);
     let provider = &layer.provider;
-    provider.check_head(head)?;
-    let body = body::buffer(&head.headers, body, provider.max_body(), layer.body_time).await?;
-    let verified = provider.verify(head, &body, SystemTime::now())?;
-    let delivery = Delivery::new(layer.endpoint.clone(), provider.shared_name(), verified);
+    provider
+        .check_head(head)
+        .map_err(|error| rejected(error.into()))?;
+    let body = body::buffer(&head.headers, body, provider.max_body(), layer.body_time)
+        .await
+        .map_err(|error| rejected(error.into()))?;
+    let found = tokio::time::timeout(layer.store.timeout, provider.keys().find(head))
+        .await
+        .unwrap_or_else(|_| Err("the lookup took too long".into()))
+        .map_err(|error| Outcome::Failed(Failure::NoSecrets(error)))?;
+    let verified = provider
+        .verify_as(found.secrets.as_deref(), head, &body, SystemTime::now())
+        .map_err(|error| match error {
+            VerifyError::Signature(error) => rejected(error.into()),
+            VerifyError::Identity(error) => rejected(Rejection::Identity(error)),
+            VerifyError::Handshake(handshake) => Outcome::Handshake(handshake),
+        })?;
+    let endpoint = layer.endpoint.clone();
+    let delivery = Delivery::new(endpoint, provider.shared_name(), found.tenant, verified);
     Ok((body, delivery))
+}
+
+/// A delivery that nobody else in this process is at, until its leads are dropped.
+struct Turn {
+    delivery: Delivery,
+    content: Option<Content>,
+    leads: Leads,
+    deadline: Instant,
+}
+
+struct Leads {
+    by_id: Lead,
+    /// There is one where replays are guarded against.
+    by_content: Option<Lead>,
+}
+
+/// Waits until nobody else in this process is at the delivery, without a connection.
+async fn line_up<B>(
+    layer: &IdempotentWebhook,
+    delivery: &Delivery,
+    content: Option<Content>,
+    deadline: Instant,
+) -> Result<Leads, Outcome<B>> {
+    let key = delivery.key();
+    let is_recent = |recent: &Recent| recent.get(&key).is_some();
+    if layer.recent.as_ref().is_some_and(is_recent) {
+        return Err(Outcome::Duplicate(Repeat::Id));
+    }
+    let tenant = key.tenant.clone();
+    let by_id = match layer.in_flight.turn(Line::Delivery(key), deadline).await {
+        Place::Lead(lead) => lead,
+        Place::Processed => return Err(Outcome::Duplicate(Repeat::Id)),
+        Place::TimeUp => return Err(Outcome::InFlight),
+    };
+    let by_content = match content {
+        Some(Content {
+            digest,
+            guarded: true,
+        }) => {
+            let line = Line::Digest { tenant, digest };
+            match layer.in_flight.turn(line, deadline).await {
+                Place::Lead(lead) => Some(lead),
+                Place::Processed => {
+                    return Err(Outcome::Duplicate(Repeat::BodyOnly { first: None }));
+                }
+                Place::TimeUp => return Err(Outcome::InFlight),
+            }
+        }
+        Some(_) | None => None,
+    };
+    Ok(Leads { by_id, by_content })
+}
+
+impl Leads {
+    /// The delivery is processed, whatever it may be called.
+    fn processed(self) {
+        self.by_id.processed();
+        if let Some(by_content) = self.by_content {
+            by_content.processed();
+        }
+    }
 }
 
 /// From BEGIN to COMMIT.
@@ -165,15 +241,14 @@ async fn process<S, ReqBody, ResBody>(
     layer: Arc<IdempotentWebhook>,
     inner: S,
     request: Request<ReqBody>,
-    delivery: Delivery,
-    lead: Lead,
-    deadline: Instant,
+    turn: Turn,
 ) -> Result<Outcome<ResBody>, S::Error>
 where
     S: Service<Request<ReqBody>, Response = Response<ResBody>>,
 {
-    let outcome = claim_and_handle(&layer, inner, request, &delivery, lead, deadline).await;
-    log(&delivery, outcome.as_ref().ok());
+    let delivery = turn.delivery.clone();
+    let outcome = claim_and_handle(&layer, inner, request, turn).await;
+    report::delivery(&delivery, outcome.as_ref().ok());
     outcome
 }
 
@@ -181,36 +256,48 @@ async fn claim_and_handle<S, ReqBody, ResBody>(
     layer: &IdempotentWebhook,
     inner: S,
     request: Request<ReqBody>,
-    delivery: &Delivery,
-    lead: Lead,
-    deadline: Instant,
+    turn: Turn,
 ) -> Result<Outcome<ResBody>, S::Error>
 where
     S: Service<Request<ReqBody>, Response = Response<ResBody>>,
 {
     let store = &layer.store;
     let window = layer.provider.max_redelivery();
-    let (connection, id) = match store.claim(delivery, window, deadline).await {
+    let Turn {
+        delivery,
+        content,
+        leads,
+        deadline,
+    } = turn;
+    let (connection, id) = match store.claim(&delivery, content, window, deadline).await {
         Ok(Claim::Claimed(connection, id)) => (connection, id),
-        Ok(Claim::Duplicate) => {
-            lead.processed();
-            return Ok(Outcome::Duplicate);
+        Ok(Claim::Duplicate(repeat)) => {
+            match (&repeat, leads.by_content) {
+                // What this one says may not have been processed, so the lead by content is
+                // passed on.
+                (Repeat::Id | Repeat::IdOnly { .. }, _) => leads.by_id.processed(),
+                (Repeat::BodyOnly { .. }, Some(by_content)) => by_content.processed(),
+                (Repeat::BodyOnly { .. }, None) => {}
+            }
+            return Ok(Outcome::Duplicate(repeat));
         }
         Ok(Claim::InFlight) => return Ok(Outcome::InFlight),
         Err(error) => return Ok(Outcome::Failed(Failure::Unavailable(error))),
     };
-    let (answer, connection) = handle(layer, inner, request, delivery.clone(), connection).await;
-    let Some(connection) = connection else {
+    let (answer, connection) = handle(layer, inner, request, &delivery, connection).await;
+    let Some(mut connection) = connection else {
         return Ok(Outcome::Failed(Failure::Outlived));
     };
     match answer {
         Ok(Ok(response)) if layer.commits(response.status()) => {
+            let after_commit = std::mem::take(&mut connection.after_commit);
             match store.commit(connection, id).await {
                 Ok(()) => {
                     if let Some(recent) = &layer.recent {
-                        recent.remember(delivery.id());
+                        recent.insert(delivery.key(), ());
                     }
-                    lead.processed();
+                    after_commit.spawn(delivery, layer.handler_time, layer.in_flight.busy());
+                    leads.processed();
                     Ok(Outcome::Processed(response))
                 }
                 Err(error) => Ok(Outcome::Failed(Failure::Commit(error))),
@@ -237,7 +324,7 @@ async fn handle<S, ReqBody>(
     layer: &IdempotentWebhook,
     mut inner: S,
     mut request: Request<ReqBody>,
-    delivery: Delivery,
+    delivery: &Delivery,
     connection: InTransaction,
 ) -> (
     Result<Result<S::Response, S::Error>, Failure>,
@@ -246,8 +333,8 @@ async fn handle<S, ReqBody>(
 where
     S: Service<Request<ReqBody>>,
 {
-    let slot = Slot::new(connection);
-    request.extensions_mut().insert(delivery);
+    let slot = Slot::new(delivery.clone(), connection);
+    request.extensions_mut().insert(delivery.clone());
     request.extensions_mut().insert(slot.clone());
     // The body has been bounded here, so axum's default of 2 MB must not refuse it.
     #[cfg(feature = "axum")]
@@ -260,59 +347,4 @@ where
         Err(_) => Err(Failure::HandlerTimedOut(layer.handler_time)),
     };
     (answer, slot.close())
-}
-
-/// Catches a panic at any poll, so that the rollback can still be awaited.
-async fn catch_panic<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> {
-    let mut future = pin!(future);
-    poll_fn(|cx| {
-        // What the panic has left half-done is never looked at: the future is dropped and
-        // the transaction rolled back.
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-            Ok(poll) => poll.map(Ok),
-            Err(payload) => Poll::Ready(Err(payload)),
-        }
-    })
-    .await
-}
-
-/// For the operator. The delivery is authentic, so its id may be named.
-fn log<B>(delivery: &Delivery, outcome: Option<&Outcome<B>>) {
-    let endpoint = delivery.endpoint();
-    let provider = delivery.provider();
-    let delivery_id = delivery.id().as_str();
-    match outcome {
-        Some(Outcome::Processed(_)) => {
-            tracing::debug!(endpoint, provider, delivery_id, "webhook processed");
-        }
-        Some(Outcome::Duplicate) => {
-            tracing::debug!(endpoint, provider, delivery_id, "webhook duplicate");
-        }
-        Some(Outcome::InFlight) => {
-            tracing::info!(endpoint, provider, delivery_id, "webhook still in flight");
-        }
-        Some(Outcome::RolledBack(response)) => tracing::warn!(
-            endpoint,
-            provider,
-            delivery_id,
-            status = response.status().as_u16(),
-            "webhook rolled back: the handler did not answer success"
-        ),
-        Some(Outcome::Failed(failure)) => tracing::error!(
-            endpoint,
-            provider,
-            delivery_id,
-            status = failure.status().as_u16(),
-            reason = %failure,
-            "webhook failed"
-        ),
-        None => tracing::warn!(
-            endpoint,
-            provider,
-            delivery_id,
-            "webhook rolled back: the inner service failed"
-        ),
-        // Logged where it is found out, before there is a delivery.
-        Some(Outcome::Rejected(_)) => {}
-    }
 }

@@ -1,5 +1,6 @@
 //! Where in a request the delivery id and the event type are.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use http::HeaderMap;
@@ -215,7 +216,16 @@ fn read_header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>,
     }
 }
 
+/// Whether a text may be part of a key.
+pub(crate) fn is_usable(text: &str) -> bool {
+    check(text).is_ok()
+}
+
 fn usable(text: String) -> Result<String, Fault> {
+    check(&text).map(|()| text)
+}
+
+fn check(text: &str) -> Result<(), Fault> {
     if text.trim().is_empty() {
         Err(Fault::Blank)
     } else if text.len() > MAX_LEN {
@@ -223,7 +233,7 @@ fn usable(text: String) -> Result<String, Fault> {
     } else if text.chars().any(char::is_control) {
         Err(Fault::ControlCharacter)
     } else {
-        Ok(text)
+        Ok(())
     }
 }
 
@@ -232,28 +242,55 @@ fn usable(text: String) -> Result<String, Fault> {
 pub(crate) struct Identity {
     id: Source,
     event_type: Option<Source>,
+    /// The event type that is no event but a handshake, and where its challenge is.
+    handshake: Option<(Cow<'static, str>, Source)>,
+    /// Reads the JSON paths of all of them, in that order.
     reader: Reader,
 }
 
+/// What an authentic request is.
+pub(crate) enum Identified {
+    Delivery {
+        id: String,
+        event_type: Option<String>,
+    },
+    Handshake {
+        event_type: String,
+        challenge: String,
+    },
+}
+
 impl Identity {
-    pub(crate) fn new(id: Source, event_type: Option<Source>) -> Self {
-        let paths = id
-            .json_paths()
-            .into_iter()
-            .chain(event_type.iter().flat_map(Source::json_paths));
+    pub(crate) fn new(id: Source) -> Self {
         Self {
-            reader: Reader::new(paths),
+            reader: Reader::new(id.json_paths()),
             id,
-            event_type,
+            event_type: None,
+            handshake: None,
         }
     }
 
-    pub(crate) fn with_id(self, id: Source) -> Self {
-        Self::new(id, self.event_type)
+    pub(crate) fn with_id(mut self, id: Source) -> Self {
+        self.id = id;
+        self.with_reader()
     }
 
-    pub(crate) fn with_event_type(self, event_type: Source) -> Self {
-        Self::new(self.id, Some(event_type))
+    pub(crate) fn with_event_type(mut self, event_type: Source) -> Self {
+        self.event_type = Some(event_type);
+        self.with_reader()
+    }
+
+    pub(crate) fn with_handshake(mut self, event_type: Cow<'static, str>, of: Source) -> Self {
+        self.handshake = Some((event_type, of));
+        self.with_reader()
+    }
+
+    fn with_reader(mut self) -> Self {
+        let challenge = self.handshake.as_ref().map(|(_, source)| source);
+        let sources = [Some(&self.id), self.event_type.as_ref(), challenge];
+        let paths = sources.into_iter().flatten().flat_map(Source::json_paths);
+        self.reader = Reader::new(paths);
+        self
     }
 
     pub(crate) fn id_is_signed(&self, signed_headers: &[HeaderName]) -> bool {
@@ -263,28 +300,41 @@ impl Identity {
     /// The delivery id and, if the request has a usable one, the event type.
     ///
     /// The event type informs and is no part of the key, so nothing is refused for
-    /// the want of it.
-    pub(crate) fn read(
-        &self,
-        head: &Parts,
-        body: &[u8],
-    ) -> Result<(String, Option<String>), IdentityError> {
+    /// the want of it. What has no id, but the event type of the handshake, is one.
+    pub(crate) fn read(&self, head: &Parts, body: &[u8]) -> Result<Identified, IdentityError> {
         let found = if self.reader.is_empty() {
             Vec::new()
         } else {
-            self.reader.read(body).map_err(IdentityError::of_body)?
+            match self.reader.read(body) {
+                Ok(found) => found,
+                Err(_) if self.id.json_paths().is_empty() => Vec::new(),
+                Err(error) => return Err(IdentityError::of_body(error)),
+            }
         };
         let mut found = found.into_iter();
-        let id = match self.id.read(&head.headers, body, &mut found) {
-            Ok(Some(id)) => id,
-            Ok(None) => return Err(IdentityError::of_id(&self.id, "missing")),
-            Err(fault) => return Err(IdentityError::of_id(&self.id, fault)),
-        };
+        let mut read = |source: &Source| source.read(&head.headers, body, &mut found);
+        let id = read(&self.id);
         let event_type = self
             .event_type
             .as_ref()
-            .and_then(|source| source.read(&head.headers, body, &mut found).ok()?);
-        Ok((id, event_type))
+            .and_then(|source| read(source).ok()?);
+        match (id, event_type, &self.handshake) {
+            (Ok(Some(id)), event_type, _) => Ok(Identified::Delivery { id, event_type }),
+            (Ok(None), Some(event_type), Some((handshake, challenge)))
+                if event_type == *handshake =>
+            {
+                match read(challenge) {
+                    Ok(Some(challenge)) => Ok(Identified::Handshake {
+                        event_type,
+                        challenge,
+                    }),
+                    Ok(None) => Err(IdentityError::of_challenge(challenge, "missing")),
+                    Err(fault) => Err(IdentityError::of_challenge(challenge, fault)),
+                }
+            }
+            (Ok(None), _, _) => Err(IdentityError::of_id(&self.id, "missing")),
+            (Err(fault), _, _) => Err(IdentityError::of_id(&self.id, fault)),
+        }
     }
 }
 
@@ -302,6 +352,13 @@ impl IdentityError {
     fn of_id(id: &Source, fault: impl fmt::Display) -> Self {
         Self {
             text: format!("no usable delivery id: {id} is {fault}"),
+            source: None,
+        }
+    }
+
+    fn of_challenge(challenge: &Source, fault: impl fmt::Display) -> Self {
+        Self {
+            text: format!("no usable challenge: {challenge} is {fault}"),
             source: None,
         }
     }
@@ -359,8 +416,9 @@ mod tests {
         let Ok(head) = head(headers) else {
             return "not a header".into();
         };
-        match Identity::new(id, None).read(&head, body.as_bytes()) {
-            Ok((id, _)) => id,
+        match Identity::new(id).read(&head, body.as_bytes()) {
+            Ok(Identified::Delivery { id, .. }) => id,
+            Ok(Identified::Handshake { .. }) => "a handshake".into(),
             Err(error) => format!("! {error}"),
         }
     }
@@ -495,20 +553,70 @@ mod tests {
         );
     }
 
+    /// The id, the event type and the challenge, as far as they are there.
+    fn parts(
+        identity: &Identity,
+        head: &Parts,
+        body: &str,
+    ) -> Result<[Option<String>; 3], IdentityError> {
+        Ok(match identity.read(head, body.as_bytes())? {
+            Identified::Delivery { id, event_type } => [Some(id), event_type, None],
+            Identified::Handshake {
+                event_type,
+                challenge,
+            } => [None, Some(event_type), Some(challenge)],
+        })
+    }
+
     #[test]
     fn an_event_type_that_is_not_usable_is_none() -> Result<(), Box<dyn std::error::Error>> {
-        let identity = Identity::new(Source::header(ID), Some(json("$.type")));
+        let identity = Identity::new(Source::header(ID)).with_event_type(json("$.type"));
         let head = head(&[(ID, b"1")])?;
         for (body, expected) in [
             (r#"{"type":"invoice.paid"}"#, Some("invoice.paid")),
             (r#"{"type":null}"#, None),
             (r#"{"type":"\u0000"}"#, None),
+            (r#"{"type":"a","type":"b"}"#, None),
             ("{}", None),
+            ("", None),
+            ("{", None),
         ] {
-            let (_, event_type) = identity.read(&head, body.as_bytes())?;
+            let [_, event_type, _] = parts(&identity, &head, body)?;
             assert_eq!(event_type.as_deref(), expected, "{body}");
         }
-        assert!(identity.read(&head, b"{").is_err());
+        let identity = identity.with_id(json("$.id"));
+        assert!(parts(&identity, &head, r#"{"id":1}"#).is_ok());
+        assert!(parts(&identity, &head, r#"{"id":1"#).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn a_handshake_has_its_event_type_a_challenge_and_no_id() -> Result<(), http::Error> {
+        let identity = Identity::new(json("$.id"))
+            .with_event_type(json("$.type"))
+            .with_handshake("hello".into(), json("$.challenge"));
+        let head = head(&[])?;
+        let of = |body: &str| match parts(&identity, &head, body) {
+            Ok(parts) => parts.map(Option::unwrap_or_default).join("|"),
+            Err(error) => format!("! {error}"),
+        };
+        assert_eq!(of(r#"{"type":"hello","challenge":"c"}"#), "|hello|c");
+        assert_eq!(
+            of(r#"{"type":"hello","challenge":"c","id":"a"}"#),
+            "a|hello|"
+        );
+        assert_eq!(
+            of(r#"{"type":"other","challenge":"c"}"#),
+            "! no usable delivery id: $.id is missing"
+        );
+        assert_eq!(
+            of(r#"{"type":"hello"}"#),
+            "! no usable challenge: $.challenge is missing"
+        );
+        assert_eq!(
+            of(r#"{"type":"hello","challenge":"c","id":""}"#),
+            "! no usable delivery id: $.id is blank"
+        );
         Ok(())
     }
 

@@ -9,6 +9,10 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Connection, PgConnection, Postgres, Transaction};
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::after_commit::AfterCommit;
+use crate::delivery::Delivery;
+use crate::recency::{self, Recency};
+
 /// The transaction in which the delivery has been claimed.
 ///
 /// Whatever a handler does through it commits together with the claim, if the handler
@@ -54,6 +58,75 @@ impl DedupeTx {
 }
 
 impl DedupeTx {
+    /// Has work done after the commit: in a task, off the way of the response, one piece
+    /// after the other in the order of these calls.
+    ///
+    /// It is **at most once**. It is only done if the commit was confirmed, and not at all
+    /// if the process ends before, or if the confirmation got lost. Where that is not
+    /// enough, write a job into the transaction and do the work from there.
+    ///
+    /// Each piece may take as long as a handler may
+    /// ([`handler_time`](crate::IdempotentWebhook::handler_time)); an error, a panic or
+    /// running out of time is logged and changes nothing.
+    /// [`drained`](crate::IdempotentWebhook::drained) waits for it.
+    ///
+    /// ```no_run
+    /// # use idempotent_webhook::DedupeTx;
+    /// # use axum::http::StatusCode;
+    /// async fn handler(mut tx: DedupeTx) -> StatusCode {
+    ///     tx.after_commit(async { tokio::fs::write("/run/last-delivery", "now").await });
+    ///     StatusCode::OK
+    /// }
+    /// ```
+    pub fn after_commit<E>(&mut self, work: impl Future<Output = Result<(), E>> + Send + 'static)
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if let Some(connection) = &mut self.connection {
+            connection.after_commit.push(work);
+        }
+    }
+
+    /// Records that the endpoint has seen `version` of `subject`, and tells whether that is
+    /// news. For events that may come late: dedupe does not put them in order.
+    ///
+    /// The subject is whatever the events are about, such as `sub_123`; the version is a
+    /// number that the provider raises from event to event: a sequence, or the event's own
+    /// time. What is not [`Newer`](Recency::Newer) can be skipped and acknowledged.
+    ///
+    /// It is part of the transaction: it vanishes if the delivery is rolled back, and from
+    /// here to the end of the transaction nobody else advances the same subject. Handlers
+    /// that advance several should do so in the same order, or they may deadlock, which
+    /// Postgres resolves by an error in one of them.
+    ///
+    /// Subjects are kept apart by endpoint, and by tenant where
+    /// [`separate_ids`](crate::TenantSecrets::separate_ids) is on. One that has not been
+    /// advanced for long is forgotten by [`prune`](crate::prune).
+    ///
+    /// # Errors
+    ///
+    /// Whatever Postgres reports. Pass it on, as any other.
+    ///
+    /// ```no_run
+    /// use axum::{Json, http::StatusCode};
+    /// use idempotent_webhook::{DedupeTx, Recency};
+    ///
+    /// # #[derive(serde::Deserialize)]
+    /// # struct Event { subscription: String, created: i64 }
+    /// # async fn update(tx: &mut DedupeTx, event: &Event) -> sqlx::Result<()> { Ok(()) }
+    /// async fn handler(mut tx: DedupeTx, Json(event): Json<Event>) -> Result<StatusCode, StatusCode> {
+    ///     # let failed = |_: sqlx::Error| StatusCode::INTERNAL_SERVER_ERROR;
+    ///     if tx.advance(&event.subscription, event.created).await.map_err(failed)? == Recency::Newer {
+    ///         update(&mut tx, &event).await.map_err(failed)?;
+    ///     }
+    ///     Ok(StatusCode::OK)
+    /// }
+    /// ```
+    pub async fn advance(&mut self, subject: &str, version: i64) -> sqlx::Result<Recency> {
+        let delivery = self.slot.delivery.clone();
+        recency::advance(self, &delivery, subject, version).await
+    }
+
     /// Makes a savepoint: what is done through the returned transaction can be rolled back
     /// without the rest, for example after a statement that may fail.
     ///
@@ -143,6 +216,8 @@ pub(crate) struct InTransaction {
     connection: Option<PoolConnection<Postgres>>,
     /// Held for as long as the connection.
     permit: Option<OwnedSemaphorePermit>,
+    /// What the handler wants done once this is committed.
+    pub(crate) after_commit: AfterCommit,
 }
 
 const THERE_UNTIL_RELEASE: &str = "a connection is there until it is released or dropped";
@@ -152,6 +227,7 @@ impl InTransaction {
         Self {
             connection: Some(connection),
             permit: None,
+            after_commit: AfterCommit::default(),
         }
     }
 
@@ -200,7 +276,10 @@ impl Drop for InTransaction {
 /// The place in a request's extensions from which the handler takes the transaction, and
 /// to which it comes back when the handler drops it.
 #[derive(Clone)]
-pub(crate) struct Slot(Arc<Mutex<State>>);
+pub(crate) struct Slot {
+    delivery: Delivery,
+    state: Arc<Mutex<State>>,
+}
 
 enum State {
     Here(InTransaction),
@@ -209,8 +288,11 @@ enum State {
 }
 
 impl Slot {
-    pub(crate) fn new(connection: InTransaction) -> Self {
-        Self(Arc::new(Mutex::new(State::Here(connection))))
+    pub(crate) fn new(delivery: Delivery, connection: InTransaction) -> Self {
+        Self {
+            delivery,
+            state: Arc::new(Mutex::new(State::Here(connection))),
+        }
     }
 
     /// Takes the transaction back for good. `None`: somebody still has it.
@@ -223,6 +305,6 @@ impl Slot {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         // Nothing panics while it holds the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -87,6 +87,11 @@ fn preset(name: &str) -> Option<fn(Secrets) -> Provider> {
         "stripe" => Some(Provider::stripe),
         "github" => Some(Provider::github),
         "shopify" => Some(Provider::shopify),
+        "slack" => Some(Provider::slack),
+        "linear" => Some(Provider::linear),
+        "standard_webhooks" => Some(Provider::standard_webhooks),
+        "svix" => Some(Provider::svix),
+        "awardee" => Some(Provider::awardee),
         _ => None,
     }
 }
@@ -152,6 +157,11 @@ impl Case {
                 if self.expect_delivery_id.is_none() && self.expect_event_type.is_none() =>
             {
                 None
+            }
+            (Expect::Accept, Err(VerifyError::Handshake(handshake))) => {
+                let is_expected = self.expect_delivery_id.is_none()
+                    && self.expect_event_type.as_deref() == Some(handshake.event_type());
+                (!is_expected).then(|| format!("taken for a handshake: {handshake:?}"))
             }
             (Expect::Accept, Err(error)) => Some(format!("refused: {error:?}")),
             (Expect::Reject, Err(VerifyError::Identity(error))) if !self.signature_valid => {

@@ -211,7 +211,7 @@ async fn pruning(server: &Server) {
     println!(
         "ratio of p99 {:.2}; {} rows pruned in {:.1} s",
         percentile(&during, 99).as_secs_f64() / percentile(&before, 99).as_secs_f64(),
-        pruned.0,
+        pruned.0.deliveries,
         pruned.1.as_secs_f64()
     );
     pool.close().await;

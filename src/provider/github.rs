@@ -3,9 +3,9 @@ use std::time::Duration;
 use http::HeaderName;
 
 use super::{DAY, MIB, Provider};
-use crate::secret::Secrets;
 use crate::signature::HmacSha256;
 use crate::source::Source;
+use crate::tenant::Keys;
 
 impl Provider {
     /// [GitHub](https://docs.github.com/webhooks).
@@ -19,11 +19,11 @@ impl Provider {
     ///   redelivery window.
     /// - Response deadline: 10 seconds (GitHub Enterprise Server waits for 30).
     /// - Body limit: 25 MiB, above GitHub's own cap of 25 MB.
-    pub fn github(secrets: impl Into<Secrets>) -> Self {
+    pub fn github(keys: impl Into<Keys>) -> Self {
         let scheme =
             HmacSha256::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");
         Self::custom("github")
-            .signature(scheme, secrets)
+            .signature(scheme, keys)
             .delivery_id(Source::header(HeaderName::from_static("x-github-delivery")))
             .event_type(Source::header(HeaderName::from_static("x-github-event")))
             .body_limit(25 * MIB)

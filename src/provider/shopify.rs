@@ -3,9 +3,9 @@ use std::time::Duration;
 use http::HeaderName;
 
 use super::{HOUR, MIB, Provider};
-use crate::secret::Secrets;
 use crate::signature::HmacSha256;
 use crate::source::Source;
+use crate::tenant::Keys;
 
 impl Provider {
     /// [Shopify](https://shopify.dev/docs/apps/build/webhooks), with either family of
@@ -21,7 +21,7 @@ impl Provider {
     ///   room for late ones.
     /// - Response deadline: 5 seconds.
     /// - Body limit: 8 MiB; Shopify publishes none.
-    pub fn shopify(secrets: impl Into<Secrets>) -> Self {
+    pub fn shopify(keys: impl Into<Keys>) -> Self {
         let either = |newer, older| {
             Source::header(HeaderName::from_static(newer))
                 .or(Source::header(HeaderName::from_static(older)))
@@ -29,7 +29,7 @@ impl Provider {
         let scheme = HmacSha256::base64(HeaderName::from_static("shopify-hmac-sha256"))
             .or_header(HeaderName::from_static("x-shopify-hmac-sha256"));
         Self::custom("shopify")
-            .signature(scheme, secrets)
+            .signature(scheme, keys)
             .delivery_id(either("shopify-webhook-id", "x-shopify-webhook-id"))
             .event_type(either("shopify-topic", "x-shopify-topic"))
             .body_limit(8 * MIB)

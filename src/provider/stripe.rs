@@ -4,9 +4,9 @@ use http::HeaderName;
 
 use super::{DAY, Provider};
 use crate::json_path::JsonPath;
-use crate::secret::Secrets;
 use crate::signature::{HmacSha256, Tolerance};
 use crate::source::Source;
+use crate::tenant::Keys;
 
 impl Provider {
     /// [Stripe](https://docs.stripe.com/webhooks): snapshot and thin (v2) events.
@@ -23,13 +23,10 @@ impl Provider {
     ///
     /// An endpoint for live and one for test events have different secrets, and so do
     /// two endpoints of one account.
-    pub fn stripe(secrets: impl Into<Secrets>) -> Self {
-        let scheme = HmacSha256::hex(HeaderName::from_static("stripe-signature"))
-            .prefix("v1=")
-            .separator(',')
-            .timestamp_field("t=");
+    pub fn stripe(keys: impl Into<Keys>) -> Self {
+        let scheme = HmacSha256::timestamped(HeaderName::from_static("stripe-signature"));
         Self::custom("stripe")
-            .signature(scheme, secrets)
+            .signature(scheme, keys)
             .delivery_id(Source::json(JsonPath::member("id")))
             .event_type(Source::json(JsonPath::member("type")))
             .tolerance(Tolerance::past_only(Duration::from_secs(300)))

@@ -23,7 +23,7 @@ impl io::Write for Log {
 }
 
 /// What is logged, at any level, by this crate while `work` runs.
-async fn logged(work: impl Future<Output = ()>) -> String {
+pub async fn logged(work: impl Future<Output = ()>) -> String {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()

@@ -8,6 +8,7 @@
     reason = "a test that fails may panic"
 )]
 
+mod after_commit;
 mod answers;
 mod bodies;
 mod database;
@@ -16,9 +17,14 @@ mod hang_up;
 mod identity;
 mod in_flight;
 mod log;
+mod handshake;
 mod migrate;
 mod pgbouncer;
+mod recency;
+mod repeats;
 mod retention;
 mod signatures;
 mod support;
+mod tenants;
+mod testing_kit;
 mod transaction;

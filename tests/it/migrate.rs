@@ -35,7 +35,8 @@ async fn both_migrate_in_either_order_and_again() {
         database
             .run(
                 "insert into deliveries values (1);
-                 insert into idempotent_webhook.deliveries values ('a', 'b')",
+                 insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+                 values ('a', 'b')",
             )
             .await;
     }

@@ -16,14 +16,35 @@ async fn old_deliveries_are_forgotten_in_batches_and_counted() {
     database
         .run(
             "insert into idempotent_webhook.deliveries
-             select 'test', n, null, now() - (n - 0.5) * interval '1 hour'
+                 (endpoint, delivery_id, received_at)
+             select 'test', n, now() - (n - 0.5) * interval '1 hour'
              from generate_series(1, 5000) n",
         )
         .await;
-    assert_eq!(prune(&database.pool, days(100)).await.unwrap(), 5000 - 2400);
+    let pruned = prune(&database.pool, days(100)).await.unwrap();
+    assert_eq!((pruned.deliveries, pruned.subjects), (5000 - 2400, 0));
     assert_eq!(database.rows().await.0, 2400);
-    assert_eq!(prune(&database.pool, days(100)).await.unwrap(), 0);
-    assert_eq!(prune(&database.pool, Duration::MAX).await.unwrap(), 0);
+    for age in [days(100), Duration::MAX] {
+        let pruned = prune(&database.pool, age).await.unwrap();
+        assert_eq!(pruned.deliveries, 0);
+    }
+}
+
+#[tokio::test]
+async fn subjects_that_nobody_has_advanced_for_long_are_forgotten() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.subjects (endpoint, subject, version, advanced_at)
+             select 'test', n, n, now() - (n - 0.5) * interval '1 hour'
+             from generate_series(1, 3000) n",
+        )
+        .await;
+    let pruned = prune(&database.pool, days(100)).await.unwrap();
+    assert_eq!((pruned.deliveries, pruned.subjects), (0, 600));
+    database
+        .until("2400 = (select count(*) from idempotent_webhook.subjects)")
+        .await;
 }
 
 #[tokio::test]
@@ -51,7 +72,7 @@ async fn g12_an_age_below_the_redelivery_window_is_refused() {
     };
     assert_eq!((endpoint.as_str(), redelivery_window), ("test", days(3)));
     assert_eq!(webhook.database.rows().await, (1, 1));
-    assert_eq!(prune(pool, days(3)).await.unwrap(), 0);
+    assert_eq!(prune(pool, days(3)).await.unwrap().deliveries, 0);
     assert_eq!(webhook.send(github("a", "{}")).await.outcome, "duplicate");
 }
 
@@ -65,6 +86,6 @@ async fn g12_the_longest_window_of_all_endpoints_counts() {
     send(&elsewhere, event("evt_2")).await;
     let pool = &webhook.database.pool;
     assert!(prune(pool, days(29)).await.is_err());
-    assert_eq!(prune(pool, days(30)).await.unwrap(), 0);
+    assert_eq!(prune(pool, days(30)).await.unwrap().deliveries, 0);
     assert_eq!(webhook.database.rows().await, (2, 2));
 }

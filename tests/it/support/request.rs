@@ -1,10 +1,9 @@
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::Body;
 use axum::http::{HeaderName, Request};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use hmac::{Hmac, KeyInit, Mac};
+use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{HmacSha256, Provider, Secret, Source};
 use sha2::Sha256;
 
@@ -34,33 +33,22 @@ pub fn stripe_event(id: &str) -> String {
     format!(r#"{{"id":"{id}","object":"event","type":"invoice.paid"}}"#)
 }
 
-/// A request signed as Stripe signs at `time`.
+/// A request signed as Stripe signs at `time`, with a body that has the id.
 pub fn stripe(body: impl Into<Vec<u8>>, time: u64) -> Request<Body> {
-    let body = body.into();
-    let signed = [format!("{time}.").as_bytes(), &body].concat();
-    Request::post("/")
-        .header(
-            "Stripe-Signature",
-            format!("t={time},v1={}", hex::encode(mac(&signed))),
-        )
-        .header("Content-Type", "application/json")
+    let time = UNIX_EPOCH + Duration::from_secs(time);
+    TestDelivery::stripe(SECRET)
         .body(body.into())
-        .unwrap()
+        .at(time)
+        .request()
 }
 
 /// A request signed as GitHub signs.
 pub fn github(id: &str, body: impl Into<Vec<u8>>) -> Request<Body> {
-    let body = body.into();
-    Request::post("/")
-        .header(
-            "X-Hub-Signature-256",
-            format!("sha256={}", hex::encode(mac(&body))),
-        )
-        .header("X-GitHub-Delivery", id)
-        .header("X-GitHub-Event", "push")
-        .header("Content-Type", "application/json")
+    TestDelivery::github(SECRET)
+        .id(id)
+        .event_type("push")
         .body(body.into())
-        .unwrap()
+        .request()
 }
 
 /// A request signed as GitHub signs, as it goes over the wire, with a length that may not
@@ -75,14 +63,11 @@ pub fn wire(id: &str, body: &str, content_length: usize) -> String {
 
 /// A request signed as Shopify signs.
 pub fn shopify(id: &str, body: impl Into<Vec<u8>>) -> Request<Body> {
-    let body = body.into();
-    Request::post("/")
-        .header("X-Shopify-Hmac-Sha256", BASE64.encode(mac(&body)))
-        .header("X-Shopify-Webhook-Id", id)
-        .header("X-Shopify-Topic", "orders/create")
-        .header("Content-Type", "application/json")
+    TestDelivery::shopify(SECRET)
+        .id(id)
+        .event_type("orders/create")
         .body(body.into())
-        .unwrap()
+        .request()
 }
 
 /// A provider whose delivery id is where the test says, signed as GitHub signs.

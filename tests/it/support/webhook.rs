@@ -171,6 +171,21 @@ impl Webhook {
         Self::route(&layer, handler, self.runs.clone())
     }
 
+    /// The same route in another process, with other settings.
+    pub async fn elsewhere_with<H, T>(
+        &self,
+        set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook,
+        handler: H,
+    ) -> Router
+    where
+        H: Handler<T, ()> + Sync,
+        T: 'static,
+    {
+        let pool: PgPool = self.database.another_pool(5).await;
+        let layer = IdempotentWebhook::new(pool, "test", Provider::github(secret()));
+        Self::route(&set(layer), handler, self.runs.clone())
+    }
+
     /// How often the handler was called.
     pub fn runs(&self) -> u32 {
         self.runs.load(Ordering::Relaxed)

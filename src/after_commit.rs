@@ -1,0 +1,63 @@
+//! Work that a handler leaves to be done once its transaction is committed.
+
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::time::Duration;
+
+use tracing::Instrument;
+
+use crate::delivery::Delivery;
+use crate::error::Chain;
+use crate::in_flight::Busy;
+use crate::panic::{self, catch_panic};
+
+type BoxError = Box<dyn Error + Send + Sync>;
+type Work = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
+
+/// What is to be done after the commit, in this order. Dropping it drops the work.
+#[derive(Default)]
+pub(crate) struct AfterCommit(Vec<Work>);
+
+impl AfterCommit {
+    pub(crate) fn push<E: Into<BoxError>>(
+        &mut self,
+        work: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) {
+        self.0
+            .push(Box::pin(async { work.await.map_err(Into::into) }));
+    }
+
+    /// Does it in a task, one piece after the other and each for at most `time`. Nothing
+    /// that goes wrong in one has an influence on the next.
+    pub(crate) fn spawn(self, delivery: Delivery, time: Duration, busy: Busy) {
+        if self.0.is_empty() {
+            return;
+        }
+        let all = async move {
+            for work in self.0 {
+                match tokio::time::timeout(time, catch_panic(work)).await {
+                    Ok(Ok(Ok(()))) => {}
+                    Ok(Ok(Err(error))) => warn(&delivery, Chain(&*error)),
+                    Ok(Err(payload)) => warn(
+                        &delivery,
+                        format_args!("it panicked: {}", panic::message(&*payload)),
+                    ),
+                    Err(_) => warn(&delivery, format_args!("it took longer than {time:?}")),
+                }
+            }
+            drop(busy);
+        };
+        tokio::spawn(all.in_current_span());
+    }
+}
+
+fn warn(delivery: &Delivery, reason: impl fmt::Display) {
+    tracing::warn!(
+        endpoint = delivery.endpoint(),
+        provider = delivery.provider(),
+        delivery_id = delivery.id().as_str(),
+        %reason,
+        "work after the commit of a webhook failed"
+    );
+}

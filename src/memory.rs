@@ -1,0 +1,136 @@
+//! A memory that is bounded in number and in time.
+
+use std::borrow::Borrow;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The latest entries, at most so many and each for at most so long. Clones share them.
+pub(crate) struct Memory<K, V> {
+    capacity: usize,
+    time: Duration,
+    entries: Arc<Mutex<Entries<K, V>>>,
+}
+
+struct Entries<K, V> {
+    known: HashMap<K, V>,
+    /// When each was put in, the oldest first. One that has been taken out stays here
+    /// until its time is up.
+    order: VecDeque<(Instant, K)>,
+}
+
+impl<K: Clone + Eq + Hash, V: Clone> Memory<K, V> {
+    pub(crate) fn new(capacity: usize, time: Duration) -> Self {
+        Self {
+            capacity,
+            time,
+            entries: Arc::new(Mutex::new(Entries {
+                known: HashMap::new(),
+                order: VecDeque::new(),
+            })),
+        }
+    }
+
+    /// Puts an entry in. One that is known already keeps its time.
+    pub(crate) fn insert(&self, key: K, value: V) {
+        self.with(|entries| {
+            if self.capacity == 0 {
+                return;
+            }
+            if let Some(known) = entries.known.get_mut(&key) {
+                *known = value;
+                return;
+            }
+            if entries.order.len() >= self.capacity
+                && let Some((_, oldest)) = entries.order.pop_front()
+            {
+                entries.known.remove(&oldest);
+            }
+            entries.known.insert(key.clone(), value);
+            entries.order.push_back((Instant::now(), key));
+        });
+    }
+
+    pub(crate) fn get<Q>(&self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.with(|entries| entries.known.get(key).cloned())
+    }
+
+    /// Looks at the entries after forgetting those whose time is up.
+    fn with<T>(&self, look: impl FnOnce(&mut Entries<K, V>) -> T) -> T {
+        // Nothing panics while it holds the lock.
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((since, _)) = entries.order.front()
+            && since.elapsed() >= self.time
+        {
+            if let Some((_, expired)) = entries.order.pop_front() {
+                entries.known.remove(&expired);
+            }
+        }
+        look(&mut entries)
+    }
+}
+
+impl<K, V> Clone for Memory<K, V> {
+    fn clone(&self) -> Self {
+        Self {
+            capacity: self.capacity,
+            time: self.time,
+            entries: self.entries.clone(),
+        }
+    }
+}
+
+impl<K, V> fmt::Debug for Memory<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory")
+            .field("capacity", &self.capacity)
+            .field("time", &self.time)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes<K: Clone + Eq + Hash, V: Clone>(memory: &Memory<K, V>) -> (usize, usize) {
+        memory.with(|entries| (entries.known.len(), entries.order.len()))
+    }
+
+    #[test]
+    fn the_oldest_makes_room() {
+        let memory = Memory::new(2, Duration::from_secs(60));
+        for (key, value) in [(1, 'a'), (2, 'b'), (2, 'c'), (3, 'd')] {
+            memory.insert(key, value);
+        }
+        assert_eq!(memory.get(&1), None);
+        assert_eq!((memory.get(&2), memory.get(&3)), (Some('c'), Some('d')));
+        assert_eq!(sizes(&memory), (2, 2));
+
+        let none = Memory::new(0, Duration::from_secs(60));
+        none.insert(1, 'a');
+        assert_eq!(none.get(&1), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_forgets_in_time() {
+        let memory = Memory::new(10, Duration::from_secs(60));
+        memory.insert(1, 'a');
+        tokio::time::advance(Duration::from_secs(59)).await;
+        memory.insert(1, 'b');
+        memory.insert(2, 'c');
+        assert_eq!(memory.get(&1), Some('b'));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(memory.get(&1), None);
+        assert_eq!(memory.get(&2), Some('c'));
+        assert_eq!(sizes(&memory), (1, 1));
+    }
+}

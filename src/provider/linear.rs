@@ -1,0 +1,36 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use super::{HOUR, Provider};
+use crate::json_path::JsonPath;
+use crate::signature::{HmacSha256, Tolerance};
+use crate::source::Source;
+use crate::tenant::Keys;
+
+impl Provider {
+    /// [Linear](https://linear.app/developers/webhooks).
+    ///
+    /// - Signature: `Linear-Signature: <hex>`, an HMAC-SHA256 of the body.
+    /// - Tolerance: 60 seconds, to both sides, of `$.webhookTimestamp` in the signed body.
+    ///   The header `Linear-Timestamp` is not signed and does not count; a body without a
+    ///   time is refused.
+    /// - Delivery id: `Linear-Delivery`, **not** covered by the signature. Event type:
+    ///   `Linear-Event`.
+    /// - Redelivery: 3 times, after a minute, an hour and 6 hours; the redelivery window is
+    ///   24 hours, to leave room for late ones.
+    /// - Response deadline: 5 seconds.
+    /// - Body limit: 2 MiB; Linear publishes none.
+    pub fn linear(keys: impl Into<Keys>) -> Self {
+        let scheme = HmacSha256::hex(HeaderName::from_static("linear-signature"))
+            .timestamp_json(&JsonPath::member("webhookTimestamp"))
+            .timestamp_in_milliseconds();
+        Self::custom("linear")
+            .signature(scheme, keys)
+            .delivery_id(Source::header(HeaderName::from_static("linear-delivery")))
+            .event_type(Source::header(HeaderName::from_static("linear-event")))
+            .tolerance(Tolerance::two_sided(Duration::from_secs(60)))
+            .response_deadline(Duration::from_secs(5))
+            .redelivery_window(24 * HOUR)
+    }
+}

@@ -1,0 +1,211 @@
+//! Secrets by tenant: which one a request is for, and what its secrets are now.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts;
+
+use crate::memory::Memory;
+use crate::secret::{Secret, Secrets};
+use crate::source::is_usable;
+
+type BoxError = Box<dyn Error + Send + Sync>;
+type TenantOf = Arc<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
+type LookedUp = Pin<Box<dyn Future<Output = Result<Option<Secrets>, BoxError>> + Send>>;
+type LookUp = Arc<dyn Fn(String) -> LookedUp + Send + Sync>;
+
+/// The secrets of many tenants behind one route, looked up as requests come in.
+///
+/// It takes two functions. The first tells from the head of a request which tenant it is
+/// for: by a part of the path, a header, the host. The second looks up the secrets that
+/// are valid now for a tenant, and says `None` for one it does not know.
+///
+/// A request for an unknown tenant, or for none, is answered like one with a wrong
+/// signature, 401. If the lookup fails, or takes longer than
+/// [`database_time`](crate::IdempotentWebhook::database_time), the sender gets a 503 with
+/// `Retry-After`.
+///
+/// ```no_run
+/// use idempotent_webhook::{IdempotentWebhook, Provider, Secret, Secrets, TenantSecrets};
+/// use http::request::Parts;
+///
+/// # fn main_(pool: sqlx::PgPool) {
+/// // /webhooks/{tenant}
+/// let tenant = |head: &Parts| head.uri.path().rsplit('/').next().map(str::to_owned);
+/// let secrets = TenantSecrets::new(tenant, {
+///     let pool = pool.clone();
+///     move |tenant| {
+///         let pool = pool.clone();
+///         async move {
+///             let found: Option<String> =
+///                 sqlx::query_scalar("select secret from tenants where name = $1")
+///                     .bind(tenant)
+///                     .fetch_optional(&pool)
+///                     .await?;
+///             let secret = found.map(Secret::new).transpose()?;
+///             Ok(secret.map(Secrets::new))
+///         }
+///     }
+/// });
+/// let github = Provider::github(secrets.separate_ids());
+/// let layer = IdempotentWebhook::new(pool, "deployments", github);
+/// # }
+/// ```
+///
+/// What has been looked up is kept for a time ([`cache`](Self::cache)), so a rotated
+/// secret is picked up when that is over; until then keep both valid. Unknown tenants are
+/// not kept: a new one is known at once, and made-up names do not push real ones out, but
+/// each costs a lookup.
+#[derive(Clone)]
+pub struct TenantSecrets {
+    tenant: TenantOf,
+    look_up: LookUp,
+    known: Memory<Arc<str>, Secrets>,
+    separate_ids: bool,
+}
+
+impl TenantSecrets {
+    /// Secrets by tenant, from a function that names the tenant of a request and another
+    /// that looks up the tenant's secrets.
+    pub fn new<F>(
+        tenant: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static,
+        look_up: impl Fn(String) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Option<Secrets>, Box<dyn Error + Send + Sync>>> + Send + 'static,
+    {
+        Self {
+            tenant: Arc::new(tenant),
+            look_up: Arc::new(move |tenant| Box::pin(look_up(tenant))),
+            known: Memory::new(1000, Duration::from_secs(60)),
+            separate_ids: false,
+        }
+    }
+
+    /// Keeps the secrets of at most `capacity` tenants, each for at most `time`. A capacity
+    /// of 0 looks them up for every request.
+    ///
+    /// Default: 1000 tenants, 60 seconds.
+    #[must_use]
+    pub fn cache(mut self, capacity: usize, time: Duration) -> Self {
+        self.known = Memory::new(capacity, time);
+        self
+    }
+
+    /// Makes the tenant part of the key by which a delivery is known: the same delivery id
+    /// from two tenants is then two deliveries.
+    ///
+    /// Switch it on unless the provider's ids are unique beyond one account. Whoever knows
+    /// a tenant's secret can otherwise take ids away from the others.
+    ///
+    /// Default: off.
+    #[must_use]
+    pub fn separate_ids(mut self) -> Self {
+        self.separate_ids = true;
+        self
+    }
+
+    /// The tenant of a request and its secrets. `None`: nobody that is known.
+    async fn look_up(&self, head: &Parts) -> Result<Option<(Tenant, Secrets)>, BoxError> {
+        let Some(name) = (self.tenant)(head).filter(|name| is_usable(name)) else {
+            return Ok(None);
+        };
+        let name: Arc<str> = name.into();
+        let secrets = match self.known.get(&name) {
+            Some(secrets) => secrets,
+            None => match (self.look_up)(name.to_string()).await? {
+                Some(secrets) => {
+                    self.known.insert(name.clone(), secrets.clone());
+                    secrets
+                }
+                None => return Ok(None),
+            },
+        };
+        let separate_ids = self.separate_ids;
+        Ok(Some((Tenant { name, separate_ids }, secrets)))
+    }
+}
+
+impl fmt::Debug for TenantSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TenantSecrets")
+            .field("known", &self.known)
+            .field("separate_ids", &self.separate_ids)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whom a delivery is for.
+#[derive(Clone, Debug)]
+pub(crate) struct Tenant {
+    pub(crate) name: Arc<str>,
+    /// Whether it is part of the delivery's key.
+    pub(crate) separate_ids: bool,
+}
+
+/// Where the secrets of a provider come from: a [`Secret`], several [`Secrets`], or
+/// [`TenantSecrets`].
+#[derive(Clone, Debug)]
+pub struct Keys(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Fixed(Secrets),
+    ByTenant(TenantSecrets),
+}
+
+/// What is known of whom a request is for.
+#[derive(Debug, Default)]
+pub(crate) struct Found<'a> {
+    pub(crate) tenant: Option<Tenant>,
+    /// None if the tenant is not known.
+    pub(crate) secrets: Option<Cow<'a, Secrets>>,
+}
+
+impl Keys {
+    /// The secrets that hold for every request, if there are such.
+    pub(crate) fn fixed(&self) -> Option<&Secrets> {
+        match &self.0 {
+            Kind::Fixed(secrets) => Some(secrets),
+            Kind::ByTenant(_) => None,
+        }
+    }
+
+    pub(crate) async fn find(&self, head: &Parts) -> Result<Found<'_>, BoxError> {
+        Ok(match &self.0 {
+            Kind::Fixed(secrets) => Found {
+                tenant: None,
+                secrets: Some(Cow::Borrowed(secrets)),
+            },
+            Kind::ByTenant(tenants) => match tenants.look_up(head).await? {
+                Some((tenant, secrets)) => Found {
+                    tenant: Some(tenant),
+                    secrets: Some(Cow::Owned(secrets)),
+                },
+                None => Found::default(),
+            },
+        })
+    }
+}
+
+impl From<Secret> for Keys {
+    fn from(secret: Secret) -> Self {
+        Secrets::new(secret).into()
+    }
+}
+
+impl From<Secrets> for Keys {
+    fn from(secrets: Secrets) -> Self {
+        Self(Kind::Fixed(secrets))
+    }
+}
+
+impl From<TenantSecrets> for Keys {
+    fn from(tenants: TenantSecrets) -> Self {
+        Self(Kind::ByTenant(tenants))
+    }
+}

@@ -1,0 +1,98 @@
+//! Work after the commit: only after it, in order, and without influence on anything.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider};
+use tokio::sync::{Notify, mpsc};
+
+use crate::support::{Database, Webhook, answer, github, record, secret, send, soon};
+
+type Notes = mpsc::UnboundedSender<String>;
+
+/// Notes what it is, and how many deliveries are committed at that time.
+async fn note(notes: Notes, pool: sqlx::PgPool, what: &str) -> Result<(), sqlx::Error> {
+    let committed: i64 = sqlx::query_scalar("select count(*) from idempotent_webhook.deliveries")
+        .fetch_one(&pool)
+        .await?;
+    notes.send(format!("{what} {committed}")).unwrap();
+    Ok(())
+}
+
+#[tokio::test]
+async fn work_after_the_commit_is_done_in_order_and_none_of_it_disturbs_the_rest() {
+    let database = Database::new().await;
+    let (notes, mut noted) = mpsc::unbounded_channel();
+    let pool = database.pool.clone();
+    let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
+        tx.after_commit(note(notes.clone(), pool.clone(), "first"));
+        tx.after_commit(async { Err("it failed") });
+        tx.after_commit(async { panic!("it panicked") as Result<(), Infallible> });
+        tx.after_commit(std::future::pending::<Result<(), Infallible>>());
+        tx.after_commit(note(notes.clone(), pool.clone(), "last"));
+        record(&mut tx, &delivery).await.unwrap();
+        assert!(notes.send("answered".into()).is_ok());
+        StatusCode::OK
+    };
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", Provider::github(secret()))
+        .handler_time(Duration::from_millis(300));
+    let drained = layer.drained();
+    let router = axum::Router::new().route("/", axum::routing::post(handler).layer(layer));
+    assert_eq!(
+        send(&router, github("a", "{}")).await,
+        answer(200, "processed", "")
+    );
+    // It waits for the work as well.
+    soon(drained).await;
+    for expected in ["answered", "first 1", "last 1"] {
+        assert_eq!(noted.try_recv().unwrap(), expected);
+    }
+    assert_eq!(
+        send(&router, github("a", "{}")).await,
+        answer(200, "duplicate", "")
+    );
+    assert!(noted.try_recv().is_err());
+    assert_eq!(database.rows().await, (1, 1));
+}
+
+#[tokio::test]
+async fn the_response_does_not_wait_for_the_work() {
+    let (notes, mut noted) = mpsc::unbounded_channel();
+    let go = Arc::new(Notify::new());
+    let wait = go.clone();
+    let webhook = Webhook::new(async move |mut tx: DedupeTx| {
+        let (notes, wait) = (notes.clone(), wait.clone());
+        tx.after_commit(async move {
+            wait.notified().await;
+            notes.send("done")
+        });
+        StatusCode::OK
+    })
+    .await;
+    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    go.notify_one();
+    assert_eq!(soon(noted.recv()).await, Some("done"));
+}
+
+#[tokio::test]
+async fn what_is_not_committed_has_no_work_after_it() {
+    for (status, swallowed) in [(StatusCode::BAD_REQUEST, false), (StatusCode::OK, true)] {
+        let (notes, mut noted) = mpsc::unbounded_channel();
+        let webhook = Webhook::new(async move |mut tx: DedupeTx| {
+            let notes = notes.clone();
+            tx.after_commit(async move { notes.send("done") });
+            if swallowed {
+                let _ = sqlx::query("select no_such_column").execute(&mut *tx).await;
+            }
+            status
+        })
+        .await;
+        assert_eq!(webhook.send(github("a", "{}")).await.outcome, "failed");
+        // The work is dropped, and with it the sender of notes but for the handler's own.
+        tokio::task::yield_now().await;
+        assert!(noted.try_recv().is_err());
+        assert_eq!(webhook.database.rows().await, (0, 0));
+    }
+}

@@ -1,0 +1,58 @@
+//! Handshakes: answered by the layer after verification, without a claim.
+
+use axum::body::Body;
+use axum::http::{Request, header::CONTENT_TYPE};
+use idempotent_webhook::Provider;
+use idempotent_webhook::testing::TestDelivery;
+use tower::ServiceExt;
+
+use crate::support::{SECRET, Webhook, answer, ok, secret};
+
+fn verification() -> TestDelivery {
+    TestDelivery::slack(SECRET)
+        .event_type("url_verification")
+        .body(r#"{"token":"t","challenge":"3eZbrw1aBm2r","type":"url_verification"}"#)
+}
+
+#[tokio::test]
+async fn slacks_url_verification_is_answered_with_its_challenge() {
+    let webhook = Webhook::of(Provider::slack(secret()), ok).await;
+    for _ in 0..2 {
+        assert_eq!(
+            webhook.send(verification().request()).await,
+            answer(200, "handshake", "3eZbrw1aBm2r")
+        );
+    }
+    let request: Request<Body> = verification().request();
+    let response = webhook.router.clone().oneshot(request).await.unwrap();
+    assert_eq!(
+        response.headers()[CONTENT_TYPE],
+        "text/plain; charset=utf-8"
+    );
+    assert_eq!(webhook.runs(), 0);
+    assert_eq!(webhook.database.rows().await, (0, 0));
+}
+
+#[tokio::test]
+async fn g1_a_forged_handshake_gets_no_answer() {
+    let webhook = Webhook::of(Provider::slack(secret()), ok).await;
+    let sent = verification();
+    for forged in [sent.tampered(), sent.unsigned(), sent.expired()] {
+        assert_eq!(
+            webhook.send(forged.request()).await,
+            answer(401, "rejected", "signature missing or not valid")
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_event_with_an_id_is_no_handshake_whatever_it_says() {
+    let webhook = Webhook::of(Provider::slack(secret()), ok).await;
+    let event = TestDelivery::slack(SECRET)
+        .body(r#"{"event_id":"Ev1","challenge":"c","type":"url_verification"}"#);
+    assert_eq!(
+        webhook.send(event.request()).await,
+        answer(200, "processed", "done")
+    );
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}

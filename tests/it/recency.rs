@@ -1,0 +1,176 @@
+//! Stale events: `advance` says which version of a subject is the newest.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::http::StatusCode;
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Recency};
+use serde::Deserialize;
+use tokio::sync::{Barrier, Mutex};
+
+use crate::support::{Webhook, github, ok, secret, send, sending};
+
+#[derive(Deserialize)]
+struct Event {
+    subject: String,
+    version: i64,
+}
+
+/// Applies an event unless it is stale, and answers what it is.
+async fn apply(tx: &mut DedupeTx, event: &Event) -> sqlx::Result<Recency> {
+    let recency = tx.advance(&event.subject, event.version).await?;
+    if recency == Recency::Newer {
+        sqlx::query("insert into effects values ($1)")
+            .bind(format!("{}@{}", event.subject, event.version))
+            .execute(&mut **tx)
+            .await?;
+    }
+    Ok(recency)
+}
+
+async fn handler(mut tx: DedupeTx, Json(event): Json<Event>) -> Result<String, StatusCode> {
+    match apply(&mut tx, &event).await {
+        Ok(recency) => Ok(format!("{recency:?}")),
+        Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+fn event(subject: &str, version: i64) -> String {
+    format!(r#"{{"subject":"{subject}","version":{version}}}"#)
+}
+
+async fn highest(webhook: &Webhook, subject: &str) -> i64 {
+    sqlx::query_scalar("select version from idempotent_webhook.subjects where subject = $1")
+        .bind(subject)
+        .fetch_one(&webhook.database.pool)
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn every_order_of_three_events_ends_with_the_newest() {
+    let webhook = Webhook::new(handler).await;
+    for (order, expected) in [
+        ([1, 2, 3], ["Newer", "Newer", "Newer"]),
+        ([1, 3, 2], ["Newer", "Newer", "Older"]),
+        ([2, 1, 3], ["Newer", "Older", "Newer"]),
+        ([2, 3, 1], ["Newer", "Newer", "Older"]),
+        ([3, 1, 2], ["Newer", "Older", "Older"]),
+        ([3, 2, 1], ["Newer", "Older", "Older"]),
+        ([2, 2, 1], ["Newer", "Same", "Older"]),
+        ([-1, i64::MAX, i64::MIN], ["Newer", "Newer", "Older"]),
+    ] {
+        let subject = format!("{order:?}");
+        for (n, (version, expected)) in order.into_iter().zip(expected).enumerate() {
+            let id = format!("{subject} {n}").replace(' ', "");
+            let answer = webhook.send(github(&id, event(&subject, version))).await;
+            assert_eq!(answer.body, expected, "{version} of {order:?}");
+        }
+        let newest = order.into_iter().max().unwrap();
+        assert_eq!(highest(&webhook, &subject).await, newest, "{order:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_events_that_race_the_newest_stays_and_none_is_newer_twice() {
+    // All are in their transactions before any of them advances.
+    let barrier = Arc::new(Barrier::new(5));
+    let applied = Arc::new(Mutex::new(Vec::new()));
+    let racing = {
+        let applied = applied.clone();
+        async move |mut tx: DedupeTx, Json(event): Json<Event>| {
+            barrier.wait().await;
+            let recency = apply(&mut tx, &event).await;
+            if let Ok(Recency::Newer) = recency {
+                // Still under the lock of the subject.
+                applied.lock().await.push(event.version);
+            }
+            match recency {
+                Ok(recency) => Ok(format!("{recency:?}")),
+                Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR),
+            }
+        }
+    };
+    let webhook = Webhook::new(racing).await;
+    for round in 0..20 {
+        let subject = format!("round-{round}");
+        let mut versions = [1, 2, 3, 3, 4];
+        fastrand::shuffle(&mut versions);
+        let sent: Vec<_> = versions
+            .into_iter()
+            .enumerate()
+            .map(|(n, version)| {
+                let id = format!("{round}-{n}");
+                sending(&webhook.router, github(&id, event(&subject, version)))
+            })
+            .collect();
+        for sent in sent {
+            assert_eq!(sent.await.unwrap().status, 200);
+        }
+        let applied = std::mem::take(&mut *applied.lock().await);
+        assert!(applied.is_sorted_by(|a, b| a < b), "{applied:?}");
+        assert_eq!(applied.last(), Some(&4));
+        assert_eq!(highest(&webhook, &subject).await, 4);
+    }
+}
+
+#[tokio::test]
+async fn what_is_rolled_back_has_not_advanced() {
+    let webhook = Webhook::new(async |mut tx: DedupeTx, Json(event): Json<Event>| {
+        apply(&mut tx, &event).await.unwrap();
+        StatusCode::INTERNAL_SERVER_ERROR
+    })
+    .await;
+    let request = || github("a", event("sub_1", 7));
+    assert_eq!(webhook.send(request()).await.status, 500);
+    assert_eq!(webhook.database.rows().await, (0, 0));
+    let elsewhere = webhook.elsewhere(Provider::github(secret()), handler).await;
+    assert_eq!(send(&elsewhere, request()).await.body, "Newer");
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+#[tokio::test]
+async fn endpoints_have_subjects_of_their_own() {
+    let webhook = Webhook::new(handler).await;
+    let other = axum::routing::post(handler).layer(IdempotentWebhook::new(
+        webhook.database.pool.clone(),
+        "other",
+        Provider::github(secret()),
+    ));
+    let other = axum::Router::new().route("/", other);
+    let request = || github("a", event("sub_1", 7));
+    assert_eq!(webhook.send(request()).await.body, "Newer");
+    assert_eq!(send(&other, request()).await.body, "Newer");
+}
+
+#[tokio::test]
+async fn nobody_pays_for_subjects_who_does_not_advance_any() {
+    let webhook = Webhook::new(ok).await;
+    webhook
+        .database
+        .run("drop table idempotent_webhook.subjects")
+        .await;
+    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+}
+
+#[tokio::test]
+async fn what_is_stale_can_be_skipped_and_acknowledged() {
+    async fn skipping(
+        mut tx: DedupeTx,
+        delivery: Delivery,
+        Json(event): Json<Event>,
+    ) -> StatusCode {
+        assert_eq!(delivery.endpoint(), "test");
+        match apply(&mut tx, &event).await.unwrap() {
+            Recency::Newer => StatusCode::OK,
+            Recency::Same | Recency::Older => StatusCode::ACCEPTED,
+        }
+    }
+    let webhook = Webhook::new(skipping).await;
+    let send = async |id: &str, version| webhook.send(github(id, event("s", version))).await;
+    assert_eq!(send("new", 2).await.status, 200);
+    assert_eq!(send("old", 1).await.status, 202);
+    // It is a delivery like any other, and not processed again.
+    assert_eq!(send("old", 1).await.outcome, "duplicate");
+    assert_eq!(webhook.database.rows().await, (2, 1));
+}

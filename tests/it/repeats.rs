@@ -1,0 +1,195 @@
+//! The same body under another id, and the same id with another body.
+
+use std::slice;
+
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{IdempotentWebhook, Provider};
+
+use crate::log::logged;
+use crate::support::{
+    SECRET, Webhook, answer, gated, github, ok, secret, send, send_copies, sending,
+};
+
+/// As GitHub delivered it once.
+const PUSH: &str =
+    r#"{"ref":"refs/heads/main","after":"6dcb09b5b57875f334f61aebed695e2e4193db5e"}"#;
+
+async fn guarded() -> Webhook {
+    Webhook::with(
+        Provider::github(secret()),
+        IdempotentWebhook::replay_guard,
+        ok,
+    )
+    .await
+}
+
+#[tokio::test]
+async fn a_captured_delivery_under_a_new_guid_is_a_duplicate_and_suspicious() {
+    let webhook = guarded().await;
+    assert_eq!(
+        webhook.send(github("72d3162e-cc78", PUSH)).await,
+        answer(200, "processed", "done")
+    );
+    let log = logged(async {
+        assert_eq!(
+            webhook.send(github("0badc0de-0000", PUSH)).await,
+            answer(200, "duplicate", "")
+        );
+    })
+    .await;
+    for part in [
+        "WARN",
+        "webhook suspicious",
+        r#"delivery_id="0badc0de-0000""#,
+        r#"first_delivery_id="72d3162e-cc78""#,
+    ] {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+    assert!(!log.contains("refs/heads"), "{log}");
+    assert_eq!(webhook.runs(), 1);
+    assert_eq!(webhook.database.rows().await, (1, 1));
+
+    // Neither its own retry nor another event is suspicious.
+    let log = logged(async {
+        assert_eq!(
+            webhook.send(github("72d3162e-cc78", PUSH)).await.outcome,
+            "duplicate"
+        );
+        let create = TestDelivery::github(SECRET).id("b").event_type("create");
+        for other in [create.body(PUSH).request(), github("c", "{}")] {
+            assert_eq!(webhook.send(other).await.outcome, "processed");
+        }
+    })
+    .await;
+    assert!(!log.contains("WARN"), "{log}");
+    assert_eq!(webhook.database.rows().await, (3, 3));
+}
+
+#[tokio::test]
+async fn without_the_guard_a_captured_delivery_is_processed_under_a_new_guid() {
+    let webhook = Webhook::new(ok).await;
+    for id in ["a", "b"] {
+        assert_eq!(webhook.send(github(id, PUSH)).await.outcome, "processed");
+    }
+    assert_eq!(webhook.database.rows().await, (2, 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_guids_at_once_for_one_body_one_is_processed() {
+    let webhook = guarded().await;
+    let elsewhere = {
+        let pool = webhook.database.another_pool(5).await;
+        let layer = IdempotentWebhook::new(pool, "test", Provider::github(secret()));
+        let handler = axum::routing::post(ok).layer(layer.replay_guard());
+        axum::Router::new().route("/", handler)
+    };
+    let routers = [webhook.router.clone(), elsewhere];
+    for round in 0..10 {
+        let body = format!(r#"{{"round":{round}}}"#);
+        let next = std::sync::atomic::AtomicU32::new(0);
+        let request = || {
+            let copy = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            github(&format!("{round}-{copy}"), body.clone())
+        };
+        let answers = send_copies(&routers, 20, request).await;
+        assert!(answers.iter().all(|a| a.status == 200), "{answers:?}");
+        let processed = answers.iter().filter(|a| a.outcome == "processed");
+        assert_eq!(processed.count(), 1);
+    }
+    assert_eq!(webhook.database.rows().await, (10, 10));
+}
+
+/// Whoever replays a body that is in flight, under many ids, does not drain the pool.
+#[tokio::test(flavor = "multi_thread")]
+async fn g7_replays_of_a_body_in_flight_hold_no_connection() {
+    let (mut gate, handler) = gated();
+    let webhook = Webhook::with(
+        Provider::github(secret()),
+        IdempotentWebhook::replay_guard,
+        handler,
+    )
+    .await;
+    let first = sending(&webhook.router, github("first", PUSH));
+    gate.reached().await;
+    let replays: Vec<_> = (0..20)
+        .map(|n| sending(&webhook.router, github(&format!("replay-{n}"), PUSH)))
+        .collect();
+    let other = sending(&webhook.router, github("other", "{}"));
+    gate.reached().await;
+    assert_eq!(webhook.database.in_transaction().await, 2);
+    gate.open();
+    gate.open();
+    assert_eq!(other.await.unwrap().outcome, "processed");
+    assert_eq!(first.await.unwrap().outcome, "processed");
+    for replay in replays {
+        assert_eq!(replay.await.unwrap(), answer(200, "duplicate", ""));
+    }
+    assert_eq!(webhook.database.rows().await, (2, 2));
+}
+
+#[tokio::test]
+async fn a_body_whose_first_processing_failed_is_processed_under_its_next_id() {
+    let webhook = guarded().await;
+    let elsewhere = webhook
+        .elsewhere_with(IdempotentWebhook::replay_guard, async || {
+            axum::http::StatusCode::INTERNAL_SERVER_ERROR
+        })
+        .await;
+    assert_eq!(send(&elsewhere, github("a", PUSH)).await.status, 500);
+    assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "processed");
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+#[tokio::test]
+async fn another_body_under_the_same_id_is_a_duplicate_with_a_warning() {
+    let webhook = Webhook::with(
+        Provider::github(secret()),
+        IdempotentWebhook::compare_bodies,
+        ok,
+    )
+    .await;
+    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    let log = logged(async {
+        assert_eq!(
+            webhook.send(github("a", "{ }")).await,
+            answer(200, "duplicate", "")
+        );
+    })
+    .await;
+    let digest = |name: &str| {
+        let (_, rest) = log.split_once(&format!(" {name}=\"")).unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    };
+    assert!(
+        log.contains("WARN") && log.contains("another body"),
+        "{log}"
+    );
+    let (first, now) = (digest("first_digest"), digest("digest"));
+    assert_ne!(first, now);
+    assert_eq!((first.len(), now.len()), (64, 64));
+
+    let log = logged(async {
+        assert_eq!(webhook.send(github("a", "{}")).await.outcome, "duplicate");
+        // The same body under another id is none of its business.
+        assert_eq!(webhook.send(github("b", "{}")).await.outcome, "processed");
+    })
+    .await;
+    assert!(!log.contains("WARN"), "{log}");
+    assert_eq!(webhook.database.rows().await, (2, 2));
+}
+
+#[tokio::test]
+async fn what_was_claimed_before_bodies_were_compared_is_a_plain_duplicate() {
+    let webhook = Webhook::new(ok).await;
+    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    let elsewhere = webhook
+        .elsewhere_with(IdempotentWebhook::compare_bodies, ok)
+        .await;
+    let log = logged(async {
+        let routers = slice::from_ref(&elsewhere);
+        let answers = send_copies(routers, 1, || github("a", "[]")).await;
+        assert_eq!(answers, [answer(200, "duplicate", "")]);
+    })
+    .await;
+    assert!(!log.contains("WARN"), "{log}");
+}

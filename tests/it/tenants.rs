@@ -1,0 +1,188 @@
+//! Secrets by tenant.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use axum::http::request::Parts;
+use axum::routing::post;
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{
+    DedupeTx, Delivery, IdempotentWebhook, Provider, Secret, Secrets, TenantSecrets,
+};
+
+use crate::support::{Answer, Database, answer, record, send, soon};
+
+/// The tenants and their secrets, and who was looked up.
+#[derive(Clone, Default)]
+struct Tenants {
+    secrets: Arc<Mutex<HashMap<String, String>>>,
+    looked_up: Arc<Mutex<Vec<String>>>,
+}
+
+impl Tenants {
+    fn set(&self, tenant: &str, secret: &str) {
+        let mut secrets = self.secrets.lock().unwrap();
+        secrets.insert(tenant.to_owned(), secret.to_owned());
+    }
+
+    fn looked_up(&self) -> Vec<String> {
+        std::mem::take(&mut self.looked_up.lock().unwrap())
+    }
+
+    fn secrets(&self) -> TenantSecrets {
+        let tenants = self.clone();
+        let in_path = |head: &Parts| Some(head.uri.path().strip_prefix("/hooks/")?.to_owned());
+        TenantSecrets::new(in_path, move |tenant| {
+            let secret = tenants.secrets.lock().unwrap().get(&tenant).cloned();
+            tenants.looked_up.lock().unwrap().push(tenant.clone());
+            async move {
+                match &*tenant {
+                    "broken" => Err("the vault is sealed".into()),
+                    "hanging" => std::future::pending().await,
+                    _ => Ok(secret.map(Secret::new).transpose()?.map(Secrets::new)),
+                }
+            }
+        })
+    }
+}
+
+async fn handler(mut tx: DedupeTx, delivery: Delivery) -> String {
+    record(&mut tx, &delivery).await.unwrap();
+    delivery.tenant().unwrap().to_owned()
+}
+
+fn router(database: &Database, secrets: TenantSecrets) -> Router {
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", Provider::github(secrets))
+        .database_time(Duration::from_millis(500));
+    Router::new().route("/hooks/{tenant}", post(handler).layer(layer))
+}
+
+fn request(tenant: &str, secret: &str, id: &str) -> Request<Body> {
+    TestDelivery::github(secret)
+        .uri(&format!("/hooks/{tenant}"))
+        .id(id)
+        .request()
+}
+
+fn forged() -> Answer {
+    answer(401, "rejected", "signature missing or not valid")
+}
+
+#[tokio::test]
+async fn each_tenant_has_its_own_secret_and_an_unknown_one_is_a_401() {
+    let database = Database::new().await;
+    let tenants = Tenants::default();
+    tenants.set("acme", "acme's secret");
+    tenants.set("globex", "globex's secret");
+    let router = router(&database, tenants.secrets());
+
+    let by_acme = request("acme", "acme's secret", "a");
+    assert_eq!(
+        send(&router, by_acme).await,
+        answer(200, "processed", "acme")
+    );
+    let by_globex = request("globex", "globex's secret", "b");
+    assert_eq!(
+        send(&router, by_globex).await,
+        answer(200, "processed", "globex")
+    );
+    for (tenant, secret) in [
+        ("globex", "acme's secret"),
+        ("nobody", "acme's secret"),
+        ("nobody", "bm9ib2R5"),
+        ("%00", "acme's secret"),
+    ] {
+        let sent = request(tenant, secret, "c");
+        assert_eq!(send(&router, sent).await, forged(), "{tenant}");
+    }
+    assert_eq!(database.rows().await, (2, 2));
+}
+
+#[tokio::test]
+async fn a_lookup_that_fails_or_hangs_is_a_503() {
+    let database = Database::new().await;
+    let router = router(&database, Tenants::default().secrets());
+    for tenant in ["broken", "hanging"] {
+        assert_eq!(
+            soon(send(&router, request(tenant, "a secret", "a"))).await,
+            answer(503, "failed", "temporarily unavailable"),
+            "{tenant}"
+        );
+    }
+    assert_eq!(database.rows().await, (0, 0));
+}
+
+#[tokio::test]
+async fn what_was_looked_up_is_kept_for_a_time_and_a_rotated_secret_is_picked_up() {
+    let database = Database::new().await;
+    let tenants = Tenants::default();
+    tenants.set("acme", "old");
+    let router = router(
+        &database,
+        tenants.secrets().cache(10, Duration::from_secs(1)),
+    );
+    let status =
+        async |secret: &str, id: &str| send(&router, request("acme", secret, id)).await.status;
+    assert_eq!(status("old", "a").await, 200);
+    assert_eq!(status("old", "b").await, 200);
+    assert_eq!(tenants.looked_up(), ["acme"]);
+
+    tenants.set("acme", "new");
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    assert_eq!(status("new", "c").await, 200);
+    assert_eq!(status("old", "d").await, 401);
+    assert_eq!(tenants.looked_up(), ["acme"]);
+    assert_eq!(database.rows().await, (3, 3));
+}
+
+#[tokio::test]
+async fn made_up_tenants_do_not_push_real_ones_out_of_the_cache() {
+    let database = Database::new().await;
+    let tenants = Tenants::default();
+    tenants.set("acme", "secret");
+    let secrets = tenants.secrets().cache(2, Duration::from_secs(60));
+    let router = router(&database, secrets);
+    let send =
+        async |tenant: &str, id: &str| send(&router, request(tenant, "secret", id)).await.status;
+    assert_eq!(send("acme", "a").await, 200);
+    for n in 0..5 {
+        assert_eq!(send(&format!("made-up-{n}"), "x").await, 401);
+    }
+    assert_eq!(send("acme", "b").await, 200);
+    let looked_up = tenants.looked_up();
+    assert_eq!(looked_up.iter().filter(|name| *name == "acme").count(), 1);
+
+    // A tenant that is new is known at once.
+    tenants.set("made-up-0", "secret");
+    assert_eq!(send("made-up-0", "c").await, 200);
+}
+
+#[tokio::test]
+async fn the_tenant_is_part_of_the_key_if_asked_for() {
+    for separate in [false, true] {
+        let database = Database::new().await;
+        let tenants = Tenants::default();
+        tenants.set("acme", "secret");
+        tenants.set("globex", "secret");
+        let secrets = tenants.secrets();
+        let secrets = if separate {
+            secrets.separate_ids()
+        } else {
+            secrets
+        };
+        let router = router(&database, secrets);
+        let first = send(&router, request("acme", "secret", "1")).await;
+        assert_eq!(first.outcome, "processed");
+        let second = send(&router, request("globex", "secret", "1")).await;
+        let expected = if separate { "processed" } else { "duplicate" };
+        assert_eq!(second.outcome, expected);
+        let rows = 1 + i64::from(separate);
+        assert_eq!(database.rows().await, (rows, rows));
+        let again = send(&router, request("acme", "secret", "1")).await;
+        assert_eq!(again.outcome, "duplicate");
+    }
+}

@@ -1,0 +1,117 @@
+//! The test kit: signed requests, and the assertion that a handler is idempotent.
+
+use std::panic::AssertUnwindSafe;
+use std::time::SystemTime;
+
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use futures_util::FutureExt;
+use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
+use idempotent_webhook::{DedupeTx, Delivery, Keys, Provider};
+
+use crate::support::{Webhook, ok, record};
+
+type Preset = fn(Keys) -> Provider;
+type Kit = fn(&'static str) -> TestDelivery;
+
+/// Base64 as well, for those who want that.
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+const PRESETS: [(Preset, Kit); 8] = [
+    (Provider::stripe, TestDelivery::stripe),
+    (Provider::github, TestDelivery::github),
+    (Provider::shopify, TestDelivery::shopify),
+    (Provider::slack, TestDelivery::slack),
+    (Provider::linear, TestDelivery::linear),
+    (Provider::standard_webhooks, TestDelivery::standard_webhooks),
+    (Provider::svix, TestDelivery::svix),
+    (Provider::awardee, TestDelivery::awardee),
+];
+
+#[test]
+fn every_preset_accepts_what_the_kit_signs_and_refuses_its_variants() {
+    for (preset, kit) in PRESETS {
+        let provider = preset(idempotent_webhook::Secret::new(SECRET).unwrap().into());
+        let verify = |delivery: &TestDelivery| {
+            let (head, body) = delivery.request::<Bytes>().into_parts();
+            provider.verify(&head, &body, SystemTime::now())
+        };
+        let sent = kit(SECRET).id("an-id").event_type("a.type");
+        for body in [
+            None,
+            Some("{}"),
+            Some(r#"{"id":"x","event_id":"x","type":"x"}"#),
+        ] {
+            let sent = match body {
+                None => sent.clone(),
+                Some(body) => sent.clone().body(body),
+            };
+            let verified = verify(&sent).unwrap_or_else(|error| panic!("{provider:?}: {error:?}"));
+            assert_eq!(verified.delivery_id().as_str(), "an-id", "{provider:?}");
+            assert_eq!(verified.event_type(), Some("a.type"), "{provider:?}");
+            for wrong in [sent.tampered(), sent.unsigned()] {
+                assert!(verify(&wrong).is_err(), "{provider:?} {wrong:?}");
+            }
+            let expires = verified.signed_at().is_some();
+            assert_eq!(verify(&sent.expired()).is_err(), expires, "{provider:?}");
+        }
+        let other = kit("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").id("an-id");
+        assert!(verify(&other).is_err(), "{provider:?}");
+    }
+}
+
+async fn effects(webhook: &Webhook) -> i64 {
+    webhook.database.rows().await.1
+}
+
+fn delivery() -> TestDelivery {
+    TestDelivery::github(crate::support::SECRET)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_behind_the_layer_is_idempotent() {
+    let webhook = Webhook::new(ok).await;
+    assert_idempotent(&webhook.router, &delivery(), async || {
+        effects(&webhook).await
+    })
+    .await;
+    assert_eq!(webhook.database.rows().await, (2, 2));
+}
+
+/// What the assertion says of a router that is not idempotent.
+async fn complaint(webhook: &Webhook, router: &axum::Router) -> String {
+    let delivery = delivery();
+    let asserted = assert_idempotent(router, &delivery, async || effects(webhook).await);
+    let panic = AssertUnwindSafe(asserted).catch_unwind().await.unwrap_err();
+    panic.downcast_ref::<String>().unwrap().clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_assertion_finds_what_is_not_idempotent() {
+    // Past the layer's transaction.
+    let webhook = Webhook::new(ok).await;
+    let pool = webhook.database.pool.clone();
+    let naive = axum::routing::post(async move || {
+        sqlx::query("insert into effects values ('naive')")
+            .execute(&pool)
+            .await
+            .unwrap();
+    });
+    let naive = axum::Router::new().route("/", naive);
+    assert_eq!(
+        complaint(&webhook, &naive).await,
+        "a delivery has 1 effects, but one that was sent 5 times at once had 5"
+    );
+
+    let idle = Webhook::new(async || StatusCode::OK).await;
+    let said = complaint(&idle, &idle.router).await;
+    assert!(said.contains("had 0 effects"), "{said}");
+
+    let failing = Webhook::new(async |mut tx: DedupeTx, delivery: Delivery| {
+        record(&mut tx, &delivery).await.unwrap();
+        StatusCode::CONFLICT
+    })
+    .await;
+    let said = complaint(&failing, &failing.router).await;
+    assert!(said.contains("was answered with 409 Conflict"), "{said}");
+}
