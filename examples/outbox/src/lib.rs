@@ -1,0 +1,7 @@
+//! A transactional outbox: the webhook's handler enqueues a job in the transaction of the
+//! delivery, and a worker does the slow work afterwards. `README.md` says what that gives.
+
+pub mod carrier;
+pub mod shipping;
+pub mod stripe;
+pub mod webhook;

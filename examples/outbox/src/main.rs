@@ -1,0 +1,109 @@
+//! A payment arrives twice, and one parcel leaves.
+//!
+//!     cargo run --manifest-path examples/outbox/Cargo.toml
+//!
+//! It needs nothing running: it uses `DATABASE_URL` if set, and starts a PostgreSQL of
+//! its own otherwise.
+
+#[path = "../../throwaway_postgres/mod.rs"]
+mod throwaway_postgres;
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::Router;
+use graphile_worker::WorkerUtils;
+use outbox::carrier::Carrier;
+use outbox::{shipping, stripe, webhook};
+use sqlx::PgPool;
+use sqlx::postgres::PgConnectOptions;
+use throwaway_postgres::{Durability, ThrowawayPostgres};
+use tokio::net::TcpListener;
+
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => {
+            eprintln!("NOT as it should be.");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Returns whether everything was as it should be.
+async fn run() -> Result<bool> {
+    // Its server, if any, is stopped when this function ends.
+    let (options, _server) = database().await?;
+    let pool = PgPool::connect_with(options.clone()).await?;
+    let jobs = WorkerUtils::new(pool.clone(), shipping::SCHEMA);
+    idempotent_webhook::migrate(&pool).await?;
+    jobs.migrate().await?;
+
+    let carrier = Carrier::default();
+    let carrier_address = serve(carrier.router()).await?;
+    let route = webhook::route(jobs).layer(webhook::layer(pool.clone())?);
+    let address = serve(Router::new().route(webhook::PATH, route)).await?;
+
+    // An id that no run before this one has used.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
+    let (event, order) = (format!("evt_{now:x}"), format!("order-{now:x}"));
+    let first = stripe::deliver(address, &event, &order).await?;
+    let jobs_after_first = jobs_left(&pool).await?;
+    println!("a payment:       {first:?}, jobs waiting: {jobs_after_first}");
+    let second = stripe::deliver(address, &event, &order).await?;
+    let jobs_after_second = jobs_left(&pool).await?;
+    println!("the same again:  {second:?}, jobs waiting: {jobs_after_second}");
+
+    // Usually it runs all the time, here or in a process of its own. Here it begins only
+    // now, so that the job could be seen to wait.
+    let client = shipping::Carrier::new(format!("http://{carrier_address}"))?;
+    let worker = shipping::worker(PgPool::connect_with(options).await?, client).await?;
+    let done = async {
+        while jobs_left(&pool).await? > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        worker.request_shutdown();
+        Result::Ok(())
+    };
+    let (worked, done) = tokio::join!(worker.run(), done);
+    worked?;
+    done?;
+
+    let (keys, shipments) = (carrier.keys(&order), carrier.shipments(&order));
+    println!("the worker ran:  the carrier was called with {keys:?}, shipments: {shipments}");
+    Ok(first == (200, "processed".to_owned())
+        && second == (200, "duplicate".to_owned())
+        && (jobs_after_first, jobs_after_second) == (1, 1)
+        && (keys.len(), shipments) == (1, 1))
+}
+
+/// The database of `DATABASE_URL`, or a new one on a server of our own.
+async fn database() -> Result<(PgConnectOptions, Option<ThrowawayPostgres>)> {
+    if let Ok(url) = std::env::var("DATABASE_URL") {
+        return Ok((url.parse()?, None));
+    }
+    let server = ThrowawayPostgres::start(Durability::Durable).await?;
+    Ok((server.options("postgres"), Some(server)))
+}
+
+async fn serve(router: Router) -> Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    tokio::spawn(axum::serve(listener, router).into_future());
+    Ok(address)
+}
+
+async fn jobs_left(pool: &PgPool) -> sqlx::Result<i64> {
+    sqlx::query_scalar("select count(*) from graphile_worker.jobs where task_identifier = 'ship'")
+        .fetch_one(pool)
+        .await
+}
