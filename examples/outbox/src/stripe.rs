@@ -11,12 +11,13 @@ use crate::webhook;
 
 pub const SECRET: &str = "whsec_demo";
 
-/// Sends an event that says that an order is paid, and returns the status and the outcome.
+/// Sends an event that says that an order is paid, and returns the status and the outcome,
+/// such as `200 processed`.
 pub async fn deliver(
     to: SocketAddr,
     event: &str,
     order: &str,
-) -> Result<(u16, String), Box<dyn std::error::Error + Send + Sync>> {
+) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
     let body = json!({
         "id": event,
         "object": "event",
@@ -37,8 +38,8 @@ pub async fn deliver(
         .send()
         .await?;
     let outcome = match response.headers().get("x-webhook-outcome") {
-        Some(outcome) => outcome.to_str()?.to_owned(),
-        None => "none".to_owned(),
+        Some(outcome) => outcome.to_str()?,
+        None => "without an outcome",
     };
-    Ok((response.status().as_u16(), outcome))
+    Ok(format!("{} {outcome}", response.status().as_u16()))
 }
