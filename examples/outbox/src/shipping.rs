@@ -24,9 +24,9 @@ impl Ship {
     /// How often it is attempted, and for how long that goes on.
     pub fn spec() -> JobSpec {
         JobSpec {
-            // The waits between 12 attempts add up to 16 hours. The 25 of the default take
-            // more than four days, and an API that forgets keys after one, as Stripe may,
-            // would take the last attempts for new requests.
+            // The waits between 12 attempts add up to 16 hours. Those between the 25 of
+            // the default are four days, and an API that forgets keys after one, as Stripe
+            // may, would take the last attempts for new requests.
             max_attempts: Some(12),
             ..JobSpec::default()
         }

@@ -14,6 +14,7 @@ use crate::stripe;
 
 pub const PATH: &str = "/webhooks/stripe";
 
+/// The layer, with the endpoint and the provider of [`PATH`].
 pub fn layer(pool: PgPool) -> Result<IdempotentWebhook, BlankSecret> {
     let secret = Secret::new(stripe::SECRET)?;
     Ok(IdempotentWebhook::new(
@@ -23,7 +24,7 @@ pub fn layer(pool: PgPool) -> Result<IdempotentWebhook, BlankSecret> {
     ))
 }
 
-/// Belongs behind [`layer`].
+/// The handler, which belongs behind [`layer`].
 pub fn route(jobs: WorkerUtils) -> MethodRouter {
     post(payment).with_state(jobs)
 }

@@ -210,7 +210,7 @@ impl World {
 
     async fn stored(&self, order: &str) -> Stored {
         let claims = "select count(*) from idempotent_webhook.deliveries where delivery_id = $1";
-        // The engine has its payloads in a table of its own concern, and no view of them.
+        // The engine's public view of its jobs leaves the payloads out.
         let jobs =
             "select count(*) from graphile_worker._private_jobs where payload->>'order' = $1";
         let [claims, jobs] = [claims, jobs].map(async |sql: &'static str| -> i64 {
