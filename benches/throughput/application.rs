@@ -79,7 +79,7 @@ async fn work(connection: &mut PgConnection, id: &str) -> sqlx::Result<()> {
     Ok(())
 }
 
-async fn handle(mut tx: DedupeTx, delivery: Delivery, _body: Bytes) -> Answer {
+pub async fn handle(mut tx: DedupeTx, delivery: Delivery, _body: Bytes) -> Answer {
     work(&mut tx, delivery.id().as_str())
         .await
         .map_err(failed)?;
@@ -138,7 +138,7 @@ async fn bounded(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) ->
 
 /// With the same guarantees but for the bounds: in a task, and with a check for an aborted
 /// transaction.
-async fn careful(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) -> Answer {
+pub async fn careful(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) -> Answer {
     let id = verify(&headers, &body)?;
     in_a_task(async move {
         let mut tx = pool.begin().await?;

@@ -1,0 +1,60 @@
+//! What a piece of work takes from the heap.
+
+use dhat::{HeapStats, Profiler};
+
+#[global_allocator]
+static ALLOCATOR: dhat::Alloc = dhat::Alloc;
+
+/// What was allocated since the beginning of a measurement, by whichever thread.
+///
+/// A block that grows in place or moves counts as one more allocation, of its new size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heap {
+    pub allocations: u64,
+    pub bytes: u64,
+    /// The most bytes that were allocated at one time.
+    pub peak: u64,
+    /// The bytes that are still allocated.
+    pub held: u64,
+}
+
+/// Measures until it is dropped. There can be one at a time.
+pub struct Measurement(Profiler);
+
+impl Measurement {
+    pub fn begin() -> Self {
+        // The shortest trace it can keep of where an allocation came from, which is not
+        // looked at here; and no file with its findings.
+        Self(
+            Profiler::builder()
+                .trim_backtraces(Some(4))
+                .testing()
+                .build(),
+        )
+    }
+
+    pub fn so_far(&self) -> Heap {
+        let stats = HeapStats::get();
+        Heap {
+            allocations: stats.total_blocks,
+            bytes: stats.total_bytes,
+            peak: stats.max_bytes as u64,
+            held: stats.curr_bytes as u64,
+        }
+    }
+}
+
+/// The median of each figure.
+pub fn median(heaps: &[Heap]) -> Heap {
+    let of = |figure: fn(&Heap) -> u64| {
+        let mut figures: Vec<u64> = heaps.iter().map(figure).collect();
+        figures.sort_unstable();
+        figures[figures.len() / 2]
+    };
+    Heap {
+        allocations: of(|heap| heap.allocations),
+        bytes: of(|heap| heap.bytes),
+        peak: of(|heap| heap.peak),
+        held: of(|heap| heap.held),
+    }
+}
