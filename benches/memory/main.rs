@@ -322,21 +322,20 @@ async fn hold_up(
     let first = random_id();
     let lock = lock(locking).await;
     let ahead = duplicates.then(|| send(router, request(&first)));
-    let ahead_of = usize::from(duplicates);
-    until(&arrived, ahead_of).await;
-    let requests: Vec<_> = (0..HELD_UP)
-        .map(|_| match duplicates {
-            true => request(&first),
-            false => request(&random_id()),
-        })
-        .collect();
+    let arrived_ahead = usize::from(duplicates);
+    until(&arrived, arrived_ahead).await;
+    let id = || match duplicates {
+        true => first.clone(),
+        false => random_id(),
+    };
+    let requests: Vec<_> = (0..HELD_UP).map(|_| request(&id())).collect();
 
     let measurement = Measurement::begin();
     let mut sent = Vec::with_capacity(HELD_UP);
     for request in requests {
         sent.push(send(router, request));
     }
-    until(&arrived, HELD_UP + ahead_of).await;
+    until(&arrived, HELD_UP + arrived_ahead).await;
     let held = measurement.so_far().held;
     lock.rollback().await.unwrap();
     for sent in ahead.into_iter().chain(sent) {

@@ -58,7 +58,7 @@ fn webhook_verify(provider: webhook_verify::Provider, secret: &str, head: Parts)
     let options = webhook_verify::VerifyOptions::default().with_max_age(None);
     Box::new(move |body| {
         let options = options.clone();
-        webhook_verify::verify(provider.clone(), &head.headers, body, &secret, options).is_ok()
+        webhook_verify::verify(provider, &head.headers, body, &secret, options).is_ok()
     })
 }
 
