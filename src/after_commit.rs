@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use tracing::Instrument;
 
-use crate::delivery::Delivery;
 use crate::error::Chain;
 use crate::in_flight::Busy;
 use crate::panic::{self, catch_panic};
@@ -30,7 +29,7 @@ impl AfterCommit {
 
     /// Does it in a task, one piece after the other and each for at most `time`. Nothing
     /// that goes wrong in one has an influence on the next.
-    pub(crate) fn spawn(self, delivery: Delivery, time: Duration, busy: Busy) {
+    pub(crate) fn spawn(self, time: Duration, busy: Busy) {
         if self.0.is_empty() {
             return;
         }
@@ -38,12 +37,11 @@ impl AfterCommit {
             for work in self.0 {
                 match tokio::time::timeout(time, catch_panic(work)).await {
                     Ok(Ok(Ok(()))) => {}
-                    Ok(Ok(Err(error))) => warn(&delivery, Chain(&*error)),
-                    Ok(Err(payload)) => warn(
-                        &delivery,
-                        format_args!("it panicked: {}", panic::message(&*payload)),
-                    ),
-                    Err(_) => warn(&delivery, format_args!("it took longer than {time:?}")),
+                    Ok(Ok(Err(error))) => warn(Chain(&*error)),
+                    Ok(Err(payload)) => {
+                        warn(format_args!("it panicked: {}", panic::message(&*payload)))
+                    }
+                    Err(_) => warn(format_args!("it took longer than {time:?}")),
                 }
             }
             drop(busy);
@@ -52,12 +50,6 @@ impl AfterCommit {
     }
 }
 
-fn warn(delivery: &Delivery, reason: impl fmt::Display) {
-    tracing::warn!(
-        endpoint = delivery.endpoint(),
-        provider = delivery.provider(),
-        delivery_id = delivery.id().as_str(),
-        %reason,
-        "work after the commit of a webhook failed"
-    );
+fn warn(reason: impl fmt::Display) {
+    tracing::warn!(%reason, "work after the commit of a webhook failed");
 }

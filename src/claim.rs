@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::crypto::Sha256Digest;
 use crate::delivery::Delivery;
+use crate::failures::FailedAttempt;
 use crate::tx::InTransaction;
 
 type Manager = <Postgres as sqlx::Database>::TransactionManager;
@@ -57,6 +58,15 @@ const FIRST: &str = "
 /// Whether the transaction is still the one of the claim. Fails in an aborted one, whose
 /// `commit` Postgres would answer with a rollback and no error.
 const STILL_OURS: &str = "
+    select pg_current_xact_id_if_assigned()::text is not distinct from $1
+";
+
+/// The same, and the delivery is no longer one that is failing.
+const STILL_OURS_AND_HEALED: &str = "
+    with healed as (
+        delete from idempotent_webhook.failures
+        where endpoint = $2 and tenant = $3 and delivery_id = $4
+    )
     select pg_current_xact_id_if_assigned()::text is not distinct from $1
 ";
 
@@ -330,22 +340,27 @@ impl Store {
         }
     }
 
-    /// Commits, unless what would be committed is not what was claimed.
+    /// Commits, unless what would be committed is not what was claimed. A delivery that is
+    /// `healed` by this is no longer on record as failing.
     pub(crate) async fn commit(
         &self,
         mut connection: InTransaction,
         TransactionId(id): TransactionId,
+        healed: Option<&Delivery>,
     ) -> Result<(), CommitError> {
         if Manager::get_transaction_depth(&connection) != 1 {
             self.roll_back(connection).await;
             return Err(CommitError::NotOurs);
         }
-        let still_ours = within(
-            self.timeout,
-            sqlx::query_scalar(STILL_OURS)
+        let check = match healed {
+            None => sqlx::query_scalar(STILL_OURS).bind(id),
+            Some(delivery) => sqlx::query_scalar(STILL_OURS_AND_HEALED)
                 .bind(id)
-                .fetch_one(&mut *connection),
-        );
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(delivery.id().as_str()),
+        };
+        let still_ours = within(self.timeout, check.fetch_one(&mut *connection));
         match still_ours.await {
             Ok(true) => {}
             Ok(false) => {
@@ -389,6 +404,22 @@ impl Store {
             Ok(()) => {}
             Err(error) => tracing::debug!(%error, "could not roll back, closing the connection"),
         }
+    }
+
+    /// Puts down that an attempt has failed, once it has been rolled back.
+    pub(crate) async fn record(
+        &self,
+        attempt: &FailedAttempt,
+        delivery: &Delivery,
+    ) -> Result<(), DatabaseError> {
+        let mut connection = self.begin().await?;
+        within(self.timeout, async {
+            attempt.record(&mut connection, delivery).await?;
+            Manager::commit(&mut connection).await
+        })
+        .await?;
+        connection.release();
+        Ok(())
     }
 
     /// Puts down for how long the provider may deliver again, once a process.

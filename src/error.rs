@@ -52,6 +52,26 @@ impl Rejection {
         }
     }
 
+    /// For the metrics: one of a few names.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Signature(error) => match error {
+                SignatureError::MissingHeader(_) => "missing_header",
+                SignatureError::MalformedHeader(_) => "malformed_header",
+                SignatureError::NoMatch => "no_match",
+                SignatureError::UnusableSecret => "unusable_secret",
+                SignatureError::NoSecret => "no_secret",
+                SignatureError::NoTimestamp => "no_timestamp",
+                SignatureError::TooOld => "too_old",
+                SignatureError::TooNew => "too_new",
+            },
+            Self::Identity(_) => "no_usable_id",
+            Self::Body(BodyError::TooLarge) => "body_too_large",
+            Self::Body(BodyError::TooSlow) => "body_too_slow",
+            Self::Body(BodyError::Broken(_)) => "body_broken",
+        }
+    }
+
     /// For the operator.
     pub(crate) fn reason(&self) -> Chain<'_> {
         Chain(match self {

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::crypto::Sha256Digest;
 use crate::delivery::DeliveryKey;
+use crate::meter::Meter;
 
 /// What only one attempt at a time may be at in this process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -65,7 +66,7 @@ pub(crate) enum Place {
 
 impl InFlight {
     /// Waits until this attempt leads, another one has succeeded, or `deadline`.
-    pub(crate) async fn turn(&self, line: Line, deadline: Instant) -> Place {
+    pub(crate) async fn turn(&self, line: Line, deadline: Instant, meter: &Meter) -> Place {
         loop {
             let mut ahead = match self.lock().leads.entry(line.clone()) {
                 Entry::Occupied(entry) => entry.get().clone(),
@@ -79,6 +80,7 @@ impl InFlight {
                     });
                 }
             };
+            let _waiting = meter.waiting();
             let processed = ahead.wait_for(|progress| *progress == Progress::Processed);
             match tokio::time::timeout_at(deadline, processed).await {
                 Ok(Ok(_)) => return Place::Processed,
@@ -174,6 +176,10 @@ mod tests {
         })
     }
 
+    fn meter() -> Meter {
+        Meter::new("test".into(), "acme".into())
+    }
+
     fn soon() -> Instant {
         Instant::now() + Duration::from_millis(50)
     }
@@ -185,20 +191,25 @@ mod tests {
     #[tokio::test]
     async fn one_leads_and_the_others_learn_of_its_success() {
         let in_flight = InFlight::default();
-        let Place::Lead(lead) = in_flight.turn(id("a"), far()).await else {
+        let Place::Lead(lead) = in_flight.turn(id("a"), far(), &meter()).await else {
             unreachable!("nobody else is at it");
         };
         assert!(matches!(
-            in_flight.turn(id("b"), far()).await,
+            in_flight.turn(id("b"), far(), &meter()).await,
             Place::Lead(_)
         ));
         assert!(matches!(
-            in_flight.turn(id("a"), soon()).await,
+            in_flight.turn(id("a"), soon(), &meter()).await,
             Place::TimeUp
         ));
         let waiting = tokio::spawn({
             let in_flight = in_flight.clone();
-            async move { matches!(in_flight.turn(id("a"), far()).await, Place::Processed) }
+            async move {
+                matches!(
+                    in_flight.turn(id("a"), far(), &meter()).await,
+                    Place::Processed
+                )
+            }
         });
         tokio::task::yield_now().await;
         lead.processed();
@@ -209,14 +220,14 @@ mod tests {
     #[tokio::test]
     async fn g7_after_a_failure_exactly_one_waiter_leads() {
         let in_flight = InFlight::default();
-        let Place::Lead(lead) = in_flight.turn(id("a"), far()).await else {
+        let Place::Lead(lead) = in_flight.turn(id("a"), far(), &meter()).await else {
             unreachable!("nobody else is at it");
         };
         let (turns, mut took) = tokio::sync::mpsc::unbounded_channel();
         for _ in 0..10 {
             let (in_flight, turns) = (in_flight.clone(), turns.clone());
             tokio::spawn(async move {
-                let _ = turns.send(in_flight.turn(id("a"), far()).await);
+                let _ = turns.send(in_flight.turn(id("a"), far(), &meter()).await);
             });
         }
         tokio::task::yield_now().await;

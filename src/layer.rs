@@ -10,17 +10,15 @@ use tower_layer::Layer;
 
 use crate::claim::{Content, Store};
 use crate::crypto::sha256_of;
-use crate::delivery::{Delivery, DeliveryKey};
+use crate::delivery::Delivery;
 use crate::in_flight::InFlight;
-use crate::memory::Memory;
+use crate::meter::Meter;
 use crate::provider::Provider;
+use crate::recent::Recent;
 use crate::service::IdempotentWebhookService;
 
 /// The longest wait, far below what Postgres and the clock can hold.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// The deliveries that this process has lately committed.
-pub(crate) type Recent = Memory<DeliveryKey, ()>;
 
 /// What is done about the bodies of deliveries, beside verifying them.
 #[derive(Clone, Copy)]
@@ -75,6 +73,8 @@ pub struct IdempotentWebhook {
     pub(crate) in_flight: InFlight,
     pub(crate) recent: Option<Recent>,
     bodies: Bodies,
+    pub(crate) records_failures: bool,
+    pub(crate) meter: Meter,
     pub(crate) body_time: Duration,
     pub(crate) handler_time: Duration,
     pub(crate) in_flight_wait: Duration,
@@ -104,16 +104,18 @@ impl IdempotentWebhook {
             "not a usable endpoint name: {endpoint:?}"
         );
         Self {
-            endpoint,
             store: Store::new(pool, Duration::from_secs(3)),
             in_flight: InFlight::default(),
             recent: None,
             bodies: Bodies::Unread,
+            records_failures: false,
+            meter: Meter::new(endpoint.clone(), provider.shared_name()),
             body_time: Duration::from_secs(10),
             handler_time: Duration::from_secs(30),
             in_flight_wait: provider.default_in_flight_wait().min(DAY),
             retry_after: Duration::from_secs(5),
             also_commit_on: None,
+            endpoint,
             provider,
         }
     }
@@ -190,11 +192,12 @@ impl IdempotentWebhook {
     ///
     /// Whoever deletes a row by hand, to have a delivery processed once more, has to wait
     /// until `time` is over or the processes have been restarted: until then its
-    /// duplicates are answered from memory.
+    /// duplicates are answered from memory. [`forget`](crate::forget) reaches the memory of
+    /// the process that calls it.
     ///
     /// Default: off.
     pub fn remember(mut self, capacity: usize, time: Duration) -> Self {
-        self.recent = Some(Memory::new(capacity, time));
+        self.recent = Some(Recent::new(self.endpoint.clone(), capacity, time));
         self
     }
 
@@ -235,6 +238,25 @@ impl IdempotentWebhook {
     /// Default: off.
     pub fn replay_guard(mut self) -> Self {
         self.bodies = Bodies::Guarded;
+        self
+    }
+
+    /// Keeps a record of deliveries whose attempts were rolled back: how often, when first
+    /// and last, and how, in the table `idempotent_webhook.failures`. It is written in a
+    /// transaction of its own after the rollback and before the response, and goes when an
+    /// attempt succeeds. It holds no body; the message of a panic is cut at 1000 characters.
+    ///
+    /// ```sql
+    /// select * from idempotent_webhook.failing_deliveries order by last_failed_at desc
+    /// ```
+    ///
+    /// tells which deliveries are failing, since when, and how often. What cannot be
+    /// written down, because Postgres is down or the process is killed, is only logged, if
+    /// at all.
+    ///
+    /// Default: off. A success costs no more with it.
+    pub fn record_failures(mut self) -> Self {
+        self.records_failures = true;
         self
     }
 

@@ -83,6 +83,7 @@
 
 mod layer;
 mod service;
+mod process;
 
 mod body;
 mod provider;
@@ -95,6 +96,7 @@ mod json_path;
 mod delivery;
 
 mod memory;
+mod recent;
 mod in_flight;
 mod claim;
 mod tx;
@@ -105,20 +107,24 @@ mod panic;
 mod after_commit;
 mod response;
 mod error;
+mod failures;
 mod report;
+mod meter;
 
 mod migrate;
 mod retention;
+mod forget;
 #[cfg(feature = "testing")]
 pub mod testing;
 
 pub use delivery::{Delivery, DeliveryId, Handshake, Verified};
+pub use forget::{forget, forget_for_tenant};
 pub use json_path::{JsonPath, JsonPathError};
 pub use layer::IdempotentWebhook;
 pub use migrate::migrate;
 pub use provider::{CustomProvider, Provider, SignedProvider, VerifyError};
 pub use recency::Recency;
-pub use retention::{PruneError, Pruned, prune};
+pub use retention::{PruneError, Pruned, Retention, RetentionTask, prune};
 pub use secret::{BlankSecret, Secret, Secrets};
 pub use service::{IdempotentWebhookService, ResponseFuture};
 pub use signature::{

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -63,6 +63,10 @@ impl<K: Clone + Eq + Hash, V: Clone> Memory<K, V> {
         self.with(|entries| entries.known.get(key).cloned())
     }
 
+    pub(crate) fn downgrade(&self) -> WeakMemory<K, V> {
+        WeakMemory(Arc::downgrade(&self.entries))
+    }
+
     /// Looks at the entries after forgetting those whose time is up.
     fn with<T>(&self, look: impl FnOnce(&mut Entries<K, V>) -> T) -> T {
         // Nothing panics while it holds the lock.
@@ -75,6 +79,22 @@ impl<K: Clone + Eq + Hash, V: Clone> Memory<K, V> {
             }
         }
         look(&mut entries)
+    }
+}
+
+/// A memory as long as somebody uses it.
+pub(crate) struct WeakMemory<K, V>(Weak<Mutex<Entries<K, V>>>);
+
+impl<K: Eq + Hash, V> WeakMemory<K, V> {
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    pub(crate) fn remove(&self, key: &K) {
+        if let Some(entries) = self.0.upgrade() {
+            let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
+            entries.known.remove(key);
+        }
     }
 }
 
@@ -118,6 +138,21 @@ mod tests {
         let none = Memory::new(0, Duration::from_secs(60));
         none.insert(1, 'a');
         assert_eq!(none.get(&1), None);
+    }
+
+    #[test]
+    fn what_is_taken_out_can_be_put_in_again() {
+        let memory = Memory::new(2, Duration::from_secs(60));
+        memory.insert(1, 'a');
+        let weak = memory.downgrade();
+        weak.remove(&1);
+        assert_eq!(memory.get(&1), None);
+        memory.insert(1, 'b');
+        assert_eq!(memory.get(&1), Some('b'));
+        assert!(weak.is_in_use());
+        drop(memory);
+        assert!(!weak.is_in_use());
+        weak.remove(&1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,12 +3,13 @@
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{PgPool, SqlSafeStr};
 
-const MIGRATIONS: [(&str, &str); 2] = [
+const MIGRATIONS: [(&str, &str); 3] = [
     (
         "deliveries",
         include_str!("../migrations/0001_deliveries.sql"),
     ),
     ("subjects", include_str!("../migrations/0002_subjects.sql")),
+    ("failures", include_str!("../migrations/0003_failures.sql")),
 ];
 
 /// Creates or updates the crate's tables.
@@ -25,6 +26,7 @@ const MIGRATIONS: [(&str, &str); 2] = [
 /// grant usage on schema idempotent_webhook to app;
 /// grant select, insert, delete on all tables in schema idempotent_webhook to app;
 /// grant update on idempotent_webhook.subjects to app; -- for `DedupeTx::advance`
+/// grant update on idempotent_webhook.failures to app; -- for `record_failures`
 /// ```
 ///
 /// Behind PgBouncer in transaction mode, run it on a direct connection: sqlx takes an

@@ -1,102 +1,73 @@
-//! What the operator is told of a request.
+//! What the operator is told of a request: a span, an event, and the metrics.
+
+use tracing::field::Empty;
+use tracing::{Span, debug, error, error_span, info, warn};
 
 use crate::claim::Repeat;
 use crate::delivery::Delivery;
-use crate::error::{Failure, Rejection};
+use crate::meter::Meter;
 use crate::response::Outcome;
 
-/// A request that has not become a delivery.
-pub(crate) fn unidentified<B>(endpoint: &str, provider: &str, outcome: &Outcome<B>) {
-    match outcome {
-        Outcome::Rejected(rejection) => rejected(endpoint, provider, rejection),
-        Outcome::Failed(failure) => tracing::error!(
-            endpoint,
-            provider,
-            status = failure.status().as_u16(),
-            reason = %failure,
-            "webhook failed"
-        ),
-        Outcome::Handshake(handshake) => tracing::info!(
-            endpoint,
-            provider,
-            event_type = handshake.event_type(),
-            "webhook handshake answered"
-        ),
-        // Of these there is a delivery.
-        Outcome::Processed(_)
-        | Outcome::Duplicate(_)
-        | Outcome::InFlight
-        | Outcome::RolledBack(_) => {}
-    }
-}
-
-fn rejected(endpoint: &str, provider: &str, rejection: &Rejection) {
-    tracing::warn!(
+/// The span of a request. All that is logged on its way is in it, that of the handler
+/// included, and it is in the span of the caller.
+///
+/// It has the level of an error so that it is there wherever an event of any level is.
+pub(crate) fn span(endpoint: &str, provider: &str) -> Span {
+    error_span!(
+        "webhook",
         endpoint,
         provider,
-        status = rejection.status().as_u16(),
-        reason = %rejection.reason(),
-        "webhook rejected"
-    );
+        tenant = Empty,
+        delivery_id = Empty,
+        event_type = Empty,
+        outcome = Empty,
+    )
 }
 
-/// A delivery, which is authentic, so that its id may be named. Without an outcome, the
-/// inner service has failed.
-pub(crate) fn delivery<B>(delivery: &Delivery, outcome: Option<&Outcome<B>>) {
-    let endpoint = delivery.endpoint();
-    let provider = delivery.provider();
-    let delivery_id = delivery.id().as_str();
+/// Names the delivery in the span, now that it is authentic.
+pub(crate) fn identified(delivery: &Delivery) {
+    let span = Span::current();
+    span.record("tenant", delivery.tenant());
+    span.record("delivery_id", delivery.id().as_str());
+    span.record("event_type", delivery.event_type());
+}
+
+/// What became of a request. Without an outcome, the inner service has failed.
+pub(crate) fn outcome<B>(meter: &Meter, outcome: Option<&Outcome<B>>) {
+    let name = outcome.map_or("failed", Outcome::name);
+    meter.outcome(name);
+    Span::current().record("outcome", name);
     match outcome {
-        Some(Outcome::Processed(_)) => {
-            tracing::debug!(endpoint, provider, delivery_id, "webhook processed");
-        }
-        Some(Outcome::Duplicate(Repeat::Id)) => {
-            tracing::debug!(endpoint, provider, delivery_id, "webhook duplicate");
-        }
-        Some(Outcome::Duplicate(Repeat::IdOnly { first, now })) => tracing::warn!(
-            endpoint,
-            provider,
-            delivery_id,
+        Some(Outcome::Processed(_)) => debug!("webhook processed"),
+        Some(Outcome::Duplicate(Repeat::Id)) => debug!("webhook duplicate"),
+        Some(Outcome::Duplicate(Repeat::IdOnly { first, now })) => warn!(
             digest = hex::encode(now),
             first_digest = hex::encode(first),
             "webhook duplicate with another body than the first"
         ),
-        Some(Outcome::Duplicate(Repeat::BodyOnly { first })) => tracing::warn!(
-            endpoint,
-            provider,
-            delivery_id,
+        Some(Outcome::Duplicate(Repeat::BodyOnly { first })) => warn!(
             first_delivery_id = first.as_deref(),
             "webhook suspicious: what it says was processed under another id; not processed again"
         ),
-        Some(Outcome::InFlight) => {
-            tracing::info!(endpoint, provider, delivery_id, "webhook still in flight");
+        Some(Outcome::Handshake(_)) => info!("webhook handshake answered"),
+        Some(Outcome::InFlight) => info!("webhook still in flight"),
+        Some(Outcome::Rejected(rejection)) => {
+            meter.rejection(rejection.kind());
+            warn!(
+                status = rejection.status().as_u16(),
+                reason = %rejection.reason(),
+                "webhook rejected"
+            );
         }
-        Some(Outcome::RolledBack(response)) => tracing::warn!(
-            endpoint,
-            provider,
-            delivery_id,
+        Some(Outcome::RolledBack(response)) => warn!(
             status = response.status().as_u16(),
             "webhook rolled back: the handler did not answer success"
         ),
-        Some(Outcome::Failed(failure)) => failed(delivery, failure),
-        None => tracing::warn!(
-            endpoint,
-            provider,
-            delivery_id,
-            "webhook rolled back: the inner service failed"
+        Some(Outcome::Failed(failure)) => error!(
+            status = failure.status().as_u16(),
+            reason = %failure,
+            "webhook failed"
         ),
-        // Reported where they are found out, before there is a delivery.
-        Some(Outcome::Rejected(_) | Outcome::Handshake(_)) => {}
+        None => warn!("webhook rolled back: the inner service failed"),
     }
-}
-
-fn failed(delivery: &Delivery, failure: &Failure) {
-    tracing::error!(
-        endpoint = delivery.endpoint(),
-        provider = delivery.provider(),
-        delivery_id = delivery.id().as_str(),
-        status = failure.status().as_u16(),
-        reason = %failure,
-        "webhook failed"
-    );
 }

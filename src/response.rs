@@ -29,41 +29,44 @@ pub(crate) enum Outcome<B> {
     Failed(Failure),
 }
 
-impl<B: From<Bytes>> Outcome<B> {
-    pub(crate) fn into_response(self, retry_after: Duration) -> Response<B> {
+impl<B> Outcome<B> {
+    /// What the header says, and the metrics.
+    pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::Processed(response) => tell(response, "processed"),
-            Self::RolledBack(response) => tell(response, "failed"),
-            Self::Duplicate(_) => tell(Response::new(B::from(Bytes::new())), "duplicate"),
-            Self::Handshake(handshake) => tell(
-                plain(StatusCode::OK, handshake.challenge.into(), retry_after),
-                "handshake",
-            ),
-            Self::InFlight => tell(
-                plain(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "in flight, retry later".into(),
-                    retry_after,
-                ),
-                "in-flight",
-            ),
-            Self::Rejected(rejection) => tell(
-                plain(rejection.status(), rejection.text().into(), retry_after),
-                "rejected",
-            ),
-            Self::Failed(failure) => tell(
-                plain(failure.status(), failure.text().into(), retry_after),
-                "failed",
-            ),
+            Self::Processed(_) => "processed",
+            Self::Duplicate(_) => "duplicate",
+            Self::Handshake(_) => "handshake",
+            Self::InFlight => "in-flight",
+            Self::Rejected(_) => "rejected",
+            Self::RolledBack(_) | Self::Failed(_) => "failed",
         }
     }
 }
 
-fn tell<B>(mut response: Response<B>, outcome: &'static str) -> Response<B> {
-    response
-        .headers_mut()
-        .insert(OUTCOME, HeaderValue::from_static(outcome));
-    response
+impl<B: From<Bytes>> Outcome<B> {
+    pub(crate) fn into_response(self, retry_after: Duration) -> Response<B> {
+        let name = self.name();
+        let mut response = match self {
+            Self::Processed(response) | Self::RolledBack(response) => response,
+            Self::Duplicate(_) => Response::new(B::from(Bytes::new())),
+            Self::Handshake(handshake) => {
+                plain(StatusCode::OK, handshake.challenge.into(), retry_after)
+            }
+            Self::InFlight => plain(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "in flight, retry later".into(),
+                retry_after,
+            ),
+            Self::Rejected(rejection) => {
+                plain(rejection.status(), rejection.text().into(), retry_after)
+            }
+            Self::Failed(failure) => plain(failure.status(), failure.text().into(), retry_after),
+        };
+        response
+            .headers_mut()
+            .insert(OUTCOME, HeaderValue::from_static(name));
+        response
+    }
 }
 
 /// A short text; with `Retry-After` where the service is unavailable.

@@ -1,10 +1,17 @@
 //! Forgetting deliveries that can no longer come again.
 
+mod schedule;
+
 use std::fmt;
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use sqlx::PgPool;
 use sqlx::postgres::types::PgInterval;
+
+use crate::meter;
+
+pub use schedule::{Retention, RetentionTask};
 
 /// Small enough that a claim never waits for long on a row that is being deleted.
 const BATCH: i64 = 1000;
@@ -16,25 +23,68 @@ const LONGEST_REDELIVERY_WINDOW: &str = "
     limit 1
 ";
 
-const DELETE_DELIVERIES: &str = "
-    delete from idempotent_webhook.deliveries
-    where ctid = any (array(
-        select ctid
-        from idempotent_webhook.deliveries
-        where received_at < now() - $1
-        limit $2
-    ))
-";
+/// Rows that may go, and how to delete a batch of them.
+struct Table {
+    name: &'static str,
+    delete_batch: &'static str,
+}
 
-const DELETE_SUBJECTS: &str = "
-    delete from idempotent_webhook.subjects
-    where ctid = any (array(
-        select ctid
-        from idempotent_webhook.subjects
-        where advanced_at < now() - $1
-        limit $2
-    ))
-    and advanced_at < now() - $1
+const DELIVERIES: Table = Table {
+    name: "deliveries",
+    delete_batch: "
+        delete from idempotent_webhook.deliveries
+        where ctid = any (array(
+            select ctid
+            from idempotent_webhook.deliveries
+            where received_at < now() - $1
+                and not exists (
+                    select
+                    from idempotent_webhook.redelivery_windows
+                    where redelivery_windows.endpoint = deliveries.endpoint
+                        and deliveries.received_at >= now() - redelivery_window
+                )
+            limit $2
+        ))
+    ",
+};
+
+const SUBJECTS: Table = Table {
+    name: "subjects",
+    delete_batch: "
+        delete from idempotent_webhook.subjects
+        where ctid = any (array(
+            select ctid
+            from idempotent_webhook.subjects
+            where advanced_at < now() - $1
+                and not exists (
+                    select
+                    from idempotent_webhook.redelivery_windows
+                    where redelivery_windows.endpoint = subjects.endpoint
+                        and subjects.advanced_at >= now() - redelivery_window
+                )
+            limit $2
+        ))
+        and advanced_at < now() - $1
+    ",
+};
+
+const FAILURES: Table = Table {
+    name: "failures",
+    delete_batch: "
+        delete from idempotent_webhook.failures
+        where ctid = any (array(
+            select ctid
+            from idempotent_webhook.failures
+            where last_failed_at < now() - $1
+            limit $2
+        ))
+        and last_failed_at < now() - $1
+    ",
+};
+
+/// Of all who would prune, one gets it, until the end of its transaction.
+const TAKE_TURN: &str = "
+    select pg_try_advisory_xact_lock(hashtextextended('idempotent_webhook.retention', 0))
 ";
 
 /// How many rows have been forgotten.
@@ -46,10 +96,23 @@ pub struct Pruned {
     /// Subjects that were last advanced before the age, see
     /// [`DedupeTx::advance`](crate::DedupeTx::advance).
     pub subjects: u64,
+    /// Records of failures that are older than the age, see
+    /// [`IdempotentWebhook::record_failures`](crate::IdempotentWebhook::record_failures).
+    pub failures: u64,
 }
 
-/// Forgets the deliveries that were received, and the subjects that were advanced, longer
-/// ago than `older_than`, and returns how many they were.
+impl AddAssign for Pruned {
+    fn add_assign(&mut self, other: Self) {
+        self.deliveries += other.deliveries;
+        self.subjects += other.subjects;
+        self.failures += other.failures;
+    }
+}
+
+/// Forgets the deliveries that were received, the subjects that were advanced and the
+/// attempts that failed longer ago than `older_than`, and returns how many they were.
+///
+/// This is for a cron job; [`Retention`] does it on a schedule.
 ///
 /// It deletes in batches of 1000, each in a transaction of its own, so claims go on
 /// meanwhile; stopping it half-way leaves the rest for the next time.
@@ -88,30 +151,65 @@ pub async fn prune(pool: &PgPool, older_than: Duration) -> Result<Pruned, PruneE
             redelivery_window: Duration::from_secs_f64(seconds),
         });
     }
-    Ok(Pruned {
-        deliveries: delete(pool, DELETE_DELIVERIES, older_than).await?,
-        subjects: delete(pool, DELETE_SUBJECTS, older_than).await?,
-    })
+    let mut pruned = Pruned::default();
+    delete_all(pool, older_than, Turns::NotNeeded, || true, &mut pruned).await?;
+    Ok(pruned)
 }
 
-/// Deletes batch by batch until nothing is left that is so old.
-async fn delete(pool: &PgPool, batch: &'static str, older_than: Duration) -> sqlx::Result<u64> {
-    let age = interval(older_than);
-    let mut deleted = 0;
-    loop {
-        let mut tx = pool.begin().await?;
-        let rows = sqlx::query(batch)
-            .bind(age)
-            .bind(BATCH)
-            .execute(&mut *tx)
-            .await?
-            .rows_affected();
-        tx.commit().await?;
-        deleted += rows;
-        if rows == 0 {
-            return Ok(deleted);
+/// Whether others may prune at the same time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turns {
+    NotNeeded,
+    OneAtATime,
+}
+
+/// Deletes batch by batch while it may go on and something is left that is so old.
+async fn delete_all(
+    pool: &PgPool,
+    older_than: Duration,
+    turns: Turns,
+    go_on: impl Fn() -> bool,
+    pruned: &mut Pruned,
+) -> sqlx::Result<()> {
+    for (table, count) in [
+        (DELIVERIES, &mut pruned.deliveries),
+        (SUBJECTS, &mut pruned.subjects),
+        (FAILURES, &mut pruned.failures),
+    ] {
+        while go_on() {
+            let deleted = delete_batch(pool, &table, older_than, turns).await?;
+            *count += deleted;
+            meter::pruned(table.name, deleted);
+            if deleted == 0 {
+                break;
+            }
         }
     }
+    Ok(())
+}
+
+async fn delete_batch(
+    pool: &PgPool,
+    table: &Table,
+    older_than: Duration,
+    turns: Turns,
+) -> sqlx::Result<u64> {
+    let mut tx = pool.begin().await?;
+    if turns == Turns::OneAtATime {
+        let ours: bool = sqlx::query_scalar(TAKE_TURN).fetch_one(&mut *tx).await?;
+        if !ours {
+            tx.rollback().await?;
+            return Ok(0);
+        }
+    }
+    let deleted = sqlx::query(table.delete_batch)
+        .bind(interval(older_than))
+        .bind(BATCH)
+        .execute(&mut *tx)
+        .await?
+        .rows_affected();
+    tx.commit().await?;
+    Ok(deleted)
 }
 
 /// For `Duration::MAX` and the like, as far back as Postgres' timestamps allow is enough.

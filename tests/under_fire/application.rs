@@ -43,7 +43,8 @@ pub async fn run() {
     let layer = IdempotentWebhook::new(pool(), "fire", provider.clone())
         .database_time(Duration::from_millis(patience))
         .handler_time(HANDLER_TIME)
-        .in_flight_wait(Duration::from_secs(5));
+        .in_flight_wait(Duration::from_secs(5))
+        .record_failures();
     let router = Router::new()
         .route("/", post(handle).layer(layer))
         .route("/by-hand", post(by_hand).with_state((pool(), provider)));

@@ -52,4 +52,32 @@ pub async fn run() {
     assert_eq!((processed, duplicates), (1, 19));
     assert_eq!(server.stored("a").await.effects, 1);
     assert_eq!(server.left_in_transaction().await, 0);
+
+    a_record_outlives_its_process(&server, &dying, &waiting, &sender).await;
+}
+
+/// A process that has put down a failure is killed, and another one goes on from there.
+async fn a_record_outlives_its_process(
+    server: &Server,
+    dying: &Process,
+    living: &Process,
+    sender: &Sender,
+) {
+    let failed = |attempt: Attempt| matches!(attempt, Attempt::Answered { status: 500, .. });
+    let attempts = "select coalesce(sum(attempts), 0) from idempotent_webhook.failing_deliveries
+                    where delivery_id = 'b'";
+    assert!(failed(
+        sender.send(dying.address().await, "b", "fail").await
+    ));
+    dying.kill().await;
+    assert_eq!(server.count(attempts).await, 1);
+    assert!(failed(
+        sender.send(living.address().await, "b", "panic").await
+    ));
+    assert_eq!(server.count(attempts).await, 2);
+    let last = sender.send(living.address().await, "b", "").await;
+    assert!(last.is_acknowledged());
+    assert_eq!(server.count(attempts).await, 0);
+    assert_eq!(server.stored("b").await.effects, 1);
+    println!("a record of 2 failures outlived its process, and went with the success");
 }

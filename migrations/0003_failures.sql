@@ -1,0 +1,40 @@
+-- Deliveries whose attempts have been rolled back, for endpoints that keep a record. A row
+-- goes when a later attempt succeeds.
+create table idempotent_webhook.failures (
+    endpoint text collate "C" not null,
+    tenant text collate "C" not null default '',
+    delivery_id text collate "C" not null,
+    event_type text,
+    attempts integer not null default 1,
+    first_failed_at timestamptz not null default now(),
+    last_failed_at timestamptz not null default now(),
+    -- What the sender was told last.
+    status smallint not null,
+    reason text not null,
+    primary key (endpoint, tenant, delivery_id)
+);
+
+-- For pruning.
+create index failures_last_failed_at on idempotent_webhook.failures (last_failed_at);
+
+-- Which deliveries are failing, since when, and how often. An attempt that succeeds while
+-- another one's failure is being written down leaves a row behind, which does not count.
+create view idempotent_webhook.failing_deliveries as
+select
+    endpoint,
+    tenant,
+    delivery_id,
+    event_type,
+    attempts,
+    first_failed_at,
+    last_failed_at,
+    status,
+    reason
+from idempotent_webhook.failures
+where not exists (
+    select
+    from idempotent_webhook.deliveries
+    where deliveries.endpoint = failures.endpoint
+        and deliveries.tenant = failures.tenant
+        and deliveries.delivery_id = failures.delivery_id
+);

@@ -1,0 +1,80 @@
+//! Having a delivery processed once more.
+
+use sqlx::PgPool;
+
+use crate::delivery::{DeliveryId, DeliveryKey};
+use crate::recent;
+
+const FORGET: &str = "
+    delete from idempotent_webhook.deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+";
+
+/// Forgets a delivery, so that it is processed once more when the provider delivers it
+/// again. Returns whether there was one.
+///
+/// For repairs: the handler has a fault, is mended, and a delivery that it acknowledged has
+/// to be done over. Undo what it has done, forget the delivery, and have the provider
+/// resend it. The handler's [idempotency keys](crate::Delivery::idempotency_key) are the
+/// same as the first time.
+///
+/// Layers of this process that [`remember`](crate::IdempotentWebhook::remember) the delivery
+/// forget it as well. Those of other processes do not learn of it: they go on answering its
+/// duplicates until the time is up that was given to `remember`, or until they are
+/// restarted.
+///
+/// It is logged at the level INFO, with the endpoint and the delivery id.
+///
+/// # Errors
+///
+/// Whatever Postgres reports.
+///
+/// ```no_run
+/// # async fn main_(pool: sqlx::PgPool) -> sqlx::Result<()> {
+/// if !idempotent_webhook::forget(&pool, "billing", "evt_1Qx").await? {
+///     eprintln!("it was never processed, or pruned since");
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub async fn forget(pool: &PgPool, endpoint: &str, delivery_id: &str) -> sqlx::Result<bool> {
+    forget_for_tenant(pool, endpoint, "", delivery_id).await
+}
+
+/// Like [`forget`], for a delivery of a tenant where
+/// [`separate_ids`](crate::TenantSecrets::separate_ids) is on.
+///
+/// # Errors
+///
+/// Whatever Postgres reports.
+pub async fn forget_for_tenant(
+    pool: &PgPool,
+    endpoint: &str,
+    tenant: &str,
+    delivery_id: &str,
+) -> sqlx::Result<bool> {
+    // In a transaction, so that PgBouncer keeps the statement on one connection from its
+    // preparation to its end.
+    let mut tx = pool.begin().await?;
+    let deleted = sqlx::query(FORGET)
+        .bind(endpoint)
+        .bind(tenant)
+        .bind(delivery_id)
+        .execute(&mut *tx)
+        .await?;
+    tx.commit().await?;
+    let key = DeliveryKey {
+        tenant: tenant.into(),
+        id: DeliveryId::new(delivery_id.to_owned()),
+    };
+    recent::forget(endpoint, &key);
+    let found = deleted.rows_affected() > 0;
+    tracing::info!(
+        endpoint,
+        tenant,
+        delivery_id,
+        found,
+        "webhook delivery forgotten"
+    );
+    Ok(found)
+}

@@ -1,0 +1,174 @@
+//! Retention that runs itself.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+
+use sqlx::PgPool;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::{Pruned, Turns, delete_all};
+
+/// As good as never, and far below what a `Duration` can hold.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// The longest wait before the first round.
+const SOON: Duration = Duration::from_secs(60);
+
+/// Prunes on a schedule, in a task of its own.
+///
+/// Run it in every process, or in one: of all that share a database, one prunes at a time,
+/// and a process that finds another one at it leaves the round to that.
+///
+/// It deletes what is older than the given age in batches of 1000, but of each endpoint
+/// nothing that its provider may still deliver again
+/// ([`Provider::redelivery_window`](crate::Provider::redelivery_window)), however short the
+/// age. Rounds come at an interval that is varied by a tenth to either side, the first one
+/// within a minute, so that processes that start together do not prune together. What was
+/// deleted is logged and, with the feature `metrics`, counted; so is an error, after which
+/// the next round tries again.
+///
+/// ```no_run
+/// # async fn main_(pool: sqlx::PgPool) {
+/// use std::time::Duration;
+/// use idempotent_webhook::Retention;
+///
+/// let retention = Retention::new(pool, Duration::from_secs(45 * 24 * 60 * 60)).spawn();
+/// // … serve …
+/// let pruned = retention.stop().await;
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "retention does nothing until it is spawned"]
+pub struct Retention {
+    pool: PgPool,
+    older_than: Duration,
+    every: Duration,
+}
+
+impl Retention {
+    /// Prunes what is older than `older_than`, every hour.
+    pub fn new(pool: PgPool, older_than: Duration) -> Self {
+        Self {
+            pool,
+            older_than,
+            every: Duration::from_secs(60 * 60),
+        }
+    }
+
+    /// The time between two rounds, give or take a tenth. Default: an hour.
+    pub fn every(mut self, interval: Duration) -> Self {
+        self.every = interval;
+        self
+    }
+
+    /// Starts it, on the current tokio runtime.
+    ///
+    /// It goes on until [`RetentionTask::stop`] or the end of the runtime; dropping the
+    /// handle does not stop it.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn spawn(self) -> RetentionTask {
+        let (stop, stopped) = watch::channel(false);
+        RetentionTask {
+            stop,
+            task: tokio::spawn(self.run(Stop(stopped))),
+        }
+    }
+
+    async fn run(self, mut stop: Stop) -> Pruned {
+        let mut total = Pruned::default();
+        let mut wait = first_wait(self.every);
+        while tokio::time::timeout(wait, stop.asked()).await.is_err() {
+            let mut round = Pruned::default();
+            let go_on = || !stop.is_asked();
+            match delete_all(
+                &self.pool,
+                self.older_than,
+                Turns::OneAtATime,
+                go_on,
+                &mut round,
+            )
+            .await
+            {
+                Ok(()) => {}
+                Err(error) => tracing::warn!(%error, "webhook retention failed"),
+            }
+            if round != Pruned::default() {
+                tracing::info!(
+                    deliveries = round.deliveries,
+                    subjects = round.subjects,
+                    failures = round.failures,
+                    "webhook retention pruned"
+                );
+            }
+            total += round;
+            wait = self.every.min(YEAR).mul_f64(0.9 + 0.2 * random_fraction());
+        }
+        total
+    }
+}
+
+/// A [`Retention`] that runs.
+#[derive(Debug)]
+pub struct RetentionTask {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<Pruned>,
+}
+
+impl RetentionTask {
+    /// Lets it finish the batch that it is at, and returns what it has deleted since it was
+    /// spawned.
+    pub async fn stop(self) -> Pruned {
+        self.stop.send_replace(true);
+        // It neither panics nor is aborted, but the runtime may be shutting down.
+        self.task.await.unwrap_or_default()
+    }
+}
+
+struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    fn is_asked(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    async fn asked(&mut self) {
+        if self.0.wait_for(|asked| *asked).await.is_err() {
+            // The handle was dropped, so nobody will ask.
+            std::future::pending().await
+        }
+    }
+}
+
+/// Soon, even where processes do not live for as long as the interval.
+fn first_wait(every: Duration) -> Duration {
+    every.min(SOON).mul_f64(random_fraction())
+}
+
+/// From 0 to 1; good enough to keep processes apart, without a library for it.
+fn random_fraction() -> f64 {
+    let random = RandomState::new().build_hasher().finish();
+    random as f64 / u64::MAX as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_round_comes_within_a_minute_however_long_the_interval() {
+        assert!(first_wait(Duration::MAX) <= SOON);
+        assert!(first_wait(Duration::from_millis(10)) <= Duration::from_millis(10));
+        assert_eq!(first_wait(Duration::ZERO), Duration::ZERO);
+    }
+
+    #[test]
+    fn fractions_differ_and_are_fractions() {
+        let fractions: Vec<f64> = (0..100).map(|_| random_fraction()).collect();
+        assert!(fractions.iter().all(|f| (0.0..=1.0).contains(f)));
+        assert!(fractions.iter().any(|f| *f < 0.5) && fractions.iter().any(|f| *f > 0.5));
+    }
+}

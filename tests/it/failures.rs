@@ -1,0 +1,167 @@
+//! The record of failures, which survives their rollback.
+
+use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, prune};
+use sqlx::Executor;
+
+use crate::support::{Webhook, answer, github, ok, record, secret, send, send_copies};
+
+/// What the operator's query says: delivery, attempts, status, reason.
+async fn failing(webhook: &Webhook) -> Vec<(String, i32, i16, String)> {
+    sqlx::query_as(
+        "select delivery_id, attempts, status, reason
+         from idempotent_webhook.failing_deliveries
+         where endpoint = 'test' and event_type = 'push'
+             and first_failed_at <= last_failed_at
+             and first_failed_at > now() - interval '1 minute'
+         order by delivery_id",
+    )
+    .fetch_all(&webhook.database.pool)
+    .await
+    .unwrap()
+}
+
+/// Fails as the delivery's id says, and succeeds at the third attempt.
+async fn recording(set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook) -> Webhook {
+    let attempts = Arc::new(AtomicU32::new(0));
+    let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
+        record(&mut tx, &delivery).await.unwrap();
+        if attempts.fetch_add(1, Ordering::Relaxed) >= 2 {
+            return StatusCode::OK;
+        }
+        match delivery.id().as_str() {
+            "panic" => panic!("on purpose\0: {}", "x".repeat(5000)),
+            "swallow" => {
+                let _ = tx.execute("select no_such_column").await;
+                StatusCode::OK
+            }
+            "slow" => std::future::pending().await,
+            _ => StatusCode::IM_A_TEAPOT,
+        }
+    };
+    Webhook::with(
+        Provider::github(secret()),
+        |layer| set(layer.handler_time(Duration::from_millis(200))),
+        handler,
+    )
+    .await
+}
+
+#[tokio::test]
+async fn a_failing_delivery_is_on_record_until_it_succeeds() {
+    for (id, status, reason) in [
+        ("teapot", 418, "the handler answered 418 I'm a teapot"),
+        ("panic", 500, "the handler panicked: on purpose: xxx"),
+        ("swallow", 500, "the handler answered success although"),
+        ("slow", 503, "the handler took longer than 200ms"),
+    ] {
+        let webhook = recording(IdempotentWebhook::record_failures).await;
+        for attempt in 1..=2 {
+            let answer = webhook.send(github(id, r#"{"card":"4242"}"#)).await;
+            assert_eq!(answer.outcome, "failed", "{id}");
+            let on_record = failing(&webhook).await;
+            let [(of, attempts, of_status, said)] = &on_record[..] else {
+                panic!("{id}: {on_record:?}");
+            };
+            assert_eq!((&**of, *attempts, *of_status), (id, attempt, status));
+            assert!(said.starts_with(reason), "{said}");
+            assert!(said.len() <= 1000 && !said.contains("4242"), "{said}");
+            assert_eq!(webhook.database.rows().await, (0, 0));
+        }
+        let answer = webhook.send(github(id, r#"{"card":"4242"}"#)).await;
+        assert_eq!(answer.outcome, "processed", "{id}");
+        webhook
+            .database
+            .until("not exists (select from idempotent_webhook.failures)")
+            .await;
+        assert_eq!(webhook.database.rows().await, (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_on_record_that_is_not_asked_for_or_was_no_attempt() {
+    let webhook = recording(|layer| layer).await;
+    assert_eq!(webhook.send(github("teapot", "{}")).await.outcome, "failed");
+    assert_eq!(failing(&webhook).await, []);
+
+    let webhook = recording(IdempotentWebhook::record_failures).await;
+    let mut forged = github("teapot", "{}");
+    *forged.body_mut() = "[]".into();
+    assert_eq!(webhook.send(forged).await.status, 401);
+    assert_eq!(failing(&webhook).await, []);
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_written_changes_nothing() {
+    let webhook = recording(IdempotentWebhook::record_failures).await;
+    webhook
+        .database
+        .run("drop view idempotent_webhook.failing_deliveries")
+        .await;
+    webhook
+        .database
+        .run("alter table idempotent_webhook.failures drop column reason")
+        .await;
+    for _ in 0..2 {
+        assert_eq!(webhook.send(github("teapot", "{}")).await.status, 418);
+    }
+    assert_eq!(
+        webhook.send(github("teapot", "{}")).await,
+        answer(200, "processed", "")
+    );
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+/// One process fails, the other one succeeds, in any order and at the same time.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_succeeded_in_another_process_is_not_failing() {
+    let webhook = Webhook::with(
+        Provider::github(secret()),
+        IdempotentWebhook::record_failures,
+        ok,
+    )
+    .await;
+    let failing_elsewhere = webhook
+        .elsewhere_with(IdempotentWebhook::record_failures, async || {
+            StatusCode::INTERNAL_SERVER_ERROR
+        })
+        .await;
+    let routers = [failing_elsewhere, webhook.router.clone()];
+    for round in 0..30 {
+        let request = || github(&round.to_string(), "{}");
+        send_copies(&routers, 4, request).await;
+        // Whatever happened, the provider sends until it has been a success.
+        let again = send(&webhook.router, request()).await;
+        assert_eq!(again.status, 200);
+    }
+    assert_eq!(webhook.database.rows().await, (30, 30));
+    assert_eq!(failing(&webhook).await, []);
+}
+
+#[tokio::test]
+async fn records_are_pruned() {
+    let webhook = recording(IdempotentWebhook::record_failures).await;
+    for id in ["old", "new"] {
+        assert_eq!(webhook.send(github(id, "{}")).await.outcome, "failed");
+    }
+    let database = &webhook.database;
+    database
+        .run(
+            "update idempotent_webhook.failures set last_failed_at = now() - interval '5 days'
+             where delivery_id = 'old'",
+        )
+        .await;
+    let age = Duration::from_secs(4 * 24 * 60 * 60);
+    let pruned = prune(&database.pool, age).await.unwrap();
+    assert_eq!(pruned.failures, 1);
+    let on_record = failing(&webhook).await;
+    let [(of, ..)] = slice::from_ref(&on_record[0]) else {
+        unreachable!("a slice of one");
+    };
+    assert_eq!((of.as_str(), on_record.len()), ("new", 1));
+}

@@ -1,0 +1,93 @@
+//! Having a delivery processed once more.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{
+    IdempotentWebhook, Provider, Secret, Secrets, TenantSecrets, forget, forget_for_tenant,
+};
+
+use crate::log::logged;
+use crate::support::{Webhook, github, ok, secret, send};
+
+#[tokio::test]
+async fn a_delivery_that_was_forgotten_is_processed_once_more() {
+    let webhook = Webhook::new(ok).await;
+    let pool = &webhook.database.pool;
+    let outcome = async || webhook.send(github("a", "{}")).await.outcome;
+    assert_eq!(outcome().await, "processed");
+    assert_eq!(outcome().await, "duplicate");
+
+    assert!(!forget(pool, "test", "b").await.unwrap());
+    assert!(!forget(pool, "another", "a").await.unwrap());
+    assert_eq!(outcome().await, "duplicate");
+
+    let log = logged(async { assert!(forget(pool, "test", "a").await.unwrap()) }).await;
+    for part in ["INFO", "webhook delivery forgotten", r#"delivery_id="a""#] {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+    assert_eq!(outcome().await, "processed");
+    assert_eq!(outcome().await, "duplicate");
+    assert_eq!(webhook.database.rows().await, (1, 2));
+}
+
+#[tokio::test]
+async fn the_memory_of_this_process_forgets_as_well() {
+    let remember = |layer: IdempotentWebhook| layer.remember(10, Duration::from_secs(600));
+    let webhook = Webhook::with(Provider::github(secret()), remember, ok).await;
+    let another_route = webhook.elsewhere_with(remember, ok).await;
+    let routers = [&webhook.router, &another_route];
+    for (round, router) in routers.into_iter().enumerate() {
+        let outcome = async || send(router, github("a", "{}")).await.outcome;
+        assert_eq!(outcome().await, "processed");
+        assert_eq!(outcome().await, "duplicate");
+        assert!(forget(&webhook.database.pool, "test", "a").await.unwrap());
+        assert_eq!(outcome().await, "processed");
+        assert!(forget(&webhook.database.pool, "test", "a").await.unwrap());
+        let effects = 2 * (i64::try_from(round).unwrap() + 1);
+        assert_eq!(webhook.database.rows().await, (0, effects));
+    }
+}
+
+#[tokio::test]
+async fn what_the_replay_guard_knows_of_it_is_forgotten_too() {
+    let webhook = Webhook::with(
+        Provider::github(secret()),
+        IdempotentWebhook::replay_guard,
+        ok,
+    )
+    .await;
+    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    assert_eq!(webhook.send(github("b", "{}")).await.outcome, "duplicate");
+    let pool = &webhook.database.pool;
+    assert!(forget(pool, "test", "a").await.unwrap());
+    assert_eq!(webhook.send(github("b", "{}")).await.outcome, "processed");
+    assert_eq!(webhook.database.rows().await, (1, 2));
+}
+
+#[tokio::test]
+async fn a_delivery_of_one_tenant_is_forgotten_for_that_tenant() {
+    let secrets = TenantSecrets::new(
+        |head| head.uri.query().map(str::to_owned),
+        async |_| Ok(Some(Secrets::new(Secret::new("a secret")?))),
+    );
+    let webhook = Webhook::of(Provider::github(secrets.separate_ids()), ok).await;
+    let outcome = async |tenant: &str| {
+        let sent = TestDelivery::github("a secret").uri(&format!("/?{tenant}"));
+        webhook.send(sent.request()).await.outcome
+    };
+    for tenant in ["acme", "globex"] {
+        assert_eq!(outcome(tenant).await, "processed");
+    }
+    let pool = &webhook.database.pool;
+    assert!(!forget(pool, "test", "delivery-1").await.unwrap());
+    let forgotten = forget_for_tenant(pool, "test", "acme", "delivery-1").await;
+    assert!(forgotten.unwrap());
+    let outcomes = HashMap::from([
+        ("acme", outcome("acme").await),
+        ("globex", outcome("globex").await),
+    ]);
+    assert_eq!(outcomes["acme"], "processed");
+    assert_eq!(outcomes["globex"], "duplicate");
+}

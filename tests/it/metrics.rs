@@ -1,0 +1,120 @@
+//! The metrics, scraped over HTTP as Prometheus does.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, prune};
+use metrics_exporter_prometheus::PrometheusBuilder;
+
+use crate::support::{Database, github, record, secret, send, sending, soon};
+
+/// An endpoint of its own, since other tests in this process are counted as well.
+const ENDPOINT: &str = "metered";
+
+struct Scraped(String);
+
+impl Scraped {
+    /// The value of a series, whose labels come in the order of the crate.
+    fn value(&self, name: &str, further: &str) -> Option<f64> {
+        let series = format!("{name}{{endpoint=\"{ENDPOINT}\",provider=\"github\"{further}}} ");
+        let line = self.0.lines().find_map(|line| line.strip_prefix(&series))?;
+        Some(line.parse().unwrap())
+    }
+
+    fn outcome(&self, outcome: &str) -> Option<f64> {
+        let outcome = format!(",outcome=\"{outcome}\"");
+        self.value("idempotent_webhook_deliveries_total", &outcome)
+    }
+
+    fn rejection(&self, reason: &str) -> Option<f64> {
+        let reason = format!(",reason=\"{reason}\"");
+        self.value("idempotent_webhook_rejections_total", &reason)
+    }
+}
+
+#[tokio::test]
+async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
+    let recorder = PrometheusBuilder::new().install_recorder().unwrap();
+    let scrape = Router::new().route("/metrics", get(async move || recorder.render()));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/metrics", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move { axum::serve(listener, scrape).await });
+    let scrape = async || {
+        let scraped = reqwest::get(&url).await.unwrap();
+        Scraped(scraped.text().await.unwrap())
+    };
+
+    let database = Database::new().await;
+    let (mut gate, gated) = crate::support::gated();
+    let handler = async move |tx: DedupeTx, delivery: Delivery| match delivery.id().as_str() {
+        "gated" => gated(tx, delivery).await,
+        "fails" => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => {
+            let mut tx = tx;
+            record(&mut tx, &delivery).await.unwrap();
+            StatusCode::OK
+        }
+    };
+    let github_provider = Provider::github(secret()).body_limit(1000);
+    let layer = IdempotentWebhook::new(database.pool.clone(), ENDPOINT, github_provider);
+    let router = Router::new().route("/", post(handler).layer(layer));
+    let outcome = async |request| send(&router, request).await.outcome;
+
+    assert_eq!(outcome(github("id-of-a-sender", "{}")).await, "processed");
+    assert_eq!(outcome(github("id-of-a-sender", "{}")).await, "duplicate");
+    assert_eq!(outcome(github("fails", "{}")).await, "failed");
+    let mut forged = github("forged-by-a-sender", "{}");
+    *forged.body_mut() = "text of a sender".into();
+    assert_eq!(outcome(forged).await, "rejected");
+    let mut unsigned = github("a", "{}");
+    unsigned.headers_mut().remove("x-hub-signature-256");
+    assert_eq!(outcome(unsigned).await, "rejected");
+    assert_eq!(outcome(github("a", "x".repeat(1001))).await, "rejected");
+
+    let scraped = scrape().await;
+    assert_eq!(scraped.outcome("processed"), Some(1.0));
+    assert_eq!(scraped.outcome("duplicate"), Some(1.0));
+    assert_eq!(scraped.outcome("failed"), Some(1.0));
+    assert_eq!(scraped.outcome("rejected"), Some(3.0));
+    for reason in ["no_match", "missing_header", "body_too_large"] {
+        assert_eq!(scraped.rejection(reason), Some(1.0), "{reason}");
+    }
+    for (stage, count) in [("claim", 3.0), ("handler", 2.0), ("commit", 1.0)] {
+        let name = format!("idempotent_webhook_{stage}_seconds_count");
+        assert_eq!(scraped.value(&name, ""), Some(count), "{stage}");
+    }
+    assert!(!scraped.0.contains("sender"), "{}", scraped.0);
+
+    // Those who wait for a delivery in flight.
+    let waiters = async |expected: f64| {
+        let name = "idempotent_webhook_in_flight_waiters";
+        while scrape().await.value(name, "") != Some(expected) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let copies: Vec<_> = (0..4)
+        .map(|_| sending(&router, github("gated", "{}")))
+        .collect();
+    gate.reached().await;
+    soon(waiters(3.0)).await;
+    gate.open();
+    for copy in copies {
+        assert_eq!(copy.await.unwrap().status, 200);
+    }
+    soon(waiters(0.0)).await;
+    let scraped = scrape().await;
+    assert_eq!(scraped.outcome("duplicate"), Some(4.0));
+
+    database
+        .run("update idempotent_webhook.deliveries set received_at = now() - interval '9 days'")
+        .await;
+    let week = Duration::from_secs(7 * 24 * 60 * 60);
+    assert_eq!(prune(&database.pool, week).await.unwrap().deliveries, 2);
+    let name = "idempotent_webhook_pruned_rows_total{table=\"deliveries\"} ";
+    let scraped = scrape().await;
+    let pruned = scraped.0.lines().find_map(|line| line.strip_prefix(name));
+    assert!(pruned.unwrap().parse::<u64>().unwrap() >= 2);
+    server.abort();
+}

@@ -1,0 +1,114 @@
+//! Retention that runs itself.
+
+use std::time::Duration;
+
+use idempotent_webhook::{Provider, Retention};
+
+use crate::support::{Database, Webhook, github, ok, secret};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Deliveries of an endpoint, so many in each of the last 100 days.
+async fn fill(database: &Database, endpoint: &str, a_day: u32) {
+    database
+        .run(&format!(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
+             select '{endpoint}', day || '-' || n, now() - (day - 0.5) * interval '1 day'
+             from generate_series(1, 100) day, generate_series(1, {a_day}) n"
+        ))
+        .await;
+}
+
+fn retention(database: &Database, age: Duration) -> Retention {
+    Retention::new(database.pool.clone(), age).every(Duration::from_millis(100))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_processes_prune_one_at_a_time_and_everything_once() {
+    let database = Database::new().await;
+    fill(&database, "test", 500).await;
+    // Whoever deletes holds the lock, so that nobody else deletes at that time.
+    database
+        .run(
+            "create table at_work (process int);
+             create function note() returns trigger language plpgsql as $$
+             begin
+                 if (select count(distinct pid) from pg_locks where locktype = 'advisory') <> 1
+                 then
+                     raise exception 'not one at a time';
+                 end if;
+                 insert into at_work values (pg_backend_pid());
+                 return null;
+             end $$;
+             create trigger note after delete on idempotent_webhook.deliveries
+                 for each statement execute function note()",
+        )
+        .await;
+    let elsewhere = database.another_pool(5).await;
+    let tasks = [
+        retention(&database, 50 * DAY).spawn(),
+        Retention::new(elsewhere, 50 * DAY)
+            .every(Duration::from_millis(100))
+            .spawn(),
+    ];
+    database
+        .until("25000 = (select count(*) from idempotent_webhook.deliveries)")
+        .await;
+    let mut deleted = 0;
+    for task in tasks {
+        deleted += task.stop().await.deliveries;
+    }
+    assert_eq!(deleted, 25_000);
+    assert_eq!(database.rows().await.0, 25_000);
+}
+
+#[tokio::test]
+async fn g12_each_endpoint_keeps_what_may_still_come_again() {
+    let webhook = Webhook::of(Provider::github(secret()).redelivery_window(30 * DAY), ok).await;
+    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    let database = &webhook.database;
+    fill(database, "test", 10).await;
+    fill(database, "another", 10).await;
+    database
+        .run(
+            "insert into idempotent_webhook.redelivery_windows values
+                 ('another', interval '3 days'), ('another', interval '7 days');
+             insert into idempotent_webhook.subjects (endpoint, subject, version, advanced_at)
+             select 'test', n, n, now() - (n - 0.5) * interval '1 day'
+             from generate_series(1, 100) n",
+        )
+        .await;
+    let task = retention(database, 5 * DAY).spawn();
+    database
+        .until(
+            "array[301, 70, 30]::bigint[] = array[
+                 (select count(*) from idempotent_webhook.deliveries where endpoint = 'test'),
+                 (select count(*) from idempotent_webhook.deliveries where endpoint = 'another'),
+                 (select count(*) from idempotent_webhook.subjects)
+             ]",
+        )
+        .await;
+    let pruned = task.stop().await;
+    assert_eq!((pruned.deliveries, pruned.subjects), (700 + 930, 70));
+}
+
+#[tokio::test]
+async fn it_goes_on_after_an_error_and_stops_when_told() {
+    let database = Database::new().await;
+    fill(&database, "test", 10).await;
+    database
+        .run("alter table idempotent_webhook.deliveries rename to elsewhere")
+        .await;
+    let task = retention(&database, 50 * DAY).spawn();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    database
+        .run("alter table idempotent_webhook.elsewhere rename to deliveries")
+        .await;
+    database
+        .until("500 = (select count(*) from idempotent_webhook.deliveries)")
+        .await;
+    assert_eq!(task.stop().await.deliveries, 500);
+    fill(&database, "later", 10).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(database.rows().await.0, 1500);
+}
