@@ -1,0 +1,55 @@
+//! A captured request under another id. GitHub signs the body and not the id, so the
+//! signature is right: only the body tells.
+//!
+//! `replay_guard` takes every body for one delivery, and warns the operator of a replay.
+//! Where a provider may well send the same body twice, `compare_bodies` drops nothing: it
+//! only warns of an id that comes with another body, which the guard does as well.
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Secret};
+use sqlx::PgPool;
+
+use crate::failed;
+use crate::playground::{self, send, step};
+
+async fn push(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, StatusCode> {
+    sqlx::query("insert into builds (delivery_id) values ($1)")
+        .bind(delivery.id().as_str())
+        .execute(&mut *tx)
+        .await
+        .map_err(failed)?;
+    Ok(StatusCode::OK)
+}
+
+pub async fn example(pool: &PgPool) -> playground::Result<()> {
+    sqlx::query("create table builds (delivery_id text)")
+        .execute(pool)
+        .await?;
+    let github = Provider::github(Secret::new("a secret")?);
+    let layer = IdempotentWebhook::new(pool.clone(), "builds", github).replay_guard();
+    let app = Router::new().route("/", post(push).layer(layer));
+    let delivery = |id: &str, commit: &str| {
+        TestDelivery::github("a secret")
+            .id(id)
+            .event_type("push")
+            .body(format!(r#"{{"ref":"refs/heads/main","after":"{commit}"}}"#))
+    };
+
+    println!("replay_guard: a push is captured and sent again");
+    let answer = send(&app, &delivery("guid-1", "6dcb09b")).await?;
+    step("a push", answer, "200 processed")?;
+    let answer = send(&app, &delivery("guid-2", "6dcb09b")).await?;
+    step("the same under a new GUID", answer, "200 duplicate")?;
+    let answer = send(&app, &delivery("guid-3", "b5b2e11")).await?;
+    step("the next push", answer, "200 processed")?;
+    let answer = send(&app, &delivery("guid-3", "0badc0d")).await?;
+    step("its GUID with another body", answer, "200 duplicate")?;
+    let builds: String =
+        sqlx::query_scalar("select string_agg(delivery_id, ' ' order by delivery_id) from builds")
+            .fetch_one(pool)
+            .await?;
+    step("builds", builds, "guid-1 guid-3")
+}

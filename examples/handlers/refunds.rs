@@ -1,0 +1,79 @@
+//! A call to somebody else's API: made at least once, and done once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Secret};
+use sqlx::PgPool;
+use tokio::sync::Mutex;
+
+use crate::failed;
+use crate::playground::{self, send, step};
+
+/// The API of a bank, which remembers keys, as such APIs do.
+#[derive(Default)]
+struct Bank {
+    calls: usize,
+    /// The refunds that it has made, by key.
+    refunds: HashMap<String, String>,
+}
+
+impl Bank {
+    /// Makes a refund and answers its number; under a key that it knows, only the latter.
+    fn refund(&mut self, key: String) -> String {
+        self.calls += 1;
+        let number = format!("refund-{}", self.refunds.len() + 1);
+        self.refunds.entry(key).or_insert(number).clone()
+    }
+}
+
+async fn cancelled(
+    State(bank): State<Arc<Mutex<Bank>>>,
+    mut tx: DedupeTx,
+    delivery: Delivery,
+) -> Result<StatusCode, StatusCode> {
+    let key = delivery.idempotency_key("refund");
+    let refund = bank.lock().await.refund(key);
+    sqlx::query("insert into refunds (number) values ($1)")
+        .bind(refund)
+        .execute(&mut *tx)
+        .await
+        .map_err(failed)?;
+    if bank.lock().await.calls == 1 {
+        // The worst moment to fail: the money is gone, and the row will be as well.
+        return Err(StatusCode::INTERNAL_SERVER_ERROR);
+    }
+    Ok(StatusCode::OK)
+}
+
+pub async fn example(pool: &PgPool) -> playground::Result<()> {
+    sqlx::query("create table refunds (number text)")
+        .execute(pool)
+        .await?;
+    let bank = Arc::new(Mutex::new(Bank::default()));
+    let shopify = Provider::shopify(Secret::new("a secret")?);
+    let layer = IdempotentWebhook::new(pool.clone(), "cancellations", shopify);
+    let app = Router::new()
+        .route("/", post(cancelled).layer(layer))
+        .with_state(bank.clone());
+
+    println!("idempotency_key: a refund for a cancelled order");
+    let order = TestDelivery::shopify("a secret").event_type("orders/cancelled");
+    let answer = send(&app, &order).await?;
+    step("the bank pays, the handler fails", answer, "500 failed")?;
+    let answer = send(&app, &order).await?;
+    step("the retry calls again", answer, "200 processed")?;
+    let answer = send(&app, &order).await?;
+    step("another retry", answer, "200 duplicate")?;
+    step("calls of the bank", bank.lock().await.calls, "2")?;
+    step("refunds by the bank", bank.lock().await.refunds.len(), "1")?;
+    let written: String = sqlx::query_scalar("select string_agg(number, ' ') from refunds")
+        .fetch_one(pool)
+        .await?;
+    step("refunds in the database", written, "refund-1")
+}

@@ -1,0 +1,170 @@
+//! Many tenants behind one route, their secrets in a table, and what that means for their
+//! ids, for the rotation of a secret, and for a lookup that fails.
+//!
+//!     cargo run --example tenants
+//!
+//! It needs nothing running: it makes a database of its own, on the server of `DATABASE_URL`
+//! if that is set and on a PostgreSQL of its own otherwise.
+
+mod playground;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::routing::post;
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{
+    DedupeTx, Delivery, IdempotentWebhook, Provider, Secret, Secrets, TenantSecrets,
+};
+use playground::{send, step};
+use sqlx::PgPool;
+
+/// For how long what was looked up is used. Short, so that the example does not take long:
+/// a minute, which is the default, costs next to nothing in lookups.
+const CACHE: Duration = Duration::from_millis(500);
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    playground::run(example).await
+}
+
+fn webhooks(pool: PgPool) -> Router {
+    let secrets = TenantSecrets::new(tenant_of, {
+        let pool = pool.clone();
+        move |tenant| secrets_of(tenant, pool.clone())
+    })
+    .cache(1000, CACHE)
+    // A GUID of GitHub's is the same for every hook that an event goes to.
+    .separate_ids();
+    let layer = IdempotentWebhook::new(pool, "pushes", Provider::github(secrets));
+    Router::new().route("/webhooks/{tenant}", post(push).layer(layer))
+}
+
+/// Says only whom a request claims to be for. Its signature has to prove it.
+fn tenant_of(head: &Parts) -> Option<String> {
+    head.uri
+        .path()
+        .strip_prefix("/webhooks/")
+        .map(str::to_owned)
+}
+
+/// The secrets that are valid now: while one is being rotated, the previous one as well.
+async fn secrets_of(
+    tenant: String,
+    pool: PgPool,
+) -> Result<Option<Secrets>, Box<dyn Error + Send + Sync>> {
+    let found: Option<(String, Option<String>)> =
+        sqlx::query_as("select secret, previous_secret from tenants where name = $1")
+            .bind(tenant)
+            .fetch_optional(&pool)
+            .await?;
+    let Some((secret, previous)) = found else {
+        return Ok(None);
+    };
+    // A blank one in the table is an error here, and not an open door.
+    let secrets = Secrets::new(Secret::new(secret)?);
+    Ok(Some(match previous {
+        Some(previous) => secrets.and(Secret::new(previous)?),
+        None => secrets,
+    }))
+}
+
+async fn push(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, StatusCode> {
+    sqlx::query("insert into pushes (tenant, delivery_id) values ($1, $2)")
+        .bind(delivery.tenant())
+        .bind(delivery.id().as_str())
+        .execute(&mut *tx)
+        .await
+        .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+    Ok(StatusCode::OK)
+}
+
+async fn example(pool: PgPool) -> playground::Result<()> {
+    execute(
+        &pool,
+        "create table tenants (name text primary key, secret text not null, previous_secret text);
+         create table pushes (tenant text, delivery_id text);
+         insert into tenants values ('acme', 'acme-1'), ('globex', 'globex-1')",
+    )
+    .await?;
+    let app = webhooks(pool.clone());
+    let delivery = |tenant: &str, secret: &str, id: &str| {
+        TestDelivery::github(secret)
+            .uri(&format!("/webhooks/{tenant}"))
+            .id(id)
+    };
+
+    println!("Tenants have their own ids");
+    let to_acme = delivery("acme", "acme-1", "a");
+    let to_globex = delivery("globex", "globex-1", "a");
+    let answer = send(&app, &to_acme).await?;
+    step("a delivery to acme", answer, "200 processed")?;
+    let answer = send(&app, &to_globex).await?;
+    step("one of the same id to globex", answer, "200 processed")?;
+    let answer = send(&app, &to_acme).await?;
+    step("a retry of the first", answer, "200 duplicate")?;
+
+    println!("Tenants have their own secrets");
+    let stolen = send(&app, &delivery("acme", "globex-1", "b")).await?;
+    let unknown = send(&app, &delivery("nobody", "globex-1", "b")).await?;
+    let rejected = "401 rejected: signature missing or not valid";
+    step("to acme, with the secret of globex", &stolen, rejected)?;
+    step("to a tenant that is unknown", &unknown, rejected)?;
+    step("the two answers are the same", stolen == unknown, "true")?;
+
+    println!("A secret is rotated");
+    let by_acme = async |secret, id| send(&app, &delivery("acme", secret, id)).await;
+    execute(
+        &pool,
+        "update tenants set secret = 'acme-2', previous_secret = secret where name = 'acme'",
+    )
+    .await?;
+    // Give the new secret to the provider after this. Before, a process may know only the old.
+    tokio::time::sleep(CACHE).await;
+    let answer = by_acme("acme-1", "c").await?;
+    step("the old secret", answer, "200 processed")?;
+    let answer = by_acme("acme-2", "d").await?;
+    step("the new secret", answer, "200 processed")?;
+    execute(
+        &pool,
+        "update tenants set previous_secret = null where name = 'acme'",
+    )
+    .await?;
+    // Before this is over, a process may still accept the old one.
+    tokio::time::sleep(CACHE).await;
+    let answer = by_acme("acme-1", "e").await?;
+    step("the old secret, withdrawn", answer, rejected)?;
+    let answer = by_acme("acme-2", "e").await?;
+    step("the new secret", answer, "200 processed")?;
+
+    println!("The lookup fails");
+    execute(&pool, "alter table tenants rename to gone").await?;
+    tokio::time::sleep(CACHE).await;
+    let answer = by_acme("acme-2", "f").await?;
+    step("a delivery", answer, "503 failed: temporarily unavailable")?;
+    execute(&pool, "alter table gone rename to tenants").await?;
+    let answer = by_acme("acme-2", "f").await?;
+    step("its retry, later", answer, "200 processed")?;
+
+    println!("Every delivery is there once");
+    for (tenant, expected) in [("acme", "a c d e f"), ("globex", "a")] {
+        let ids: String = sqlx::query_scalar(
+            "select string_agg(delivery_id, ' ' order by delivery_id)
+             from pushes
+             where tenant = $1",
+        )
+        .bind(tenant)
+        .fetch_one(&pool)
+        .await?;
+        step(tenant, ids, expected)?;
+    }
+    Ok(())
+}
+
+async fn execute(pool: &PgPool, sql: &'static str) -> sqlx::Result<()> {
+    sqlx::raw_sql(sql).execute(pool).await.map(drop)
+}
