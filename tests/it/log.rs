@@ -3,8 +3,10 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use axum::http::StatusCode;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
 use idempotent_webhook::{DedupeTx, Provider};
+use tower_http::trace::TraceLayer;
 
 use crate::support::{SECRET, Webhook, github, now, ok, secret, stripe};
 
@@ -117,18 +119,61 @@ async fn g13_an_authentic_delivery_is_logged_by_its_id() {
 }
 
 #[tokio::test]
-async fn the_callers_span_goes_along_into_the_task() {
-    let webhook = Webhook::new(async || {
+async fn a_delivery_is_one_span_within_that_of_the_caller() {
+    let mut webhook = Webhook::new(async || {
         tracing::info!(target: "idempotent_webhook_test", "in the handler");
     })
     .await;
+    let caller = TraceLayer::new_for_http().make_span_with(
+        |request: &Request<Body>| tracing::info_span!("request", uri = %request.uri()),
+    );
+    webhook.router = webhook.router.layer(caller);
     let log = logged(async {
-        let span = tracing::info_span!("request", path = "/hooks");
-        tracing::Instrument::instrument(webhook.send(github("a", "{}")), span).await;
+        webhook.send(github("guid", "{}")).await;
     })
     .await;
     for message in ["in the handler", "webhook processed"] {
         let line = log.lines().find(|line| line.contains(message)).unwrap();
-        assert!(line.contains(r#"request{path="/hooks"}"#), "{log}");
+        for part in [
+            r#"request{uri=/}:webhook{endpoint="test" provider="github""#,
+            r#"delivery_id="guid""#,
+            r#"event_type="push""#,
+        ] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+    }
+    let last = log.lines().last().unwrap();
+    assert!(last.contains(r#"outcome="processed""#), "{log}");
+}
+
+#[tokio::test]
+async fn the_level_says_whether_somebody_should_look() {
+    async fn fails() -> StatusCode {
+        StatusCode::INTERNAL_SERVER_ERROR
+    }
+    async fn panics() {
+        panic!("on purpose")
+    }
+    let webhook = Webhook::new(ok).await;
+    let failing = Webhook::new(fails).await;
+    let panicking = Webhook::new(panics).await;
+    let forged = || {
+        let mut forged = github("a", "{}");
+        *forged.body_mut() = "[]".into();
+        forged
+    };
+    for (webhook, request, level, message) in [
+        (&webhook, github("a", "{}"), "DEBUG", "webhook processed"),
+        (&webhook, github("a", "{}"), "DEBUG", "webhook duplicate"),
+        (&webhook, forged(), "WARN", "webhook rejected"),
+        (&failing, github("a", "{}"), "WARN", "webhook rolled back"),
+        (&panicking, github("a", "{}"), "ERROR", "webhook failed"),
+    ] {
+        let log = logged(async {
+            webhook.send(request).await;
+        })
+        .await;
+        let line = log.lines().find(|line| line.contains(message)).unwrap();
+        assert!(line.contains(level), "{line}");
     }
 }

@@ -1,0 +1,74 @@
+//! The metrics, served for Prometheus.
+//!
+//!     cargo run --example metrics
+//!
+//! It sends itself a few deliveries and prints what Prometheus would scrape.
+
+mod playground;
+
+use std::process::ExitCode;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Secret};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use playground::{Result, step};
+use sqlx::PgPool;
+use tokio::net::TcpListener;
+
+const SECRET: &str = "a secret";
+
+/// In seconds. Without buckets the exporter makes summaries, of which the quantiles of
+/// several processes cannot be put together.
+const BUCKETS: [f64; 9] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    playground::run(example).await
+}
+
+async fn example(pool: PgPool) -> Result<()> {
+    let recorder = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &BUCKETS)?
+        .install_recorder()?;
+
+    let github = Provider::github(Secret::new(SECRET)?);
+    let layer = IdempotentWebhook::new(pool, "deployments", github);
+    let app = Router::new()
+        .route("/webhooks/github", post(deploy).layer(layer))
+        // In earnest on a port that only Prometheus reaches.
+        .route("/metrics", get(async move || recorder.render()));
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let metrics = format!("http://{}/metrics", listener.local_addr()?);
+    tokio::spawn(axum::serve(listener, app.clone()).into_future());
+
+    let push = TestDelivery::github(SECRET).uri("/webhooks/github").id("1");
+    let answer = playground::send(&app, &push).await?;
+    step("a push", answer, "200 processed")?;
+    let answer = playground::send(&app, &push).await?;
+    step("its retry", answer, "200 duplicate")?;
+    let answer = playground::send(&app, &push.clone().id("fails")).await?;
+    step("one that fails", answer, "500 failed")?;
+    let answer = playground::send(&app, &push.tampered()).await?;
+    step(
+        "a forged one",
+        answer,
+        "401 rejected: signature missing or not valid",
+    )?;
+
+    println!("\n{metrics}");
+    let scraped = reqwest::get(metrics).await?.text().await?;
+    for line in scraped.lines().filter(|line| !line.contains("_bucket{")) {
+        println!("  {line}");
+    }
+    Ok(())
+}
+
+async fn deploy(_tx: DedupeTx, delivery: Delivery) -> StatusCode {
+    match delivery.id().as_str() {
+        "fails" => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => StatusCode::OK,
+    }
+}
