@@ -47,9 +47,11 @@
 //! ```
 //!
 //! [`IdempotentWebhook`] is the layer and has the settings. [`Provider`] says how a
-//! provider signs, identifies and redelivers: there are presets for Stripe, GitHub and
-//! Shopify, and [`Provider::custom`] for any other. Handlers take [`DedupeTx`] and
-//! [`Delivery`]. [`migrate`] makes the tables, [`prune`] keeps them small.
+//! provider signs, identifies and redelivers: there are presets for Stripe, GitHub, Shopify,
+//! Slack, Linear, Standard Webhooks, Svix and Awardee, and [`Provider::custom`] for any
+//! other; [`TenantSecrets`] serves many tenants behind one route. Handlers take [`DedupeTx`]
+//! and [`Delivery`]. [`migrate`] makes the tables, [`Retention`] keeps them small. The
+//! [`checklist`] goes through what every guide to webhooks asks for.
 //!
 //! # What handlers should know
 //!
@@ -65,12 +67,13 @@
 //!
 //! # What this crate does not do
 //!
-//! - It does not put deliveries in order.
-//! - It does not make effects outside the database happen once. Give
-//!   [`Delivery::id`] to what you call as its idempotency key.
-//! - It cannot tell a replay of a captured request under a fresh id where the provider does
-//!   not sign the id ([`Provider::signs_delivery_id`]).
-//! - It does not remember for ever: see [`prune`].
+//! - It does not put deliveries in order. [`DedupeTx::advance`] tells which are stale.
+//! - It does not make effects outside the database happen once. Give what you call a
+//!   [`Delivery::idempotency_key`].
+//! - Where the provider does not sign the id ([`Provider::signs_delivery_id`]), it cannot
+//!   tell a replay of a captured request under a fresh id from a new delivery, unless
+//!   [`replay_guard`](IdempotentWebhook::replay_guard) is on.
+//! - It does not remember for ever: see [`Retention`].
 //!
 //! # Features
 //!
@@ -78,6 +81,24 @@
 //!   limit lifted for bodies that the layer has bounded. Without it the layer is plain
 //!   tower; handlers use [`DedupeTx::take`] and find the [`Delivery`] in the request's
 //!   extensions.
+//! - `ed25519`: the asymmetric signatures of Standard Webhooks and Svix.
+//! - `metrics`: the metrics below.
+//! - `testing`: signed requests and an assertion, for the tests of applications.
+//!
+//! # Metrics
+//!
+//! With the feature `metrics`, on the facade of the crate `metrics`. All have the labels
+//! `endpoint` and `provider`, but for the last one.
+//!
+//! | name | kind | further labels |
+//! |---|---|---|
+//! | `idempotent_webhook_deliveries_total` | counter | `outcome`: `processed`, `duplicate`, `in-flight`, `rejected`, `failed`, `handshake` |
+//! | `idempotent_webhook_rejections_total` | counter | `reason`: `missing_header`, `malformed_header`, `no_match`, `too_old`, `too_new`, `no_secret`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
+//! | `idempotent_webhook_claim_seconds` | histogram | |
+//! | `idempotent_webhook_handler_seconds` | histogram | |
+//! | `idempotent_webhook_commit_seconds` | histogram | |
+//! | `idempotent_webhook_in_flight_waiters` | gauge | |
+//! | `idempotent_webhook_pruned_rows_total` | counter | `table`: `deliveries`, `subjects`, `failures` |
 
 #![warn(unreachable_pub)]
 
@@ -116,6 +137,7 @@ mod retention;
 mod forget;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod checklist;
 
 pub use delivery::{Delivery, DeliveryId, Handshake, Verified};
 pub use forget::{forget, forget_for_tenant};

@@ -57,7 +57,8 @@ type LookUp = Arc<dyn Fn(String) -> LookedUp + Send + Sync>;
 /// ```
 ///
 /// What has been looked up is kept for a time ([`cache`](Self::cache)), so a rotated
-/// secret is picked up when that is over; until then keep both valid. Unknown tenants are
+/// secret is picked up when that is over. Let the lookup return the new one beside the old
+/// one for that long before the provider signs with it. Unknown tenants are
 /// not kept: a new one is known at once, and made-up names do not push real ones out, but
 /// each costs a lookup.
 #[derive(Clone)]

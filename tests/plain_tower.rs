@@ -15,13 +15,12 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use hmac::{Hmac, KeyInit, Mac};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
+use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
     DedupeTx, Delivery, ExtractError, IdempotentWebhook, Provider, Secret, migrate,
 };
-use sha2::Sha256;
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use throwaway_postgres::{Durability, ThrowawayPostgres};
@@ -30,15 +29,7 @@ use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 type Body = Full<Bytes>;
 
 fn push(id: &str) -> Request<Body> {
-    let body = Bytes::from_static(b"{}");
-    let mut mac = Hmac::<Sha256>::new_from_slice(b"secret").unwrap();
-    mac.update(&body);
-    let signature = hex::encode(mac.finalize().into_bytes());
-    Request::post("/")
-        .header("X-Hub-Signature-256", format!("sha256={signature}"))
-        .header("X-GitHub-Delivery", id)
-        .body(body.into())
-        .unwrap()
+    TestDelivery::github("secret").id(id).request()
 }
 
 async fn database() -> (ThrowawayPostgres, PgPool, IdempotentWebhook) {

@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use idempotent_webhook::testing::TestDelivery;
 
 use crate::application::SECRET;
 
@@ -56,20 +55,18 @@ impl Sender {
         behaviour: &str,
         patience: Duration,
     ) -> Attempt {
-        let body = format!(r#"{{"delivery":"{id}"}}"#);
-        let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
-        mac.update(body.as_bytes());
-        let signature = hex::encode(mac.finalize().into_bytes());
-        let response = self
-            .client
-            .post(format!("http://{to}{path}"))
-            .header("X-Hub-Signature-256", format!("sha256={signature}"))
-            .header("X-GitHub-Delivery", id)
-            .header("X-Behaviour", behaviour)
-            .body(body)
-            .timeout(patience)
-            .send()
-            .await;
+        let mut request: reqwest::Request = TestDelivery::github(SECRET)
+            .uri(&format!("http://{to}{path}"))
+            .id(id)
+            .event_type("push")
+            .body(format!(r#"{{"delivery":"{id}"}}"#))
+            .request::<reqwest::Body>()
+            .try_into()
+            .unwrap();
+        let behaviour = behaviour.parse().unwrap();
+        request.headers_mut().insert("x-behaviour", behaviour);
+        *request.timeout_mut() = Some(patience);
+        let response = self.client.execute(request).await;
         match response {
             Ok(response) => Attempt::Answered {
                 status: response.status().as_u16(),
