@@ -23,64 +23,52 @@ const LONGEST_REDELIVERY_WINDOW: &str = "
     limit 1
 ";
 
-/// Rows that may go, and how to delete a batch of them.
+/// A table whose rows may go, and how to delete a batch of them.
 struct Table {
     name: &'static str,
     delete_batch: &'static str,
 }
 
-const DELIVERIES: Table = Table {
-    name: "deliveries",
-    delete_batch: "
-        delete from idempotent_webhook.deliveries
-        where ctid = any (array(
-            select ctid
-            from idempotent_webhook.deliveries
-            where received_at < now() - $1
-                and not exists (
-                    select
-                    from idempotent_webhook.redelivery_windows
-                    where redelivery_windows.endpoint = deliveries.endpoint
-                        and deliveries.received_at >= now() - redelivery_window
-                )
-            limit $2
-        ))
-    ",
-};
+/// Of each endpoint, whatever may still be delivered again is kept.
+macro_rules! table {
+    ($name:literal, aged by $time:literal) => {
+        Table {
+            name: $name,
+            delete_batch: concat!(
+                "
+                delete from idempotent_webhook.",
+                $name,
+                " as old
+                where ctid = any (array(
+                    select ctid
+                    from idempotent_webhook.",
+                $name,
+                " as candidate
+                    where ",
+                $time,
+                " < now() - $1
+                        and not exists (
+                            select
+                            from idempotent_webhook.redelivery_windows
+                            where redelivery_windows.endpoint = candidate.endpoint
+                                and candidate.",
+                $time,
+                " >= now() - redelivery_window
+                        )
+                    limit $2
+                ))
+                -- It may have been updated since it was selected.
+                and old.",
+                $time,
+                " < now() - $1"
+            ),
+        }
+    };
+}
 
-const SUBJECTS: Table = Table {
-    name: "subjects",
-    delete_batch: "
-        delete from idempotent_webhook.subjects
-        where ctid = any (array(
-            select ctid
-            from idempotent_webhook.subjects
-            where advanced_at < now() - $1
-                and not exists (
-                    select
-                    from idempotent_webhook.redelivery_windows
-                    where redelivery_windows.endpoint = subjects.endpoint
-                        and subjects.advanced_at >= now() - redelivery_window
-                )
-            limit $2
-        ))
-        and advanced_at < now() - $1
-    ",
-};
-
-const FAILURES: Table = Table {
-    name: "failures",
-    delete_batch: "
-        delete from idempotent_webhook.failures
-        where ctid = any (array(
-            select ctid
-            from idempotent_webhook.failures
-            where last_failed_at < now() - $1
-            limit $2
-        ))
-        and last_failed_at < now() - $1
-    ",
-};
+const DELIVERIES: Table = table!("deliveries", aged by "received_at");
+const SUBJECTS: Table = table!("subjects", aged by "advanced_at");
+const FAILURES: Table = table!("failures", aged by "last_failed_at");
 
 /// Of all who would prune, one gets it, until the end of its transaction.
 const TAKE_TURN: &str = "

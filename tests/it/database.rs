@@ -1,10 +1,12 @@
 //! G10 and G11: the database may be down, poisoned, or configured otherwise.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::StatusCode;
 use axum::routing::post;
-use idempotent_webhook::{IdempotentWebhook, Provider};
+use idempotent_webhook::{DedupeTx, IdempotentWebhook, Provider, forget};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection};
 
@@ -221,6 +223,25 @@ async fn g11_any_default_isolation_will_do() {
         }
         assert_eq!(webhook.runs(), 20);
         assert_eq!(webhook.database.rows().await, (20, 20));
+
+        // The guard against replays, with many ids for one body.
+        let mut guarded = Vec::new();
+        for _ in 0..3 {
+            let set = IdempotentWebhook::replay_guard;
+            guarded.push(webhook.elsewhere_with(set, ok).await);
+        }
+        for round in 0..20 {
+            let copy = AtomicU32::new(0);
+            let request = || {
+                let copy = copy.fetch_add(1, Ordering::Relaxed);
+                github(&format!("{round}-{copy}"), format!("[{round}]"))
+            };
+            for answered in send_copies(&guarded, 9, request).await {
+                assert_eq!(answered.status, 200, "{isolation}: {answered:?}");
+            }
+        }
+        assert_eq!(webhook.runs(), 40);
+        assert_eq!(webhook.database.rows().await, (40, 40));
     }
 }
 
@@ -264,11 +285,33 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
             .options([("search_path", "public")]),
     );
     let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()));
-    let router = Router::new().route("/", post(ok).layer(layer));
+    let router = Router::new().route("/", post(ok).layer(layer.clone()));
     for outcome in ["processed", "duplicate"] {
         assert_eq!(send(&router, github("a", "{}")).await.outcome, outcome);
     }
     assert_eq!(webhook.database.rows().await, (1, 1));
+
+    webhook
+        .database
+        .run(
+            "grant update on idempotent_webhook.subjects to app;
+             grant update on idempotent_webhook.failures to app",
+        )
+        .await;
+    let advancing = async |mut tx: DedupeTx| {
+        tx.advance("subject", 1).await.unwrap();
+        StatusCode::CONFLICT
+    };
+    let layer = layer.record_failures().replay_guard();
+    let router = Router::new().route("/", post(advancing).layer(layer));
+    for attempts in 1..=2 {
+        assert_eq!(send(&router, github("b", "{}")).await.status, 409);
+        let failing = "select attempts from idempotent_webhook.failing_deliveries";
+        let on_record: i32 = sqlx::query_scalar(failing).fetch_one(&pool).await.unwrap();
+        assert_eq!(on_record, attempts);
+    }
+    assert!(forget(&pool, "test", "a").await.unwrap());
+
     let age = Duration::from_secs(4 * 24 * 60 * 60);
     let pruned = idempotent_webhook::prune(&pool, age).await.unwrap();
     assert_eq!(pruned.deliveries, 0);

@@ -166,12 +166,10 @@ impl Webhook {
         H: Handler<T, ()> + Sync,
         T: 'static,
     {
-        let pool: PgPool = self.database.another_pool(5).await;
-        let layer = IdempotentWebhook::new(pool, "test", provider);
-        Self::route(&layer, handler, self.runs.clone())
+        self.elsewhere_of(provider, |layer| layer, handler).await
     }
 
-    /// The same route in another process, with other settings.
+    /// The same route in another process, with settings of its own.
     pub async fn elsewhere_with<H, T>(
         &self,
         set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook,
@@ -181,8 +179,22 @@ impl Webhook {
         H: Handler<T, ()> + Sync,
         T: 'static,
     {
+        let provider = Provider::github(secret());
+        self.elsewhere_of(provider, set, handler).await
+    }
+
+    async fn elsewhere_of<H, T>(
+        &self,
+        provider: Provider,
+        set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook,
+        handler: H,
+    ) -> Router
+    where
+        H: Handler<T, ()> + Sync,
+        T: 'static,
+    {
         let pool: PgPool = self.database.another_pool(5).await;
-        let layer = IdempotentWebhook::new(pool, "test", Provider::github(secret()));
+        let layer = IdempotentWebhook::new(pool, "test", provider);
         Self::route(&set(layer), handler, self.runs.clone())
     }
 
