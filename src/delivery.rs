@@ -96,8 +96,8 @@ pub struct Delivery {
 /// What a delivery is known by within its endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DeliveryKey {
-    /// Empty where tenants do not matter.
-    pub(crate) tenant: Arc<str>,
+    /// None where tenants do not matter.
+    pub(crate) tenant: Option<Arc<str>>,
     pub(crate) id: DeliveryId,
 }
 
@@ -118,16 +118,20 @@ impl Delivery {
 
     pub(crate) fn key(&self) -> DeliveryKey {
         DeliveryKey {
-            tenant: self.key_tenant().into(),
+            tenant: self.separate_tenant().cloned(),
             id: self.id().clone(),
         }
     }
 
-    /// The tenant as far as it is part of the key; empty if it is not.
+    /// The tenant as it stands in the database: empty if it is no part of the key.
     pub(crate) fn key_tenant(&self) -> &str {
+        self.separate_tenant().map_or("", |name| name)
+    }
+
+    fn separate_tenant(&self) -> Option<&Arc<str>> {
         match &self.tenant {
-            Some(tenant) if tenant.separate_ids => &tenant.name,
-            Some(_) | None => "",
+            Some(tenant) if tenant.separate_ids => Some(&tenant.name),
+            Some(_) | None => None,
         }
     }
 

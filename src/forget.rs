@@ -64,7 +64,7 @@ pub async fn forget_for_tenant(
         .await?;
     tx.commit().await?;
     let key = DeliveryKey {
-        tenant: tenant.into(),
+        tenant: (!tenant.is_empty()).then(|| tenant.into()),
         id: DeliveryId::new(delivery_id.to_owned()),
     };
     recent::forget(endpoint, &key);

@@ -19,7 +19,7 @@ pub(crate) enum Line {
     Delivery(DeliveryKey),
     /// Any delivery with this digest, where replays are guarded against.
     Digest {
-        tenant: Arc<str>,
+        tenant: Option<Arc<str>>,
         digest: Sha256Digest,
     },
 }
@@ -171,7 +171,7 @@ mod tests {
 
     fn id(id: &str) -> Line {
         Line::Delivery(DeliveryKey {
-            tenant: "".into(),
+            tenant: None,
             id: DeliveryId::new(id.to_owned()),
         })
     }

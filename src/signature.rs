@@ -129,6 +129,7 @@ fn first_value<'a>(
         .iter()
         .find(|name| headers.contains_key(*name))
         .or(names.first())
+        // A scheme names at least one; one that named none could match nothing.
         .ok_or(SignatureError::NoMatch)?;
     Ok((name, only_value(headers, name)?))
 }

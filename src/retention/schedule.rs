@@ -84,17 +84,10 @@ impl Retention {
         while tokio::time::timeout(wait, stop.asked()).await.is_err() {
             let mut round = Pruned::default();
             let go_on = || !stop.is_asked();
-            match delete_all(
-                &self.pool,
-                self.older_than,
-                Turns::OneAtATime,
-                go_on,
-                &mut round,
-            )
-            .await
-            {
-                Ok(()) => {}
-                Err(error) => tracing::warn!(%error, "webhook retention failed"),
+            let turns = Turns::OneAtATime;
+            let work = delete_all(&self.pool, self.older_than, turns, go_on, &mut round);
+            if let Err(error) = work.await {
+                tracing::warn!(%error, "webhook retention failed");
             }
             if round != Pruned::default() {
                 tracing::info!(

@@ -153,6 +153,7 @@ impl HmacSha256 {
     #[must_use]
     pub fn timestamp_json(mut self, path: &JsonPath) -> Self {
         self.timestamp = Some(TimestampSource::Json(Reader::new([path])));
+        self.template = vec![Part::Body];
         self
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::crypto::hmac_sha256;
 
@@ -30,38 +30,42 @@ pub(super) struct Sent<'a> {
 }
 
 impl Signer {
-    /// The members of the body in which the provider says these.
-    pub(super) fn members(
+    /// Says in the body what the provider says there.
+    pub(super) fn fill(
         self,
+        body: &mut Map<String, Value>,
         id: Option<&str>,
         event_type: Option<&str>,
         time: SystemTime,
-    ) -> Vec<(&'static str, Value)> {
-        let id_in = |name| id.map(|id| (name, json!(id)));
-        let type_in = |name| event_type.map(|event_type| (name, json!(event_type)));
-        match self {
-            Self::Stripe => [id_in("id"), type_in("type")]
-                .into_iter()
-                .flatten()
-                .collect(),
-            // A handshake has no id.
-            Self::Slack if event_type == Some("url_verification") => {
-                type_in("type").into_iter().collect()
+    ) {
+        let mut set = |name: &str, value: Option<&str>| {
+            if let Some(value) = value {
+                body.insert(name.to_owned(), json!(value));
             }
+        };
+        match self {
+            Self::Stripe => {
+                set("id", id);
+                set("type", event_type);
+            }
+            // A handshake has no id.
+            Self::Slack if event_type == Some("url_verification") => set("type", event_type),
             Self::Slack => {
-                let event = event_type.map(|event_type| ("event", json!({ "type": event_type })));
-                let kind = event.is_some().then(|| ("type", json!("event_callback")));
-                [id_in("event_id"), kind, event]
-                    .into_iter()
-                    .flatten()
-                    .collect()
+                set("event_id", id);
+                if let Some(event_type) = event_type {
+                    set("type", Some("event_callback"));
+                    let event = body.entry("event").or_insert_with(|| json!({}));
+                    if let Value::Object(event) = event {
+                        event.insert("type".to_owned(), json!(event_type));
+                    }
+                }
             }
             Self::Linear => {
                 let millis = u64::try_from(since_epoch(time).as_millis()).unwrap_or(u64::MAX);
-                vec![("webhookTimestamp", json!(millis))]
+                body.insert("webhookTimestamp".to_owned(), json!(millis));
             }
-            Self::StandardWebhooks | Self::Svix => type_in("type").into_iter().collect(),
-            Self::Github | Self::Shopify | Self::Awardee => Vec::new(),
+            Self::StandardWebhooks | Self::Svix => set("type", event_type),
+            Self::Github | Self::Shopify | Self::Awardee => {}
         }
     }
 
