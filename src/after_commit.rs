@@ -14,17 +14,39 @@ use crate::panic::{self, catch_panic};
 type BoxError = Box<dyn Error + Send + Sync>;
 type Work = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 
+/// What work after the commit ends with: nothing, or a `Result` whose error is logged.
+pub trait WorkResult: sealed::Sealed {
+    #[doc(hidden)]
+    fn into_result(self) -> Result<(), BoxError>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+impl sealed::Sealed for () {}
+
+impl WorkResult for () {
+    fn into_result(self) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
+impl<E: Into<BoxError>> sealed::Sealed for Result<(), E> {}
+
+impl<E: Into<BoxError>> WorkResult for Result<(), E> {
+    fn into_result(self) -> Result<(), BoxError> {
+        self.map_err(Into::into)
+    }
+}
+
 /// What is to be done after the commit, in this order. Dropping it drops the work.
 #[derive(Default)]
 pub(crate) struct AfterCommit(Vec<Work>);
 
 impl AfterCommit {
-    pub(crate) fn push<E: Into<BoxError>>(
-        &mut self,
-        work: impl Future<Output = Result<(), E>> + Send + 'static,
-    ) {
-        self.0
-            .push(Box::pin(async { work.await.map_err(Into::into) }));
+    pub(crate) fn push(&mut self, work: impl Future<Output: WorkResult> + Send + 'static) {
+        self.0.push(Box::pin(async { work.await.into_result() }));
     }
 
     /// Does it in a task, one piece after the other and each for at most `time`. Nothing

@@ -139,6 +139,7 @@ mod forget;
 pub mod testing;
 pub mod checklist;
 
+pub use after_commit::WorkResult;
 pub use delivery::{Delivery, DeliveryId, Handshake, Verified};
 pub use forget::{forget, forget_for_tenant};
 pub use json_path::{JsonPath, JsonPathError};

@@ -27,7 +27,8 @@ type LookUp = Arc<dyn Fn(String) -> LookedUp + Send + Sync>;
 /// A request for an unknown tenant, or for none, is answered like one with a wrong
 /// signature, 401. If the lookup fails, or takes longer than
 /// [`database_time`](crate::IdempotentWebhook::database_time), the sender gets a 503 with
-/// `Retry-After`.
+/// `Retry-After`. The lookup is the one thing that happens before the signature has been
+/// verified.
 ///
 /// ```no_run
 /// use idempotent_webhook::{IdempotentWebhook, Provider, Secret, Secrets, TenantSecrets};

@@ -9,7 +9,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Connection, PgConnection, Postgres, Transaction};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::after_commit::AfterCommit;
+use crate::after_commit::{AfterCommit, WorkResult};
 use crate::delivery::Delivery;
 use crate::recency::{self, Recency};
 
@@ -67,7 +67,8 @@ impl DedupeTx {
     ///
     /// Each piece may take as long as a handler may
     /// ([`handler_time`](crate::IdempotentWebhook::handler_time)); an error, a panic or
-    /// running out of time is logged and changes nothing.
+    /// running out of time is logged and changes nothing. The future ends with `()` or with a
+    /// `Result<(), E>`.
     /// [`drained`](crate::IdempotentWebhook::drained) waits for it.
     ///
     /// ```no_run
@@ -78,10 +79,7 @@ impl DedupeTx {
     ///     StatusCode::OK
     /// }
     /// ```
-    pub fn after_commit<E>(&mut self, work: impl Future<Output = Result<(), E>> + Send + 'static)
-    where
-        E: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
+    pub fn after_commit(&mut self, work: impl Future<Output: WorkResult> + Send + 'static) {
         if let Some(connection) = &mut self.connection {
             connection.after_commit.push(work);
         }
