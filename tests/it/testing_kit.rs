@@ -60,6 +60,19 @@ fn every_preset_accepts_what_the_kit_signs_and_refuses_its_variants() {
     }
 }
 
+#[test]
+fn an_event_type_replaces_nothing_else_of_slacks_event() {
+    let body = r#"{"event_id":"Ev1","type":"event_callback","event":{"type":"x","text":"hi"}}"#;
+    let sent = TestDelivery::slack(SECRET).body(body);
+    assert_eq!(sent.clone().event_type("x").request::<Bytes>().body(), body);
+    let changed = sent.event_type("message").request::<Bytes>().into_body();
+    let changed: serde_json::Value = serde_json::from_slice(&changed).unwrap();
+    assert_eq!(
+        changed["event"],
+        serde_json::json!({ "type": "message", "text": "hi" })
+    );
+}
+
 async fn effects(webhook: &Webhook) -> i64 {
     webhook.database.rows().await.1
 }
