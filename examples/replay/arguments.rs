@@ -1,8 +1,9 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{IsTerminal, Read};
-use std::path::{Path, PathBuf};
+use std::path::{Display, Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser;
@@ -33,7 +34,7 @@ pub struct Arguments {
     secret: Option<OsString>,
 
     /// The file with the body; - for standard input
-    #[arg(default_value = "-", hide_default_value = true)]
+    #[arg(default_value = STDIN, hide_default_value = true)]
     body: PathBuf,
 
     /// A captured request, to be sent as it is: needs no provider and no secret
@@ -150,7 +151,7 @@ impl Arguments {
             ));
         }
         let capture =
-            Capture::parse(&read(file)?).map_err(|error| format!("{}: {error}", file.display()))?;
+            Capture::parse(&read(file)?).map_err(|error| format!("{}: {error}", said(file)))?;
         Ok(Message::Captured(capture))
     }
 
@@ -200,17 +201,25 @@ fn http_url(text: &str) -> Result<Url, String> {
 
 /// The whole of a file, or of standard input for `-`.
 fn read(file: &Path) -> Result<Vec<u8>, String> {
-    if file != Path::new("-") {
-        return std::fs::read(file)
-            .map_err(|error| format!("cannot read {}: {error}", file.display()));
-    }
-    let mut stdin = std::io::stdin().lock();
-    if stdin.is_terminal() {
-        eprintln!("reading from standard input, up to ctrl-d");
-    }
     let mut content = Vec::new();
-    stdin
-        .read_to_end(&mut content)
-        .map_err(|error| format!("cannot read standard input: {error}"))?;
+    let read = if file == Path::new(STDIN) {
+        let mut stdin = std::io::stdin().lock();
+        if stdin.is_terminal() {
+            eprintln!("reading from standard input, up to ctrl-d");
+        }
+        stdin.read_to_end(&mut content)
+    } else {
+        File::open(file).and_then(|mut file| file.read_to_end(&mut content))
+    };
+    read.map_err(|error| format!("cannot read {}: {error}", said(file)))?;
     Ok(content)
+}
+
+const STDIN: &str = "-";
+
+fn said(file: &Path) -> Display<'_> {
+    match file == Path::new(STDIN) {
+        true => Path::new("standard input").display(),
+        false => file.display(),
+    }
 }

@@ -25,6 +25,7 @@ mod migrate;
 mod pgbouncer;
 mod recency;
 mod repeats;
+mod replay;
 mod retention;
 mod retention_task;
 mod signatures;
