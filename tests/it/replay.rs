@@ -2,9 +2,13 @@
 
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use axum::Router;
+use axum::body::{Bytes, to_bytes};
+use axum::extract::Request;
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Redirect;
 use axum::routing::{any, post};
 use base64::Engine;
@@ -14,7 +18,7 @@ use idempotent_webhook::{JsonPath, Keys, Provider, Source};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, mpsc};
 
 use crate::support::{SECRET, Webhook, ok, secret, stripe_event};
 
@@ -92,6 +96,7 @@ async fn replay_as(secret: Option<&str>, arguments: &[&str], stdin: &str) -> Run
     let mut command = Command::new(program().await);
     command
         .args(arguments)
+        .kill_on_drop(true)
         .env_remove("WEBHOOK_SECRET")
         // Nobody is there: a run that asks a proxy fails.
         .env("http_proxy", "http://127.0.0.1:1")
@@ -297,7 +302,7 @@ async fn a_wrong_secret_is_not_as_expected() {
 
 /// The JSON form of a request, with headers that are not to be sent.
 fn captured(delivery: &TestDelivery) -> Value {
-    let request = delivery.request::<axum::body::Bytes>();
+    let request = delivery.request::<Bytes>();
     let mut headers = json!({
         "Host": "example.com",
         "Content-Length": "1",
@@ -346,16 +351,7 @@ async fn a_capture_is_sent_as_it_is() {
     assert_eq!(webhook.database.rows().await, (1, 1));
 
     // What the endpoint sees of it.
-    let (seen, mut seeing) = tokio::sync::mpsc::channel(2);
-    let looking = serve(Router::new().route(
-        "/",
-        any(async move |request: axum::extract::Request| {
-            let (head, body) = request.into_parts();
-            let body = axum::body::to_bytes(body, 1000).await.unwrap();
-            seen.send((head, body)).await.unwrap();
-        }),
-    ))
-    .await;
+    let (looking, mut seeing) = look().await;
     let mut put = text.clone();
     put["method"] = "PUT".into();
     let from_stdin = ["--capture", "-", "--url", &looking, "--times", "1"];
@@ -470,6 +466,31 @@ async fn every_preset_takes_what_is_sent_for_it() {
     }
 }
 
+/// An endpoint that answers 200 and hands on what it has been sent.
+async fn look() -> (String, mpsc::Receiver<(Parts, Bytes)>) {
+    let (seen, seeing) = mpsc::channel(2);
+    let look = async move |request: Request| {
+        let (head, body) = request.into_parts();
+        let body = to_bytes(body, 1000).await.unwrap();
+        seen.send((head, body)).await.unwrap();
+    };
+    (serve(Router::new().route("/", any(look))).await, seeing)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_says_its_id_is_sent_to_the_byte() {
+    let (url, mut seeing) = look().await;
+    let body = "{ \"type\" : \"a\", \"id\" : \"evt_1\" }\n";
+    let stripe = ["--provider", "stripe", "--url", &url];
+    for id in [&[][..], &["--id", "evt_1"]] {
+        replay(&[&stripe, id].concat(), body).await.ends(0, ONCE);
+        for _ in 0..2 {
+            let (_, seen) = seeing.recv().await.unwrap();
+            assert_eq!(seen, body);
+        }
+    }
+}
+
 /// Serves a router without the layer.
 async fn serve(router: Router) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -493,6 +514,16 @@ async fn without_the_layer_the_status_alone_counts() {
     assert_eq!(run.answers("202", "-"), 2);
     assert!(run.out.contains(note), "{}", run.out);
 
+    // Outcomes that the layer would not give to one delivery.
+    for outcome in ["processed", "handshake"] {
+        let says = async move || [("x-webhook-outcome", outcome)];
+        let url = serve(Router::new().route("/", post(says))).await;
+        let run = replay(&[&github[..], &[&url]].concat(), "{}").await;
+        run.ends(1, NOT_ONCE);
+        assert_eq!(run.answers("200", outcome), 2);
+        assert!(!run.out.contains(note), "{}", run.out);
+    }
+
     // A redirect is an answer, and goes nowhere.
     let moved = format!("{url}moved");
     let run = replay(&[&github[..], &[&moved]].concat(), "{}").await;
@@ -502,17 +533,13 @@ async fn without_the_layer_the_status_alone_counts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_come_is_told() {
-    let calls = std::sync::atomic::AtomicU32::new(0);
-    let calls: &'static _ = Box::leak(Box::new(calls));
-    let url = serve(Router::new().route(
-        "/",
-        post(async || {
-            if calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 0 {
-                std::future::pending::<()>().await;
-            }
-        }),
-    ))
-    .await;
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let first_only = async || {
+        if CALLS.fetch_add(1, Ordering::Relaxed) > 0 {
+            std::future::pending::<()>().await;
+        }
+    };
+    let url = serve(Router::new().route("/", post(first_only))).await;
     let github = ["--provider", "github", "--timeout", "1", "--url", &url];
     let run = replay(&github, "{}").await;
     run.ends(1, NOT_ONCE);
@@ -539,8 +566,8 @@ const NOBODY: &str = "http://user:password@127.0.0.1:1/";
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_are_one_line() {
     let stripe = ["--provider", "stripe", "--url", NOBODY];
-    // The number of the error is that of the system.
-    let unheard = replay(&stripe, "{}").await;
+    // Where nobody listens, not many are sent. The number of the error is that of the system.
+    let unheard = replay(&[&stripe[..], &["--times", "4000000000"]].concat(), "{}").await;
     let refused = "error: no answer from 127.0.0.1:1: Connection refused (os error ";
     assert_eq!((unheard.code, unheard.out.as_str()), (2, ""));
     assert!(unheard.err.starts_with(refused), "{}", unheard.err);
