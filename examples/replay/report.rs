@@ -37,15 +37,13 @@ impl<'a> Report<'a> {
             ..
         } = self.plan;
         let origin = url.origin().ascii_serialization();
-        let together = match concurrency.min(times) {
-            1 => "one after another".to_owned(),
-            number => format!("{number} at once"),
+        let often = match (times, concurrency.min(times)) {
+            (1, _) => "once".to_owned(),
+            (_, 1) => format!("{times} times, one after another"),
+            (_, together) => format!("{times} times, {together} at once"),
         };
         let path = url.path();
-        writeln!(
-            f,
-            "{message}, {times} times, {together}, to {origin}{path}\n"
-        )
+        writeln!(f, "{message}, {often}, to {origin}{path}\n")
     }
 
     fn table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,7 +109,7 @@ impl<'a> Report<'a> {
             millis(duplicate),
             match self.plan.concurrency {
                 1 => "",
-                _ => ", if they did not wait for the first",
+                _ => " (those sent beside the first wait for it)",
             }
         )
     }
@@ -125,9 +123,17 @@ impl<'a> Report<'a> {
                  and is judged by the status alone."
             )?;
         }
-        match self.is_as_expected() {
+        let is_as_expected = self.is_as_expected();
+        if !is_as_expected && self.answers().any(|answer| answer.status == 401) {
+            writeln!(
+                f,
+                "\nA 401 says that the endpoint has another secret or another provider, or that a \
+                 captured signature has expired."
+            )?;
+        }
+        match is_as_expected {
             true => writeln!(f, "\nAs expected: {expectation}."),
-            false => writeln!(f, "\nNot as expected: {expectation}."),
+            false => writeln!(f, "\nNot as expected, which is: {expectation}."),
         }
     }
 

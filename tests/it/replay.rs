@@ -151,12 +151,11 @@ fn file(content: &str) -> (tempfile::TempDir, String) {
 
 const ONCE: &str =
     "As expected: every answer 2xx, at most one of them processed and the rest duplicate.";
-const NOT_ONCE: &str =
-    "Not as expected: every answer 2xx, at most one of them processed and the rest duplicate.";
+const NOT_ONCE: &str = "Not as expected, which is: every answer 2xx, at most one of them processed and the rest duplicate.";
 const FRESH: &str = "As expected: every answer 2xx, none of them duplicate.";
-const NOT_FRESH: &str = "Not as expected: every answer 2xx, none of them duplicate.";
+const NOT_FRESH: &str = "Not as expected, which is: every answer 2xx, none of them duplicate.";
 const REFUSED: &str = "As expected: every answer 401.";
-const NOT_REFUSED: &str = "Not as expected: every answer 401.";
+const NOT_REFUSED: &str = "Not as expected, which is: every answer 401.";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delivery_that_is_sent_again_is_processed_once() {
@@ -291,6 +290,11 @@ async fn a_wrong_secret_is_not_as_expected() {
     let run = replay_as(Some("another"), &stripe, &stripe_event("evt_1")).await;
     run.ends(1, NOT_ONCE);
     assert_eq!(run.answers("401", "rejected"), 2);
+    assert!(
+        run.out.contains("the endpoint has another secret"),
+        "{}",
+        run.out
+    );
     assert_eq!(webhook.database.rows().await, (0, 0));
 
     // That of the command line wins.
@@ -355,7 +359,10 @@ async fn a_capture_is_sent_as_it_is() {
     let mut put = text.clone();
     put["method"] = "PUT".into();
     let from_stdin = ["--capture", "-", "--url", &looking, "--times", "1"];
-    replay(&from_stdin, &put.to_string()).await.ends(0, ONCE);
+    let run = replay(&from_stdin, &put.to_string()).await;
+    run.ends(0, ONCE);
+    let heading = format!("a capture, once, to {looking}");
+    assert_eq!(run.out.lines().next(), Some(heading.as_str()));
     let (head, seen) = seeing.recv().await.unwrap();
     assert_eq!((head.method.as_str(), &*seen), ("PUT", body.as_bytes()));
     assert_eq!(head.headers["content-length"], body.len().to_string());
