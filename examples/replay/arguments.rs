@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Read};
 use std::path::{Display, Path, PathBuf};
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{Parser, value_parser};
 use idempotent_webhook::testing::TestDelivery;
 use reqwest::Url;
 
@@ -42,11 +42,13 @@ pub struct Arguments {
     capture: Option<PathBuf>,
 
     /// How often
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = value_parser!(u32).range(1..))]
     times: u32,
 
     /// How many at once; with 1 the first is answered before the second is sent
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = value_parser!(u32).range(1..=1000))]
     concurrency: u32,
 
     /// The delivery id [default: what the body says, or a random one]
@@ -74,13 +76,14 @@ pub struct Arguments {
     unsigned: bool,
 
     /// How long to wait for each answer
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(value_parser = value_parser!(u64).range(1..=3600))]
     timeout: u64,
 }
 
 const AFTER_HELP: &str = r#"Examples, with replay for "cargo run --example replay --":
   One delivery twice, the second after the first:
-    export WEBHOOK_SECRET=whsec_...
+    read -rs WEBHOOK_SECRET; export WEBHOOK_SECRET    # typed, not in the shell's history
     replay --provider stripe --url http://127.0.0.1:3000/webhooks/stripe event.json
   Five copies at the same moment:
     replay --provider stripe --url http://... --times 5 --concurrency 5 event.json
