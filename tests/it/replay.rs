@@ -151,7 +151,8 @@ fn file(content: &str) -> (tempfile::TempDir, String) {
 
 const ONCE: &str =
     "As expected: every answer 2xx, at most one of them processed and the rest duplicate.";
-const NOT_ONCE: &str = "Not as expected, which is: every answer 2xx, at most one of them processed and the rest duplicate.";
+const NOT_ONCE: &str = "Not as expected, which is: every answer 2xx, at most one of them \
+                        processed and the rest duplicate.";
 const FRESH: &str = "As expected: every answer 2xx, none of them duplicate.";
 const NOT_FRESH: &str = "Not as expected, which is: every answer 2xx, none of them duplicate.";
 const REFUSED: &str = "As expected: every answer 401.";
