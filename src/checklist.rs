@@ -121,7 +121,7 @@
 //! The feature `testing` signs requests as each provider does, and asserts that a handler
 //! has its effects once, whatever arrives at the same moment and again:
 //! `assert_idempotent(&app, &TestDelivery::stripe("whsec_test"), effects)`. The example
-//! `replay` sends captured bodies to a URL, as often as asked.
+//! `replay` sends a captured webhook to a URL, as often as asked.
 //!
 //! # 12. Watch it
 //!

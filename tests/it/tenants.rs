@@ -103,6 +103,29 @@ async fn each_tenant_has_its_own_secret_and_an_unknown_one_is_a_401() {
 }
 
 #[tokio::test]
+async fn g2_a_name_that_no_key_can_hold_is_nobodys() {
+    let database = Database::new().await;
+    let names = |head: &Parts| {
+        Some(match head.uri.path() {
+            "/hooks/blank" => " ".to_owned(),
+            "/hooks/nul" => "\0".to_owned(),
+            "/hooks/long" => "x".repeat(256),
+            _ => return None,
+        })
+    };
+    let everybody = async |_| Ok(Some(Secrets::new(Secret::new("a secret")?)));
+    let router = router(
+        &database,
+        TenantSecrets::new(names, everybody).separate_ids(),
+    );
+    for tenant in ["blank", "nul", "long", "none"] {
+        let sent = request(tenant, "a secret", "a");
+        assert_eq!(send(&router, sent).await, forged(), "{tenant}");
+    }
+    assert_eq!(database.rows().await, (0, 0));
+}
+
+#[tokio::test]
 async fn a_lookup_that_fails_or_hangs_is_a_503() {
     let database = Database::new().await;
     let router = router(&database, Tenants::default().secrets());
