@@ -82,18 +82,13 @@ async fn main() {
 fn verification() {
     println!("\nProvider::verify\n");
     println!(
-        "{:<10} {:>8} {:>12} {:>10} {:>10}",
+        "{:<18} {:>8} {:>12} {:>10} {:>10}",
         "preset", "body", "allocations", "bytes", "peak"
     );
-    for (name, preset) in [
-        ("stripe", deliveries::stripe as fn(&[u8]) -> _),
-        ("github", deliveries::github),
-        ("shopify", deliveries::shopify),
-    ] {
+    for (name, input) in deliveries::PRESETS {
         let mut takes = Vec::new();
         for (size, bytes) in [("3 KB", 3_000), ("1 MB", 1_000_000), ("25 MB", 25_000_000)] {
-            let body = deliveries::event(bytes);
-            let (provider, head) = preset(&body);
+            let (provider, head, body) = input(&deliveries::event(bytes));
             let heaps: Vec<Heap> = (0..ROUNDS)
                 .map(|_| {
                     let measurement = Measurement::begin();
@@ -103,7 +98,7 @@ fn verification() {
                 .collect();
             let heap = median(&heaps);
             println!(
-                "{name:<10} {size:>8} {:>12} {:>10} {:>10}",
+                "{name:<18} {size:>8} {:>12} {:>10} {:>10}",
                 heap.allocations, heap.bytes, heap.peak
             );
             takes.push(heap);

@@ -1,17 +1,16 @@
 //! Signed deliveries, the same for every benchmark that verifies some.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
-use http::Request;
 use http::request::Parts;
-use idempotent_webhook::{Provider, Secret, Tolerance};
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Keys, Provider, Secret, Tolerance};
 use sha2::Sha256;
 
 pub const SECRET: &str = "benchmark";
 
-/// When Stripe signed, in Unix seconds.
-pub const SIGNED_AT: u64 = 1_750_000_000;
+/// The same as Standard Webhooks show it.
+pub const BASE64_SECRET: &str = "whsec_YmVuY2htYXJr";
 
 pub const SIZES: [(&str, usize); 4] = [
     ("3 KB", 3_000),
@@ -25,7 +24,7 @@ pub fn event(size: usize) -> Vec<u8> {
     let line = r#"{"id":"li_1Qx","object":"item","amount_total":1000,"currency":"eur","description":"A \"fine\" thing","adjustable":true,"livemode":false,"metadata":{},"period":{"end":1750003600,"start":1750000000},"price":null,"proration":false,"quantity":1,"tax_rates":[]}"#;
     let lines = vec![line; size / line.len()].join(",\n        ");
     format!(
-        r#"{{"id":"evt_1Qx","object":"event","api_version":null,"created":{SIGNED_AT},"data":{{"object":{{"object":"quote","line_items":[{lines}]}}}},"livemode":false,"pending_webhooks":1,"request":null,"type":"quote.accepted"}}"#
+        r#"{{"id":"evt_1Qx","object":"event","api_version":null,"created":1750000000,"data":{{"object":{{"object":"quote","line_items":[{lines}]}}}},"livemode":false,"pending_webhooks":1,"request":null,"type":"quote.accepted"}}"#
     )
     .into_bytes()
 }
@@ -39,52 +38,61 @@ pub fn mac(key: &[u8], signed: &[&[u8]]) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-pub fn head(headers: &[(&str, String)]) -> Parts {
-    let mut request = Request::builder();
-    for (name, value) in headers {
-        request = request.header(*name, value);
-    }
-    request.body(()).unwrap().into_parts().0
-}
+/// A preset that tolerates any age, the head of a request, and its body.
+pub type Input = (Provider, Parts, Bytes);
 
-fn secret() -> Secret {
-    Secret::new(SECRET).unwrap()
-}
+/// A preset's name, and what makes its input of a body.
+type Preset = (&'static str, fn(&[u8]) -> Input);
 
-/// The preset, and the head of a request for the body.
-pub fn stripe(body: &[u8]) -> (Provider, Parts) {
-    let time = SIGNED_AT.to_string();
-    let signature = mac(SECRET.as_bytes(), &[time.as_bytes(), b".", body]);
-    let signature = format!("t={time},v1={}", hex::encode(signature));
-    (
-        Provider::stripe(secret()).tolerance(Tolerance::unlimited()),
-        head(&[("stripe-signature", signature)]),
-    )
-}
-
-/// The preset, and the head of a request for the body.
-pub fn github(body: &[u8]) -> (Provider, Parts) {
-    let signature = hex::encode(mac(SECRET.as_bytes(), &[body]));
-    (
-        Provider::github(secret()),
-        head(&[
-            ("x-hub-signature-256", format!("sha256={signature}")),
-            ("x-github-delivery", "72d3162e-cc78-11e3-81ab".into()),
-            ("x-github-event", "push".into()),
-        ]),
-    )
-}
-
-/// The preset, and the head of a request for the body.
+/// Each preset with what it is to verify. Where the provider says its id or its time in the
+/// body, that is written into it.
 #[allow(dead_code, reason = "not every benchmark has all presets")]
-pub fn shopify(body: &[u8]) -> (Provider, Parts) {
-    let signature = BASE64.encode(mac(SECRET.as_bytes(), &[body]));
-    (
-        Provider::shopify(secret()),
-        head(&[
-            ("x-shopify-hmac-sha256", signature),
-            ("x-shopify-webhook-id", "b54557e4-bdd9-4b37-8a5f".into()),
-            ("x-shopify-topic", "orders/create".into()),
-        ]),
-    )
+pub const PRESETS: [Preset; 8] = [
+    ("stripe", stripe),
+    ("github", github),
+    ("shopify", |body| {
+        input(Provider::shopify, TestDelivery::shopify, SECRET, body)
+    }),
+    ("slack", |body| {
+        input(Provider::slack, TestDelivery::slack, SECRET, body)
+    }),
+    ("linear", |body| {
+        input(Provider::linear, TestDelivery::linear, SECRET, body)
+    }),
+    ("standard-webhooks", standard_webhooks),
+    ("svix", |body| {
+        input(Provider::svix, TestDelivery::svix, BASE64_SECRET, body)
+    }),
+    ("awardee", |body| {
+        input(Provider::awardee, TestDelivery::awardee, SECRET, body)
+    }),
+];
+
+pub fn stripe(body: &[u8]) -> Input {
+    input(Provider::stripe, TestDelivery::stripe, SECRET, body)
+}
+
+pub fn github(body: &[u8]) -> Input {
+    input(Provider::github, TestDelivery::github, SECRET, body)
+}
+
+pub fn standard_webhooks(body: &[u8]) -> Input {
+    let kit = TestDelivery::standard_webhooks;
+    input(Provider::standard_webhooks, kit, BASE64_SECRET, body)
+}
+
+/// Signed just now: some insist on a recent time.
+fn input(
+    preset: fn(Keys) -> Provider,
+    kit: fn(&'static str) -> TestDelivery,
+    secret: &'static str,
+    body: &[u8],
+) -> Input {
+    let provider = preset(Secret::new(secret).unwrap().into());
+    let mut delivery = kit(secret).body(body.to_vec());
+    if provider.name() == "slack" {
+        delivery = delivery.id("Ev08MFMKH6");
+    }
+    let (head, body) = delivery.request().into_parts();
+    (provider.tolerance(Tolerance::unlimited()), head, body)
 }

@@ -22,7 +22,7 @@ use http::request::Parts;
 use idempotent_webhook::{JsonPath, Provider, Secret, Source};
 use serde_json::Value;
 
-use deliveries::{SECRET, SIZES, event, mac};
+use deliveries::{PRESETS, SECRET, SIZES, event, mac};
 
 fn verify(criterion: &mut Criterion) {
     for (name, size) in SIZES {
@@ -33,12 +33,8 @@ fn verify(criterion: &mut Criterion) {
         group.bench_function("bare HMAC", |bencher| {
             bencher.iter(|| mac(SECRET.as_bytes(), &[black_box(&body)]));
         });
-        let presets = [
-            ("stripe", deliveries::stripe(&body)),
-            ("github", deliveries::github(&body)),
-            ("shopify", deliveries::shopify(&body)),
-        ];
-        for (preset, (provider, head)) in presets {
+        for (preset, input) in PRESETS {
+            let (provider, head, body) = input(&body);
             group.bench_with_input(
                 BenchmarkId::new("verify", preset),
                 &body,

@@ -11,14 +11,12 @@ mod deliveries;
 use std::hint::black_box;
 use std::time::SystemTime;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use http::HeaderName;
 use http::request::Parts;
-use idempotent_webhook::{HmacSha256, Provider, Secret, Source};
 
-use deliveries::{SECRET, SIGNED_AT, SIZES, event, github, head, mac, stripe};
+use deliveries::{
+    BASE64_SECRET, Input, SECRET, SIZES, event, github, mac, standard_webhooks, stripe,
+};
 
 /// Whether a body is the one that was signed.
 type Verify = Box<dyn Fn(&[u8]) -> bool>;
@@ -36,25 +34,27 @@ const CONTENDERS: [Contender; 9] = [
         webhook_verify(webhook_verify::Provider::Stripe, SECRET, stripe(body).1)
     }),
     ("stripe/async-stripe-webhook", async_stripe_webhook),
-    ("standard/this crate", |body| this_crate(standard(body))),
+    ("standard/this crate", |body| {
+        this_crate(standard_webhooks(body))
+    }),
     ("standard/webhook-verify", |body| {
         webhook_verify(
             webhook_verify::Provider::StandardWebhooks,
-            &standard_secret(),
-            standard(body).1,
+            BASE64_SECRET,
+            standard_webhooks(body).1,
         )
     }),
     ("standard/svix", svix),
     ("standard/standardwebhooks", standardwebhooks),
 ];
 
-fn this_crate((provider, head): (Provider, Parts)) -> Verify {
+fn this_crate((provider, head, _): Input) -> Verify {
     Box::new(move |body| provider.verify(&head, body, SystemTime::now()).is_ok())
 }
 
 fn webhook_verify(provider: webhook_verify::Provider, secret: &str, head: Parts) -> Verify {
     let secret = webhook_verify::Secret::new(secret);
-    // Any age, as for this crate's own Stripe: the time is that of the shared delivery.
+    // Any age, as for this crate.
     let options = webhook_verify::VerifyOptions::default().with_max_age(None);
     Box::new(move |body| {
         let options = options.clone();
@@ -64,8 +64,9 @@ fn webhook_verify(provider: webhook_verify::Provider, secret: &str, head: Parts)
 
 /// It has no function for the signature alone: this parses the event as well.
 fn async_stripe_webhook(body: &[u8]) -> Verify {
-    let (_, head) = stripe(body);
-    let signed_at = i64::try_from(SIGNED_AT).unwrap();
+    let (_, head, _) = stripe(body);
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let signed_at = i64::try_from(now).unwrap();
     Box::new(move |body| {
         let signature = head.headers["stripe-signature"].to_str().unwrap();
         std::str::from_utf8(body).is_ok_and(|body| {
@@ -77,48 +78,15 @@ fn async_stripe_webhook(body: &[u8]) -> Verify {
     })
 }
 
-/// Standard Webhooks show a key in base64.
-fn standard_secret() -> String {
-    format!("whsec_{}", BASE64.encode(SECRET))
-}
-
-/// [Standard Webhooks](https://www.standardwebhooks.com), described by data.
-fn standard(body: &[u8]) -> (Provider, Parts) {
-    let [id, time, signature] = ["webhook-id", "webhook-timestamp", "webhook-signature"];
-    let scheme = HmacSha256::base64(HeaderName::from_static(signature))
-        .prefix("v1,")
-        .separator(' ')
-        .timestamp_header(HeaderName::from_static(time))
-        .id_header(HeaderName::from_static(id))
-        .signed("{id}.{timestamp}.{body}")
-        .unwrap();
-    let provider = Provider::custom("standard")
-        .signature(scheme, Secret::new(SECRET).unwrap())
-        .delivery_id(Source::header(HeaderName::from_static(id)));
-
-    let msg = "msg_27UH4WbU6Z5A5EzD8u03UvzRbpk";
-    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
-    let mac = mac(
-        SECRET.as_bytes(),
-        &[format!("{msg}.{now}.").as_bytes(), body],
-    );
-    let head = head(&[
-        (id, msg.into()),
-        (time, now.to_string()),
-        (signature, format!("v1,{}", BASE64.encode(mac))),
-    ]);
-    (provider, head)
-}
-
 fn svix(body: &[u8]) -> Verify {
-    let webhook = svix::webhooks::Webhook::new(&standard_secret()).unwrap();
-    let (_, head) = standard(body);
+    let webhook = svix::webhooks::Webhook::new(BASE64_SECRET).unwrap();
+    let (_, head, _) = standard_webhooks(body);
     Box::new(move |body| webhook.verify(body, &head.headers).is_ok())
 }
 
 fn standardwebhooks(body: &[u8]) -> Verify {
-    let webhook = standardwebhooks::Webhook::new(&standard_secret()).unwrap();
-    let (_, head) = standard(body);
+    let webhook = standardwebhooks::Webhook::new(BASE64_SECRET).unwrap();
+    let (_, head, _) = standard_webhooks(body);
     Box::new(move |body| webhook.verify(body, &head.headers).is_ok())
 }
 
