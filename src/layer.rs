@@ -254,7 +254,7 @@ impl IdempotentWebhook {
     /// written down, because Postgres is down or the process is killed, is only logged, if
     /// at all.
     ///
-    /// Default: off. A success costs no more with it.
+    /// Default: off. A success takes no further round trip with it.
     pub fn record_failures(mut self) -> Self {
         self.records_failures = true;
         self
@@ -282,7 +282,8 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Resolves when no delivery is in flight here, in this layer or a clone of it.
+    /// Resolves when no delivery is in flight here, in this layer or a clone of it, and all
+    /// work after a commit has been done.
     ///
     /// Handlers outlive their senders, so a server that has closed its last connection may
     /// still have work to finish. Wait for it before the process ends:
@@ -300,7 +301,8 @@ impl IdempotentWebhook {
     /// # }
     /// ```
     ///
-    /// It takes [`handler_time`](Self::handler_time) and a little more at most, if nothing
+    /// It takes [`handler_time`](Self::handler_time) and a little more at most, and as much
+    /// again for each [`after_commit`](crate::DedupeTx::after_commit) of a handler, if nothing
     /// new arrives. What has not finished when the process ends is rolled back.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + 'static {
         let in_flight = self.in_flight.clone();
