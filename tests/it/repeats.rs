@@ -1,6 +1,7 @@
 //! The same body under another id, and the same id with another body.
 
 use std::slice;
+use std::time::Duration;
 
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{IdempotentWebhook, Provider};
@@ -124,6 +125,27 @@ async fn g7_replays_of_a_body_in_flight_hold_no_connection() {
     for replay in replays {
         assert_eq!(replay.await.unwrap(), answer(200, "duplicate", ""));
     }
+    assert_eq!(webhook.database.rows().await, (2, 2));
+}
+
+/// While the second body of one delivery is found out to be a duplicate, a delivery of its
+/// own with that body waits for it.
+#[tokio::test]
+async fn a_body_that_only_came_with_a_duplicate_has_not_been_processed() {
+    let webhook = guarded().await;
+    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    // Without a connection, nobody gets on.
+    let mut connections = Vec::new();
+    for _ in 0..5 {
+        connections.push(webhook.database.pool.acquire().await.unwrap());
+    }
+    let rendered_anew = sending(&webhook.router, github("a", "{ }"));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let its_own = sending(&webhook.router, github("b", "{ }"));
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    drop(connections);
+    assert_eq!(rendered_anew.await.unwrap().outcome, "duplicate");
+    assert_eq!(its_own.await.unwrap().outcome, "processed");
     assert_eq!(webhook.database.rows().await, (2, 2));
 }
 
