@@ -33,8 +33,12 @@ async fn two_processes_prune_one_at_a_time_and_everything_once() {
             "create table at_work (process int);
              create function note() returns trigger language plpgsql as $$
              begin
-                 if (select count(distinct pid) from pg_locks where locktype = 'advisory') <> 1
-                 then
+                 if 1 <> (
+                     select count(distinct pid)
+                     from pg_locks
+                     join pg_database on pg_database.oid = pg_locks.database
+                     where locktype = 'advisory' and datname = current_database()
+                 ) then
                      raise exception 'not one at a time';
                  end if;
                  insert into at_work values (pg_backend_pid());
