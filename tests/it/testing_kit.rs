@@ -94,7 +94,14 @@ async fn a_handler_behind_the_layer_is_idempotent() {
 /// What the assertion says of a router that is not idempotent.
 async fn complaint(webhook: &Webhook, router: &axum::Router) -> String {
     let delivery = delivery();
-    let asserted = assert_idempotent(router, &delivery, async || effects(webhook).await);
+    message(assert_idempotent(router, &delivery, async || {
+        effects(webhook).await
+    }))
+    .await
+}
+
+/// What it panics with.
+async fn message(asserted: impl Future<Output = ()>) -> String {
     let panic = AssertUnwindSafe(asserted).catch_unwind().await.unwrap_err();
     panic.downcast_ref::<String>().unwrap().clone()
 }
@@ -119,6 +126,19 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     let idle = Webhook::new(async || StatusCode::OK).await;
     let said = complaint(&idle, &idle.router).await;
     assert!(said.contains("had 0 effects"), "{said}");
+
+    // Between the times that it is sent, all deliveries are forgotten.
+    let forgetful = Webhook::new(ok).await;
+    let forget = "delete from idempotent_webhook.deliveries";
+    let delivery = delivery();
+    let asserted = assert_idempotent(&forgetful.router, &delivery, async || {
+        forgetful.database.run(forget).await;
+        effects(&forgetful).await
+    });
+    assert_eq!(
+        message(asserted).await,
+        "a delivery that had been processed was sent again and had 1 effects"
+    );
 
     let failing = Webhook::new(async |mut tx: DedupeTx, delivery: Delivery| {
         record(&mut tx, &delivery).await.unwrap();
