@@ -1,11 +1,10 @@
 //! The claim of a delivery and the transaction around it: all SQL of a request.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use sqlx::{PgPool, Postgres, SqlSafeStr};
+use sqlx::{AssertSqlSafe, PgPool, Postgres, Row, SqlSafeStr, SqlStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -22,27 +21,29 @@ type Manager = <Postgres as sqlx::Database>::TransactionManager;
 /// A plain `begin` in an open transaction is only a warning to Postgres, and the commit
 /// would then be that of somebody else's work as well. `not deferrable` is what a
 /// transaction is anyway, but saying so is an error once it has run a query.
-const BEGIN: &str = "begin not deferrable";
+///
+/// The limit on waiting for a lock goes along, which is cheaper than to set it in the claim.
+fn begin_sql(lock_timeout: Duration) -> SqlStr {
+    // Zero would mean for ever.
+    let millis = lock_timeout.as_millis().max(1);
+    AssertSqlSafe(format!(
+        "begin not deferrable; set local lock_timeout = {millis}"
+    ))
+    .into_sql_str()
+}
 
 /// Inserts the claim; returns a row if it is ours.
 ///
 /// If another transaction is about to insert the same one, this waits for its end, for at
 /// most `lock_timeout`, which is put back before the handler's own statements.
 const CLAIM: &str = "
-    with waiting as materialized (
-        select
-            current_setting('lock_timeout') as before,
-            set_config('lock_timeout', $7, true) as during
-    )
     insert into idempotent_webhook.deliveries
         (endpoint, tenant, delivery_id, event_type, digest, guarded)
-    select $1, $2, $3, $4, $5, $6
-    from waiting
-    where during is not null
+    values ($1, $2, $3, $4, $5, $6)
     on conflict do nothing
     returning
         pg_current_xact_id()::text,
-        set_config('lock_timeout', (select before from waiting), true)
+        set_config('lock_timeout', $7, true)
 ";
 
 /// Of the deliveries that stood in the way of a claim, the one with its id before the one
@@ -94,8 +95,9 @@ pub(crate) struct Store {
     pool: PgPool,
     pub(crate) timeout: Duration,
     permits: Option<Arc<Semaphore>>,
-    /// Whether this process has put down the redelivery window of its endpoint.
-    window_kept: Arc<AtomicBool>,
+    /// What `lock_timeout` is on the connections of the pool, outside of claims. It is there
+    /// once this process has put down the redelivery window of its endpoint.
+    lock_timeout: Arc<OnceLock<String>>,
 }
 
 /// What came of a claim.
@@ -186,7 +188,7 @@ impl Store {
             pool,
             timeout,
             permits: None,
-            window_kept: Arc::default(),
+            lock_timeout: Arc::default(),
         }
     }
 
@@ -234,15 +236,15 @@ impl Store {
         redelivery_window: Duration,
         deadline: Instant,
     ) -> Result<Claim, DatabaseError> {
-        let mut connection = self.begin().await?;
-        if !self.window_kept.load(Ordering::Relaxed) {
-            self.keep_redelivery_window(&mut connection, delivery, redelivery_window)
-                .await?;
-        }
-        let wait = deadline
-            .saturating_duration_since(Instant::now())
-            // Zero would mean for ever.
-            .max(Duration::from_millis(1));
+        let mut connection = self.begin(deadline).await?;
+        let lock_timeout = match self.lock_timeout.get() {
+            Some(known) => known,
+            None => {
+                self.prepare(&mut connection, delivery, redelivery_window, deadline)
+                    .await?
+            }
+        };
+        let wait = deadline.saturating_duration_since(Instant::now());
         let claimed: Result<Option<(String,)>, _> = within(
             wait + self.timeout,
             sqlx::query_as(CLAIM)
@@ -252,7 +254,7 @@ impl Store {
                 .bind(delivery.event_type())
                 .bind(content.map(|content| content.digest))
                 .bind(content.is_some_and(|content| content.guarded))
-                .bind(format!("{}ms", wait.as_millis()))
+                .bind(lock_timeout)
                 .fetch_optional(&mut *connection),
         )
         .await;
@@ -310,8 +312,9 @@ impl Store {
         })
     }
 
-    /// Begins a transaction on a connection that is in none.
-    async fn begin(&self) -> Result<InTransaction, DatabaseError> {
+    /// Begins a transaction on a connection that is in none. It waits for locks until
+    /// `locks_until`.
+    async fn begin(&self, locks_until: Instant) -> Result<InTransaction, DatabaseError> {
         let deadline = Instant::now() + self.timeout;
         let timed_out = |_| DatabaseError::TimedOut;
         let permit = match &self.permits {
@@ -328,7 +331,8 @@ impl Store {
                 .await
                 .map_err(timed_out)??;
             let mut connection = InTransaction::new(connection);
-            let begin = Manager::begin(&mut connection, Some(BEGIN.into_sql_str()));
+            let lock_timeout = locks_until.saturating_duration_since(Instant::now());
+            let begin = Manager::begin(&mut connection, Some(begin_sql(lock_timeout)));
             match timeout_at(deadline, begin).await.map_err(timed_out)? {
                 Ok(()) => return Ok(connection.holding(permit)),
                 Err(error) if connections_left > 0 && is_unusable(&error) => {
@@ -412,7 +416,7 @@ impl Store {
         attempt: &FailedAttempt,
         delivery: &Delivery,
     ) -> Result<(), DatabaseError> {
-        let mut connection = self.begin().await?;
+        let mut connection = self.begin(Instant::now() + self.timeout).await?;
         within(self.timeout, async {
             attempt.record(&mut connection, delivery).await?;
             Manager::commit(&mut connection).await
@@ -422,28 +426,34 @@ impl Store {
         Ok(())
     }
 
-    /// Puts down for how long the provider may deliver again, once a process.
+    /// Puts down for how long the provider may deliver again, and looks what `lock_timeout`
+    /// has to be put back to, once a process.
     ///
     /// It ends the transaction and begins another, so that deliveries do not wait for one
     /// another on this row.
-    async fn keep_redelivery_window(
+    async fn prepare(
         &self,
         connection: &mut InTransaction,
         delivery: &Delivery,
         window: Duration,
-    ) -> Result<(), DatabaseError> {
-        within(self.timeout, async {
+        locks_until: Instant,
+    ) -> Result<&String, DatabaseError> {
+        let lock_timeout: String = within(self.timeout, async {
             sqlx::query(KEEP_REDELIVERY_WINDOW)
                 .bind(delivery.endpoint())
                 .bind(window.as_secs_f64())
                 .execute(&mut **connection)
                 .await?;
             Manager::commit(connection).await?;
-            Manager::begin(connection, Some(BEGIN.into_sql_str())).await
+            let row = sqlx::raw_sql("show lock_timeout")
+                .fetch_one(&mut **connection)
+                .await?;
+            let wait = locks_until.saturating_duration_since(Instant::now());
+            Manager::begin(connection, Some(begin_sql(wait))).await?;
+            row.try_get(0)
         })
         .await?;
-        self.window_kept.store(true, Ordering::Relaxed);
-        Ok(())
+        Ok(self.lock_timeout.get_or_init(|| lock_timeout))
     }
 }
 
