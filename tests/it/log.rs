@@ -1,7 +1,8 @@
 //! G13: the operator learns the reason and never a secret, a signature or a body.
 
+use std::cell::RefCell;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -24,19 +25,29 @@ impl io::Write for Log {
     }
 }
 
+thread_local! {
+    /// Where what is logged on this thread goes.
+    static LOG: RefCell<Option<Log>> = const { RefCell::new(None) };
+}
+
+/// One subscriber for all tests. With one for each, an event that another test is just
+/// logging for the first time may be taken for one that nobody wants.
+static SUBSCRIBER: Once = Once::new();
+
 /// What is logged, at any level, by this crate while `work` runs.
 pub async fn logged(work: impl Future<Output = ()>) -> String {
+    SUBSCRIBER.call_once(|| {
+        tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_ansi(false)
+            .with_writer(|| LOG.with_borrow(|log| log.clone().unwrap_or_default()))
+            .init();
+    });
     let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    // For this thread, which is all that the test's runtime has: tasks do not inherit one.
-    let guard = tracing::subscriber::set_default(subscriber);
+    // For this thread, which is all that the test's runtime has.
+    LOG.set(Some(log.clone()));
     work.await;
-    drop(guard);
+    LOG.set(None);
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     text.lines()
         .filter(|line| line.contains("idempotent_webhook"))
