@@ -19,11 +19,6 @@ create table idempotent_webhook.deliveries (
 create unique index deliveries_guarded on idempotent_webhook.deliveries
     (endpoint, tenant, digest) where guarded;
 
--- For pruning. Rows come in the order of time, so a few ranges suffice, at next to no
--- cost for a claim.
-create index deliveries_received_at on idempotent_webhook.deliveries
-    using brin (received_at) with (pages_per_range = 16, autosummarize = on);
-
 -- For how long each endpoint's provider may deliver again. Pruning keeps to the longest.
 -- There may be several rows for an endpoint while its configuration changes.
 create table idempotent_webhook.redelivery_windows (

@@ -14,7 +14,15 @@ use crate::meter;
 pub use schedule::{Retention, RetentionTask};
 
 /// Small enough that a claim never waits for long on a row that is being deleted.
-const BATCH: i64 = 1000;
+const BATCH: u32 = 1000;
+
+/// How many pages of a table are looked at in one transaction: 1 MiB with pages of 8 KiB.
+///
+/// Rows are found by reading the table once, page after page. An index on their time would
+/// cost each claim, and a BRIN index does not help for long: once the place of pruned rows is
+/// taken by new ones, its ranges reach from the oldest to the newest row that has ever been
+/// there.
+const PAGES: i64 = 128;
 
 const LONGEST_REDELIVERY_WINDOW: &str = "
     select endpoint, extract(epoch from redelivery_window)::float8
@@ -23,9 +31,11 @@ const LONGEST_REDELIVERY_WINDOW: &str = "
     limit 1
 ";
 
-/// A table whose rows may go, and how to delete a batch of them.
+/// A table whose rows may go.
 struct Table {
     name: &'static str,
+    count_pages: &'static str,
+    /// Deletes a batch of old rows from some of its pages.
     delete_batch: &'static str,
 }
 
@@ -34,6 +44,11 @@ macro_rules! table {
     ($name:literal, aged by $time:literal) => {
         Table {
             name: $name,
+            count_pages: concat!(
+                "select pg_relation_size('idempotent_webhook.",
+                $name,
+                "') / current_setting('block_size')::int8"
+            ),
             delete_batch: concat!(
                 "
                 delete from idempotent_webhook.",
@@ -44,7 +59,9 @@ macro_rules! table {
                     from idempotent_webhook.",
                 $name,
                 " as candidate
-                    where ",
+                    where ctid >= format('(%s,0)', $3::int8)::tid
+                        and ctid < format('(%s,0)', $4::int8)::tid
+                        and ",
                 $time,
                 " < now() - $1
                         and not exists (
@@ -102,8 +119,10 @@ impl AddAssign for Pruned {
 ///
 /// This is for a cron job; [`Retention`] does it on a schedule.
 ///
-/// It deletes in batches of 1000, each in a transaction of its own, so claims go on
-/// meanwhile; stopping it half-way leaves the rest for the next time.
+/// It reads each table once, piece by piece, and deletes in batches of at most 1000, each in
+/// a transaction of its own, so claims go on meanwhile; stopping it half-way leaves the rest
+/// for the next time. PostgreSQL 13 reads the whole table for each piece, later versions do
+/// not.
 ///
 /// # Errors
 ///
@@ -164,40 +183,58 @@ async fn delete_all(
         (SUBJECTS, &mut pruned.subjects),
         (FAILURES, &mut pruned.failures),
     ] {
-        while go_on() {
-            let deleted = delete_batch(pool, &table, older_than, turns).await?;
+        // What is added meanwhile is not old.
+        let pages = count_pages(pool, &table).await?;
+        let mut page = 0;
+        while page < pages && go_on() {
+            let Some(deleted) = delete_batch(pool, &table, page, older_than, turns).await? else {
+                return Ok(());
+            };
             *count += deleted;
             meter::pruned(table.name, deleted);
-            if deleted == 0 {
-                break;
+            if deleted < BATCH.into() {
+                page += PAGES;
             }
         }
     }
     Ok(())
 }
 
+async fn count_pages(pool: &PgPool, table: &Table) -> sqlx::Result<i64> {
+    let mut tx = pool.begin().await?;
+    let pages = sqlx::query_scalar(table.count_pages)
+        .fetch_one(&mut *tx)
+        .await?;
+    tx.commit().await?;
+    Ok(pages)
+}
+
+/// Deletes from the pages that begin with `page`. `None`: it is somebody else's turn.
 async fn delete_batch(
     pool: &PgPool,
     table: &Table,
+    page: i64,
     older_than: Duration,
     turns: Turns,
-) -> sqlx::Result<u64> {
+) -> sqlx::Result<Option<u64>> {
     let mut tx = pool.begin().await?;
     if turns == Turns::OneAtATime {
         let ours: bool = sqlx::query_scalar(TAKE_TURN).fetch_one(&mut *tx).await?;
         if !ours {
             tx.rollback().await?;
-            return Ok(0);
+            return Ok(None);
         }
     }
     let deleted = sqlx::query(table.delete_batch)
         .bind(interval(older_than))
-        .bind(BATCH)
+        .bind(i64::from(BATCH))
+        .bind(page)
+        .bind(page + PAGES)
         .execute(&mut *tx)
         .await?
         .rows_affected();
     tx.commit().await?;
-    Ok(deleted)
+    Ok(Some(deleted))
 }
 
 /// For `Duration::MAX` and the like, as far back as Postgres' timestamps allow is enough.

@@ -13,16 +13,17 @@ const fn days(days: u64) -> Duration {
 #[tokio::test]
 async fn old_deliveries_are_forgotten_in_batches_and_counted() {
     let database = Database::new().await;
+    // More than one piece of the table, of more than one batch each.
     database
         .run(
             "insert into idempotent_webhook.deliveries
                  (endpoint, delivery_id, received_at)
              select 'test', n, now() - (n - 0.5) * interval '1 hour'
-             from generate_series(1, 5000) n",
+             from generate_series(1, 30000) n",
         )
         .await;
     let pruned = prune(&database.pool, days(100)).await.unwrap();
-    assert_eq!((pruned.deliveries, pruned.subjects), (5000 - 2400, 0));
+    assert_eq!((pruned.deliveries, pruned.subjects), (30_000 - 2400, 0));
     assert_eq!(database.rows().await.0, 2400);
     for age in [days(100), Duration::MAX] {
         let pruned = prune(&database.pool, age).await.unwrap();
