@@ -7,7 +7,7 @@ use std::time::Duration;
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Row, SqlSafeStr, SqlStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use crate::crypto::Sha256Digest;
 use crate::delivery::Delivery;
@@ -315,31 +315,28 @@ impl Store {
     /// Begins a transaction on a connection that is in none. It waits for locks until
     /// `locks_until`.
     async fn begin(&self, locks_until: Instant) -> Result<InTransaction, DatabaseError> {
-        let deadline = Instant::now() + self.timeout;
-        let timed_out = |_| DatabaseError::TimedOut;
+        within(self.timeout, self.begin_at_leisure(locks_until)).await
+    }
+
+    async fn begin_at_leisure(&self, locks_until: Instant) -> sqlx::Result<InTransaction> {
         let permit = match &self.permits {
             None => None,
-            Some(permits) => timeout_at(deadline, permits.clone().acquire_owned())
-                .await
-                .map_err(timed_out)?
-                // Never closed, so there is always one.
-                .ok(),
+            // Never closed, so there is always one.
+            Some(permits) => permits.clone().acquire_owned().await.ok(),
         };
         let mut connections_left = self.pool.options().get_max_connections();
         loop {
-            let connection = timeout_at(deadline, self.pool.acquire())
-                .await
-                .map_err(timed_out)??;
+            // Boxed, since it is by far the largest of all that a delivery waits for.
+            let connection = Box::pin(self.pool.acquire()).await?;
             let mut connection = InTransaction::new(connection);
             let lock_timeout = locks_until.saturating_duration_since(Instant::now());
-            let begin = Manager::begin(&mut connection, Some(begin_sql(lock_timeout)));
-            match timeout_at(deadline, begin).await.map_err(timed_out)? {
+            match Manager::begin(&mut connection, Some(begin_sql(lock_timeout))).await {
                 Ok(()) => return Ok(connection.holding(permit)),
                 Err(error) if connections_left > 0 && is_unusable(&error) => {
                     connections_left -= 1;
                     tracing::debug!(%error, "closing an unusable connection of the pool");
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -364,24 +361,28 @@ impl Store {
                 .bind(delivery.key_tenant())
                 .bind(delivery.id().as_str()),
         };
-        let still_ours = within(self.timeout, check.fetch_one(&mut *connection));
-        match still_ours.await {
-            Ok(true) => {}
+        let committed = within(self.timeout, async {
+            let still_ours = check.fetch_one(&mut *connection).await?;
+            if still_ours {
+                Manager::commit(&mut connection).await?;
+            }
+            Ok(still_ours)
+        });
+        match committed.await {
+            Ok(true) => {
+                connection.release();
+                Ok(())
+            }
             Ok(false) => {
                 self.roll_back(connection).await;
-                return Err(CommitError::NotOurs);
+                Err(CommitError::NotOurs)
             }
             Err(error) if error.is(&[IN_FAILED_TRANSACTION]) => {
                 self.roll_back(connection).await;
-                return Err(CommitError::Aborted);
+                Err(CommitError::Aborted)
             }
-            Err(error) => return Err(CommitError::Database(error)),
+            Err(error) => Err(CommitError::Database(error)),
         }
-        within(self.timeout, Manager::commit(&mut connection))
-            .await
-            .map_err(CommitError::Database)?;
-        connection.release();
-        Ok(())
     }
 
     /// Rolls back and waits for it, so that whoever comes next finds the way clear.

@@ -85,8 +85,10 @@ impl fmt::Display for DeliveryId {
 /// There is one in the extensions of every request that reaches a handler behind
 /// [`IdempotentWebhook`](crate::IdempotentWebhook), and only there: a `Delivery` has
 /// been verified. With the feature `axum` it is an extractor.
-#[derive(Clone, Debug)]
-pub struct Delivery {
+#[derive(Clone)]
+pub struct Delivery(Arc<Inner>);
+
+struct Inner {
     endpoint: Arc<str>,
     provider: Arc<str>,
     tenant: Option<Tenant>,
@@ -108,12 +110,12 @@ impl Delivery {
         tenant: Option<Tenant>,
         verified: Verified,
     ) -> Self {
-        Self {
+        Self(Arc::new(Inner {
             endpoint,
             provider,
             tenant,
             verified,
-        }
+        }))
     }
 
     pub(crate) fn key(&self) -> DeliveryKey {
@@ -129,7 +131,7 @@ impl Delivery {
     }
 
     fn separate_tenant(&self) -> Option<&Arc<str>> {
-        match &self.tenant {
+        match &self.0.tenant {
             Some(tenant) if tenant.separate_ids => Some(&tenant.name),
             Some(_) | None => None,
         }
@@ -138,33 +140,33 @@ impl Delivery {
     /// The endpoint given to [`IdempotentWebhook::new`](crate::IdempotentWebhook::new):
     /// the namespace of the id.
     pub fn endpoint(&self) -> &str {
-        &self.endpoint
+        &self.0.endpoint
     }
 
     /// The name of the provider, such as `stripe`.
     pub fn provider(&self) -> &str {
-        &self.provider
+        &self.0.provider
     }
 
     /// The tenant whose secret verified the delivery, where the provider has
     /// [`TenantSecrets`](crate::TenantSecrets).
     pub fn tenant(&self) -> Option<&str> {
-        self.tenant.as_ref().map(|tenant| &*tenant.name)
+        self.0.tenant.as_ref().map(|tenant| &*tenant.name)
     }
 
     /// The provider's id of the delivery, the same on every retry.
     pub fn id(&self) -> &DeliveryId {
-        &self.verified.delivery_id
+        &self.0.verified.delivery_id
     }
 
     /// The type of the event, if the request names one.
     pub fn event_type(&self) -> Option<&str> {
-        self.verified.event_type()
+        self.0.verified.event_type()
     }
 
     /// When the provider signed this attempt, if the signature covers a time.
     pub fn signed_at(&self) -> Option<SystemTime> {
-        self.verified.signed_at
+        self.0.verified.signed_at
     }
 
     /// A key for what the handler calls in the course of this delivery, so that it
@@ -191,12 +193,23 @@ impl Delivery {
     pub fn idempotency_key(&self, step: &str) -> String {
         let parts = [
             IDEMPOTENCY_KEY,
-            &self.endpoint,
+            &self.0.endpoint,
             self.key_tenant(),
             self.id().as_str(),
             step,
         ];
         hex::encode(sha256_of(parts.map(str::as_bytes)))
+    }
+}
+
+impl fmt::Debug for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delivery")
+            .field("endpoint", &self.0.endpoint)
+            .field("provider", &self.0.provider)
+            .field("tenant", &self.0.tenant)
+            .field("verified", &self.0.verified)
+            .finish()
     }
 }
 

@@ -37,7 +37,8 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct AtWork {
-    leads: HashMap<Line, watch::Receiver<Progress>>,
+    /// Each with those who wait for it, once there are any.
+    leads: HashMap<Line, Option<watch::Sender<Progress>>>,
     /// How many tasks there are besides.
     busy: usize,
 }
@@ -69,14 +70,16 @@ impl InFlight {
     pub(crate) async fn turn(&self, line: Line, deadline: Instant, meter: &Meter) -> Place {
         loop {
             let mut ahead = match self.lock().leads.entry(line.clone()) {
-                Entry::Occupied(entry) => entry.get().clone(),
+                Entry::Occupied(mut entry) => entry
+                    .get_mut()
+                    .get_or_insert_with(|| watch::Sender::new(Progress::Running))
+                    .subscribe(),
                 Entry::Vacant(entry) => {
-                    let (progress, follower) = watch::channel(Progress::Running);
-                    entry.insert(follower);
+                    entry.insert(None);
                     return Place::Lead(Lead {
                         in_flight: self.clone(),
                         line,
-                        progress,
+                        processed: false,
                     });
                 }
             };
@@ -111,12 +114,13 @@ impl InFlight {
     }
 
     /// Lets go of something, and says so if it was the last.
-    fn end(&self, end: impl FnOnce(&mut AtWork)) {
+    fn end<T>(&self, end: impl FnOnce(&mut AtWork) -> T) -> T {
         let mut at_work = self.lock();
-        end(&mut at_work);
+        let ended = end(&mut at_work);
         if at_work.is_idle() {
             self.0.idle.notify_waiters();
         }
+        ended
     }
 
     fn lock(&self) -> MutexGuard<'_, AtWork> {
@@ -133,22 +137,27 @@ impl InFlight {
 pub(crate) struct Lead {
     in_flight: InFlight,
     line: Line,
-    progress: watch::Sender<Progress>,
+    processed: bool,
 }
 
 impl Lead {
     /// The delivery is processed: those who wait need not look.
-    pub(crate) fn processed(self) {
-        self.progress.send_replace(Progress::Processed);
+    pub(crate) fn processed(mut self) {
+        self.processed = true;
     }
 }
 
 impl Drop for Lead {
     fn drop(&mut self) {
-        // Before `progress` is dropped and wakes those who wait.
-        self.in_flight.end(|at_work| {
-            at_work.leads.remove(&self.line);
-        });
+        let waiting = self
+            .in_flight
+            .end(|at_work| at_work.leads.remove(&self.line).flatten());
+        // The line is free by now, so the first whom this wakes may lead.
+        if let Some(waiting) = waiting
+            && self.processed
+        {
+            waiting.send_replace(Progress::Processed);
+        }
     }
 }
 

@@ -126,7 +126,8 @@ where
                 leads,
                 deadline,
             };
-            let work = process(layer.clone(), inner, request, turn);
+            // Boxed, or spawning would move its kilobytes a dozen times.
+            let work = Box::pin(process(layer.clone(), inner, request, turn));
             match tokio::spawn(work.in_current_span()).await {
                 Ok(reported) => return reported,
                 Err(error) => Outcome::Failed(match error.try_into_panic() {
