@@ -10,14 +10,19 @@ create table idempotent_webhook.deliveries (
     received_at timestamptz not null default now(),
     -- The SHA-256 of event type and body, where the endpoint wants it.
     digest bytea,
-    -- Whether no other delivery may have the same digest.
-    guarded boolean not null default false,
     primary key (endpoint, tenant, delivery_id)
 );
 
--- For the guard against replays.
-create unique index deliveries_guarded on idempotent_webhook.deliveries
-    (endpoint, tenant, digest) where guarded;
+-- What those deliveries say that nobody may say again, for the guard against replays: the
+-- SHA-256 as above, and the delivery that was the first to say it.
+create table idempotent_webhook.bodies (
+    endpoint text collate "C" not null,
+    tenant text collate "C" not null default '',
+    digest bytea not null,
+    delivery_id text collate "C" not null,
+    received_at timestamptz not null default now(),
+    primary key (endpoint, tenant, digest)
+);
 
 -- For how long each endpoint's provider may deliver again. Pruning keeps to the longest.
 -- There may be several rows for an endpoint while its configuration changes.

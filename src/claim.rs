@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use sqlx::{AssertSqlSafe, PgPool, Postgres, Row, SqlSafeStr, SqlStr};
+use sqlx::postgres::PgRow;
+use sqlx::{PgPool, Postgres, Row, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -21,54 +22,54 @@ type Manager = <Postgres as sqlx::Database>::TransactionManager;
 /// A plain `begin` in an open transaction is only a warning to Postgres, and the commit
 /// would then be that of somebody else's work as well. `not deferrable` is what a
 /// transaction is anyway, but saying so is an error once it has run a query.
-///
-/// The limit on waiting for a lock goes along, which is cheaper than to set it in the claim.
-fn begin_sql(lock_timeout: Duration) -> SqlStr {
-    // Zero would mean for ever.
-    let millis = lock_timeout.as_millis().max(1);
-    AssertSqlSafe(format!(
-        "begin not deferrable; set local lock_timeout = {millis}"
-    ))
-    .into_sql_str()
-}
+const BEGIN: &str = "begin not deferrable";
 
 /// Inserts the claim; returns a row if it is ours.
 ///
 /// If another transaction is about to insert the same one, this waits for its end, for at
-/// most `lock_timeout`, which is put back before the handler's own statements.
+/// most `lock_timeout`. That is set along with the values, which is before the wait, and put
+/// back along with what is returned, which is before the handler's own statements. A
+/// statement of its own for either would cost more.
 const CLAIM: &str = "
     insert into idempotent_webhook.deliveries
-        (endpoint, tenant, delivery_id, event_type, digest, guarded)
-    values ($1, $2, $3, $4, $5, $6)
+        (endpoint, tenant, delivery_id, event_type, digest)
+    values
+        ($1, $2, $3, case when set_config('lock_timeout', $6, true) is not null then $4 end, $5)
     on conflict do nothing
-    returning
-        pg_current_xact_id()::text,
-        set_config('lock_timeout', $7, true)
+    returning pg_current_xact_id(), set_config('lock_timeout', $7, true)
 ";
 
-/// Of the deliveries that stood in the way of a claim, the one with its id before the one
-/// with its digest.
-const FIRST: &str = "
-    select delivery_id, digest
+/// The same for what the delivery says, where no other may say the same.
+const CLAIM_BODY: &str = "
+    insert into idempotent_webhook.bodies (endpoint, tenant, digest, delivery_id)
+    values ($1, $2, $3, case when set_config('lock_timeout', $5, true) is not null then $4 end)
+    on conflict do nothing
+    returning set_config('lock_timeout', $6, true)
+";
+
+const FIRST_DIGEST: &str = "
+    select digest
     from idempotent_webhook.deliveries
-    where endpoint = $1 and tenant = $2 and (delivery_id = $3 or guarded and digest = $4)
-    order by delivery_id <> $3
-    limit 1
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
 ";
 
-/// Whether the transaction is still the one of the claim. Fails in an aborted one, whose
-/// `commit` Postgres would answer with a rollback and no error.
-const STILL_OURS: &str = "
-    select pg_current_xact_id_if_assigned()::text is not distinct from $1
+const FIRST_WITH_BODY: &str = "
+    select delivery_id
+    from idempotent_webhook.bodies
+    where endpoint = $1 and tenant = $2 and digest = $3
 ";
+
+/// The transaction, which should still be the one of the claim. Fails in an aborted one,
+/// whose `commit` Postgres would answer with a rollback and no error.
+const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()";
 
 /// The same, and the delivery is no longer one that is failing.
-const STILL_OURS_AND_HEALED: &str = "
+const CURRENT_TRANSACTION_AND_HEALED: &str = "
     with healed as (
         delete from idempotent_webhook.failures
-        where endpoint = $2 and tenant = $3 and delivery_id = $4
+        where endpoint = $1 and tenant = $2 and delivery_id = $3
     )
-    select pg_current_xact_id_if_assigned()::text is not distinct from $1
+    select pg_current_xact_id_if_assigned()
 ";
 
 const KEEP_REDELIVERY_WINDOW: &str = "
@@ -132,7 +133,15 @@ pub(crate) struct Content {
 }
 
 /// Postgres' id of the transaction of a claim.
-pub(crate) struct TransactionId(String);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TransactionId(i64);
+
+impl TransactionId {
+    /// The first column. sqlx has no type for an `xid8`, which is sent like an `int8`.
+    fn of(row: &PgRow) -> sqlx::Result<Option<Self>> {
+        Ok(row.try_get_unchecked::<Option<i64>, _>(0)?.map(Self))
+    }
+}
 
 /// Why the database did not do its part. Nothing has been committed.
 #[derive(Debug)]
@@ -236,37 +245,21 @@ impl Store {
         redelivery_window: Duration,
         deadline: Instant,
     ) -> Result<Claim, DatabaseError> {
-        let mut connection = self.begin(deadline).await?;
-        let lock_timeout = match self.lock_timeout.get() {
-            Some(known) => known,
-            None => {
-                self.prepare(&mut connection, delivery, redelivery_window, deadline)
-                    .await?
-            }
-        };
-        let wait = deadline.saturating_duration_since(Instant::now());
-        let claimed: Result<Option<(String,)>, _> = within(
-            wait + self.timeout,
-            sqlx::query_as(CLAIM)
-                .bind(delivery.endpoint())
-                .bind(delivery.key_tenant())
-                .bind(delivery.id().as_str())
-                .bind(delivery.event_type())
-                .bind(content.map(|content| content.digest))
-                .bind(content.is_some_and(|content| content.guarded))
-                .bind(lock_timeout)
-                .fetch_optional(&mut *connection),
-        )
-        .await;
-        match claimed {
-            Ok(Some((id,))) => Ok(Claim::Claimed(connection, TransactionId(id))),
-            Ok(None) => {
-                let repeat = match content {
-                    None => Repeat::Id,
-                    Some(content) => self.compare(&mut connection, delivery, content).await?,
-                };
-                // Nothing has been written and nothing is locked, so nobody needs to wait
-                // for the rollback: it is sent while the connection goes back to the pool.
+        let mut connection = self.begin().await?;
+        match self
+            .claim_in(
+                &mut connection,
+                delivery,
+                content,
+                redelivery_window,
+                deadline,
+            )
+            .await
+        {
+            Ok(Ok(id)) => Ok(Claim::Claimed(connection, id)),
+            Ok(Err(repeat)) => {
+                // Nothing will stay and nobody needs to wait for the rollback: it is sent
+                // while the connection goes back to the pool.
                 Manager::start_rollback(&mut connection);
                 connection.release();
                 Ok(Claim::Duplicate(repeat))
@@ -280,45 +273,123 @@ impl Store {
         }
     }
 
-    /// Finds out what the delivery that stood in the way of a claim has in common with it.
-    async fn compare(
+    async fn claim_in(
         &self,
         connection: &mut InTransaction,
         delivery: &Delivery,
-        content: Content,
-    ) -> Result<Repeat, DatabaseError> {
-        let first: Option<(String, Option<Vec<u8>>)> = within(
-            self.timeout,
-            sqlx::query_as(FIRST)
+        content: Option<Content>,
+        redelivery_window: Duration,
+        deadline: Instant,
+    ) -> Result<Result<TransactionId, Repeat>, DatabaseError> {
+        let lock_timeout = match self.lock_timeout.get() {
+            Some(known) => known,
+            None => {
+                self.prepare(connection, delivery, redelivery_window)
+                    .await?
+            }
+        };
+        let wait = deadline.saturating_duration_since(Instant::now());
+        let claimed = within(
+            wait + self.timeout,
+            sqlx::query(CLAIM)
                 .bind(delivery.endpoint())
                 .bind(delivery.key_tenant())
                 .bind(delivery.id().as_str())
-                .bind(content.digest)
+                .bind(delivery.event_type())
+                .bind(content.map(|content| content.digest))
+                .bind(millis(wait))
+                .bind(lock_timeout)
+                .try_map(|row| TransactionId::of(&row))
+                .fetch_optional(&mut **connection),
+        );
+        let Some(id) = claimed.await?.flatten() else {
+            return self
+                .repeated_id(connection, delivery, content)
+                .await
+                .map(Err);
+        };
+        if let Some(Content {
+            digest,
+            guarded: true,
+        }) = content
+        {
+            let wait = deadline.saturating_duration_since(Instant::now());
+            let claimed = within(
+                wait + self.timeout,
+                sqlx::query(CLAIM_BODY)
+                    .bind(delivery.endpoint())
+                    .bind(delivery.key_tenant())
+                    .bind(digest)
+                    .bind(delivery.id().as_str())
+                    .bind(millis(wait))
+                    .bind(lock_timeout)
+                    .fetch_optional(&mut **connection),
+            );
+            if claimed.await?.is_none() {
+                return self
+                    .repeated_body(connection, delivery, digest)
+                    .await
+                    .map(Err);
+            }
+        }
+        Ok(Ok(id))
+    }
+
+    /// Finds out whether a delivery that was committed before has the same body, as far as
+    /// bodies are looked at.
+    async fn repeated_id(
+        &self,
+        connection: &mut InTransaction,
+        delivery: &Delivery,
+        content: Option<Content>,
+    ) -> Result<Repeat, DatabaseError> {
+        let Some(Content { digest: now, .. }) = content else {
+            return Ok(Repeat::Id);
+        };
+        let first: Option<Option<Vec<u8>>> = within(
+            self.timeout,
+            sqlx::query_scalar(FIRST_DIGEST)
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(delivery.id().as_str())
                 .fetch_optional(&mut **connection),
         )
         .await?;
-        let Some((id, digest)) = first else {
-            // It has been pruned meanwhile.
-            return Ok(Repeat::Id);
-        };
-        if id != delivery.id().as_str() {
-            return Ok(Repeat::BodyOnly { first: Some(id) });
-        }
-        let now = content.digest;
-        Ok(match digest.and_then(|digest| digest.try_into().ok()) {
-            Some(first) if first != now => Repeat::IdOnly { first, now },
-            // Of one that was claimed before digests were kept, nothing is known.
-            Some(_) | None => Repeat::Id,
-        })
+        Ok(
+            match first.flatten().and_then(|digest| digest.try_into().ok()) {
+                Some(first) if first != now => Repeat::IdOnly { first, now },
+                // Of one that was claimed before digests were kept, nothing is known, and
+                // neither of one that has been pruned meanwhile.
+                Some(_) | None => Repeat::Id,
+            },
+        )
     }
 
-    /// Begins a transaction on a connection that is in none. It waits for locks until
-    /// `locks_until`.
-    async fn begin(&self, locks_until: Instant) -> Result<InTransaction, DatabaseError> {
-        within(self.timeout, self.begin_at_leisure(locks_until)).await
+    /// Finds out under which id a body was committed before.
+    async fn repeated_body(
+        &self,
+        connection: &mut InTransaction,
+        delivery: &Delivery,
+        digest: Sha256Digest,
+    ) -> Result<Repeat, DatabaseError> {
+        let first = within(
+            self.timeout,
+            sqlx::query_scalar(FIRST_WITH_BODY)
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(digest)
+                .fetch_optional(&mut **connection),
+        )
+        .await?;
+        Ok(Repeat::BodyOnly { first })
     }
 
-    async fn begin_at_leisure(&self, locks_until: Instant) -> sqlx::Result<InTransaction> {
+    /// Begins a transaction on a connection that is in none.
+    async fn begin(&self) -> Result<InTransaction, DatabaseError> {
+        within(self.timeout, self.begin_unbounded()).await
+    }
+
+    async fn begin_unbounded(&self) -> sqlx::Result<InTransaction> {
         let permit = match &self.permits {
             None => None,
             // Never closed, so there is always one.
@@ -329,8 +400,7 @@ impl Store {
             // Boxed, since it is by far the largest of all that a delivery waits for.
             let connection = Box::pin(self.pool.acquire()).await?;
             let mut connection = InTransaction::new(connection);
-            let lock_timeout = locks_until.saturating_duration_since(Instant::now());
-            match Manager::begin(&mut connection, Some(begin_sql(lock_timeout))).await {
+            match Manager::begin(&mut connection, Some(BEGIN.into_sql_str())).await {
                 Ok(()) => return Ok(connection.holding(permit)),
                 Err(error) if connections_left > 0 && is_unusable(&error) => {
                     connections_left -= 1;
@@ -346,7 +416,7 @@ impl Store {
     pub(crate) async fn commit(
         &self,
         mut connection: InTransaction,
-        TransactionId(id): TransactionId,
+        id: TransactionId,
         healed: Option<&Delivery>,
     ) -> Result<(), CommitError> {
         if Manager::get_transaction_depth(&connection) != 1 {
@@ -354,15 +424,15 @@ impl Store {
             return Err(CommitError::NotOurs);
         }
         let check = match healed {
-            None => sqlx::query_scalar(STILL_OURS).bind(id),
-            Some(delivery) => sqlx::query_scalar(STILL_OURS_AND_HEALED)
-                .bind(id)
+            None => sqlx::query(CURRENT_TRANSACTION),
+            Some(delivery) => sqlx::query(CURRENT_TRANSACTION_AND_HEALED)
                 .bind(delivery.endpoint())
                 .bind(delivery.key_tenant())
                 .bind(delivery.id().as_str()),
         };
         let committed = within(self.timeout, async {
-            let still_ours = check.fetch_one(&mut *connection).await?;
+            let current = TransactionId::of(&check.fetch_one(&mut *connection).await?)?;
+            let still_ours = current == Some(id);
             if still_ours {
                 Manager::commit(&mut connection).await?;
             }
@@ -417,7 +487,7 @@ impl Store {
         attempt: &FailedAttempt,
         delivery: &Delivery,
     ) -> Result<(), DatabaseError> {
-        let mut connection = self.begin(Instant::now() + self.timeout).await?;
+        let mut connection = self.begin().await?;
         within(self.timeout, async {
             attempt.record(&mut connection, delivery).await?;
             Manager::commit(&mut connection).await
@@ -437,7 +507,6 @@ impl Store {
         connection: &mut InTransaction,
         delivery: &Delivery,
         window: Duration,
-        locks_until: Instant,
     ) -> Result<&String, DatabaseError> {
         let lock_timeout: String = within(self.timeout, async {
             sqlx::query(KEEP_REDELIVERY_WINDOW)
@@ -449,8 +518,7 @@ impl Store {
             let row = sqlx::raw_sql("show lock_timeout")
                 .fetch_one(&mut **connection)
                 .await?;
-            let wait = locks_until.saturating_duration_since(Instant::now());
-            Manager::begin(connection, Some(begin_sql(wait))).await?;
+            Manager::begin(connection, Some(BEGIN.into_sql_str())).await?;
             row.try_get(0)
         })
         .await?;
@@ -479,6 +547,11 @@ fn is_unusable(error: &sqlx::Error) -> bool {
 fn is_connection_lost(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Io(_) | sqlx::Error::Protocol(_))
         || has_code(error, &[ADMIN_SHUTDOWN, CRASH_SHUTDOWN])
+}
+
+/// As `lock_timeout` takes it, to which zero would mean for ever.
+fn millis(time: Duration) -> String {
+    time.as_millis().max(1).to_string()
 }
 
 async fn within<T>(

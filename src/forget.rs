@@ -6,8 +6,20 @@ use crate::delivery::{DeliveryId, DeliveryKey};
 use crate::recent;
 
 const FORGET: &str = "
-    delete from idempotent_webhook.deliveries
-    where endpoint = $1 and tenant = $2 and delivery_id = $3
+    with forgotten as (
+        delete from idempotent_webhook.deliveries
+        where endpoint = $1 and tenant = $2 and delivery_id = $3
+        returning endpoint, tenant, delivery_id, digest
+    ),
+    body as (
+        delete from idempotent_webhook.bodies
+        using forgotten
+        where bodies.endpoint = forgotten.endpoint
+            and bodies.tenant = forgotten.tenant
+            and bodies.digest = forgotten.digest
+            and bodies.delivery_id = forgotten.delivery_id
+    )
+    select from forgotten
 ";
 
 /// Forgets a delivery, so that it is processed once more when the provider delivers it
@@ -56,11 +68,11 @@ pub async fn forget_for_tenant(
     // In a transaction, so that PgBouncer keeps the statement on one connection from its
     // preparation to its end.
     let mut tx = pool.begin().await?;
-    let deleted = sqlx::query(FORGET)
+    let forgotten = sqlx::query(FORGET)
         .bind(endpoint)
         .bind(tenant)
         .bind(delivery_id)
-        .execute(&mut *tx)
+        .fetch_optional(&mut *tx)
         .await?;
     tx.commit().await?;
     let key = DeliveryKey {
@@ -68,7 +80,7 @@ pub async fn forget_for_tenant(
         id: DeliveryId::new(delivery_id.to_owned()),
     };
     recent::forget(endpoint, &key);
-    let found = deleted.rows_affected() > 0;
+    let found = forgotten.is_some();
     tracing::info!(
         endpoint,
         tenant,

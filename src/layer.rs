@@ -226,8 +226,8 @@ impl IdempotentWebhook {
     /// This is for providers that do not sign the delivery id
     /// ([`Provider::signs_delivery_id`]): whoever has captured one of their requests can
     /// send it again under a fresh id. The guard claims the SHA-256 of event type and body
-    /// in the same transaction as the id, and reports a replay to the operator as
-    /// suspicious. Where the event type is not signed either, as with GitHub, a replay
+    /// in the same transaction as the id, with one more round trip, and reports a replay to
+    /// the operator as suspicious. Where the event type is not signed either, as with GitHub, a replay
     /// under another type still reaches the handler.
     ///
     /// **It drops what a provider sends twice on purpose.** Two events whose bodies are the

@@ -84,6 +84,7 @@ macro_rules! table {
 }
 
 const DELIVERIES: Table = table!("deliveries", aged by "received_at");
+const BODIES: Table = table!("bodies", aged by "received_at");
 const SUBJECTS: Table = table!("subjects", aged by "advanced_at");
 const FAILURES: Table = table!("failures", aged by "last_failed_at");
 
@@ -180,6 +181,8 @@ async fn delete_all(
 ) -> sqlx::Result<()> {
     for (table, count) in [
         (DELIVERIES, &mut pruned.deliveries),
+        // They are part of a delivery.
+        (BODIES, &mut 0),
         (SUBJECTS, &mut pruned.subjects),
         (FAILURES, &mut pruned.failures),
     ] {

@@ -4,7 +4,7 @@ use std::slice;
 use std::time::Duration;
 
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{IdempotentWebhook, Provider};
+use idempotent_webhook::{IdempotentWebhook, Provider, forget, prune};
 
 use crate::log::logged;
 use crate::support::{
@@ -98,6 +98,30 @@ async fn of_many_guids_at_once_for_one_body_one_is_processed() {
         assert_eq!(processed.count(), 1);
     }
     assert_eq!(webhook.database.rows().await, (10, 10));
+}
+
+#[tokio::test]
+async fn what_is_forgotten_or_pruned_may_be_said_again() {
+    let webhook = guarded().await;
+    let database = &webhook.database;
+    assert_eq!(webhook.send(github("a", PUSH)).await.outcome, "processed");
+    assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "duplicate");
+    // Only the first stands for what they say.
+    assert!(!forget(&database.pool, "test", "b").await.unwrap());
+    assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "duplicate");
+    assert!(forget(&database.pool, "test", "a").await.unwrap());
+    assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "processed");
+
+    for table in ["deliveries", "bodies"] {
+        let age = "set received_at = now() - interval '9 days'";
+        database
+            .run(&format!("update idempotent_webhook.{table} {age}"))
+            .await;
+    }
+    let week = Duration::from_secs(7 * 24 * 60 * 60);
+    assert_eq!(prune(&database.pool, week).await.unwrap().deliveries, 1);
+    assert_eq!(webhook.send(github("c", PUSH)).await.outcome, "processed");
+    assert_eq!(database.rows().await, (1, 3));
 }
 
 /// Whoever replays a body that is in flight, under many ids, does not drain the pool.
