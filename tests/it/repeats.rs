@@ -152,6 +152,32 @@ async fn g7_replays_of_a_body_in_flight_hold_no_connection() {
     assert_eq!(webhook.database.rows().await, (2, 2));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn g7_a_body_in_flight_elsewhere_is_waited_for_within_bounds() {
+    let (mut gate, slow) = gated();
+    let webhook = Webhook::with(
+        Provider::github(secret()),
+        |layer| {
+            layer
+                .replay_guard()
+                .in_flight_wait(Duration::from_millis(200))
+        },
+        ok,
+    )
+    .await;
+    let elsewhere = webhook
+        .elsewhere_with(IdempotentWebhook::replay_guard, slow)
+        .await;
+    let first = sending(&elsewhere, github("a", PUSH));
+    gate.reached().await;
+    assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "in-flight");
+    gate.open();
+    assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
+    assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "duplicate");
+    assert_eq!(webhook.database.rows().await, (1, 1));
+    webhook.settled().await;
+}
+
 /// While the second body of one delivery is found out to be a duplicate, a delivery of its
 /// own with that body waits for it.
 #[tokio::test]

@@ -333,10 +333,13 @@ async fn the_layers_settings_for_waiting_do_not_reach_the_handler() {
             "alter database {name} set lock_timeout = '1234ms'"
         ))
         .await;
-    let elsewhere = webhook.elsewhere(Provider::github(secret()), show).await;
-    for id in ["b", "c"] {
-        let answered = send(&elsewhere, github(id, "{}")).await;
-        assert_eq!(answered.body, "1234ms");
+    for set in [|layer| layer, IdempotentWebhook::replay_guard] {
+        let elsewhere = webhook.elsewhere_with(set, show).await;
+        for _ in 0..2 {
+            let id = format!("{:x}", fastrand::u128(..));
+            let answered = send(&elsewhere, github(&id, id.clone())).await;
+            assert_eq!(answered.body, "1234ms");
+        }
     }
 }
 
