@@ -1,6 +1,5 @@
 //! The claim of a delivery and the transaction around it: all SQL of a request.
 
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::crypto::Sha256Digest;
+use crate::database::{DatabaseError, is_unusable, within};
 use crate::delivery::Delivery;
 use crate::failures::FailedAttempt;
 use crate::tx::InTransaction;
@@ -78,15 +78,6 @@ const KEEP_REDELIVERY_WINDOW: &str = "
     on conflict do nothing
 ";
 
-const LOCK_NOT_AVAILABLE: &str = "55P03";
-const SERIALIZATION_FAILURE: &str = "40001";
-const DEADLOCK_DETECTED: &str = "40P01";
-const IN_FAILED_TRANSACTION: &str = "25P02";
-const ACTIVE_TRANSACTION: &str = "25001";
-const UNDEFINED_TABLE: &str = "42P01";
-const ADMIN_SHUTDOWN: &str = "57P01";
-const CRASH_SHUTDOWN: &str = "57P02";
-
 /// How often a claim is tried again that only failed for its isolation level.
 const MAX_ATTEMPTS: usize = 10;
 
@@ -99,6 +90,16 @@ pub(crate) struct Store {
     /// What `lock_timeout` is on the connections of the pool, outside of claims. It is there
     /// once this process has put down the redelivery window of its endpoint.
     lock_timeout: Arc<OnceLock<String>>,
+}
+
+/// What is to be claimed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) delivery: &'a Delivery,
+    pub(crate) content: Option<Content>,
+    pub(crate) redelivery_window: Duration,
+    /// Until when to wait for another process that is at it.
+    pub(crate) deadline: Instant,
 }
 
 /// What came of a claim.
@@ -143,44 +144,6 @@ impl TransactionId {
     }
 }
 
-/// Why the database did not do its part. Nothing has been committed.
-#[derive(Debug)]
-pub(crate) enum DatabaseError {
-    /// No connection, or no answer, within the time.
-    TimedOut,
-    Sqlx(sqlx::Error),
-}
-
-impl DatabaseError {
-    fn is(&self, codes: &[&str]) -> bool {
-        matches!(self, Self::Sqlx(error) if has_code(error, codes))
-    }
-
-    fn is_connection_lost(&self) -> bool {
-        matches!(self, Self::Sqlx(error) if is_connection_lost(error))
-    }
-
-    /// Whether the crate's tables are missing.
-    pub(crate) fn is_not_migrated(&self) -> bool {
-        self.is(&[UNDEFINED_TABLE])
-    }
-}
-
-impl fmt::Display for DatabaseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TimedOut => f.write_str("Postgres did not answer in time"),
-            Self::Sqlx(error) => error.fmt(f),
-        }
-    }
-}
-
-impl From<sqlx::Error> for DatabaseError {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Sqlx(error)
-    }
-}
-
 /// Why what the handler did is not committed, or not known to be.
 #[derive(Debug)]
 pub(crate) enum CommitError {
@@ -207,55 +170,31 @@ impl Store {
         self.permits = Some(Arc::new(Semaphore::new(permits)));
     }
 
-    /// Claims a delivery, waiting until `deadline` for another process that is at it.
-    pub(crate) async fn claim(
-        &self,
-        delivery: &Delivery,
-        content: Option<Content>,
-        redelivery_window: Duration,
-        deadline: Instant,
-    ) -> Result<Claim, DatabaseError> {
-        let mut attempt = 1;
+    pub(crate) async fn claim(&self, wanted: Wanted<'_>) -> Result<Claim, DatabaseError> {
+        let mut attempts = 1;
         loop {
-            let claim = self.try_claim(delivery, content, redelivery_window, deadline);
-            let error = match claim.await {
+            let error = match self.try_claim(wanted).await {
                 Ok(claim) => return Ok(claim),
                 Err(error) => error,
             };
-            if error.is(&[LOCK_NOT_AVAILABLE]) {
+            if error.is_lock_timeout() {
                 return Ok(Claim::InFlight);
             }
             // Under `repeatable read` and `serializable`, a claim that has been waited for
             // fails if the other one was committed: to a new snapshot it is a duplicate.
-            let conflicting = error.is(&[SERIALIZATION_FAILURE, DEADLOCK_DETECTED]);
-            let retry = conflicting && attempt < MAX_ATTEMPTS
+            let retry = error.is_conflict() && attempts < MAX_ATTEMPTS
                 // The handler has not run yet, so nothing can happen twice.
-                || error.is_connection_lost() && attempt == 1;
+                || error.is_connection_lost() && attempts == 1;
             if !retry {
                 return Err(error);
             }
-            attempt += 1;
+            attempts += 1;
         }
     }
 
-    async fn try_claim(
-        &self,
-        delivery: &Delivery,
-        content: Option<Content>,
-        redelivery_window: Duration,
-        deadline: Instant,
-    ) -> Result<Claim, DatabaseError> {
+    async fn try_claim(&self, wanted: Wanted<'_>) -> Result<Claim, DatabaseError> {
         let mut connection = self.begin().await?;
-        match self
-            .claim_in(
-                &mut connection,
-                delivery,
-                content,
-                redelivery_window,
-                deadline,
-            )
-            .await
-        {
+        match self.claim_in(&mut connection, wanted).await {
             Ok(Ok(id)) => Ok(Claim::Claimed(connection, id)),
             Ok(Err(repeat)) => {
                 // Nothing will stay and nobody needs to wait for the rollback: it is sent
@@ -276,17 +215,17 @@ impl Store {
     async fn claim_in(
         &self,
         connection: &mut InTransaction,
-        delivery: &Delivery,
-        content: Option<Content>,
-        redelivery_window: Duration,
-        deadline: Instant,
+        wanted: Wanted<'_>,
     ) -> Result<Result<TransactionId, Repeat>, DatabaseError> {
+        let Wanted {
+            delivery,
+            content,
+            deadline,
+            ..
+        } = wanted;
         let lock_timeout = match self.lock_timeout.get() {
             Some(known) => known,
-            None => {
-                self.prepare(connection, delivery, redelivery_window)
-                    .await?
-            }
+            None => self.prepare(connection, wanted).await?,
         };
         let wait = deadline.saturating_duration_since(Instant::now());
         let claimed = within(
@@ -447,7 +386,7 @@ impl Store {
                 self.roll_back(connection).await;
                 Err(CommitError::NotOurs)
             }
-            Err(error) if error.is(&[IN_FAILED_TRANSACTION]) => {
+            Err(error) if error.is_aborted_transaction() => {
                 self.roll_back(connection).await;
                 Err(CommitError::Aborted)
             }
@@ -505,13 +444,12 @@ impl Store {
     async fn prepare(
         &self,
         connection: &mut InTransaction,
-        delivery: &Delivery,
-        window: Duration,
+        wanted: Wanted<'_>,
     ) -> Result<&String, DatabaseError> {
         let lock_timeout: String = within(self.timeout, async {
             sqlx::query(KEEP_REDELIVERY_WINDOW)
-                .bind(delivery.endpoint())
-                .bind(window.as_secs_f64())
+                .bind(wanted.delivery.endpoint())
+                .bind(wanted.redelivery_window.as_secs_f64())
                 .execute(&mut **connection)
                 .await?;
             Manager::commit(connection).await?;
@@ -526,40 +464,7 @@ impl Store {
     }
 }
 
-fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
-    error
-        .as_database_error()
-        .and_then(|error| error.code())
-        .is_some_and(|code| codes.contains(&&*code))
-}
-
-/// Whether another connection of the pool may do better: this one is lost, or somebody has
-/// left a transaction open on it.
-fn is_unusable(error: &sqlx::Error) -> bool {
-    is_connection_lost(error)
-        || has_code(error, &[ACTIVE_TRANSACTION, IN_FAILED_TRANSACTION])
-        || matches!(
-            error,
-            sqlx::Error::BeginFailed | sqlx::Error::InvalidSavePointStatement
-        )
-}
-
-fn is_connection_lost(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::Io(_) | sqlx::Error::Protocol(_))
-        || has_code(error, &[ADMIN_SHUTDOWN, CRASH_SHUTDOWN])
-}
-
 /// As `lock_timeout` takes it, to which zero would mean for ever.
 fn millis(time: Duration) -> String {
     time.as_millis().max(1).to_string()
-}
-
-async fn within<T>(
-    time: Duration,
-    work: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, DatabaseError> {
-    match tokio::time::timeout(time, work).await {
-        Ok(done) => Ok(done?),
-        Err(_) => Err(DatabaseError::TimedOut),
-    }
 }

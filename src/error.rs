@@ -8,7 +8,8 @@ use std::time::Duration;
 use http::StatusCode;
 
 use crate::body::BodyError;
-use crate::claim::{CommitError, DatabaseError};
+use crate::claim::CommitError;
+use crate::database::DatabaseError;
 use crate::panic;
 use crate::signature::SignatureError;
 use crate::source::IdentityError;

@@ -119,6 +119,7 @@ mod delivery;
 mod memory;
 mod recent;
 mod in_flight;
+mod database;
 mod claim;
 mod tx;
 #[cfg(feature = "axum")]

@@ -6,7 +6,7 @@ use http::{Request, Response};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use crate::claim::{Claim, Content, Repeat};
+use crate::claim::{Claim, Content, Repeat, Wanted};
 use crate::delivery::Delivery;
 use crate::error::Failure;
 use crate::failures::FailedAttempt;
@@ -149,11 +149,14 @@ where
 {
     let store = &layer.store;
     let delivery = &turn.delivery;
-    let window = layer.provider.max_redelivery();
+    let wanted = Wanted {
+        delivery,
+        content: turn.content,
+        redelivery_window: layer.provider.max_redelivery(),
+        deadline: turn.deadline,
+    };
     let started = Instant::now();
-    let claim = store
-        .claim(delivery, turn.content, window, turn.deadline)
-        .await;
+    let claim = store.claim(wanted).await;
     layer.meter.duration(Stage::Claim, started.elapsed());
     let (connection, id) = match claim {
         Ok(Claim::Claimed(connection, id)) => (connection, id),
