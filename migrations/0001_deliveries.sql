@@ -10,7 +10,8 @@ create table idempotent_webhook.deliveries (
     received_at timestamptz not null default now(),
     -- The SHA-256 of event type and body, where the endpoint wants it.
     digest bytea,
-    primary key (endpoint, tenant, delivery_id)
+    -- The id first, since it is what sets keys apart: so most comparisons end with it.
+    primary key (delivery_id, endpoint, tenant)
 );
 
 -- What those deliveries say that nobody may say again, for the guard against replays: the
@@ -21,7 +22,7 @@ create table idempotent_webhook.bodies (
     digest bytea not null,
     delivery_id text collate "C" not null,
     received_at timestamptz not null default now(),
-    primary key (endpoint, tenant, digest)
+    primary key (digest, endpoint, tenant)
 );
 
 -- For how long each endpoint's provider may deliver again. Pruning keeps to the longest.
