@@ -36,7 +36,7 @@ const CLAIM: &str = "
     values
         ($1, $2, $3, case when set_config('lock_timeout', $6, true) is not null then $4 end, $5)
     on conflict do nothing
-    returning pg_current_xact_id(), set_config('lock_timeout', $7, true)
+    returning pg_current_xact_id()::text, set_config('lock_timeout', $7, true)
 ";
 
 /// The same for what the delivery says, where no other may say the same.
@@ -61,7 +61,7 @@ const FIRST_WITH_BODY: &str = "
 
 /// The transaction, which should still be the one of the claim. Fails in an aborted one,
 /// whose `commit` Postgres would answer with a rollback and no error.
-const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()";
+const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text";
 
 /// The same, and the delivery is no longer one that is failing.
 const CURRENT_TRANSACTION_AND_HEALED: &str = "
@@ -69,7 +69,7 @@ const CURRENT_TRANSACTION_AND_HEALED: &str = "
         delete from idempotent_webhook.failures
         where endpoint = $1 and tenant = $2 and delivery_id = $3
     )
-    select pg_current_xact_id_if_assigned()
+    select pg_current_xact_id_if_assigned()::text
 ";
 
 const KEEP_REDELIVERY_WINDOW: &str = "
@@ -133,14 +133,15 @@ pub(crate) struct Content {
     pub(crate) guarded: bool,
 }
 
-/// Postgres' id of the transaction of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TransactionId(i64);
+/// Postgres' id of the transaction of a claim, as text: sqlx would look up the type `xid8`
+/// on every new connection.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TransactionId(String);
 
 impl TransactionId {
-    /// The first column. sqlx has no type for an `xid8`, which is sent like an `int8`.
+    /// The first column.
     fn of(row: &PgRow) -> sqlx::Result<Option<Self>> {
-        Ok(row.try_get_unchecked::<Option<i64>, _>(0)?.map(Self))
+        Ok(row.try_get::<Option<String>, _>(0)?.map(Self))
     }
 }
 
@@ -212,6 +213,7 @@ impl Store {
         }
     }
 
+    /// Claims in a transaction; `Ok(Err(_))` if there is nothing left to claim.
     async fn claim_in(
         &self,
         connection: &mut InTransaction,

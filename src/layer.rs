@@ -92,6 +92,11 @@ impl IdempotentWebhook {
     ///
     /// The tables must be there: call [`migrate`](crate::migrate) first.
     ///
+    /// The pool need not ping a connection before it lends it: the layer finds out a dead
+    /// one with its `BEGIN`, and takes another. Unless others rely on the ping,
+    /// [`test_before_acquire(false)`](sqlx::pool::PoolOptions::test_before_acquire) saves a
+    /// round trip for each delivery.
+    ///
     /// # Panics
     ///
     /// If the endpoint is blank, longer than 255 bytes, or has control characters.

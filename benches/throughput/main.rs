@@ -111,7 +111,7 @@ fn print_table(samples: &BTreeMap<String, Vec<Sample>>, mode: Mode) {
                 .map(|(sample, yardstick)| sample.rate / yardstick.rate),
         );
         println!(
-            "{name:<20} {:>9.0} {ratio:>9.2} {:>9.2} {:>9.2} {:>10.2} {:>10.2}",
+            "{name:<20} {:>9.0} {ratio:>9.2} {:>9.2} {:>9.2} {:>10.3} {:>10.3}",
             of(name, |s| s.rate),
             of(name, |s| s.p50_ms),
             of(name, |s| s.p99_ms),
