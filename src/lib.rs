@@ -98,7 +98,7 @@
 //! | `idempotent_webhook_handler_seconds` | histogram | |
 //! | `idempotent_webhook_commit_seconds` | histogram | |
 //! | `idempotent_webhook_in_flight_waiters` | gauge | |
-//! | `idempotent_webhook_pruned_rows_total` | counter | `table`: `deliveries`, `subjects`, `failures` |
+//! | `idempotent_webhook_pruned_rows_total` | counter | `table`: `deliveries`, `bodies`, `subjects`, `failures` |
 
 #![warn(unreachable_pub)]
 

@@ -56,7 +56,8 @@ impl Retention {
         }
     }
 
-    /// The time between two rounds, give or take a tenth. Default: an hour.
+    /// The time between two rounds, give or take a tenth. Each reads the tables once.
+    /// Default: an hour.
     pub fn every(mut self, interval: Duration) -> Self {
         self.every = interval;
         self
