@@ -7,6 +7,3 @@ create table idempotent_webhook.subjects (
     advanced_at timestamptz not null default now(),
     primary key (endpoint, tenant, subject)
 );
-
--- For pruning.
-create index subjects_advanced_at on idempotent_webhook.subjects (advanced_at);

@@ -14,9 +14,6 @@ create table idempotent_webhook.failures (
     primary key (endpoint, tenant, delivery_id)
 );
 
--- For pruning.
-create index failures_last_failed_at on idempotent_webhook.failures (last_failed_at);
-
 -- Which deliveries are failing, since when, and how often. An attempt that succeeds while
 -- another one's failure is being written down leaves a row behind, which does not count.
 create view idempotent_webhook.failing_deliveries as
