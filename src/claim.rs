@@ -102,6 +102,13 @@ pub(crate) struct Wanted<'a> {
     pub(crate) deadline: Instant,
 }
 
+impl Wanted<'_> {
+    /// How long there is still to wait for another process.
+    fn wait(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
 /// What came of a claim.
 pub(crate) enum Claim {
     /// It is ours, in this transaction.
@@ -220,16 +227,13 @@ impl Store {
         wanted: Wanted<'_>,
     ) -> Result<Result<TransactionId, Repeat>, DatabaseError> {
         let Wanted {
-            delivery,
-            content,
-            deadline,
-            ..
+            delivery, content, ..
         } = wanted;
         let lock_timeout = match self.lock_timeout.get() {
             Some(known) => known,
             None => self.prepare(connection, wanted).await?,
         };
-        let wait = deadline.saturating_duration_since(Instant::now());
+        let wait = wanted.wait();
         let claimed = within(
             wait + self.timeout,
             sqlx::query(CLAIM)
@@ -253,27 +257,40 @@ impl Store {
             digest,
             guarded: true,
         }) = content
+            && !self
+                .claim_body(connection, wanted, digest, lock_timeout)
+                .await?
         {
-            let wait = deadline.saturating_duration_since(Instant::now());
-            let claimed = within(
-                wait + self.timeout,
-                sqlx::query(CLAIM_BODY)
-                    .bind(delivery.endpoint())
-                    .bind(delivery.key_tenant())
-                    .bind(digest)
-                    .bind(delivery.id().as_str())
-                    .bind(millis(wait))
-                    .bind(lock_timeout)
-                    .fetch_optional(&mut **connection),
-            );
-            if claimed.await?.is_none() {
-                return self
-                    .repeated_body(connection, delivery, digest)
-                    .await
-                    .map(Err);
-            }
+            return self
+                .repeated_body(connection, delivery, digest)
+                .await
+                .map(Err);
         }
         Ok(Ok(id))
+    }
+
+    /// Claims what the delivery says, in the transaction in which its id has been claimed.
+    /// Returns whether it was left to claim.
+    async fn claim_body(
+        &self,
+        connection: &mut InTransaction,
+        wanted: Wanted<'_>,
+        digest: Sha256Digest,
+        lock_timeout: &str,
+    ) -> Result<bool, DatabaseError> {
+        let wait = wanted.wait();
+        let claimed = within(
+            wait + self.timeout,
+            sqlx::query(CLAIM_BODY)
+                .bind(wanted.delivery.endpoint())
+                .bind(wanted.delivery.key_tenant())
+                .bind(digest)
+                .bind(wanted.delivery.id().as_str())
+                .bind(millis(wait))
+                .bind(lock_timeout)
+                .fetch_optional(&mut **connection),
+        );
+        Ok(claimed.await?.is_some())
     }
 
     /// Finds out whether a delivery that was committed before has the same body, as far as
