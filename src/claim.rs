@@ -3,7 +3,6 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Postgres, Row, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
@@ -142,15 +141,7 @@ pub(crate) struct Content {
 
 /// Postgres' id of the transaction of a claim, as text: sqlx would look up the type `xid8`
 /// on every new connection.
-#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TransactionId(String);
-
-impl TransactionId {
-    /// The first column.
-    fn of(row: &PgRow) -> sqlx::Result<Option<Self>> {
-        Ok(row.try_get::<Option<String>, _>(0)?.map(Self))
-    }
-}
 
 /// Why what the handler did is not committed, or not known to be.
 #[derive(Debug)]
@@ -236,7 +227,7 @@ impl Store {
         let wait = wanted.wait();
         let claimed = within(
             wait + self.timeout,
-            sqlx::query(CLAIM)
+            sqlx::query_scalar(CLAIM)
                 .bind(delivery.endpoint())
                 .bind(delivery.key_tenant())
                 .bind(delivery.id().as_str())
@@ -244,10 +235,9 @@ impl Store {
                 .bind(content.map(|content| content.digest))
                 .bind(millis(wait))
                 .bind(lock_timeout)
-                .try_map(|row| TransactionId::of(&row))
                 .fetch_optional(&mut **connection),
         );
-        let Some(id) = claimed.await?.flatten() else {
+        let Some(id) = claimed.await? else {
             return self
                 .repeated_id(connection, delivery, content)
                 .await
@@ -266,7 +256,7 @@ impl Store {
                 .await
                 .map(Err);
         }
-        Ok(Ok(id))
+        Ok(Ok(TransactionId(id)))
     }
 
     /// Claims what the delivery says, in the transaction in which its id has been claimed.
@@ -374,7 +364,7 @@ impl Store {
     pub(crate) async fn commit(
         &self,
         mut connection: InTransaction,
-        id: TransactionId,
+        TransactionId(id): TransactionId,
         healed: Option<&Delivery>,
     ) -> Result<(), CommitError> {
         if Manager::get_transaction_depth(&connection) != 1 {
@@ -382,14 +372,14 @@ impl Store {
             return Err(CommitError::NotOurs);
         }
         let check = match healed {
-            None => sqlx::query(CURRENT_TRANSACTION),
-            Some(delivery) => sqlx::query(CURRENT_TRANSACTION_AND_HEALED)
+            None => sqlx::query_scalar(CURRENT_TRANSACTION),
+            Some(delivery) => sqlx::query_scalar(CURRENT_TRANSACTION_AND_HEALED)
                 .bind(delivery.endpoint())
                 .bind(delivery.key_tenant())
                 .bind(delivery.id().as_str()),
         };
         let committed = within(self.timeout, async {
-            let current = TransactionId::of(&check.fetch_one(&mut *connection).await?)?;
+            let current: Option<String> = check.fetch_one(&mut *connection).await?;
             let still_ours = current == Some(id);
             if still_ours {
                 Manager::commit(&mut connection).await?;
