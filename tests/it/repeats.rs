@@ -3,12 +3,16 @@
 use std::slice;
 use std::time::Duration;
 
+use axum::Router;
+use axum::routing::post;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{IdempotentWebhook, Provider, forget, prune};
+use idempotent_webhook::{
+    IdempotentWebhook, Provider, Secrets, TenantSecrets, forget_for_tenant, prune,
+};
 
 use crate::log::logged;
 use crate::support::{
-    SECRET, Webhook, answer, gated, github, ok, secret, send, send_copies, sending,
+    Database, SECRET, Webhook, answer, gated, github, ok, secret, send, send_copies, sending,
 };
 
 /// As GitHub delivered it once.
@@ -81,8 +85,8 @@ async fn of_many_guids_at_once_for_one_body_one_is_processed() {
     let elsewhere = {
         let pool = webhook.database.another_pool(5).await;
         let layer = IdempotentWebhook::new(pool, "test", Provider::github(secret()));
-        let handler = axum::routing::post(ok).layer(layer.replay_guard());
-        axum::Router::new().route("/", handler)
+        let handler = post(ok).layer(layer.replay_guard());
+        Router::new().route("/", handler)
     };
     let routers = [webhook.router.clone(), elsewhere];
     for round in 0..10 {
@@ -101,17 +105,10 @@ async fn of_many_guids_at_once_for_one_body_one_is_processed() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_or_pruned_may_be_said_again() {
+async fn what_was_pruned_may_be_said_again() {
     let webhook = guarded().await;
     let database = &webhook.database;
     assert_eq!(webhook.send(github("a", PUSH)).await.outcome, "processed");
-    assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "duplicate");
-    // Only the first stands for what they say.
-    assert!(!forget(&database.pool, "test", "b").await.unwrap());
-    assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "duplicate");
-    assert!(forget(&database.pool, "test", "a").await.unwrap());
-    assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "processed");
-
     for table in ["deliveries", "bodies"] {
         let age = "set received_at = now() - interval '9 days'";
         database
@@ -120,8 +117,47 @@ async fn what_is_forgotten_or_pruned_may_be_said_again() {
     }
     let week = Duration::from_secs(7 * 24 * 60 * 60);
     assert_eq!(prune(&database.pool, week).await.unwrap().deliveries, 1);
-    assert_eq!(webhook.send(github("c", PUSH)).await.outcome, "processed");
-    assert_eq!(database.rows().await, (1, 3));
+    assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "processed");
+    assert_eq!(database.rows().await, (1, 2));
+}
+
+#[tokio::test]
+async fn bodies_are_those_of_an_endpoint_and_a_tenant() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let mut routes = Vec::new();
+    for endpoint in ["billing", "audit"] {
+        let secrets = TenantSecrets::new(
+            |head| head.uri.query().map(str::to_owned),
+            async |_| Ok(Some(Secrets::new(secret()))),
+        );
+        let github = Provider::github(secrets.separate_ids());
+        let layer = IdempotentWebhook::new(pool.clone(), endpoint, github).replay_guard();
+        let router = Router::new().route("/", post(ok).layer(layer));
+        for tenant in ["acme", "globex"] {
+            routes.push((router.clone(), endpoint, tenant));
+        }
+    }
+    let outcomes = async |id: &str| {
+        let mut outcomes = Vec::new();
+        for (router, _, tenant) in &routes {
+            let sent = TestDelivery::github(SECRET)
+                .uri(&format!("/?{tenant}"))
+                .id(id);
+            outcomes.push(send(router, sent.request()).await.outcome);
+        }
+        outcomes
+    };
+    assert_eq!(outcomes("a").await, ["processed"; 4]);
+    assert_eq!(outcomes("b").await, ["duplicate"; 4]);
+    assert_eq!(database.rows().await, (4, 4));
+
+    let (_, endpoint, tenant) = routes[0];
+    let forgotten = forget_for_tenant(pool, endpoint, tenant, "a").await;
+    assert!(forgotten.unwrap());
+    let only_there = ["processed", "duplicate", "duplicate", "duplicate"];
+    assert_eq!(outcomes("c").await, only_there);
+    assert_eq!(database.rows().await, (4, 5));
 }
 
 /// Whoever replays a body that is in flight, under many ids, does not drain the pool.
