@@ -16,6 +16,7 @@ const FORGET: &str = "
         using forgotten
         where bodies.endpoint = forgotten.endpoint
             and bodies.tenant = forgotten.tenant
+            -- Redundant, but by its digest it is found in the index.
             and bodies.digest = forgotten.digest
             and bodies.delivery_id = forgotten.delivery_id
     )
