@@ -3,18 +3,16 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use sqlx::{PgPool, Postgres, Row, SqlSafeStr};
+use sqlx::{PgPool, Row, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::crypto::Sha256Digest;
-use crate::database::{DatabaseError, is_unusable, within};
+use crate::database::{DatabaseError, Manager, is_unusable, within};
 use crate::delivery::Delivery;
 use crate::failures::FailedAttempt;
 use crate::tx::InTransaction;
-
-type Manager = <Postgres as sqlx::Database>::TransactionManager;
 
 /// Begins a transaction, or fails on a connection that is already in one.
 ///

@@ -3,6 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use sqlx::Postgres;
+
+/// How sqlx begins and ends transactions and savepoints, without its `Transaction`.
+pub(crate) type Manager = <Postgres as sqlx::Database>::TransactionManager;
+
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 const SERIALIZATION_FAILURE: &str = "40001";
 const DEADLOCK_DETECTED: &str = "40P01";

@@ -122,6 +122,7 @@ mod in_flight;
 mod database;
 mod claim;
 mod tx;
+mod savepoint;
 #[cfg(feature = "axum")]
 mod extract;
 mod recency;
@@ -149,6 +150,7 @@ pub use migrate::migrate;
 pub use provider::{CustomProvider, Provider, SignedProvider, VerifyError};
 pub use recency::Recency;
 pub use retention::{PruneError, Pruned, Retention, RetentionTask, prune};
+pub use savepoint::Savepoint;
 pub use secret::{BlankSecret, Secret, Secrets};
 pub use service::{IdempotentWebhookService, ResponseFuture};
 pub use signature::{

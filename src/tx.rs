@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Extensions;
 use sqlx::pool::PoolConnection;
-use sqlx::{Connection, PgConnection, Postgres, Transaction};
+use sqlx::{PgConnection, Postgres, SqlSafeStr};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::after_commit::{AfterCommit, WorkResult};
 use crate::delivery::Delivery;
 use crate::recency::{self, Recency};
+use crate::savepoint::{CLAIM_DEPTH, Savepoint, Work, intact};
 
 /// The transaction in which the delivery has been claimed.
 ///
@@ -20,9 +21,33 @@ use crate::recency::{self, Recency};
 /// queries run with `.execute(&mut *tx)`, and [`begin`](Self::begin) makes a savepoint.
 ///
 /// A handler neither commits nor rolls back: it answers. A transaction that it has ended
-/// by SQL of its own, a statement whose error it has passed over, and a `DedupeTx` that
+/// by SQL of its own, a statement whose error it has ignored, and a `DedupeTx` that
 /// outlives the handler (in a task, or in the body of the response) all lead to a 500,
 /// so that the provider delivers again.
+///
+/// # What is refused
+///
+/// The transaction is gone if the future of [`begin`](Self::begin) is dropped after it has
+/// asked for the savepoint and before it has the answer, by a timeout or by `select!`; or if
+/// sqlx's own `Connection::begin(&mut *tx)` fails or is dropped. From then on each use of
+/// `&mut *tx` panics before anything is sent: it would be committed by itself, without the
+/// claim, and again at the next attempt. The layer answers 500, and nothing of the attempt is
+/// left.
+///
+/// The same goes for a [`Savepoint`] that is gone. If its `commit` or `rollback` is cancelled,
+/// the transaction is not committed either.
+///
+/// Some uses cannot be seen from here. After the first two, what is written may be committed
+/// although the delivery fails; after the third, a success may lack what was written before:
+///
+/// - SQL text that ends the transaction (`commit`, `rollback`, `abort`, `end`, `prepare
+///   transaction`), followed by further statements.
+/// - A function that takes `&mut PgConnection`, calls `begin`, `begin_with` or `transaction` of
+///   sqlx on it, ignores that this failed or was cancelled, and goes on with the very same
+///   reference; likewise with a savepoint of sqlx's in which it makes another one. Such a
+///   function has to pass the error on.
+/// - A savepoint of sqlx's own whose `commit` is cancelled, after another one of the same depth
+///   was rolled back: sqlx then rolls back to that one.
 ///
 /// With the feature `axum` it is an extractor; without it, [`DedupeTx::take`] gets it out
 /// of the request.
@@ -125,20 +150,52 @@ impl DedupeTx {
         recency::advance(self, &delivery, subject, version).await
     }
 
-    /// Makes a savepoint: what is done through the returned transaction can be rolled back
-    /// without the rest, for example after a statement that may fail.
+    /// Makes a savepoint: what is done through it can be rolled back without the rest, for
+    /// example after a statement that may fail.
+    ///
+    /// A time limit belongs around the statements and not around `begin` itself: see
+    /// [what is refused](Self#what-is-refused).
     ///
     /// # Errors
     ///
     /// Whatever Postgres reports, among it a transaction that is aborted already.
-    pub async fn begin(&mut self) -> sqlx::Result<Transaction<'_, Postgres>> {
-        // If sqlx 0.9.0 cannot make a savepoint, it gives up the whole transaction, and what
-        // the handler goes on to write is committed statement by statement. So it is asked
-        // only if it can.
-        sqlx::raw_sql("savepoint idempotent_webhook; release savepoint idempotent_webhook")
-            .execute(&mut **self)
-            .await?;
-        Connection::begin(&mut **self).await
+    pub async fn begin(&mut self) -> sqlx::Result<Savepoint<'_>> {
+        Savepoint::begin_on(self).await
+    }
+
+    /// Runs `work` in a savepoint, which is kept if it returns `Ok` and rolled back if it
+    /// returns an error, so that the transaction can go on.
+    ///
+    /// # Errors
+    ///
+    /// What `work` returns, or what Postgres reports of the savepoint.
+    ///
+    /// ```
+    /// use idempotent_webhook::DedupeTx;
+    /// use sqlx::Executor;
+    ///
+    /// async fn book(tx: &mut DedupeTx) -> sqlx::Result<()> {
+    ///     tx.transaction(|savepoint| {
+    ///         Box::pin(async move {
+    ///             savepoint.execute("update accounts set balance = balance - 1").await?;
+    ///             savepoint.execute("insert into payments default values").await?;
+    ///             Ok(())
+    ///         })
+    ///     })
+    ///     .await
+    /// }
+    /// ```
+    pub async fn transaction<T, E: From<sqlx::Error>>(
+        &mut self,
+        work: impl for<'s> FnOnce(&'s mut Savepoint<'_>) -> Work<'s, T, E> + Send,
+    ) -> Result<T, E> {
+        self.begin().await?.run(work).await
+    }
+
+    /// Hides sqlx's, which fails within a transaction and gives up one of its levels.
+    #[doc(hidden)]
+    pub async fn begin_with(&mut self, _: impl SqlSafeStr) -> sqlx::Result<Savepoint<'_>> {
+        Err(sqlx::Error::InvalidSavePointStatement)
     }
 }
 
@@ -154,9 +211,14 @@ impl Deref for DedupeTx {
 }
 
 impl DerefMut for DedupeTx {
+    /// # Panics
+    ///
+    /// If the transaction is gone, see [what is refused](DedupeTx#what-is-refused).
+    #[track_caller]
     #[expect(clippy::expect_used, reason = "only `drop` takes the connection out")]
     fn deref_mut(&mut self) -> &mut PgConnection {
-        self.connection.as_mut().expect(THERE_UNTIL_DROP)
+        let connection = self.connection.as_mut().expect(THERE_UNTIL_DROP);
+        intact(connection, CLAIM_DEPTH)
     }
 }
 

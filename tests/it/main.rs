@@ -28,6 +28,7 @@ mod repeats;
 mod replay;
 mod retention;
 mod retention_task;
+mod savepoints;
 mod signatures;
 mod support;
 mod tenants;

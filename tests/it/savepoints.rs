@@ -1,0 +1,387 @@
+//! G4: whatever a handler does with savepoints, nothing commits outside of the claim's
+//! transaction.
+
+use std::collections::HashSet;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use fastrand::Rng;
+use idempotent_webhook::{DedupeTx, Delivery, Savepoint};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Postgres, Transaction};
+
+use crate::support::{Webhook, answer, github, record};
+
+/// Sends a delivery four times to a handler that never answers success, or should not: none
+/// of the attempts leaves anything.
+async fn assert_leaves_nothing(webhook: Webhook) {
+    for _ in 0..4 {
+        let answered = webhook.send(github("a", "{}")).await;
+        assert_eq!(answered, answer(500, "failed", &answered.body));
+        webhook.settled().await;
+        assert_eq!(webhook.database.rows().await, (0, 0));
+    }
+    assert_eq!(webhook.runs(), 4);
+}
+
+/// Polls a future so many times at most, and drops it.
+async fn cancelled_after<F: Future>(polls: u32, future: F) -> Option<F::Output> {
+    struct Cancelled<F>(Pin<Box<F>>, u32);
+    impl<F: Future> Future for Cancelled<F> {
+        type Output = Option<F::Output>;
+        fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+            if self.1 == 0 {
+                return Poll::Ready(None);
+            }
+            self.1 -= 1;
+            match self.0.as_mut().poll(cx) {
+                Poll::Ready(output) => Poll::Ready(Some(output)),
+                Poll::Pending if self.1 == 0 => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+            }
+        }
+    }
+    Cancelled(Box::pin(future), polls).await
+}
+
+#[tokio::test]
+async fn g4_a_note_after_a_savepoint_within_an_aborted_one_is_not_committed() {
+    async fn note(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        let booked = async {
+            let mut savepoint = tx.begin().await?;
+            let _ = savepoint.execute("select no_such_column").await;
+            let within = savepoint.begin().await?;
+            within.commit().await
+        };
+        assert!(booked.await.is_err());
+        record(&mut tx, &delivery).await.unwrap();
+        StatusCode::INTERNAL_SERVER_ERROR
+    }
+    assert_leaves_nothing(Webhook::new(note).await).await;
+}
+
+#[tokio::test]
+async fn g4_nothing_is_written_after_a_begin_that_was_cancelled() {
+    for polls in 0..6 {
+        let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
+            let _ = cancelled_after(polls, tx.begin()).await;
+            record(&mut tx, &delivery).await.unwrap();
+            StatusCode::INTERNAL_SERVER_ERROR
+        };
+        assert_leaves_nothing(Webhook::new(handler).await).await;
+    }
+}
+
+#[tokio::test]
+async fn g4_nothing_is_written_after_a_second_level_that_was_cancelled_behind_a_statement() {
+    for polls in 0..6 {
+        let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
+            let mut savepoint = tx.begin().await.unwrap();
+            let slow = savepoint.execute("select pg_sleep(0.01)");
+            assert!(cancelled_after(2, slow).await.is_none());
+            let _ = cancelled_after(polls, savepoint.begin()).await;
+            drop(savepoint);
+            record(&mut tx, &delivery).await.unwrap();
+            StatusCode::INTERNAL_SERVER_ERROR
+        };
+        assert_leaves_nothing(Webhook::new(handler).await).await;
+    }
+}
+
+/// What sqlx offers on `&mut *tx` gives the transaction up; what follows is refused.
+#[tokio::test]
+async fn g4_nothing_is_written_after_sqlxs_own_begin_has_failed() {
+    type Failing = for<'t> fn(&'t mut DedupeTx) -> Pin<Box<dyn Future<Output = bool> + Send + 't>>;
+    let ways: [Failing; 4] = [
+        |tx| Box::pin(async { Connection::begin(&mut **tx).await.is_err() }),
+        |tx| Box::pin(async { Connection::begin_with(&mut **tx, "begin").await.is_err() }),
+        |tx| {
+            Box::pin(async {
+                let nothing = Connection::transaction(&mut **tx, |_| {
+                    Box::pin(async { Ok::<_, sqlx::Error>(()) })
+                });
+                nothing.await.is_err()
+            })
+        },
+        |tx| Box::pin(async { sqlx::Acquire::begin(&mut **tx).await.is_err() }),
+    ];
+    for fails in ways {
+        let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
+            let _ = tx.execute("select no_such_column").await;
+            assert!(fails(&mut tx).await);
+            record(&mut tx, &delivery).await.unwrap();
+            StatusCode::OK
+        };
+        assert_leaves_nothing(Webhook::new(handler).await).await;
+    }
+}
+
+#[tokio::test]
+async fn g4_a_savepoint_that_is_gone_neither_commits_nor_rolls_back_the_transaction() {
+    for commits in [true, false] {
+        let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
+            record(&mut tx, &delivery).await.unwrap();
+            let mut savepoint = tx.begin().await.unwrap();
+            // Gives up the savepoint's level.
+            assert!(
+                Connection::begin_with(&mut *savepoint, "begin")
+                    .await
+                    .is_err()
+            );
+            match commits {
+                true => savepoint.commit().await.unwrap(),
+                false => savepoint.rollback().await.unwrap(),
+            }
+            StatusCode::OK
+        };
+        assert_leaves_nothing(Webhook::new(handler).await).await;
+    }
+}
+
+#[tokio::test]
+async fn begin_with_costs_nothing_where_it_is_called_as_a_method() {
+    async fn handler(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        assert!(tx.begin_with("begin").await.is_err());
+        let mut savepoint = tx.begin().await.unwrap();
+        assert!(savepoint.begin_with("begin").await.is_err());
+        record(&mut *savepoint, &delivery).await;
+        savepoint.commit().await.unwrap();
+        StatusCode::OK
+    }
+    async fn record(connection: &mut PgConnection, delivery: &Delivery) {
+        sqlx::query("insert into effects values ($1)")
+            .bind(delivery.id().as_str())
+            .execute(connection)
+            .await
+            .unwrap();
+    }
+    let webhook = Webhook::new(handler).await;
+    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+#[tokio::test]
+async fn work_in_a_savepoint_is_kept_or_undone_by_what_it_returns() {
+    async fn handler(mut tx: DedupeTx) -> Result<StatusCode, StatusCode> {
+        let insert = |name: &'static str| sqlx::query("insert into effects values ($1)").bind(name);
+        let kept = tx.transaction(|savepoint| {
+            Box::pin(async move {
+                insert("kept").execute(&mut **savepoint).await?;
+                let undone = savepoint.transaction(|within| {
+                    Box::pin(async move {
+                        insert("undone").execute(&mut **within).await?;
+                        within.execute("select no_such_column").await
+                    })
+                });
+                assert!(undone.await.is_err());
+                Ok::<_, sqlx::Error>("kept")
+            })
+        });
+        assert_eq!(kept.await.unwrap(), "kept");
+        insert("last").execute(&mut *tx).await.unwrap();
+        Ok(StatusCode::OK)
+    }
+    let webhook = Webhook::new(handler).await;
+    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    let effects: Vec<String> = sqlx::query_scalar("select delivery_id from effects order by 1")
+        .fetch_all(&webhook.database.pool)
+        .await
+        .unwrap();
+    assert_eq!(effects, ["kept", "last"]);
+}
+
+/// Something that statements run in and savepoints are made in.
+trait Level: Send {
+    fn connection(&mut self) -> &mut PgConnection;
+    fn begin(&mut self) -> impl Future<Output = sqlx::Result<Savepoint<'_>>> + Send;
+}
+
+impl Level for DedupeTx {
+    fn connection(&mut self) -> &mut PgConnection {
+        self
+    }
+    fn begin(&mut self) -> impl Future<Output = sqlx::Result<Savepoint<'_>>> + Send {
+        DedupeTx::begin(self)
+    }
+}
+
+impl Level for Savepoint<'_> {
+    fn connection(&mut self) -> &mut PgConnection {
+        self
+    }
+    fn begin(&mut self) -> impl Future<Output = sqlx::Result<Savepoint<'_>>> + Send {
+        Savepoint::begin(self)
+    }
+}
+
+/// What a random handler has written, as far as it can know.
+#[derive(Default)]
+struct Written {
+    /// Kept if the delivery is.
+    surely: Vec<String>,
+    /// Cancelled on the way.
+    perhaps: Vec<String>,
+}
+
+struct Program {
+    random: Rng,
+    attempt: u32,
+    writes: u32,
+}
+
+impl Program {
+    /// Cancels a future at one of its first polls, every third time.
+    async fn perhaps<F: Future>(&mut self, future: F) -> Option<F::Output> {
+        match self.random.u32(..3) {
+            0 => cancelled_after(self.random.u32(0..5), future).await,
+            _ => Some(future.await),
+        }
+    }
+
+    async fn write(&mut self, connection: &mut PgConnection, written: &mut Written) {
+        self.writes += 1;
+        let what = format!("{}/{}", self.attempt, self.writes);
+        let insert = sqlx::query("insert into effects values ($1)").bind(&what);
+        match self.perhaps(insert.execute(connection)).await {
+            Some(Ok(_)) => written.surely.push(what),
+            Some(Err(_)) => {}
+            None => written.perhaps.push(what),
+        }
+    }
+
+    /// Random work in a level, and in levels within.
+    fn run<'p>(
+        &'p mut self,
+        level: &'p mut impl Level,
+        levels: u32,
+    ) -> Pin<Box<dyn Future<Output = Written> + Send + 'p>> {
+        Box::pin(async move {
+            let mut written = Written::default();
+            for _ in 0..self.random.u32(1..5) {
+                match self.random.u32(..10) {
+                    0..4 => self.write(level.connection(), &mut written).await,
+                    4 => {
+                        let fails = level.connection().execute("select no_such_column");
+                        let _ = self.perhaps(fails).await;
+                    }
+                    5 => {
+                        let slow = level.connection().execute("select pg_sleep(0.001)");
+                        let _ = self.perhaps(slow).await;
+                    }
+                    6 => self.sqlxs_own(level.connection(), &mut written).await,
+                    _ if levels > 0 => {
+                        let Some(Ok(mut savepoint)) = self.perhaps(level.begin()).await else {
+                            continue;
+                        };
+                        let within = self.run(&mut savepoint, levels - 1).await;
+                        let kept = match self.random.u32(..4) {
+                            0 => false,
+                            1 => {
+                                let _ = self.perhaps(savepoint.rollback()).await;
+                                false
+                            }
+                            _ => matches!(self.perhaps(savepoint.commit()).await, Some(Ok(()))),
+                        };
+                        if kept {
+                            written.surely.extend(within.surely);
+                            written.perhaps.extend(within.perhaps);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            written
+        })
+    }
+
+    /// A savepoint of sqlx's, as a function may make one that takes a connection, and that
+    /// passes on that it could not.
+    async fn sqlxs_own(&mut self, connection: &mut PgConnection, written: &mut Written) {
+        let begun: Option<sqlx::Result<Transaction<'_, Postgres>>> =
+            self.perhaps(Connection::begin(connection)).await;
+        let Some(Ok(mut savepoint)) = begun else {
+            return;
+        };
+        let mut within = Written::default();
+        self.write(&mut savepoint, &mut within).await;
+        if self.random.bool() && savepoint.commit().await.is_ok() {
+            written.surely.extend(within.surely);
+            written.perhaps.extend(within.perhaps);
+        }
+    }
+}
+
+/// Random savepoints, failures and cancellations at any poll. `SAVEPOINT_CASES` says how many.
+#[tokio::test]
+async fn g4_random_handlers_leave_what_was_acknowledged_and_nothing_else() {
+    let cases = std::env::var("SAVEPOINT_CASES").map_or(500, |cases| cases.parse().unwrap());
+    let attempts = AtomicU32::new(0);
+    let last: Arc<Mutex<Written>> = Arc::default();
+    let handler = {
+        let last = last.clone();
+        let attempts = Arc::new(attempts);
+        async move |mut tx: DedupeTx, seed: Bytes| {
+            let mut program = Program {
+                random: Rng::with_seed(
+                    u64::from_str_radix(str::from_utf8(&seed).unwrap(), 16).unwrap(),
+                ),
+                attempt: attempts.fetch_add(1, Ordering::Relaxed),
+                writes: 0,
+            };
+            let written = program.run(&mut tx, 3).await;
+            *last.lock().unwrap() = written;
+            match program.random.u32(..3) {
+                0 => StatusCode::INTERNAL_SERVER_ERROR,
+                _ => StatusCode::OK,
+            }
+        }
+    };
+    let webhook = Webhook::new(handler).await;
+    let mut processed = 0;
+    for case in 0..cases {
+        let seed = format!("{:x}", fastrand::u64(..));
+        *last.lock().unwrap() = Written::default();
+        let answered = webhook.send(github(&case.to_string(), seed.clone())).await;
+        let effects: HashSet<String> = sqlx::query_scalar("select delivery_id from effects")
+            .fetch_all(&webhook.database.pool)
+            .await
+            .unwrap()
+            .into_iter()
+            .collect();
+        let written = std::mem::take(&mut *last.lock().unwrap());
+        let claims = sqlx::query_scalar::<_, i64>(AssertSqlSafe(format!(
+            "select count(*) from idempotent_webhook.deliveries where delivery_id = '{case}'"
+        )))
+        .fetch_one(&webhook.database.pool)
+        .await
+        .unwrap();
+        if answered.outcome == "processed" {
+            processed += 1;
+            let surely: HashSet<String> = written.surely.into_iter().collect();
+            assert_eq!(claims, 1, "seed {seed}");
+            assert!(
+                effects.is_superset(&surely),
+                "seed {seed}: {effects:?} {surely:?}"
+            );
+            let unexplained = effects
+                .iter()
+                .filter(|effect| !surely.contains(*effect) && !written.perhaps.contains(effect));
+            assert_eq!(
+                unexplained.count(),
+                0,
+                "seed {seed}: {effects:?} {surely:?}"
+            );
+        } else {
+            assert_eq!((claims, effects.len()), (0, 0), "seed {seed}: {effects:?}");
+        }
+        webhook.database.run("truncate effects").await;
+    }
+    // Both happen often enough to mean something.
+    assert!(
+        (cases / 10..cases).contains(&processed),
+        "{processed} of {cases}"
+    );
+}
