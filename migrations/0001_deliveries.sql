@@ -26,9 +26,12 @@ create table idempotent_webhook.bodies (
 );
 
 -- For how long each endpoint's provider may deliver again. Pruning keeps to the longest.
--- There may be several rows for an endpoint while its configuration changes.
+-- There are several rows for an endpoint while its configuration changes. Each process
+-- registers its own hourly while it claims deliveries, and takes out what nobody has
+-- registered for a day.
 create table idempotent_webhook.redelivery_windows (
     endpoint text collate "C" not null,
     redelivery_window interval not null,
+    registered_at timestamptz not null default now(),
     primary key (endpoint, redelivery_window)
 );

@@ -1,5 +1,5 @@
 -- Deliveries whose attempts have been rolled back, for endpoints that keep a record. A row
--- goes when a later attempt succeeds.
+-- does not count any more once the delivery has been processed; pruning takes it out.
 create table idempotent_webhook.failures (
     endpoint text collate "C" not null,
     tenant text collate "C" not null default '',
@@ -14,8 +14,7 @@ create table idempotent_webhook.failures (
     primary key (endpoint, tenant, delivery_id)
 );
 
--- Which deliveries are failing, since when, and how often. An attempt that succeeds while
--- another one's failure is being written down leaves a row behind, which does not count.
+-- Which deliveries are failing, since when, and how often.
 create view idempotent_webhook.failing_deliveries as
 select
     endpoint,

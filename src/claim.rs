@@ -1,9 +1,9 @@
 //! The claim of a delivery and the transaction around it: all SQL of a request.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sqlx::{PgPool, Row, SqlSafeStr};
+use sqlx::{AssertSqlSafe, PgPool, Row, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -12,6 +12,7 @@ use crate::crypto::Sha256Digest;
 use crate::database::{DatabaseError, Manager, is_unusable, within};
 use crate::delivery::Delivery;
 use crate::failures::FailedAttempt;
+use crate::savepoint::CLAIM_DEPTH;
 use crate::tx::InTransaction;
 
 /// Begins a transaction, or fails on a connection that is already in one.
@@ -23,15 +24,25 @@ const BEGIN: &str = "begin not deferrable";
 
 /// Inserts the claim; returns a row if it is ours.
 ///
-/// If another transaction is about to insert the same one, this waits for its end, for at
-/// most `lock_timeout`. That is set along with the values, which is before the wait, and put
-/// back along with what is returned, which is before the handler's own statements. A
-/// statement of its own for either would cost more.
+/// Whoever claims the same delivery queues for one lock, which is held to the end of the
+/// transaction. `lock_timeout` bounds the wait in the queue as a whole. Without the queue each
+/// would wait for the transaction that has inserted the row, and if that one fails, for the
+/// next that inserts it, with a new `lock_timeout` each time.
+///
+/// `lock_timeout` is set along with the values, which is before the wait, and put back along
+/// with what is returned, which is before the handler's own statements. A statement of its own
+/// for either, or for the lock, would cost more.
 const CLAIM: &str = "
     insert into idempotent_webhook.deliveries
         (endpoint, tenant, delivery_id, event_type, digest)
     values
-        ($1, $2, $3, case when set_config('lock_timeout', $6, true) is not null then $4 end, $5)
+        ($1, $2, $3,
+        case when set_config('lock_timeout', $6, true) is not null then
+            case when pg_advisory_xact_lock(
+                hashtextextended($3, hashtextextended($2, hashtextextended($1, 0)))
+            ) is not null then $4 end
+        end,
+        $5)
     on conflict do nothing
     returning pg_current_xact_id()::text, set_config('lock_timeout', $7, true)
 ";
@@ -39,7 +50,16 @@ const CLAIM: &str = "
 /// The same for what the delivery says, where no other may say the same.
 const CLAIM_BODY: &str = "
     insert into idempotent_webhook.bodies (endpoint, tenant, digest, delivery_id)
-    values ($1, $2, $3, case when set_config('lock_timeout', $5, true) is not null then $4 end)
+    values
+        ($1, $2, $3,
+        case when set_config('lock_timeout', $5, true) is not null then
+            case when pg_advisory_xact_lock(
+                hashtextextended(
+                    encode($3, 'hex'),
+                    hashtextextended($2, hashtextextended($1, 1))
+                )
+            ) is not null then $4 end
+        end)
     on conflict do nothing
     returning set_config('lock_timeout', $6, true)
 ";
@@ -56,27 +76,56 @@ const FIRST_WITH_BODY: &str = "
     where endpoint = $1 and tenant = $2 and digest = $3
 ";
 
-/// The transaction, which should still be the one of the claim. Fails in an aborted one,
-/// whose `commit` Postgres would answer with a rollback and no error.
-const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text";
+/// Commits, if the transaction is still the one of the claim.
+///
+/// Both are one message, so that the check costs no round trip. It fails in an aborted
+/// transaction, too, whose `commit` Postgres would answer with a rollback and no error. Once a
+/// statement has failed, Postgres ignores the rest of the message.
+///
+/// The next transaction, which is empty, begins with the same statement. sqlx goes on to count
+/// one, and Postgres sends no notifications in it, which sqlx would take for a broken protocol.
+fn commit_if(id: &TransactionId) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!(
+        "select (
+            case pg_current_xact_id_if_assigned()::text
+                when '{}' then '1'
+                else '{NOT_THE_CLAIMS}'
+            end
+        )::int4;
+        commit and chain",
+        id.0
+    ))
+}
 
-/// The same, and the delivery is no longer one that is failing.
-const CURRENT_TRANSACTION_AND_HEALED: &str = "
-    with healed as (
-        delete from idempotent_webhook.failures
-        where endpoint = $1 and tenant = $2 and delivery_id = $3
-    )
-    select pg_current_xact_id_if_assigned()::text
+/// What is no number, so that it fails.
+const NOT_THE_CLAIMS: &str = "not the transaction of the claim";
+
+/// Makes room for the registration of this process's redelivery window. Other windows of the
+/// endpoint go once no process has registered them for a day: a rolling deploy is over by then.
+const OUTDATED_REDELIVERY_WINDOWS: &str = "
+    delete from idempotent_webhook.redelivery_windows
+    where endpoint = $1
+        and (
+            redelivery_window = make_interval(secs => $2)
+                and registered_at < now() - interval '30 minutes'
+            or registered_at < now() - interval '1 day'
+        )
 ";
 
-const KEEP_REDELIVERY_WINDOW: &str = "
+const REGISTER_REDELIVERY_WINDOW: &str = "
     insert into idempotent_webhook.redelivery_windows (endpoint, redelivery_window)
     values ($1, make_interval(secs => $2))
     on conflict do nothing
 ";
 
+/// How often a process that claims deliveries registers its redelivery window.
+const REGISTRATION_INTERVAL: Duration = Duration::from_secs(60 * 60);
+
 /// How often a claim is tried again that only failed for its isolation level.
-const MAX_ATTEMPTS: usize = 10;
+const MAX_CONFLICTS: usize = 10;
+
+/// On how many connections a claim is tried.
+const MAX_CONNECTIONS: usize = 2;
 
 /// Where deliveries are claimed. Clones share what is counted and remembered.
 #[derive(Clone, Debug)]
@@ -84,9 +133,15 @@ pub(crate) struct Store {
     pool: PgPool,
     pub(crate) timeout: Duration,
     permits: Option<Arc<Semaphore>>,
-    /// What `lock_timeout` is on the connections of the pool, outside of claims. It is there
-    /// once this process has put down the redelivery window of its endpoint.
-    lock_timeout: Arc<OnceLock<String>>,
+    registration: Arc<Mutex<Option<Registration>>>,
+}
+
+/// That this process has registered the redelivery window of its endpoint.
+#[derive(Debug)]
+struct Registration {
+    registered_at: Instant,
+    /// What `lock_timeout` is on the connections of the pool, outside of claims.
+    lock_timeout: Arc<str>,
 }
 
 /// What is to be claimed.
@@ -137,14 +192,13 @@ pub(crate) struct Content {
     pub(crate) guarded: bool,
 }
 
-/// Postgres' id of the transaction of a claim, as text: sqlx would look up the type `xid8`
-/// on every new connection.
-pub(crate) struct TransactionId(String);
+/// Postgres' id of the transaction of a claim.
+pub(crate) struct TransactionId(u64);
 
 /// Why what the handler did is not committed, or not known to be.
 #[derive(Debug)]
 pub(crate) enum CommitError {
-    /// A statement had failed, which the handler passed over.
+    /// A statement had failed, which the handler ignored.
     Aborted,
     /// The handler had ended the transaction, or left a savepoint open.
     NotOurs,
@@ -157,7 +211,7 @@ impl Store {
             pool,
             timeout,
             permits: None,
-            lock_timeout: Arc::default(),
+            registration: Arc::default(),
         }
     }
 
@@ -168,24 +222,25 @@ impl Store {
     }
 
     pub(crate) async fn claim(&self, wanted: Wanted<'_>) -> Result<Claim, DatabaseError> {
-        let mut attempts = 1;
+        let mut conflicts = 0;
+        let mut connections = 1;
         loop {
             let error = match self.try_claim(wanted).await {
                 Ok(claim) => return Ok(claim),
                 Err(error) => error,
             };
-            if error.is_lock_timeout() {
+            if error.is_wait_over() {
                 return Ok(Claim::InFlight);
-            }
-            // Under `repeatable read` and `serializable`, a claim that has been waited for
-            // fails if the other one was committed: to a new snapshot it is a duplicate.
-            let retry = error.is_conflict() && attempts < MAX_ATTEMPTS
+            } else if error.is_conflict() && conflicts < MAX_CONFLICTS {
+                // Under `repeatable read` and `serializable`, a claim that has waited for
+                // another one fails if that was committed: to a new snapshot it is a duplicate.
+                conflicts += 1;
+            } else if error.may_be_the_connection() && connections < MAX_CONNECTIONS {
                 // The handler has not run yet, so nothing can happen twice.
-                || error.is_connection_lost() && attempts == 1;
-            if !retry {
+                connections += 1;
+            } else {
                 return Err(error);
             }
-            attempts += 1;
         }
     }
 
@@ -200,12 +255,13 @@ impl Store {
                 connection.release();
                 Ok(Claim::Duplicate(repeat))
             }
-            // In the midst of a statement; dropping the connection closes it.
-            Err(DatabaseError::TimedOut) => Err(DatabaseError::TimedOut),
-            Err(error) => {
+            Err(error) if error.is_wait_over() || error.is_conflict() => {
                 self.roll_back(connection).await;
                 Err(error)
             }
+            // In the midst of a statement, or not fit for the next delivery either: dropping
+            // the connection closes it.
+            Err(error) => Err(error),
         }
     }
 
@@ -218,9 +274,9 @@ impl Store {
         let Wanted {
             delivery, content, ..
         } = wanted;
-        let lock_timeout = match self.lock_timeout.get() {
-            Some(known) => known,
-            None => self.prepare(connection, wanted).await?,
+        let lock_timeout = match self.registered() {
+            Some(lock_timeout) => lock_timeout,
+            None => self.register(connection, wanted).await?,
         };
         let wait = wanted.wait();
         let claimed = within(
@@ -232,21 +288,25 @@ impl Store {
                 .bind(delivery.event_type())
                 .bind(content.map(|content| content.digest))
                 .bind(millis(wait))
-                .bind(lock_timeout)
+                .bind(&*lock_timeout)
                 .fetch_optional(&mut **connection),
         );
-        let Some(id) = claimed.await? else {
+        // As text: sqlx would look up the type `xid8` on every new connection.
+        let Some(id): Option<String> = claimed.await? else {
             return self
                 .repeated_id(connection, delivery, content)
                 .await
                 .map(Err);
         };
+        let id = id
+            .parse()
+            .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
         if let Some(Content {
             digest,
             guarded: true,
         }) = content
             && !self
-                .claim_body(connection, wanted, digest, lock_timeout)
+                .claim_body(connection, wanted, digest, &lock_timeout)
                 .await?
         {
             return self
@@ -357,45 +417,37 @@ impl Store {
         }
     }
 
-    /// Commits, unless what would be committed is not what was claimed. A delivery that is
-    /// `healed` by this is no longer on record as failing.
+    /// Commits, unless what would be committed is not what was claimed.
     pub(crate) async fn commit(
         &self,
         mut connection: InTransaction,
-        TransactionId(id): TransactionId,
-        healed: Option<&Delivery>,
+        id: TransactionId,
     ) -> Result<(), CommitError> {
-        if Manager::get_transaction_depth(&connection) != 1 {
+        if Manager::get_transaction_depth(&connection) != CLAIM_DEPTH {
             self.roll_back(connection).await;
             return Err(CommitError::NotOurs);
         }
-        let check = match healed {
-            None => sqlx::query_scalar(CURRENT_TRANSACTION),
-            Some(delivery) => sqlx::query_scalar(CURRENT_TRANSACTION_AND_HEALED)
-                .bind(delivery.endpoint())
-                .bind(delivery.key_tenant())
-                .bind(delivery.id().as_str()),
-        };
         let committed = within(self.timeout, async {
-            let current: Option<String> = check.fetch_one(&mut *connection).await?;
-            let still_ours = current == Some(id);
-            if still_ours {
-                Manager::commit(&mut connection).await?;
-            }
-            Ok(still_ours)
+            connection.read_what_is_left().await?;
+            sqlx::raw_sql(commit_if(&id))
+                .execute(&mut *connection)
+                .await
         });
         match committed.await {
-            Ok(true) => {
+            Ok(_) => {
+                // The empty transaction. This is sent while the connection goes back to the
+                // pool.
+                Manager::start_rollback(&mut connection);
                 connection.release();
                 Ok(())
-            }
-            Ok(false) => {
-                self.roll_back(connection).await;
-                Err(CommitError::NotOurs)
             }
             Err(error) if error.is_aborted_transaction() => {
                 self.roll_back(connection).await;
                 Err(CommitError::Aborted)
+            }
+            Err(error) if error.says(NOT_THE_CLAIMS) => {
+                self.roll_back(connection).await;
+                Err(CommitError::NotOurs)
             }
             Err(error) => Err(CommitError::Database(error)),
         }
@@ -406,8 +458,9 @@ impl Store {
     /// A connection that cannot be rolled back is closed, which has the same effect a
     /// little later.
     pub(crate) async fn roll_back(&self, mut connection: InTransaction) {
-        let intact = Manager::get_transaction_depth(&connection) == 1;
+        let intact = Manager::get_transaction_depth(&connection) == CLAIM_DEPTH;
         let rolled_back = within(self.timeout, async {
+            connection.read_what_is_left().await?;
             if intact {
                 Manager::rollback(&mut connection).await
             } else {
@@ -443,31 +496,66 @@ impl Store {
         Ok(())
     }
 
-    /// Puts down for how long the provider may deliver again, and looks what `lock_timeout`
-    /// has to be put back to, once a process.
+    /// The pool's own `lock_timeout`, if this process need not register its window now. Where it
+    /// has to do so again, one delivery does it, and the others go on.
+    fn registered(&self) -> Option<Arc<str>> {
+        let mut registration = self.registration();
+        let known = registration.as_mut()?;
+        if known.registered_at.elapsed() < REGISTRATION_INTERVAL {
+            return Some(known.lock_timeout.clone());
+        }
+        known.registered_at = Instant::now();
+        None
+    }
+
+    /// Registers for how long the provider may deliver again, and reads the `lock_timeout` to
+    /// restore after a claim.
     ///
     /// It ends the transaction and begins another, so that deliveries do not wait for one
     /// another on this row.
-    async fn prepare(
+    async fn register(
         &self,
         connection: &mut InTransaction,
         wanted: Wanted<'_>,
-    ) -> Result<&String, DatabaseError> {
-        let lock_timeout: String = within(self.timeout, async {
-            sqlx::query(KEEP_REDELIVERY_WINDOW)
-                .bind(wanted.delivery.endpoint())
-                .bind(wanted.redelivery_window.as_secs_f64())
-                .execute(&mut **connection)
-                .await?;
+    ) -> Result<Arc<str>, DatabaseError> {
+        let registered = within(self.timeout, async {
+            for statement in [OUTDATED_REDELIVERY_WINDOWS, REGISTER_REDELIVERY_WINDOW] {
+                sqlx::query(statement)
+                    .bind(wanted.delivery.endpoint())
+                    .bind(wanted.redelivery_window.as_secs_f64())
+                    .execute(&mut **connection)
+                    .await?;
+            }
             Manager::commit(connection).await?;
             let row = sqlx::raw_sql("show lock_timeout")
                 .fetch_one(&mut **connection)
                 .await?;
             Manager::begin(connection, Some(BEGIN.into_sql_str())).await?;
-            row.try_get(0)
+            row.try_get::<String, _>(0)
         })
-        .await?;
-        Ok(self.lock_timeout.get_or_init(|| lock_timeout))
+        .await;
+        let mut registration = self.registration();
+        match registered {
+            Ok(lock_timeout) => {
+                let lock_timeout: Arc<str> = lock_timeout.into();
+                *registration = Some(Registration {
+                    registered_at: Instant::now(),
+                    lock_timeout: lock_timeout.clone(),
+                });
+                Ok(lock_timeout)
+            }
+            Err(error) => {
+                *registration = None;
+                Err(error)
+            }
+        }
+    }
+
+    fn registration(&self) -> MutexGuard<'_, Option<Registration>> {
+        // Nothing panics while it holds the lock.
+        self.registration
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

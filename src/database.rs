@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use sqlx::Postgres;
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 /// How sqlx begins and ends transactions and savepoints, without its `Transaction`.
 pub(crate) type Manager = <Postgres as sqlx::Database>::TransactionManager;
@@ -14,8 +15,8 @@ const DEADLOCK_DETECTED: &str = "40P01";
 const IN_FAILED_TRANSACTION: &str = "25P02";
 const ACTIVE_TRANSACTION: &str = "25001";
 const UNDEFINED_TABLE: &str = "42P01";
-const ADMIN_SHUTDOWN: &str = "57P01";
-const CRASH_SHUTDOWN: &str = "57P02";
+const QUERY_CANCELED: &str = "57014";
+const CONNECTION_EXCEPTION_CLASS: &str = "08";
 
 /// Why the database did not do its part. Nothing has been committed.
 #[derive(Debug)]
@@ -30,14 +31,14 @@ impl DatabaseError {
         matches!(self, Self::Sqlx(error) if has_code(error, codes))
     }
 
-    /// Whether a lock was waited for in vain.
-    pub(crate) fn is_lock_timeout(&self) -> bool {
-        self.is(&[LOCK_NOT_AVAILABLE])
+    /// Whether the time to wait for a lock is over, be it by `lock_timeout` or by a
+    /// `statement_timeout` that is shorter.
+    pub(crate) fn is_wait_over(&self) -> bool {
+        self.is(&[LOCK_NOT_AVAILABLE, QUERY_CANCELED])
     }
 
-    /// Whether it only failed for what another transaction did at the same time.
     pub(crate) fn is_conflict(&self) -> bool {
-        self.is(&[SERIALIZATION_FAILURE, DEADLOCK_DETECTED])
+        matches!(self, Self::Sqlx(error) if is_conflict(error))
     }
 
     /// Whether an earlier statement of the transaction had failed.
@@ -45,8 +46,18 @@ impl DatabaseError {
         self.is(&[IN_FAILED_TRANSACTION])
     }
 
-    pub(crate) fn is_connection_lost(&self) -> bool {
-        matches!(self, Self::Sqlx(error) if is_connection_lost(error))
+    /// Whether it may be due to the connection, which is lost or which somebody has left with
+    /// other settings, another role, or without its prepared statements.
+    pub(crate) fn may_be_the_connection(&self) -> bool {
+        matches!(
+            self,
+            Self::Sqlx(sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Database(_))
+        )
+    }
+
+    /// Whether Postgres quotes this in its message.
+    pub(crate) fn says(&self, text: &str) -> bool {
+        matches!(self, Self::Sqlx(sqlx::Error::Database(error)) if error.message().contains(text))
     }
 
     /// Whether the crate's tables are missing.
@@ -77,6 +88,11 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
         .is_some_and(|code| codes.contains(&&*code))
 }
 
+/// Whether it only failed for what another transaction did at the same time.
+pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
+    has_code(error, &[SERIALIZATION_FAILURE, DEADLOCK_DETECTED])
+}
+
 /// Whether another connection of the pool may do better: this one is lost, or somebody has
 /// left a transaction open on it.
 pub(crate) fn is_unusable(error: &sqlx::Error) -> bool {
@@ -88,9 +104,25 @@ pub(crate) fn is_unusable(error: &sqlx::Error) -> bool {
         )
 }
 
-fn is_connection_lost(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::Io(_) | sqlx::Error::Protocol(_))
-        || has_code(error, &[ADMIN_SHUTDOWN, CRASH_SHUTDOWN])
+/// Whether nothing more can be had from this connection.
+pub(crate) fn is_connection_lost(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Database(error) => {
+            let class = error
+                .code()
+                .map(|code| code.starts_with(CONNECTION_EXCEPTION_CLASS));
+            class == Some(true)
+                // Postgres and PgBouncer end the session with it: at shutdown, after a crash,
+                // or because it was idle for too long.
+                || error
+                    .try_downcast_ref::<PgDatabaseError>()
+                    .is_some_and(|error| {
+                        matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic)
+                    })
+        }
+        _ => false,
+    }
 }
 
 /// Waits for at most so long.

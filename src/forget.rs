@@ -19,6 +19,14 @@ const FORGET: &str = "
             -- Redundant, but by its digest it is found in the index.
             and bodies.digest = forgotten.digest
             and bodies.delivery_id = forgotten.delivery_id
+    ),
+    -- Attempts that failed before it was processed.
+    failure as (
+        delete from idempotent_webhook.failures
+        using forgotten
+        where failures.endpoint = forgotten.endpoint
+            and failures.tenant = forgotten.tenant
+            and failures.delivery_id = forgotten.delivery_id
     )
     select from forgotten
 ";

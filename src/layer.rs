@@ -250,18 +250,19 @@ impl IdempotentWebhook {
 
     /// Keeps a record of deliveries whose attempts were rolled back: how often, when first
     /// and last, and how, in the table `idempotent_webhook.failures`. It is written in a
-    /// transaction of its own after the rollback and before the response, and goes when an
-    /// attempt succeeds. It holds no body; the message of a panic is cut at 1000 characters.
+    /// transaction of its own after the rollback and before the response. It holds no body; the
+    /// message of a panic is cut at 1000 characters.
     ///
     /// ```sql
     /// select * from idempotent_webhook.failing_deliveries order by last_failed_at desc
     /// ```
     ///
-    /// tells which deliveries are failing, since when, and how often. What cannot be
-    /// written down, because Postgres is down or the process is killed, is only logged, if
-    /// at all.
+    /// tells which deliveries are failing, since when, and how often. A delivery is no longer
+    /// among them as soon as it has been processed; its record goes with the next round of
+    /// [`Retention`](crate::Retention) or [`prune`](crate::prune). What cannot be recorded,
+    /// because Postgres is down or the process is killed, is only logged, if at all.
     ///
-    /// Default: off. A success takes no further round trip with it.
+    /// Default: off. A success costs nothing more with it.
     pub fn record_failures(mut self) -> Self {
         self.records_failures = true;
         self

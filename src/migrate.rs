@@ -3,13 +3,17 @@
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{PgPool, SqlSafeStr};
 
-const MIGRATIONS: [(&str, &str); 3] = [
+const MIGRATIONS: [(&str, &str); 4] = [
     (
         "deliveries",
         include_str!("../migrations/0001_deliveries.sql"),
     ),
     ("subjects", include_str!("../migrations/0002_subjects.sql")),
     ("failures", include_str!("../migrations/0003_failures.sql")),
+    (
+        "retention",
+        include_str!("../migrations/0004_retention.sql"),
+    ),
 ];
 
 /// Creates or updates the crate's tables.

@@ -171,9 +171,8 @@ where
     match answer {
         Ok(Ok(response)) if layer.commits(response.status()) => {
             let after_commit = std::mem::take(&mut connection.after_commit);
-            let healed = layer.records_failures.then_some(delivery);
             let started = Instant::now();
-            let committed = store.commit(connection, id, healed).await;
+            let committed = store.commit(connection, id).await;
             layer.meter.duration(Stage::Commit, started.elapsed());
             if let Err(error) = committed {
                 return Ok(Outcome::Failed(Failure::Commit(error)));

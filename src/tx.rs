@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Extensions;
 use sqlx::pool::PoolConnection;
-use sqlx::{PgConnection, Postgres, SqlSafeStr};
+use sqlx::{Connection, PgConnection, Postgres, SqlSafeStr};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::after_commit::{AfterCommit, WorkResult};
+use crate::database::is_connection_lost;
 use crate::delivery::Delivery;
 use crate::recency::{self, Recency};
 use crate::savepoint::{CLAIM_DEPTH, Savepoint, Work, intact};
@@ -294,6 +295,21 @@ impl InTransaction {
     pub(crate) fn holding(mut self, permit: Option<OwnedSemaphorePermit>) -> Self {
         self.permit = permit;
         self
+    }
+
+    /// Reads the answers to statements that were cancelled, or whose rows were not all read.
+    /// What failed unseen among them is left to the next statement to find out: the
+    /// transaction is aborted, unless a savepoint was rolled back since.
+    pub(crate) async fn read_what_is_left(&mut self) -> sqlx::Result<()> {
+        loop {
+            // The one way to do so without a round trip, hidden in sqlx' docs: the pool needs
+            // it. Without anything left it does nothing.
+            match Connection::flush(&mut **self).await {
+                Err(error) if is_connection_lost(&error) => return Err(error),
+                Err(_) => {}
+                Ok(()) => return Ok(()),
+            }
+        }
     }
 
     /// Gives the connection back to the pool, once its transaction has ended.

@@ -7,7 +7,8 @@ use sqlx::PgPool;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::{Pruned, Turns, delete_all};
+use super::Pruned;
+use super::pass::Pass;
 
 /// As good as never, and far below what a `Duration` can hold.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -17,16 +18,24 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// Prunes on a schedule, in a task of its own.
 ///
-/// Run it in every process, or in one: of all that share a database, one prunes at a time,
-/// and a process that finds another one at it leaves the round to that.
+/// Run it in every process, or in one: of all that share a database, one prunes at a time, and
+/// the others skip the round.
 ///
-/// It deletes what is older than the given age in batches of 1000, but of each endpoint
-/// nothing that its provider may still deliver again
+/// It deletes what is older than the given age in batches of 1000. Of each endpoint it keeps
+/// what the provider may still deliver again
 /// ([`Provider::redelivery_window`](crate::Provider::redelivery_window)), however short the
 /// age. Rounds come at an interval that is varied by a tenth to either side, the first one
 /// within a minute, so that processes that start together do not prune together. What was
 /// deleted is logged and, with the feature `metrics`, counted; so is an error, after which
 /// the next round tries again.
+///
+/// A round works for a quarter of the time at most and pauses in between
+/// ([`share_of_time`](Self::share_of_time)). Tables of up to 64 MiB are read in each round. Of a
+/// larger one it reads the ranges in which something may have become old, as it found out when
+/// it read them last, in the table `idempotent_webhook.retention_ranges`. So a round costs what
+/// there is to prune, whatever the size of the table; the first round reads all of it. Rows of
+/// a larger table go up to a fiftieth of the age late. After rows with old times were inserted
+/// by SQL, empty that table, or they may stay for the age once more.
 ///
 /// ```no_run
 /// # async fn main_(pool: sqlx::PgPool) {
@@ -44,6 +53,7 @@ pub struct Retention {
     pool: PgPool,
     older_than: Duration,
     every: Duration,
+    share: f64,
 }
 
 impl Retention {
@@ -53,13 +63,24 @@ impl Retention {
             pool,
             older_than,
             every: Duration::from_secs(60 * 60),
+            share: 0.25,
         }
     }
 
-    /// The time between two rounds, give or take a tenth. Each reads the tables once.
-    /// Default: an hour.
+    /// The time between two rounds, give or take a tenth. Default: an hour.
     pub fn every(mut self, interval: Duration) -> Self {
         self.every = interval;
+        self
+    }
+
+    /// The share of the time for which a round keeps one connection of Postgres busy; for the
+    /// rest it pauses. From 0.01 to 1; what is beyond is taken for the nearer of the two.
+    /// Default: 0.25.
+    ///
+    /// A round that does not finish within the interval goes on, and the next one is late.
+    pub fn share_of_time(mut self, share: f64) -> Self {
+        // Not `clamp`, which leaves a NaN as it is.
+        self.share = share.max(0.01).min(1.0);
         self
     }
 
@@ -84,10 +105,8 @@ impl Retention {
         let mut wait = first_wait(self.every);
         while tokio::time::timeout(wait, stop.asked()).await.is_err() {
             let mut round = Pruned::default();
-            let go_on = || !stop.is_asked();
-            let turns = Turns::OneAtATime;
-            let work = delete_all(&self.pool, self.older_than, turns, go_on, &mut round);
-            if let Err(error) = work.await {
+            let work = Pass::round(&self.pool, self.older_than, self.share, &mut stop);
+            if let Err(error) = work.run(&mut round).await {
                 tracing::warn!(%error, "webhook retention failed");
             }
             if round != Pruned::default() {
@@ -122,14 +141,14 @@ impl RetentionTask {
     }
 }
 
-struct Stop(watch::Receiver<bool>);
+pub(super) struct Stop(watch::Receiver<bool>);
 
 impl Stop {
-    fn is_asked(&self) -> bool {
+    pub(super) fn is_asked(&self) -> bool {
         *self.0.borrow()
     }
 
-    async fn asked(&mut self) {
+    pub(super) async fn asked(&mut self) {
         if self.0.wait_for(|asked| *asked).await.is_err() {
             // The handle was dropped, so nobody will ask.
             std::future::pending().await
@@ -142,10 +161,14 @@ fn first_wait(every: Duration) -> Duration {
     every.min(SOON).mul_f64(random_fraction())
 }
 
-/// From 0 to 1; good enough to keep processes apart, without a library for it.
+/// From 0 to 1.
 fn random_fraction() -> f64 {
-    let random = RandomState::new().build_hasher().finish();
-    random as f64 / u64::MAX as f64
+    random() as f64 / u64::MAX as f64
+}
+
+/// Good enough to keep processes apart, without a library for it.
+pub(super) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]

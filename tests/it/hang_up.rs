@@ -105,7 +105,9 @@ async fn g8_a_hang_up_during_the_commit_changes_nothing() {
     let committing = webhook.database.until(
         "exists (
             select from pg_stat_activity
-            where datname = current_database() and state = 'active' and query = 'COMMIT'
+            where datname = current_database() and state = 'active'
+                and query like '%commit and chain'
+                and pid <> pg_backend_pid()
         )",
     );
     hang_up_after(&webhook, &wire("a", "{}", 2), committing).await;

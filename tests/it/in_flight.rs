@@ -178,7 +178,7 @@ async fn g7_a_delivery_in_flight_elsewhere_is_waited_for_within_bounds() {
     let waiting = sending(&webhook.router, github("a", "{}"));
     webhook
         .database
-        .until("exists (select from pg_locks where not granted and locktype = 'transactionid')")
+        .until("exists (select from pg_locks where not granted and locktype = 'advisory')")
         .await;
     gate.open();
     assert_eq!(first.await.unwrap(), answer(200, "processed", ""));

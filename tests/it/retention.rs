@@ -22,6 +22,7 @@ async fn old_deliveries_are_forgotten_in_batches_and_counted() {
              from generate_series(1, 30000) n",
         )
         .await;
+    database.has_window("test", "1 hour").await;
     let pruned = prune(&database.pool, days(100)).await.unwrap();
     assert_eq!((pruned.deliveries, pruned.subjects), (30_000 - 2400, 0));
     assert_eq!(database.rows().await.0, 2400);
@@ -41,6 +42,7 @@ async fn subjects_that_nobody_has_advanced_for_long_are_forgotten() {
              from generate_series(1, 3000) n",
         )
         .await;
+    database.has_window("test", "1 hour").await;
     let pruned = prune(&database.pool, days(100)).await.unwrap();
     assert_eq!((pruned.deliveries, pruned.subjects), (0, 600));
     database

@@ -17,6 +17,7 @@ async fn fill(database: &Database, endpoint: &str, a_day: u32) {
              from generate_series(1, 100) day, generate_series(1, {a_day}) n"
         ))
         .await;
+    database.has_window(endpoint, "3 days").await;
 }
 
 fn retention(database: &Database, age: Duration) -> Retention {
@@ -73,11 +74,10 @@ async fn g12_each_endpoint_keeps_what_may_still_come_again() {
     let database = &webhook.database;
     fill(database, "test", 10).await;
     fill(database, "another", 10).await;
+    database.has_window("another", "7 days").await;
     database
         .run(
-            "insert into idempotent_webhook.redelivery_windows values
-                 ('another', interval '3 days'), ('another', interval '7 days');
-             insert into idempotent_webhook.subjects (endpoint, subject, version, advanced_at)
+            "insert into idempotent_webhook.subjects (endpoint, subject, version, advanced_at)
              select 'test', n, n, now() - (n - 0.5) * interval '1 day'
              from generate_series(1, 100) n",
         )

@@ -147,7 +147,7 @@ async fn begin_with_costs_nothing_where_it_is_called_as_a_method() {
         assert!(tx.begin_with("begin").await.is_err());
         let mut savepoint = tx.begin().await.unwrap();
         assert!(savepoint.begin_with("begin").await.is_err());
-        record(&mut *savepoint, &delivery).await;
+        record(&mut savepoint, &delivery).await;
         savepoint.commit().await.unwrap();
         StatusCode::OK
     }

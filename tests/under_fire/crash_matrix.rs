@@ -208,7 +208,10 @@ impl Lane {
             }
             messages = more;
         }
-        let commits = messages.iter().filter(|m| m.name == "Query COMMIT").count();
+        let commits = messages
+            .iter()
+            .filter(|message| message.name.ends_with("commit and chain"))
+            .count();
         assert!(commits >= 1, "no commit in {messages:?}");
         messages
     }

@@ -72,6 +72,16 @@ impl Database {
             .unwrap();
     }
 
+    /// Registers how long an endpoint's provider delivers again, as a process does that claims
+    /// its deliveries.
+    pub async fn has_window(&self, endpoint: &str, window: &str) {
+        self.run(&format!(
+            "insert into idempotent_webhook.redelivery_windows (endpoint, redelivery_window)
+             values ('{endpoint}', interval '{window}')"
+        ))
+        .await;
+    }
+
     async fn count(&self, sql: &str) -> i64 {
         // Not from the test's pool, which may be exhausted on purpose.
         let mut connection = self.options().await.connect().await.unwrap();

@@ -1,0 +1,225 @@
+//! One pass over the tables: what is old in them is deleted, batch by batch.
+
+use std::time::Duration;
+
+use sqlx::PgPool;
+use sqlx::postgres::PgArguments;
+use sqlx::query::QueryScalar;
+use sqlx::{AssertSqlSafe, Postgres};
+use tokio::time::Instant;
+
+use super::ranges::{self, Range, Table};
+use super::schedule::Stop;
+use super::turn::Turn;
+use super::{Pruned, interval};
+use crate::database::is_conflict;
+use crate::meter;
+
+/// Small enough that a claim never waits for long on a row that is being deleted.
+const BATCH: i64 = 1000;
+
+/// How often a step is tried again that only failed for its isolation level.
+const MAX_CONFLICTS: usize = 10;
+
+/// The longest pause, well below the time for which a turn is taken.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+
+/// Deletes a batch of the failures that do not count any more.
+const DELETE_RESOLVED_FAILURES: &str = "
+    with deleted as (
+        delete from idempotent_webhook.failures
+        where ctid = any (array(
+            select failures.ctid
+            from idempotent_webhook.failures
+            join idempotent_webhook.deliveries using (endpoint, tenant, delivery_id)
+            limit $1
+        ))
+        returning 1
+    )
+    select count(*) from deleted
+";
+
+/// Everything that a step asks of Postgres: numbers.
+pub(super) type Numbers = QueryScalar<'static, Postgres, i64, PgArguments>;
+
+/// Why a pass ends before its end.
+enum Halt {
+    /// Another process is in the midst of a round.
+    NotOurTurn,
+    Stopped,
+    Failed(sqlx::Error),
+}
+
+impl From<sqlx::Error> for Halt {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A pass over the tables.
+pub(super) struct Pass<'a> {
+    pool: &'a PgPool,
+    older_than: Duration,
+    round: Option<Round<'a>>,
+}
+
+/// What a round of `Retention` heeds.
+struct Round<'a> {
+    turn: Turn,
+    /// The share of the time that it works.
+    share: f64,
+    stop: &'a mut Stop,
+}
+
+impl<'a> Pass<'a> {
+    /// One that reads everything, as fast as it can.
+    pub(super) fn complete(pool: &'a PgPool, older_than: Duration) -> Self {
+        Self {
+            pool,
+            older_than,
+            round: None,
+        }
+    }
+
+    /// One that reads only what has something to prune, in one process at a time.
+    pub(super) fn round(
+        pool: &'a PgPool,
+        older_than: Duration,
+        share: f64,
+        stop: &'a mut Stop,
+    ) -> Self {
+        Self {
+            pool,
+            older_than,
+            round: Some(Round {
+                turn: Turn::new(),
+                share,
+                stop,
+            }),
+        }
+    }
+
+    pub(super) async fn run(mut self, pruned: &mut Pruned) -> sqlx::Result<()> {
+        let ended = match self.all_tables(pruned).await {
+            Ok(()) | Err(Halt::NotOurTurn | Halt::Stopped) => Ok(()),
+            Err(Halt::Failed(error)) => Err(error),
+        };
+        if let Some(round) = self.round {
+            round.turn.end(self.pool).await?;
+        }
+        ended
+    }
+
+    async fn all_tables(&mut self, pruned: &mut Pruned) -> Result<(), Halt> {
+        let resolved = || sqlx::query_scalar(DELETE_RESOLVED_FAILURES).bind(BATCH);
+        // While their deliveries are still there.
+        while self.number(resolved).await? >= BATCH {}
+        self.table(&ranges::DELIVERIES, &mut pruned.deliveries)
+            .await?;
+        // They are part of a delivery.
+        self.table(&ranges::BODIES, &mut 0).await?;
+        self.table(&ranges::SUBJECTS, &mut pruned.subjects).await?;
+        self.table(&ranges::FAILURES, &mut pruned.failures).await
+    }
+
+    async fn table(&mut self, table: &Table, count: &mut u64) -> Result<(), Halt> {
+        let age = interval(self.older_than);
+        let size = || table.size();
+        // What is added meanwhile is not old.
+        let pages = self.number(size).await?;
+        if self.round.is_none() || pages <= ranges::ALWAYS_READ {
+            for range in Range::all(pages) {
+                let due = || table.is_due(range, age);
+                if self.number(due).await? == 1 {
+                    self.delete(table, range, count).await?;
+                }
+            }
+            return Ok(());
+        }
+        let due = || table.due_ranges(pages, age);
+        for range in self.numbers(due).await?.into_iter().map(Range) {
+            if self.look_at(table, range).await? {
+                self.delete(table, range, count).await?;
+                self.look_at(table, range).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts down when the range has to be read again, and returns whether that is now.
+    async fn look_at(&mut self, table: &Table, range: Range) -> Result<bool, Halt> {
+        let age = interval(self.older_than);
+        let forget = || table.forget(range);
+        self.numbers(forget).await?;
+        let remember = || table.remember(range, age);
+        Ok(self.number(remember).await? == 1)
+    }
+
+    async fn delete(&mut self, table: &Table, range: Range, count: &mut u64) -> Result<(), Halt> {
+        let age = interval(self.older_than);
+        for pages in range.pieces() {
+            loop {
+                let batch = || table.delete_batch(&pages, age, BATCH);
+                let deleted = self.number(batch).await?;
+                *count += deleted.unsigned_abs();
+                meter::pruned(table.name, deleted.unsigned_abs());
+                if deleted < BATCH {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn number(&mut self, query: impl Fn() -> Numbers) -> Result<i64, Halt> {
+        let numbers = self.numbers(query).await?;
+        Ok(numbers.first().copied().unwrap_or_default())
+    }
+
+    /// One step: a statement in a transaction of its own, and a pause.
+    async fn numbers(&mut self, query: impl Fn() -> Numbers) -> Result<Vec<i64>, Halt> {
+        let mut conflicts = 0;
+        loop {
+            let started = Instant::now();
+            match self.try_step(&query).await {
+                Ok(numbers) => {
+                    self.pause_after(started.elapsed()).await;
+                    return Ok(numbers);
+                }
+                Err(Halt::Failed(error)) if is_conflict(&error) && conflicts < MAX_CONFLICTS => {
+                    conflicts += 1;
+                }
+                Err(halt) => return Err(halt),
+            }
+        }
+    }
+
+    async fn try_step(&mut self, query: impl Fn() -> Numbers) -> Result<Vec<i64>, Halt> {
+        // In a transaction, so that PgBouncer keeps the statement on one connection from its
+        // preparation to its end.
+        let mut tx = self.pool.begin().await?;
+        if let Some(round) = &mut self.round {
+            if round.stop.is_asked() {
+                return Err(Halt::Stopped);
+            }
+            if !round.turn.take(&mut tx).await? {
+                return Err(Halt::NotOurTurn);
+            }
+        }
+        let numbers = query().fetch_all(&mut *tx).await?;
+        tx.commit().await?;
+        Ok(numbers)
+    }
+
+    async fn pause_after(&mut self, worked: Duration) {
+        if let Some(round) = &mut self.round {
+            let pause = worked.mul_f64(1.0 / round.share - 1.0).min(MAX_PAUSE);
+            let _ = tokio::time::timeout(pause, round.stop.asked()).await;
+        }
+    }
+}
+
+/// A statement of the crate's own, with a table's names filled in.
+pub(super) fn numbers(sql: String) -> Numbers {
+    sqlx::query_scalar(AssertSqlSafe(sql))
+}

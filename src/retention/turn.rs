@@ -1,0 +1,80 @@
+//! Whose turn it is to prune.
+
+use sqlx::{PgConnection, PgPool};
+use tokio::time::{Duration, Instant};
+
+use super::schedule::random;
+
+/// Of all processes, one gets it until the end of its transaction, if no other is in the midst
+/// of a round.
+const TAKE: &str = "
+    select pg_try_advisory_xact_lock(hashtextextended('idempotent_webhook.retention', 0))
+        and not exists (
+            select
+            from idempotent_webhook.retention_turns
+            where process <> $1 and ends_at > now()
+        )
+";
+
+const OTHER_TURNS: &str = "
+    delete from idempotent_webhook.retention_turns
+";
+
+/// Far longer than a step and the pause after it.
+const EXTEND: &str = "
+    insert into idempotent_webhook.retention_turns (process, ends_at)
+    values ($1, now() + interval '5 minutes')
+";
+
+const END: &str = "
+    delete from idempotent_webhook.retention_turns
+    where process = $1
+";
+
+const EXTENDED_EVERY: Duration = Duration::from_secs(60);
+
+/// The turn of one round.
+pub(super) struct Turn {
+    process: i64,
+    extended: Option<Instant>,
+}
+
+impl Turn {
+    pub(super) fn new() -> Self {
+        Self {
+            process: random().cast_signed(),
+            extended: None,
+        }
+    }
+
+    /// Whether the round may go on with a step, in the step's own transaction.
+    pub(super) async fn take(&mut self, connection: &mut PgConnection) -> sqlx::Result<bool> {
+        let ours: bool = sqlx::query_scalar(TAKE)
+            .bind(self.process)
+            .fetch_one(&mut *connection)
+            .await?;
+        let is_recent = |extended: Instant| extended.elapsed() < EXTENDED_EVERY;
+        if ours && !self.extended.is_some_and(is_recent) {
+            sqlx::query(OTHER_TURNS).execute(&mut *connection).await?;
+            sqlx::query(EXTEND)
+                .bind(self.process)
+                .execute(connection)
+                .await?;
+            self.extended = Some(Instant::now());
+        }
+        Ok(ours)
+    }
+
+    /// Lets others have theirs, if it was ours at all.
+    pub(super) async fn end(self, pool: &PgPool) -> sqlx::Result<()> {
+        if self.extended.is_some() {
+            let mut tx = pool.begin().await?;
+            sqlx::query(END)
+                .bind(self.process)
+                .execute(&mut *tx)
+                .await?;
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+}
