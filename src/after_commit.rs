@@ -1,5 +1,6 @@
 //! Work that a handler leaves to be done once its transaction is committed.
 
+use std::any::Any;
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
@@ -9,7 +10,7 @@ use tracing::Instrument;
 
 use crate::error::Chain;
 use crate::in_flight::Busy;
-use crate::panic::{self, catch_panic};
+use crate::panic::{self, catch_drop, catch_panic};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 type Work = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
@@ -56,20 +57,25 @@ impl AfterCommit {
             return;
         }
         let all = async move {
-            for work in self.0 {
-                match tokio::time::timeout(time, catch_panic(work)).await {
+            for mut work in self.0 {
+                match tokio::time::timeout(time, catch_panic(work.as_mut())).await {
                     Ok(Ok(Ok(()))) => {}
                     Ok(Ok(Err(error))) => warn(Chain(&*error)),
-                    Ok(Err(payload)) => {
-                        warn(format_args!("it panicked: {}", panic::message(&*payload)))
-                    }
+                    Ok(Err(payload)) => warn_of_panic(&*payload),
                     Err(_) => warn(format_args!("it took longer than {time:?}")),
+                }
+                if let Err(payload) = catch_drop(work) {
+                    warn_of_panic(&*payload);
                 }
             }
             drop(busy);
         };
         tokio::spawn(all.in_current_span());
     }
+}
+
+fn warn_of_panic(payload: &(dyn Any + Send)) {
+    warn(format_args!("it panicked: {}", panic::message(payload)));
 }
 
 fn warn(reason: impl fmt::Display) {

@@ -88,6 +88,8 @@ impl Rejection {
 pub(crate) enum Failure {
     /// The tenant's secrets could not be looked up.
     NoSecrets(Box<dyn Error + Send + Sync>),
+    /// Another layer of this kind is around this one.
+    Nested,
     /// No connection, no transaction or no claim could be had.
     Unavailable(DatabaseError),
     HandlerTimedOut(Duration),
@@ -111,7 +113,8 @@ impl Failure {
             | Self::HandlerTimedOut(_)
             | Self::Cancelled
             | Self::Commit(CommitError::Database(_)) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::HandlerPanicked(_)
+            Self::Nested
+            | Self::HandlerPanicked(_)
             | Self::Outlived
             | Self::Commit(CommitError::Aborted | CommitError::NotOurs) => {
                 StatusCode::INTERNAL_SERVER_ERROR
@@ -140,6 +143,10 @@ impl fmt::Display for Failure {
                     Chain(&**error)
                 )
             }
+            Self::Nested => f.write_str(
+                "the route has IdempotentWebhook around it twice: it would wait for its own \
+                 claim; take one of the two away",
+            ),
             Self::Unavailable(error) if error.is_not_migrated() => write!(
                 f,
                 "could not claim the delivery: {error}; has `idempotent_webhook::migrate` been run?"

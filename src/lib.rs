@@ -157,7 +157,7 @@ pub use signature::{
     HmacSha256, SignatureError, SignatureScheme, StandardWebhooks, TemplateError, Tolerance,
 };
 pub use source::{IdentityError, Source};
-pub use tenant::{Keys, TenantSecrets};
+pub use tenant::{Keys, ResolvedTenant, TenantSecrets};
 pub use tx::{DedupeTx, ExtractError};
 
 /// Compiles the examples of the README.

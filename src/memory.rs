@@ -21,6 +21,27 @@ struct Entries<K, V> {
     /// When each was put in, the oldest first. One that has been taken out stays here
     /// until its time is up.
     order: VecDeque<(Instant, K)>,
+    /// How many have been taken out.
+    removals: u64,
+}
+
+impl<K: Clone + Eq + Hash, V> Entries<K, V> {
+    fn insert(&mut self, key: K, value: V, capacity: usize) {
+        if capacity == 0 {
+            return;
+        }
+        if let Some(known) = self.known.get_mut(&key) {
+            *known = value;
+            return;
+        }
+        if self.order.len() >= capacity
+            && let Some((_, oldest)) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        self.known.insert(key.clone(), value);
+        self.order.push_back((Instant::now(), key));
+    }
 }
 
 impl<K: Clone + Eq + Hash, V: Clone> Memory<K, V> {
@@ -31,27 +52,28 @@ impl<K: Clone + Eq + Hash, V: Clone> Memory<K, V> {
             entries: Arc::new(Mutex::new(Entries {
                 known: HashMap::new(),
                 order: VecDeque::new(),
+                removals: 0,
             })),
         }
     }
 
     /// Puts an entry in. One that is known already keeps its time.
     pub(crate) fn insert(&self, key: K, value: V) {
+        self.with(|entries| entries.insert(key, value, self.capacity));
+    }
+
+    /// For `insert_unless_removed`.
+    pub(crate) fn removals(&self) -> u64 {
+        self.with(|entries| entries.removals)
+    }
+
+    /// Puts an entry in, unless any was taken out since `removals` were counted: it may have
+    /// been meant.
+    pub(crate) fn insert_unless_removed(&self, key: K, value: V, removals: u64) {
         self.with(|entries| {
-            if self.capacity == 0 {
-                return;
+            if entries.removals == removals {
+                entries.insert(key, value, self.capacity);
             }
-            if let Some(known) = entries.known.get_mut(&key) {
-                *known = value;
-                return;
-            }
-            if entries.order.len() >= self.capacity
-                && let Some((_, oldest)) = entries.order.pop_front()
-            {
-                entries.known.remove(&oldest);
-            }
-            entries.known.insert(key.clone(), value);
-            entries.order.push_back((Instant::now(), key));
         });
     }
 
@@ -94,6 +116,7 @@ impl<K: Eq + Hash, V> WeakMemory<K, V> {
         if let Some(entries) = self.0.upgrade() {
             let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
             entries.known.remove(key);
+            entries.removals += 1;
         }
     }
 }
@@ -145,9 +168,12 @@ mod tests {
         let memory = Memory::new(2, Duration::from_secs(60));
         memory.insert(1, 'a');
         let weak = memory.downgrade();
+        let removals = memory.removals();
         weak.remove(&1);
         assert_eq!(memory.get(&1), None);
-        memory.insert(1, 'b');
+        memory.insert_unless_removed(1, 'a', removals);
+        assert_eq!(memory.get(&1), None);
+        memory.insert_unless_removed(1, 'b', memory.removals());
         assert_eq!(memory.get(&1), Some('b'));
         assert!(weak.is_in_use());
         drop(memory);

@@ -1,7 +1,7 @@
 //! The crate's tables, beside the application's own migrations.
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::{PgPool, SqlSafeStr};
+use sqlx::{PgPool, Row, SqlSafeStr};
 
 const MIGRATIONS: [(&str, &str); 4] = [
     (
@@ -38,8 +38,11 @@ const MIGRATIONS: [(&str, &str); 4] = [
 ///
 /// # Errors
 ///
-/// Whatever sqlx's migrator reports, among it a database that is newer than this crate.
+/// [`MigrateError::Execute`] with [`sqlx::Error::Configuration`] for a database in another
+/// encoding than UTF-8, which could not hold every delivery id. Otherwise whatever sqlx's
+/// migrator reports, among it a database that is newer than this crate.
 pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
+    check_encoding(pool).await?;
     let migrations = (1..).zip(MIGRATIONS).map(|(version, (name, sql))| {
         let sql = sql.into_sql_str();
         Migration::new(version, name.into(), MigrationType::Simple, sql, false)
@@ -48,4 +51,21 @@ pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     migrator.create_schema("idempotent_webhook");
     migrator.dangerous_set_table_name("idempotent_webhook.migrations");
     migrator.run(pool).await
+}
+
+/// A delivery id that the database cannot hold would be refused at every attempt.
+async fn check_encoding(pool: &PgPool) -> sqlx::Result<()> {
+    let row = sqlx::raw_sql("show server_encoding")
+        .fetch_one(pool)
+        .await?;
+    let encoding: String = row.try_get(0)?;
+    // The second takes any bytes as they are.
+    if ["UTF8", "SQL_ASCII"].contains(&&*encoding) {
+        return Ok(());
+    }
+    let reason = format!(
+        "the database has the encoding {encoding}, which cannot hold every delivery id: \
+         create it with `encoding 'UTF8'`"
+    );
+    Err(sqlx::Error::Configuration(reason.into()))
 }

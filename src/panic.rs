@@ -22,6 +22,11 @@ pub(crate) async fn catch_panic<F: Future>(future: F) -> Result<F::Output, Paylo
     .await
 }
 
+/// Drops somebody else's value.
+pub(crate) fn catch_drop<T>(value: T) -> Result<(), Payload> {
+    catch_unwind(AssertUnwindSafe(|| drop(value)))
+}
+
 /// The text of a panic, as far as it has one.
 pub(crate) fn message(payload: &(dyn Any + Send)) -> &str {
     payload

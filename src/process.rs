@@ -125,7 +125,9 @@ fn failed_attempt<B>(outcome: Option<&Outcome<B>>) -> Option<FailedAttempt> {
     match outcome {
         Some(Outcome::RolledBack(response)) => Some(FailedAttempt::answered(response)),
         // There has been no attempt.
-        Some(Outcome::Failed(Failure::Unavailable(_) | Failure::NoSecrets(_))) => None,
+        Some(Outcome::Failed(
+            Failure::Unavailable(_) | Failure::NoSecrets(_) | Failure::Nested,
+        )) => None,
         Some(Outcome::Failed(failure)) => Some(FailedAttempt::new(failure.status(), failure)),
         Some(
             Outcome::Processed(_)
@@ -171,14 +173,15 @@ where
     match answer {
         Ok(Ok(response)) if layer.commits(response.status()) => {
             let after_commit = std::mem::take(&mut connection.after_commit);
+            let before_commit = layer.recent.as_ref().map(Recent::before_commit);
             let started = Instant::now();
             let committed = store.commit(connection, id).await;
             layer.meter.duration(Stage::Commit, started.elapsed());
             if let Err(error) = committed {
                 return Ok(Outcome::Failed(Failure::Commit(error)));
             }
-            if let Some(recent) = &layer.recent {
-                recent.insert(delivery.key());
+            if let (Some(recent), Some(before_commit)) = (&layer.recent, before_commit) {
+                recent.insert(delivery.key(), before_commit);
             }
             after_commit.spawn(layer.handler_time, layer.in_flight.busy());
             Ok(Outcome::Processed(response))

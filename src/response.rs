@@ -11,7 +11,7 @@ use crate::delivery::Handshake;
 use crate::error::{Failure, Rejection};
 
 /// Tells in every response what became of the delivery.
-const OUTCOME: HeaderName = HeaderName::from_static("x-webhook-outcome");
+pub(crate) const OUTCOME: HeaderName = HeaderName::from_static("x-webhook-outcome");
 
 /// What became of a request.
 pub(crate) enum Outcome<B> {

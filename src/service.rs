@@ -23,6 +23,7 @@ use crate::process::{Turn, line_up, process};
 use crate::provider::VerifyError;
 use crate::report;
 use crate::response::Outcome;
+use crate::tx::DedupeTx;
 
 /// The service that [`IdempotentWebhook`] puts around a handler.
 #[derive(Clone, Debug)]
@@ -108,6 +109,11 @@ where
 {
     let deadline = Instant::now() + layer.in_flight_wait;
     let (head, body) = request.into_parts();
+    if DedupeTx::is_in(&head.extensions) {
+        let outcome = Outcome::Failed(Failure::Nested);
+        report::outcome(&layer.meter, Some(&outcome));
+        return Ok(outcome);
+    }
     let (body, delivery) = match authenticate(&layer, &head, body).await {
         Ok(authentic) => authentic,
         Err(outcome) => {

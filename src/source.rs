@@ -56,8 +56,10 @@ impl Source {
         Self(Kind::BodyDigest)
     }
 
-    /// This source or, where it has nothing at all, the other one. A value that is
-    /// there but not usable is not passed over.
+    /// This source or, where it has nothing at all, the other one. A value that is there but
+    /// not usable is refused, not skipped.
+    ///
+    /// A value of a plain source never equals one of several parts ([`and`](Self::and)).
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         match self.0 {
@@ -95,6 +97,15 @@ impl Source {
         }
     }
 
+    /// Whether its values have parts.
+    fn is_composite(&self) -> bool {
+        match &self.0 {
+            Kind::All(_) => true,
+            Kind::First(sources) => sources.iter().any(Self::is_composite),
+            Kind::Header(_) | Kind::Json(_) | Kind::BodyDigest => false,
+        }
+    }
+
     fn json_paths(&self) -> Vec<&JsonPath> {
         match &self.0 {
             Kind::Json(path) => vec![path],
@@ -122,12 +133,18 @@ impl Source {
             },
             Kind::BodyDigest => Ok(Some(sha256_hex(body))),
             Kind::First(sources) => {
+                let composite = sources.iter().any(Self::is_composite);
                 let mut first = Ok(None);
                 for source in sources {
                     // Read even when settled, to take its share of `found`.
                     let value = source.read(headers, body, found);
                     if matches!(first, Ok(None)) {
-                        first = value;
+                        first = match value {
+                            Ok(Some(plain)) if composite && !source.is_composite() => {
+                                usable(set_apart(plain)).map(Some)
+                            }
+                            value => value,
+                        };
                     }
                 }
                 first
@@ -137,9 +154,7 @@ impl Source {
                 for source in sources {
                     let part = source.read(headers, body, found);
                     joined = match (joined, part) {
-                        (Ok(Some(joined)), Ok(Some(part))) => {
-                            Ok(Some(format!("{joined}{}:{part}", part.len())))
-                        }
+                        (Ok(Some(joined)), Ok(Some(part))) => Ok(Some(joined + &delimited(&part))),
                         (Err(fault), _) | (Ok(_), Err(fault)) => Err(fault),
                         (Ok(_), Ok(_)) => Ok(None),
                     };
@@ -197,6 +212,35 @@ impl fmt::Display for Fault {
             Self::ControlCharacter => "not free of control characters",
         })
     }
+}
+
+/// A part of a composite.
+fn delimited(part: &str) -> String {
+    format!("{}:{part}", part.len())
+}
+
+/// A plain value that no composite can be taken for: if it looks like one, it is made one of a
+/// single part, as no `and` makes.
+fn set_apart(plain: String) -> String {
+    if is_delimited(&plain) {
+        delimited(&plain)
+    } else {
+        plain
+    }
+}
+
+/// Whether a value consists of delimited parts.
+fn is_delimited(mut value: &str) -> bool {
+    while !value.is_empty() {
+        let rest = value
+            .split_once(':')
+            .and_then(|(length, rest)| rest.get(length.parse().ok()?..));
+        match rest {
+            Some(rest) => value = rest,
+            None => return false,
+        }
+    }
+    true
 }
 
 fn read_header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, Fault> {

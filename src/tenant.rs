@@ -15,7 +15,7 @@ use crate::source::is_usable;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 type TenantOf = Arc<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
-type LookedUp = Pin<Box<dyn Future<Output = Result<Option<Secrets>, BoxError>> + Send>>;
+type LookedUp = Pin<Box<dyn Future<Output = Result<Option<ResolvedTenant>, BoxError>> + Send>>;
 type LookUp = Arc<dyn Fn(String) -> LookedUp + Send + Sync>;
 
 /// The secrets of many tenants behind one route, looked up as requests come in.
@@ -66,23 +66,29 @@ type LookUp = Arc<dyn Fn(String) -> LookedUp + Send + Sync>;
 pub struct TenantSecrets {
     tenant: TenantOf,
     look_up: LookUp,
+    /// By the name of the tenant, which is the one that the request gives.
     known: Memory<Arc<str>, Secrets>,
     separate_ids: bool,
 }
 
 impl TenantSecrets {
     /// Secrets by tenant, from a function that names the tenant of a request and another
-    /// that looks up the tenant's secrets.
-    pub fn new<F>(
+    /// that looks up the tenant's [`Secrets`], or a [`ResolvedTenant`] where several names may
+    /// stand for one tenant.
+    pub fn new<F, T>(
         tenant: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static,
         look_up: impl Fn(String) -> F + Send + Sync + 'static,
     ) -> Self
     where
-        F: Future<Output = Result<Option<Secrets>, Box<dyn Error + Send + Sync>>> + Send + 'static,
+        F: Future<Output = Result<Option<T>, Box<dyn Error + Send + Sync>>> + Send + 'static,
+        T: Into<ResolvedTenant>,
     {
         Self {
             tenant: Arc::new(tenant),
-            look_up: Arc::new(move |tenant| Box::pin(look_up(tenant))),
+            look_up: Arc::new(move |tenant| {
+                let found = look_up(tenant);
+                Box::pin(async { Ok(found.await?.map(Into::into)) })
+            }),
             known: Memory::new(1000, Duration::from_secs(60)),
             separate_ids: false,
         }
@@ -104,6 +110,11 @@ impl TenantSecrets {
     /// Switch it on unless the provider's ids are unique beyond one account. Whoever knows
     /// a tenant's secret can otherwise take ids away from the others.
     ///
+    /// The name comes from the request, and no provider signs it. If the lookup takes several
+    /// names for one tenant, because it ignores case or knows former names, then a captured
+    /// request can be sent again under each of them. Such a lookup has to return a
+    /// [`ResolvedTenant`], whose name is the same for all.
+    ///
     /// Default: off.
     #[must_use]
     pub fn separate_ids(mut self) -> Self {
@@ -117,18 +128,30 @@ impl TenantSecrets {
             return Ok(None);
         };
         let name: Arc<str> = name.into();
-        let secrets = match self.known.get(&name) {
-            Some(secrets) => secrets,
-            None => match (self.look_up)(name.to_string()).await? {
-                Some(secrets) => {
-                    self.known.insert(name.clone(), secrets.clone());
-                    secrets
-                }
-                None => return Ok(None),
-            },
+        let tenant = |name| Tenant {
+            name,
+            separate_ids: self.separate_ids,
         };
-        let separate_ids = self.separate_ids;
-        Ok(Some((Tenant { name, separate_ids }, secrets)))
+        if let Some(secrets) = self.known.get(&name) {
+            return Ok(Some((tenant(name), secrets)));
+        }
+        let Some(found) = (self.look_up)(name.to_string()).await? else {
+            return Ok(None);
+        };
+        let secrets = found.secrets;
+        match found.name {
+            Some(resolved) if *resolved != *name => {
+                if !is_usable(&resolved) {
+                    return Err("the lookup gave the tenant a name that no key can hold".into());
+                }
+                // Not kept, since made-up spellings could push real tenants out.
+                Ok(Some((tenant(resolved.into()), secrets)))
+            }
+            Some(_) | None => {
+                self.known.insert(name.clone(), secrets.clone());
+                Ok(Some((tenant(name), secrets)))
+            }
+        }
     }
 }
 
@@ -138,6 +161,51 @@ impl fmt::Debug for TenantSecrets {
             .field("known", &self.known)
             .field("separate_ids", &self.separate_ids)
             .finish_non_exhaustive()
+    }
+}
+
+/// What a lookup has found: a tenant's secrets, and the one name by which it is known, whatever
+/// name the request gave.
+///
+/// ```
+/// use idempotent_webhook::{ResolvedTenant, Secret, Secrets, TenantSecrets};
+///
+/// let secrets = TenantSecrets::new(
+///     |head| head.uri.query().map(str::to_owned),
+///     async |name: String| match &*name.to_lowercase() {
+///         "acme" => Ok(Some(ResolvedTenant::new("acme", Secrets::new(Secret::new("a secret")?)))),
+///         _ => Ok(None),
+///     },
+/// )
+/// .separate_ids();
+/// ```
+///
+/// What is found under another name than the tenant's own is not cached.
+#[derive(Clone, Debug)]
+pub struct ResolvedTenant {
+    name: Option<String>,
+    secrets: Secrets,
+}
+
+impl ResolvedTenant {
+    /// A tenant's name and its secrets. [`Delivery::tenant`](crate::Delivery::tenant) tells the
+    /// name. It is not blank, has no control characters and at most 255 bytes; another is
+    /// answered with 503, as a lookup that failed.
+    pub fn new(name: impl Into<String>, secrets: Secrets) -> Self {
+        Self {
+            name: Some(name.into()),
+            secrets,
+        }
+    }
+}
+
+/// A tenant whose name is the one that the request gave.
+impl From<Secrets> for ResolvedTenant {
+    fn from(secrets: Secrets) -> Self {
+        Self {
+            name: None,
+            secrets,
+        }
     }
 }
 

@@ -1,38 +1,36 @@
 //! A kit to test webhook handlers with: requests signed as each provider signs them, and an
 //! assertion that a handler is idempotent. Feature `testing`.
 //!
-//! A complete test, with `webhooks(pool)` being the application's router:
+//! A test of a handler, as it stands in `tests/it/readme.rs` and runs there:
 //!
 //! ```no_run
 //! use axum::{Router, http::StatusCode, routing::post};
 //! use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
-//! use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Secret};
+//! use idempotent_webhook::{DedupeTx, IdempotentWebhook, Provider, Secret};
 //! use sqlx::PgPool;
 //!
-//! # async fn payment() {}
+//! # async fn payment(_tx: DedupeTx) {}
 //! # fn webhooks(pool: PgPool) -> Router {
 //! #     let stripe = Provider::stripe(Secret::new("whsec_test").unwrap());
 //! #     let layer = IdempotentWebhook::new(pool, "billing", stripe);
 //! #     Router::new().route("/webhooks/stripe", post(payment).layer(layer))
 //! # }
-//! // With `#[tokio::test(flavor = "multi_thread")]` in front.
-//! async fn a_payment_is_booked_once() {
-//!     let pool = PgPool::connect(&std::env::var("DATABASE_URL").unwrap()).await.unwrap();
-//!     idempotent_webhook::migrate(&pool).await.unwrap();
+//! # async fn a_payment_is_booked_once(pool: PgPool) {
+//! let paid = TestDelivery::stripe("whsec_test")
+//!     .uri("/webhooks/stripe")
+//!     .event_type("invoice.paid")
+//!     .body(r#"{"data":{"object":{"id":"in_1","amount_paid":4200}}}"#);
 //!
-//!     let paid = TestDelivery::stripe("whsec_test")
-//!         .uri("/webhooks/stripe")
-//!         .event_type("invoice.paid")
-//!         .body(r#"{"data":{"object":{"id":"in_1","amount_paid":4200}}}"#);
-//!     assert_idempotent(&webhooks(pool.clone()), &paid, async || {
-//!         let payments: i64 = sqlx::query_scalar("select count(*) from payments")
-//!             .fetch_one(&pool)
-//!             .await
-//!             .unwrap();
-//!         payments
-//!     })
-//!     .await;
-//! }
+//! // `webhooks(pool)` is the application's router, with the secret `whsec_test`.
+//! assert_idempotent(&webhooks(pool.clone()), &paid, async || {
+//!     let payments: i64 = sqlx::query_scalar("select count(*) from payments")
+//!         .fetch_one(&pool)
+//!         .await
+//!         .unwrap();
+//!     payments
+//! })
+//! .await;
+//! # }
 //! ```
 
 mod assertion;
@@ -52,8 +50,8 @@ pub use assertion::assert_idempotent;
 ///
 /// The id, the event type and the time are put where the provider has them: in a header, or
 /// in the body. A [`body`](Self::body) of the test's own is sent to the byte, unless it is a
-/// JSON object in which something has to be said that it does not say: an id or an event
-/// type that was set, or the time.
+/// JSON object in which the provider would have said more: an id if there is none, an id or an
+/// event type that was set, or the time.
 ///
 /// ```
 /// use idempotent_webhook::testing::TestDelivery;
@@ -271,17 +269,20 @@ impl TestDelivery {
 
     /// The body, with what the provider puts there.
     fn body_at(&self, time: SystemTime) -> Bytes {
-        let (given, id, event_type) = match &self.body {
-            Some(given) => (&**given, self.id.as_deref(), self.event_type.as_deref()),
-            None => (
-                b"{}".as_slice(),
-                Some(self.sent_id()),
-                Some(self.event_type.as_deref().unwrap_or(EVENT_TYPE)),
-            ),
-        };
+        let given = self.body.as_deref().unwrap_or(b"{}");
         let as_it_is = || Bytes::copy_from_slice(given);
         let Ok(Value::Object(object)) = serde_json::from_slice(given) else {
             return as_it_is();
+        };
+        let event_type = match (&self.event_type, &self.body) {
+            (Some(set), _) => Some(&**set),
+            (None, Some(_)) => None,
+            (None, None) => Some(EVENT_TYPE),
+        };
+        let id = if self.signer.lacks_id(&object) {
+            Some(self.sent_id())
+        } else {
+            self.id.as_deref()
         };
         let mut filled = object.clone();
         self.signer.fill(&mut filled, id, event_type, time);

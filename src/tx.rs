@@ -59,6 +59,11 @@ pub struct DedupeTx {
 }
 
 impl DedupeTx {
+    /// Whether a request is within a layer already.
+    pub(crate) fn is_in(extensions: &Extensions) -> bool {
+        extensions.get::<Slot>().is_some()
+    }
+
     /// Takes the transaction out of a request's extensions.
     ///
     /// # Errors

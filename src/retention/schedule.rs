@@ -78,8 +78,8 @@ impl Retention {
     /// Default: 0.25.
     ///
     /// A round that does not finish within the interval goes on, and the next one is late.
+    #[expect(clippy::manual_clamp, reason = "`clamp` leaves a NaN as it is")]
     pub fn share_of_time(mut self, share: f64) -> Self {
-        // Not `clamp`, which leaves a NaN as it is.
         self.share = share.max(0.01).min(1.0);
         self
     }

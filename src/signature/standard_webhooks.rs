@@ -17,7 +17,8 @@ use crate::secret::{Secret, Secrets};
 /// the specification or those of Svix.
 ///
 /// The signature header is a list divided by spaces. What is signed is
-/// `{id}.{timestamp}.{body}`, so the delivery id is covered.
+/// `{id}.{timestamp}.{body}`, so the delivery id is covered. An id with a full stop in it is
+/// refused, as the specification wants: it would make that ambiguous.
 ///
 /// | secret | key | signatures that count |
 /// |---|---|---|
@@ -57,7 +58,12 @@ impl StandardWebhooks {
     }
 
     fn read<'a>(&'a self, headers: &'a HeaderMap) -> Result<Signed<'a>, SignatureError> {
-        let (_, id) = first_value(headers, &self.ids)?;
+        let (name, id) = first_value(headers, &self.ids)?;
+        // It would move what ends the id: `a.1` at time 2 is signed as `a` at time 1 is, with a
+        // body that begins with `2.`.
+        if id.contains('.') {
+            return Err(SignatureError::MalformedHeader(name.clone()));
+        }
         let (name, timestamp) = first_value(headers, &self.timestamps)?;
         let signed_at = unix_time(timestamp, TimeUnit::Seconds)
             .ok_or_else(|| SignatureError::MalformedHeader(name.clone()))?;

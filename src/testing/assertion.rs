@@ -8,6 +8,7 @@ use http_body_util::Full;
 use tower_service::Service;
 
 use super::TestDelivery;
+use crate::response::OUTCOME;
 
 /// How many copies are sent at the same moment.
 const COPIES: usize = 5;
@@ -17,11 +18,14 @@ const COPIES: usize = 5;
 /// `effects` counts them, by a query of the test's own: for example the rows of a table to
 /// which the handler writes. The delivery is sent
 ///
-/// 1. once, under its own id, to learn how many effects it has: at least one;
-/// 2. under a fresh id, five times at the same moment: as many effects once more;
-/// 3. once more under either id: no further effects.
+/// 1. five times at the same moment: one copy is processed and has at least one effect, the
+///    others are duplicates;
+/// 2. once more: a duplicate without further effects.
 ///
-/// Each must be answered with 2xx.
+/// Each must be answered with 2xx, and by
+/// [`IdempotentWebhook`](crate::IdempotentWebhook), which says in `x-webhook-outcome` what
+/// became of a delivery. All copies are the same delivery, so the handler may have a unique key
+/// of its own, and the layer a [`replay_guard`](crate::IdempotentWebhook::replay_guard).
 ///
 /// Run it on a database of its own, or at least with an id that has not been used there:
 /// a delivery that was processed before has no effects.
@@ -40,48 +44,42 @@ pub async fn assert_idempotent<S, R>(
     S::Error: Debug + Send,
     R: Send + 'static,
 {
-    let fresh = delivery.clone().id(format!("{}-again", delivery.sent_id()));
-    let mut before = effects().await;
-    let mut happened = async || {
-        let after = effects().await;
-        after - std::mem::replace(&mut before, after)
-    };
+    let id = delivery.sent_id();
+    let before = effects().await;
 
-    send(service, delivery, 1).await;
-    let once = happened().await;
+    let processed = send(service, delivery, COPIES).await;
+    let once = effects().await - before;
+    if processed == 0 {
+        panic!("the delivery {id:?} was processed before: use a database or an id of its own");
+    }
+    if processed > 1 {
+        panic!("of {COPIES} copies of the delivery {id:?}, {processed} were processed");
+    }
     if once <= 0 {
         panic!(
-            "the delivery {:?} had {once} effects: it was processed before, or the query does \
-             not count what the handler does",
-            delivery.sent_id()
+            "the delivery {id:?} had {once} effects: the query does not count what the handler \
+             does"
         );
     }
-    send(service, &fresh, COPIES).await;
-    let at_once = happened().await;
-    if at_once != once {
+    send(service, delivery, 1).await;
+    let again = effects().await - before - once;
+    if again != 0 {
         panic!(
-            "a delivery has {once} effects, but one that was sent {COPIES} times at once had \
-             {at_once}"
+            "the delivery {id:?} had been processed, was sent again and had {again} more effects"
         );
-    }
-    for processed in [delivery, &fresh] {
-        send(service, processed, 1).await;
-        let again = happened().await;
-        if again != 0 {
-            panic!("a delivery that had been processed was sent again and had {again} effects");
-        }
     }
 }
 
-/// Sends copies at the same moment.
+/// Sends copies at the same moment, and returns how many were processed.
 #[expect(clippy::panic, reason = "an assertion panics")]
-async fn send<S, R>(service: &S, delivery: &TestDelivery, copies: usize)
+async fn send<S, R>(service: &S, delivery: &TestDelivery, copies: usize) -> usize
 where
     S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send,
     S::Error: Debug + Send,
     R: Send + 'static,
 {
+    let id = delivery.sent_id();
     let sending: Vec<_> = (0..copies)
         .map(|_| {
             let mut service = service.clone();
@@ -92,16 +90,26 @@ where
             })
         })
         .collect();
+    let mut processed = 0;
     for sent in sending {
-        match sent.await {
-            Ok(Ok(response)) if response.status().is_success() => {}
-            Ok(Ok(response)) => panic!(
-                "the delivery {:?} was answered with {}",
-                delivery.sent_id(),
-                response.status()
+        let response = match sent.await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => panic!("the delivery {id:?} failed: {error:?}"),
+            Err(error) => panic!("the delivery {id:?} panicked: {error}"),
+        };
+        let status = response.status();
+        let outcome = response.headers().get(OUTCOME);
+        match outcome.map(|outcome| outcome.as_bytes()) {
+            _ if !status.is_success() => {
+                panic!("the delivery {id:?} was answered with {status}, outcome {outcome:?}")
+            }
+            None => panic!(
+                "the delivery {id:?} was answered with {status}, but not by IdempotentWebhook: \
+                 is the layer on this route?"
             ),
-            Ok(Err(error)) => panic!("the delivery {:?} failed: {error:?}", delivery.sent_id()),
-            Err(error) => panic!("the delivery {:?} panicked: {error}", delivery.sent_id()),
+            Some(b"processed") => processed += 1,
+            Some(_) => {}
         }
     }
+    processed
 }

@@ -69,6 +69,24 @@ impl Signer {
         }
     }
 
+    /// Whether the provider would have said an id in this body.
+    pub(super) fn lacks_id(self, body: &Map<String, Value>) -> bool {
+        match self {
+            Self::Stripe => !body.contains_key("id"),
+            // A handshake has no id.
+            Self::Slack => {
+                !body.contains_key("event_id")
+                    && body.get("type") != Some(&json!("url_verification"))
+            }
+            Self::Github
+            | Self::Shopify
+            | Self::Linear
+            | Self::StandardWebhooks
+            | Self::Svix
+            | Self::Awardee => false,
+        }
+    }
+
     /// The headers that the provider sets.
     pub(super) fn headers(self, sent: &Sent<'_>) -> Vec<(&'static str, String)> {
         let Sent { secret, body, .. } = *sent;

@@ -99,3 +99,39 @@ async fn what_is_not_committed_has_no_work_after_it() {
         assert_eq!(webhook.database.rows().await, (0, 0));
     }
 }
+
+/// Panics when it is dropped: at its end, or when its time is over.
+struct PanicsInDrop;
+
+impl Drop for PanicsInDrop {
+    fn drop(&mut self) {
+        panic!("dropped");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_when_work_is_dropped_does_not_disturb_the_rest() {
+    for hangs in [false, true] {
+        let (notes, mut noted) = mpsc::unbounded_channel();
+        let handler = async move |mut tx: DedupeTx| {
+            let notes = notes.clone();
+            let panics = PanicsInDrop;
+            tx.after_commit(async move {
+                let _panics = panics;
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
+            });
+            tx.after_commit(async move { notes.send("last") });
+            StatusCode::OK
+        };
+        let webhook = Webhook::with(
+            Provider::github(secret()),
+            |layer| layer.handler_time(Duration::from_millis(300)),
+            handler,
+        )
+        .await;
+        assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+        assert_eq!(soon(noted.recv()).await, Some("last"));
+    }
+}

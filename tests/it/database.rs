@@ -1,5 +1,6 @@
 //! G10 and G11: the database may be down, poisoned, or configured otherwise.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use idempotent_webhook::{DedupeTx, IdempotentWebhook, Provider, forget};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection, Executor, PgConnection};
+use sqlx::{Connection, Executor, PgConnection, Row};
 
 use crate::support::throwaway_postgres::{Durability, ThrowawayPostgres};
 use crate::support::{Database, Webhook, answer, github, ok, secret, send, send_copies, soon};
@@ -315,4 +316,141 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
     let age = Duration::from_secs(4 * 24 * 60 * 60);
     let pruned = idempotent_webhook::prune(&pool, age).await.unwrap();
     assert_eq!(pruned.deliveries, 0);
+}
+
+/// Postgres ends a session that is idle for too long, with an error that waits in the socket.
+#[tokio::test]
+async fn g10_sessions_that_postgres_ended_for_idleness_are_replaced_without_the_pools_ping() {
+    let database = Database::new().await;
+    let options = database.options().await.application_name("unpinged");
+    let pool = PgPoolOptions::new()
+        .max_connections(5)
+        .test_before_acquire(false)
+        .connect_lazy_with(options.options([("idle_session_timeout", "50ms")]));
+    let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()));
+    let router = Router::new().route("/", post(ok).layer(layer));
+    for id in ["a", "b"] {
+        let mut connections = Vec::new();
+        for _ in 0..5 {
+            connections.push(pool.acquire().await.unwrap());
+        }
+        drop(connections);
+        while pool.num_idle() < 5 {
+            tokio::task::yield_now().await;
+        }
+        database
+            .until(
+                "not exists (
+                    select from pg_stat_activity
+                    where datname = current_database() and application_name = 'unpinged'
+                )",
+            )
+            .await;
+        assert_eq!(
+            send(&router, github(id, "{}")).await,
+            answer(200, "processed", "done")
+        );
+    }
+    assert_eq!(database.rows().await, (2, 2));
+}
+
+/// Somebody has left a connection of the pool such that no claim succeeds on it.
+#[tokio::test]
+async fn g10_a_connection_that_no_claim_succeeds_on_is_closed_and_another_one_taken() {
+    let webhook = Webhook::new(ok).await;
+    webhook
+        .database
+        .run("drop role if exists nobody; create role nobody")
+        .await;
+    for (number, sql) in [
+        "deallocate all",
+        "discard all",
+        "set default_transaction_read_only = on",
+        "set role nobody",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let pool = webhook.database.another_pool(1).await;
+        let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()));
+        let router = Router::new().route("/", post(ok).layer(layer));
+        let backend = async || -> i32 {
+            let mut connection = pool.acquire().await.unwrap();
+            let row = connection.fetch_one(sqlx::raw_sql("select pg_backend_pid()::text"));
+            let pid: String = row.await.unwrap().get(0);
+            pid.parse().unwrap()
+        };
+        let before = github(&format!("before-{number}"), "{}");
+        assert_eq!(send(&router, before).await.status, 200);
+        pool.execute(sqlx::raw_sql(sql)).await.unwrap();
+        let poisoned = backend().await;
+        for round in 0..2 {
+            assert_eq!(
+                send(&router, github(&format!("{number}-{round}"), "{}")).await,
+                answer(200, "processed", "done"),
+                "{sql}"
+            );
+        }
+        assert_ne!(backend().await, poisoned, "{sql}");
+    }
+    assert_eq!(webhook.database.rows().await, (12, 12));
+}
+
+/// A sequence counts what is rolled back as well.
+#[tokio::test]
+async fn a_claim_that_loses_its_connection_is_tried_on_one_more() {
+    let webhook = Webhook::new(ok).await;
+    webhook
+        .database
+        .run(
+            "create sequence claims;
+             create function lose() returns trigger language plpgsql as $$
+             begin
+                 perform nextval('claims');
+                 perform pg_terminate_backend(pg_backend_pid());
+                 return new;
+             end $$;
+             create trigger lose before insert on idempotent_webhook.deliveries
+                 for each row execute function lose()",
+        )
+        .await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(503, "failed", UNAVAILABLE)
+    );
+    webhook
+        .database
+        .until("2 = (select last_value from claims)")
+        .await;
+    assert_eq!(webhook.database.rows().await, (0, 0));
+}
+
+/// On each connection that the pool makes, somebody begins a transaction.
+#[tokio::test]
+async fn unusable_connections_are_replaced_as_often_as_the_pool_has_connections() {
+    let database = Database::new().await;
+    let made = Arc::new(AtomicU32::new(0));
+    let pool = PgPoolOptions::new()
+        .max_connections(3)
+        .after_connect({
+            let made = made.clone();
+            move |connection, _| {
+                made.fetch_add(1, Ordering::Relaxed);
+                Box::pin(async move {
+                    connection.execute("begin; select 1").await?;
+                    Ok(())
+                })
+            }
+        })
+        .connect_lazy_with(database.options().await);
+    let layer = IdempotentWebhook::new(pool, "test", Provider::github(secret()))
+        .database_time(Duration::from_secs(20));
+    let router = Router::new().route("/", post(ok).layer(layer));
+    assert_eq!(
+        soon(send(&router, github("a", "{}"))).await,
+        answer(503, "failed", UNAVAILABLE)
+    );
+    // Those that were in the pool, and a new one, for each of the two tries of the claim.
+    assert_eq!(made.load(Ordering::Relaxed), 2 * 4);
+    assert_eq!(database.rows().await, (0, 0));
 }

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, prune};
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, forget, prune};
 use sqlx::Executor;
 
-use crate::support::{Webhook, answer, github, ok, record, secret, send, send_copies};
+use crate::support::{SECRET, Webhook, answer, github, ok, record, secret, send, send_copies};
 
 /// What the operator's query says: delivery, attempts, status, reason.
 async fn failing(webhook: &Webhook) -> Vec<(String, i32, i16, String)> {
@@ -161,4 +162,74 @@ async fn records_are_pruned() {
         unreachable!("a slice of one");
     };
     assert_eq!((of.as_str(), on_record.len()), ("new", 1));
+}
+
+/// What is recorded of failures never undoes a success.
+#[tokio::test]
+async fn a_success_does_not_depend_on_the_record_of_failures() {
+    type Set = &'static str;
+    async fn attempt(mut tx: DedupeTx, delivery: Delivery, set: Set) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        if delivery.event_type() == Some("fails") {
+            return StatusCode::INTERNAL_SERVER_ERROR;
+        }
+        tx.execute(set).await.unwrap();
+        StatusCode::OK
+    }
+    for (set, sabotage) in [
+        ("set local role nothing", ""),
+        ("set local transaction_read_only = on", ""),
+        ("select", "drop table idempotent_webhook.failures cascade"),
+    ] {
+        let handler =
+            async move |tx: DedupeTx, delivery: Delivery| attempt(tx, delivery, set).await;
+        let webhook = Webhook::with(
+            Provider::github(secret()),
+            IdempotentWebhook::record_failures,
+            handler,
+        )
+        .await;
+        webhook
+            .database
+            .run("drop role if exists nothing; create role nothing")
+            .await;
+        let send = async |event_type: &str| {
+            let sent = TestDelivery::github(SECRET).id("a").event_type(event_type);
+            webhook.send(sent.request()).await
+        };
+        assert_eq!(send("fails").await.status, 500);
+        if !sabotage.is_empty() {
+            webhook.database.run(sabotage).await;
+        }
+        assert_eq!(send("push").await, answer(200, "processed", ""), "{set}");
+        assert_eq!(send("push").await, answer(200, "duplicate", ""), "{set}");
+        assert_eq!(webhook.database.rows().await, (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn records_of_what_was_processed_since_are_pruned_and_forgotten() {
+    let webhook = recording(IdempotentWebhook::record_failures).await;
+    let database = &webhook.database;
+    let records = async || -> i64 {
+        sqlx::query_scalar("select count(*) from idempotent_webhook.failures")
+            .fetch_one(&database.pool)
+            .await
+            .unwrap()
+    };
+    for outcome in ["failed", "failed", "processed"] {
+        assert_eq!(webhook.send(github("a", "{}")).await.outcome, outcome);
+    }
+    assert_eq!(failing(&webhook).await, []);
+    assert_eq!(records().await, 1);
+    let age = Duration::from_secs(4 * 24 * 60 * 60);
+    assert_eq!(prune(&database.pool, age).await.unwrap().failures, 0);
+    assert_eq!(records().await, 0);
+
+    let webhook = recording(IdempotentWebhook::record_failures).await;
+    for outcome in ["failed", "failed", "processed"] {
+        assert_eq!(webhook.send(github("a", "{}")).await.outcome, outcome);
+    }
+    assert!(forget(&webhook.database.pool, "test", "a").await.unwrap());
+    assert_eq!(failing(&webhook).await, []);
 }

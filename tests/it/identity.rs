@@ -7,7 +7,8 @@ use crate::support::{Webhook, acme, answer, github, now, ok, secret, stripe};
 
 #[tokio::test]
 async fn g2_a_json_id_that_is_not_usable_is_a_400_and_leaves_no_row() {
-    let webhook = Webhook::of(Provider::stripe(secret()), ok).await;
+    // Signed as GitHub signs, so that the kit sends each body as it is.
+    let webhook = Webhook::of(acme(Source::json("$.id".parse().unwrap())), ok).await;
     let fault = |fault: &str| format!("no usable delivery id: $.id is {fault}");
     let wrong_type = fault("neither a string nor an integer");
     let not_json = "the body is not valid JSON".to_owned();
@@ -44,14 +45,14 @@ async fn g2_a_json_id_that_is_not_usable_is_a_400_and_leaves_no_row() {
     ] {
         let shown: String = body.chars().take(40).collect();
         assert_eq!(
-            webhook.send(stripe(body, now())).await,
+            webhook.send(github("", body)).await,
             answer(400, "rejected", &text),
             "{shown}"
         );
     }
     let not_utf8 = b"{\"id\":\"evt_1\",\"name\":\"\xff\"}";
     assert_eq!(
-        webhook.send(stripe(*not_utf8, now())).await,
+        webhook.send(github("", *not_utf8)).await,
         answer(400, "rejected", &not_json)
     );
     assert_eq!(webhook.runs(), 0);
@@ -178,4 +179,35 @@ async fn g14_a_deep_document_is_only_read() {
         answer(200, "processed", "done")
     );
     assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+/// Whoever chooses a plain id cannot make it one of several parts.
+#[tokio::test]
+async fn g2_a_plain_alternative_does_not_collide_with_a_composite() {
+    let header = |name| Source::header(HeaderName::from_static(name));
+    let either = header("x-a").and(header("x-b")).or(header("x-c"));
+    let webhook = Webhook::of(acme(either), ok).await;
+    let with = |headers: &[(&'static str, &str)]| {
+        let mut request = github("", "{}");
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().unwrap());
+        }
+        request
+    };
+    for headers in [
+        &[("x-a", "ab"), ("x-b", "c")][..],
+        &[("x-c", "2:ab1:c")],
+        &[("x-c", "7:2:ab1:c")],
+        &[("x-c", "ab")],
+        &[("x-c", "2:ab")],
+    ] {
+        for outcome in ["processed", "duplicate"] {
+            assert_eq!(
+                webhook.send(with(headers)).await.outcome,
+                outcome,
+                "{headers:?}"
+            );
+        }
+    }
+    assert_eq!(webhook.database.rows().await, (5, 5));
 }

@@ -186,3 +186,76 @@ async fn g7_a_delivery_in_flight_elsewhere_is_waited_for_within_bounds() {
     assert_eq!(webhook.database.rows().await, (1, 1));
     webhook.settled().await;
 }
+
+/// Who takes over from a first that has failed may be as slow again. Whoever waits behind the
+/// two does not begin to wait anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn g7_the_wait_is_bounded_as_a_whole_however_many_take_over() {
+    const WAIT: Duration = Duration::from_secs(1);
+    let (mut first_gate, first) = gated();
+    let failing = async move |tx: DedupeTx, delivery: Delivery| {
+        first(tx, delivery).await;
+        StatusCode::INTERNAL_SERVER_ERROR
+    };
+    let (mut second_gate, second) = gated();
+    let webhook = Webhook::new(failing).await;
+    let elsewhere = webhook.elsewhere(Provider::github(secret()), second).await;
+    let third = webhook
+        .elsewhere_with(|layer| layer.in_flight_wait(WAIT), ok)
+        .await;
+
+    let queue = async |length: u32| {
+        let waiting = format!(
+            "{length} = (
+                select count(*) from pg_locks
+                join pg_database on pg_database.oid = pg_locks.database
+                where not granted and locktype = 'advisory' and datname = current_database()
+            )"
+        );
+        webhook.database.until(&waiting).await;
+    };
+    let fails = sending(&webhook.router, github("a", "{}"));
+    first_gate.reached().await;
+    let takes_over = sending(&elsewhere, github("a", "{}"));
+    queue(1).await;
+    let waits = sending(&third, github("a", "{}"));
+    queue(2).await;
+
+    // Late in the wait of the third, the second takes over.
+    tokio::time::sleep(WAIT * 3 / 5).await;
+    first_gate.open();
+    assert_eq!(fails.await.unwrap().outcome, "failed");
+    second_gate.reached().await;
+    // Its time is over before it would have been the second time.
+    tokio::time::sleep(WAIT * 4 / 5).await;
+    second_gate.open();
+    assert_eq!(
+        waits.await.unwrap(),
+        answer(503, "in-flight", "in flight, retry later")
+    );
+    assert_eq!(takes_over.await.unwrap(), answer(200, "processed", ""));
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn g7_a_wait_that_the_databases_own_limit_ends_is_in_flight_too() {
+    let (mut gate, slow) = gated();
+    let webhook = Webhook::new(slow).await;
+    let first = sending(&webhook.router, github("a", "{}"));
+    gate.reached().await;
+    let name = &webhook.database.name;
+    webhook
+        .database
+        .run(&format!(
+            "alter database {name} set statement_timeout = '200ms'"
+        ))
+        .await;
+    let elsewhere = webhook.elsewhere(Provider::github(secret()), ok).await;
+    assert_eq!(
+        send(&elsewhere, github("a", "{}")).await,
+        answer(503, "in-flight", "in flight, retry later")
+    );
+    gate.open();
+    assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}

@@ -1,7 +1,7 @@
 //! The crate's migrations beside the application's.
 
 use idempotent_webhook::migrate;
-use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{PgPool, SqlSafeStr};
 
 use crate::support::Database;
@@ -54,4 +54,26 @@ async fn several_processes_may_migrate_at_once() {
     for migrated in migrating {
         migrated.await.unwrap().unwrap();
     }
+}
+
+#[tokio::test]
+async fn g2_a_database_that_cannot_hold_every_id_is_refused() {
+    let database = Database::empty().await;
+    let name = format!("{}_latin1", database.name);
+    database
+        .run(&format!(
+            "create database {name} encoding 'LATIN1' template template0
+                 lc_collate 'C' lc_ctype 'C'"
+        ))
+        .await;
+    let pool = PgPool::connect_lazy_with(database.options().await.database(&name));
+    let refused = migrate(&pool).await.unwrap_err();
+    let MigrateError::Execute(sqlx::Error::Configuration(reason)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(
+        reason.to_string(),
+        "the database has the encoding LATIN1, which cannot hold every delivery id: create it \
+         with `encoding 'UTF8'`"
+    );
 }

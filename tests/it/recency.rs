@@ -8,7 +8,7 @@ use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Recenc
 use serde::Deserialize;
 use tokio::sync::{Barrier, Mutex};
 
-use crate::support::{Webhook, github, ok, secret, send, sending};
+use crate::support::{Webhook, answer, github, now, ok, secret, send, sending, stripe};
 
 #[derive(Deserialize)]
 struct Event {
@@ -173,4 +173,61 @@ async fn what_is_stale_can_be_skipped_and_acknowledged() {
     // It is a delivery like any other, and not processed again.
     assert_eq!(send("old", 1).await.outcome, "duplicate");
     assert_eq!(webhook.database.rows().await, (2, 1));
+}
+
+/// As Stripe's `created`: two updates of one second have the same version, and the second one
+/// is the last word.
+#[tokio::test]
+async fn of_two_events_of_one_second_neither_is_skipped() {
+    #[derive(Deserialize)]
+    struct Update {
+        created: i64,
+        data: Data,
+    }
+    #[derive(Deserialize)]
+    struct Data {
+        object: Subscription,
+    }
+    #[derive(Deserialize)]
+    struct Subscription {
+        id: String,
+        status: String,
+    }
+    async fn upsert(mut tx: DedupeTx, Json(event): Json<Update>) -> StatusCode {
+        let subscription = &event.data.object;
+        if tx.advance(&subscription.id, event.created).await.unwrap() != Recency::Older {
+            sqlx::query(
+                "insert into subscriptions values ($1, $2)
+                 on conflict (id) do update set status = excluded.status",
+            )
+            .bind(&subscription.id)
+            .bind(&subscription.status)
+            .execute(&mut *tx)
+            .await
+            .unwrap();
+        }
+        StatusCode::OK
+    }
+    let webhook = Webhook::of(Provider::stripe(secret()), upsert).await;
+    webhook
+        .database
+        .run("create table subscriptions (id text primary key, status text)")
+        .await;
+    for (id, created, status) in [
+        ("evt_1", 1_700_000_001, "incomplete"),
+        ("evt_2", 1_700_000_001, "active"),
+        ("evt_0", 1_700_000_000, "late"),
+    ] {
+        let body = format!(
+            r#"{{"id":"{id}","type":"customer.subscription.updated","created":{created},
+                "data":{{"object":{{"id":"sub_1","status":"{status}"}}}}}}"#
+        );
+        let answered = webhook.send(stripe(body, now())).await;
+        assert_eq!(answered, answer(200, "processed", ""));
+    }
+    let last: String = sqlx::query_scalar("select status from subscriptions")
+        .fetch_one(&webhook.database.pool)
+        .await
+        .unwrap();
+    assert_eq!(last, "active");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use idempotent_webhook::{Provider, PruneError, prune};
+use idempotent_webhook::{Provider, PruneError, migrate, prune};
 
 use crate::support::{Database, Webhook, github, now, ok, secret, send, stripe, stripe_event};
 
@@ -91,4 +91,73 @@ async fn g12_the_longest_window_of_all_endpoints_counts() {
     assert!(prune(pool, days(29)).await.is_err());
     assert_eq!(prune(pool, days(30)).await.unwrap().deliveries, 0);
     assert_eq!(webhook.database.rows().await, (2, 2));
+}
+
+#[tokio::test]
+async fn g12_a_window_that_was_corrected_holds_for_a_day() {
+    let webhook = Webhook::of(Provider::github(secret()).redelivery_window(days(365)), ok).await;
+    assert_eq!(webhook.send(github("a", "{}")).await.status, 200);
+    let pool = &webhook.database.pool;
+    let corrected = async || webhook.elsewhere(Provider::github(secret()), ok).await;
+
+    // The process with the long one may still be there.
+    let (id, elsewhere) = ("b", corrected().await);
+    assert_eq!(send(&elsewhere, github(id, "{}")).await.status, 200);
+    assert!(prune(pool, days(30)).await.is_err());
+
+    webhook
+        .database
+        .run(
+            "update idempotent_webhook.redelivery_windows
+             set registered_at = now() - interval '25 hours'
+             where redelivery_window = interval '365 days'",
+        )
+        .await;
+    let (id, elsewhere) = ("c", corrected().await);
+    assert_eq!(send(&elsewhere, github(id, "{}")).await.status, 200);
+    assert_eq!(prune(pool, days(30)).await.unwrap().deliveries, 0);
+    assert!(prune(pool, days(2)).await.is_err());
+    assert_eq!(webhook.database.rows().await, (3, 3));
+}
+
+#[tokio::test]
+async fn g12_of_an_endpoint_without_a_window_on_record_nothing_is_deleted() {
+    let webhook = Webhook::new(ok).await;
+    assert_eq!(webhook.send(github("a", "{}")).await.status, 200);
+    // The schema is made anew while the process runs.
+    webhook
+        .database
+        .run("drop schema idempotent_webhook cascade")
+        .await;
+    let pool = &webhook.database.pool;
+    migrate(pool).await.unwrap();
+    assert_eq!(webhook.send(github("b", "{}")).await.status, 200);
+    assert_eq!(prune(pool, Duration::ZERO).await.unwrap().deliveries, 0);
+    assert_eq!(webhook.send(github("b", "{}")).await.outcome, "duplicate");
+    assert_eq!(webhook.database.rows().await, (1, 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_may_prune_at_once_under_any_isolation() {
+    let database = Database::new().await;
+    let name = &database.name;
+    database
+        .run(&format!(
+            "alter database {name} set default_transaction_isolation = 'serializable';
+             insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
+             select 'test', n, now() - interval '30 days' from generate_series(1, 20000) n"
+        ))
+        .await;
+    database.has_window("test", "1 hour").await;
+    let mut pruning = Vec::new();
+    for _ in 0..3 {
+        let pool = database.another_pool(2).await;
+        pruning.push(tokio::spawn(async move { prune(&pool, days(1)).await }));
+    }
+    let mut deleted = 0;
+    for pruned in pruning {
+        deleted += pruned.await.unwrap().unwrap().deliveries;
+    }
+    assert_eq!(deleted, 20_000);
+    assert_eq!(database.rows().await.0, 0);
 }

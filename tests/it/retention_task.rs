@@ -116,3 +116,88 @@ async fn it_goes_on_after_an_error_and_stops_when_told() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(database.rows().await.0, 1500);
 }
+
+/// A table that is so large that not all of it is read in each round: its pages are nearly
+/// empty.
+async fn fill_a_large_table(database: &Database, rows: u32) {
+    database
+        .run(&format!(
+            "alter table idempotent_webhook.deliveries set (fillfactor = 10);
+             insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
+             select 'test', n, now() - interval '100 days' * ({rows} - n + 0.5) / {rows}
+             from generate_series(1, {rows}) n"
+        ))
+        .await;
+    database.has_window("test", "3 days").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_large_table_only_what_is_due_is_read() {
+    let database = Database::new().await;
+    fill_a_large_table(&database, 300_000).await;
+    let task = retention(&database, 50 * DAY).share_of_time(1.0).spawn();
+    database
+        .until("150000 = (select count(*) from idempotent_webhook.deliveries)")
+        .await;
+    // The rounds go on and find nothing: each range is put down for later.
+    database
+        .until(
+            "0 < (select count(*) from idempotent_webhook.retention_ranges)
+             and not exists (
+                 select from idempotent_webhook.retention_ranges where next_due < now()
+             )
+             and (select max(range) from idempotent_webhook.retention_ranges) >= (
+                 select pg_relation_size('idempotent_webhook.deliveries') / 8192 / 1024 - 1
+             )",
+        )
+        .await;
+    assert_eq!(task.stop().await.deliveries, 150_000);
+
+    // What is not due is not read, even if somebody has made it old.
+    database
+        .run(
+            "update idempotent_webhook.deliveries set received_at = received_at - interval '70 days'
+             where received_at > now() - interval '10 days'",
+        )
+        .await;
+    let task = retention(&database, 50 * DAY).share_of_time(1.0).spawn();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(task.stop().await.deliveries, 0);
+
+    // A table that was rewritten is read anew, and a shorter age makes more of it due.
+    database
+        .run("vacuum full idempotent_webhook.deliveries")
+        .await;
+    let task = retention(&database, 50 * DAY).share_of_time(1.0).spawn();
+    database
+        .until("120000 = (select count(*) from idempotent_webhook.deliveries)")
+        .await;
+    task.stop().await;
+    let task = retention(&database, 20 * DAY).share_of_time(1.0).spawn();
+    database
+        .until("30000 = (select count(*) from idempotent_webhook.deliveries)")
+        .await;
+    task.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_was_killed_in_its_round_holds_up_the_others_for_minutes_only() {
+    let database = Database::new().await;
+    fill(&database, "test", 10).await;
+    database
+        .run("insert into idempotent_webhook.retention_turns values (1, now() + interval '1 hour')")
+        .await;
+    let task = retention(&database, 50 * DAY).spawn();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(database.rows().await.0, 1000);
+    database
+        .run("update idempotent_webhook.retention_turns set ends_at = now()")
+        .await;
+    database
+        .until("500 = (select count(*) from idempotent_webhook.deliveries)")
+        .await;
+    assert_eq!(task.stop().await.deliveries, 500);
+    database
+        .until("not exists (select from idempotent_webhook.retention_turns)")
+        .await;
+}

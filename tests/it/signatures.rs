@@ -7,6 +7,7 @@ use axum::extract::Request;
 use axum::http::{HeaderName, StatusCode};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
     Delivery, HmacSha256, Provider, Secret, Secrets, SignatureError, Source, VerifyError,
 };
@@ -218,5 +219,27 @@ fn nothing_prints_a_secret() {
         Provider::shopify(secret()),
     ] {
         assert!(!format!("{provider:?}").contains(SECRET));
+    }
+}
+
+/// `msg.1700000000` at time T would be signed as `msg` at time 1700000000 is.
+#[tokio::test]
+async fn g1_an_id_of_standard_webhooks_with_a_full_stop_is_refused() {
+    type Kit = fn(&'static str) -> TestDelivery;
+    let key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let secret = || Secret::new(key).unwrap();
+    let kits: [(Provider, Kit); 2] = [
+        (
+            Provider::standard_webhooks(secret()),
+            TestDelivery::standard_webhooks,
+        ),
+        (Provider::svix(secret()), TestDelivery::svix),
+    ];
+    for (provider, kit) in kits {
+        let webhook = Webhook::of(provider, ok).await;
+        let dotted = kit(key).id(format!("msg.{}", now()));
+        assert_eq!(webhook.send(dotted.request()).await.status, 401);
+        assert_eq!(webhook.send(kit(key).id("msg").request()).await.status, 200);
+        assert_eq!(webhook.database.rows().await, (1, 1));
     }
 }

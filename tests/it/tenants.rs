@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::routing::post;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
-    DedupeTx, Delivery, IdempotentWebhook, Provider, Secret, Secrets, TenantSecrets,
+    DedupeTx, Delivery, IdempotentWebhook, Provider, ResolvedTenant, Secret, Secrets, TenantSecrets,
 };
 
 use crate::support::{Answer, Database, answer, record, send, soon};
@@ -208,4 +208,38 @@ async fn the_tenant_is_part_of_the_key_if_asked_for() {
         let again = send(&router, request("acme", "secret", "1")).await;
         assert_eq!(again.outcome, "duplicate");
     }
+}
+
+/// Nobody signs the name of the tenant. One that is looked up whatever its case is one tenant.
+#[tokio::test]
+async fn a_captured_request_under_another_spelling_of_the_tenant_is_a_duplicate() {
+    let database = Database::new().await;
+    let in_path = |head: &Parts| Some(head.uri.path().strip_prefix("/hooks/")?.to_owned());
+    let ignoring_case = async |name: String| {
+        let secrets =
+            || Ok::<_, idempotent_webhook::BlankSecret>(Secrets::new(Secret::new("secret")?));
+        match &*name.to_lowercase() {
+            "acme" => Ok(Some(ResolvedTenant::new("acme", secrets()?))),
+            "unusable" => Ok(Some(ResolvedTenant::new("\0", secrets()?))),
+            _ => Ok(None),
+        }
+    };
+    let secrets = TenantSecrets::new(in_path, ignoring_case).separate_ids();
+    let router = router(&database, secrets);
+    for (spelling, outcome) in [
+        ("Acme", "processed"),
+        ("acme", "duplicate"),
+        ("ACME", "duplicate"),
+        ("aCMe", "duplicate"),
+    ] {
+        let answered = send(&router, request(spelling, "secret", "a")).await;
+        assert_eq!(answered.outcome, outcome, "{spelling}");
+    }
+    let other = send(&router, request("ACME", "secret", "b")).await;
+    assert_eq!(other, answer(200, "processed", "acme"));
+    assert_eq!(
+        send(&router, request("unusable", "secret", "c")).await,
+        answer(503, "failed", "temporarily unavailable")
+    );
+    assert_eq!(database.rows().await, (2, 2));
 }

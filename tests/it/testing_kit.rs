@@ -3,11 +3,11 @@
 use std::panic::AssertUnwindSafe;
 use std::time::SystemTime;
 
-use axum::body::Bytes;
-use axum::http::StatusCode;
+use axum::body::{Body, Bytes};
+use axum::http::{Request, StatusCode};
 use futures_util::FutureExt;
 use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
-use idempotent_webhook::{DedupeTx, Delivery, Keys, Provider};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Keys, Provider};
 
 use crate::support::{Webhook, ok, record};
 
@@ -88,7 +88,61 @@ async fn a_handler_behind_the_layer_is_idempotent() {
         effects(&webhook).await
     })
     .await;
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+/// The application's own table does not take what the same body says twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_with_a_unique_key_of_its_own_is_idempotent_too() {
+    type Set = fn(IdempotentWebhook) -> IdempotentWebhook;
+    let sets: [Set; 2] = [|layer| layer, IdempotentWebhook::replay_guard];
+    for (insert, set) in [
+        ("insert into orders values ($1)", sets[0]),
+        (
+            "insert into orders values ($1) on conflict do nothing",
+            sets[0],
+        ),
+        ("insert into orders values ($1)", sets[1]),
+    ] {
+        let handler = async move |mut tx: DedupeTx, body: String| {
+            let inserted = sqlx::query(insert).bind(body).execute(&mut *tx).await;
+            match inserted {
+                Ok(_) => StatusCode::OK,
+                Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            }
+        };
+        let provider = Provider::github(crate::support::secret());
+        let webhook = Webhook::with(provider, set, handler).await;
+        webhook
+            .database
+            .run("create table orders (said text primary key)")
+            .await;
+        assert_idempotent(&webhook.router, &delivery(), async || {
+            sqlx::query_scalar("select count(*) from orders")
+                .fetch_one(&webhook.database.pool)
+                .await
+                .unwrap()
+        })
+        .await;
+    }
+}
+
+#[test]
+fn a_body_without_an_id_gets_the_one_that_the_provider_would_say() {
+    for kit in [TestDelivery::stripe, TestDelivery::slack] {
+        let body = |delivery: TestDelivery| -> serde_json::Value {
+            serde_json::from_slice(&delivery.request::<Bytes>().into_body()).unwrap()
+        };
+        let filled = body(kit(SECRET).body(r#"{"data":1}"#));
+        let id = filled.get("id").or(filled.get("event_id"));
+        assert_eq!(id.unwrap(), "delivery-1");
+        assert_eq!(filled["data"], 1);
+        let own = r#"{"id":"own","event_id":"own"}"#;
+        assert_eq!(kit(SECRET).body(own).request::<Bytes>().body(), own);
+    }
+    let handshake = r#"{"type":"url_verification","challenge":"x"}"#;
+    let sent = TestDelivery::slack(SECRET).body(handshake);
+    assert_eq!(sent.request::<Bytes>().body(), handshake);
 }
 
 /// What the assertion says of a router that is not idempotent.
@@ -120,7 +174,23 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     let naive = axum::Router::new().route("/", naive);
     assert_eq!(
         complaint(&webhook, &naive).await,
-        "a delivery has 1 effects, but one that was sent 5 times at once had 5"
+        "the delivery \"delivery-1\" was answered with 200 OK, but not by IdempotentWebhook: is \
+         the layer on this route?"
+    );
+
+    // What is taken for the id is another one each time.
+    let unstable = webhook.router.clone().layer(axum::middleware::map_request(
+        async |mut request: Request<Body>| {
+            let id = format!("{:x}", fastrand::u128(..));
+            request
+                .headers_mut()
+                .insert("x-github-delivery", id.parse().unwrap());
+            request
+        },
+    ));
+    assert_eq!(
+        complaint(&webhook, &unstable).await,
+        "of 5 copies of the delivery \"delivery-1\", 5 were processed"
     );
 
     let idle = Webhook::new(async || StatusCode::OK).await;
@@ -137,7 +207,7 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     });
     assert_eq!(
         message(asserted).await,
-        "a delivery that had been processed was sent again and had 1 effects"
+        "the delivery \"delivery-1\" had been processed, was sent again and had 1 more effects"
     );
 
     let failing = Webhook::new(async |mut tx: DedupeTx, delivery: Delivery| {
@@ -147,4 +217,11 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     .await;
     let said = complaint(&failing, &failing.router).await;
     assert!(said.contains("was answered with 409 Conflict"), "{said}");
+
+    let known = Webhook::new(ok).await;
+    known
+        .send(TestDelivery::github(crate::support::SECRET).request())
+        .await;
+    let said = complaint(&known, &known.router).await;
+    assert!(said.contains("was processed before"), "{said}");
 }

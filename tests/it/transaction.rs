@@ -10,8 +10,9 @@ use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use futures_util::StreamExt;
 use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider};
-use sqlx::{Connection, Executor};
+use sqlx::{Connection, Executor, PgConnection};
 
 use crate::support::{Webhook, answer, github, ok, record, secret, send, sending};
 
@@ -376,4 +377,85 @@ async fn a_connection_limit_leaves_connections_to_the_handlers() {
         assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
     }
     assert_eq!(webhook.database.rows().await, (50, 50));
+}
+
+/// A statement may fail without the handler's noticing: cancelled on the way, or in a stream
+/// that was not read to its end.
+#[tokio::test]
+async fn g5_a_statement_that_failed_unseen_is_not_acknowledged() {
+    async fn cancelled(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        cancel_a_statement_that_fails(&mut tx).await;
+        StatusCode::OK
+    }
+    async fn dropped(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        let mut rows = tx.fetch("select 1 / (n - 3) from generate_series(1, 3) n");
+        assert!(rows.next().await.unwrap().is_ok());
+        drop(rows);
+        StatusCode::OK
+    }
+    assert_not_acknowledged(cancelled).await;
+    assert_not_acknowledged(dropped).await;
+}
+
+async fn cancel_a_statement_that_fails(connection: &mut PgConnection) {
+    let slow = connection.execute("select pg_sleep(0.05), 1 / (random() * 0)::int");
+    let moment = Duration::from_millis(20);
+    assert!(tokio::time::timeout(moment, slow).await.is_err());
+}
+
+#[tokio::test]
+async fn a_statement_that_failed_unseen_in_a_savepoint_is_undone_with_it() {
+    async fn undone(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        let mut savepoint = tx.begin().await.unwrap();
+        cancel_a_statement_that_fails(&mut savepoint).await;
+        drop(savepoint);
+        StatusCode::OK
+    }
+    let webhook = Webhook::new(undone).await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(200, "processed", "")
+    );
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+#[tokio::test]
+async fn a_handler_may_listen_and_notify() {
+    async fn notify(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        tx.execute("listen orders").await.unwrap();
+        tx.execute("notify orders, 'paid'").await.unwrap();
+        StatusCode::OK
+    }
+    let webhook = Webhook::new(notify).await;
+    for id in ["a", "b", "c"] {
+        assert_eq!(
+            webhook.send(github(id, "{}")).await,
+            answer(200, "processed", "")
+        );
+    }
+    assert_eq!(webhook.database.rows().await, (3, 3));
+}
+
+/// The inner one would wait for the claim of the outer one, which waits for the inner one.
+#[tokio::test]
+async fn a_layer_around_a_layer_is_a_500_at_once() {
+    let webhook = Webhook::new(ok).await;
+    for endpoint in ["test", "another"] {
+        let outer = IdempotentWebhook::new(
+            webhook.database.pool.clone(),
+            endpoint,
+            Provider::github(secret()),
+        );
+        let twice = webhook.router.clone().layer(outer);
+        assert_eq!(
+            send(&twice, github("a", "{}")).await,
+            answer(500, "failed", INTERNAL_ERROR)
+        );
+    }
+    assert_eq!(webhook.runs(), 0);
+    assert_eq!(webhook.database.rows().await, (0, 0));
 }
