@@ -85,8 +85,9 @@
 //! # 7. Make effects conditional
 //!
 //! Dedupe does not put events in order. `tx.advance("sub_123", event.created)` says in the
-//! same transaction whether this is the newest that was seen of a subject, so that a stale
-//! one can be skipped.
+//! same transaction how this event compares with the newest that was seen of a subject. Skip
+//! one that is [`Older`](crate::Recency::Older), and only that: two events of one second are
+//! the [`Same`](crate::Recency::Same).
 //!
 //! Left to you: what the version of a subject is; and statements that are right whatever
 //! came before, such as `update … where status = 'pending'`.

@@ -158,9 +158,11 @@ impl IdempotentWebhook {
     /// For how long after its arrival a duplicate waits for the delivery that is in
     /// flight; then the sender gets a 503 with `Retry-After`.
     ///
-    /// Keep it below the provider's own deadline. Where the first runs in another process,
-    /// Postgres' `lock_timeout` bounds the wait; for the handler's statements it is put back
-    /// to what it was on the first connection that this process used.
+    /// Keep it below the provider's own deadline. It bounds the wait as a whole, however many
+    /// attempts fail meanwhile. Where they run in another process, the wait is one for an
+    /// advisory lock of the transaction, with Postgres' `lock_timeout`; for the handler's
+    /// statements that is put back to what it was on the first connection that this process
+    /// used.
     ///
     /// Default: three fifths of the provider's
     /// [`response_deadline`](Provider::response_deadline). At most a day.

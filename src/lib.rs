@@ -161,6 +161,6 @@ pub use tenant::{Keys, ResolvedTenant, TenantSecrets};
 pub use tx::{DedupeTx, ExtractError};
 
 /// Compiles the examples of the README.
-#[cfg(all(doctest, feature = "axum"))]
+#[cfg(all(doctest, feature = "axum", feature = "testing"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -9,7 +9,8 @@ use crate::delivery::Delivery;
 pub enum Recency {
     /// Higher than any seen before, or the first one.
     Newer,
-    /// As high as the highest.
+    /// As high as the highest. It may be news all the same, since a version that is a time may
+    /// be that of several events.
     Same,
     /// Lower than the highest: what the event says has been overtaken.
     Older,

@@ -16,6 +16,10 @@ use pass::Pass;
 
 pub use schedule::{Retention, RetentionTask};
 
+/// Whatever the default is: at a higher level, those who delete the same rows at the same time
+/// would fail.
+const BEGIN: &str = "begin isolation level read committed";
+
 const LONGEST_REDELIVERY_WINDOW: &str = "
     select endpoint, extract(epoch from redelivery_window)::float8
     from idempotent_webhook.redelivery_windows
@@ -83,7 +87,7 @@ impl AddAssign for Pruned {
 pub async fn prune(pool: &PgPool, older_than: Duration) -> Result<Pruned, PruneError> {
     // Each statement is in a transaction, so that PgBouncer keeps it on one connection from
     // its preparation to its end.
-    let mut tx = pool.begin().await?;
+    let mut tx = pool.begin_with(BEGIN).await?;
     let longest: Option<(String, f64)> = sqlx::query_as(LONGEST_REDELIVERY_WINDOW)
         .fetch_optional(&mut *tx)
         .await?;

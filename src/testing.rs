@@ -1,36 +1,30 @@
 //! A kit to test webhook handlers with: requests signed as each provider signs them, and an
 //! assertion that a handler is idempotent. Feature `testing`.
 //!
-//! A test of a handler, as it stands in `tests/it/readme.rs` and runs there:
+//! A test of a handler:
 //!
-//! ```no_run
-//! use axum::{Router, http::StatusCode, routing::post};
+//! ```
+//! use axum::Router;
 //! use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
-//! use idempotent_webhook::{DedupeTx, IdempotentWebhook, Provider, Secret};
 //! use sqlx::PgPool;
 //!
-//! # async fn payment(_tx: DedupeTx) {}
-//! # fn webhooks(pool: PgPool) -> Router {
-//! #     let stripe = Provider::stripe(Secret::new("whsec_test").unwrap());
-//! #     let layer = IdempotentWebhook::new(pool, "billing", stripe);
-//! #     Router::new().route("/webhooks/stripe", post(payment).layer(layer))
-//! # }
-//! # async fn a_payment_is_booked_once(pool: PgPool) {
-//! let paid = TestDelivery::stripe("whsec_test")
-//!     .uri("/webhooks/stripe")
-//!     .event_type("invoice.paid")
-//!     .body(r#"{"data":{"object":{"id":"in_1","amount_paid":4200}}}"#);
+//! /// With the application's router, whose secret is `whsec_test`, and an empty database with
+//! /// its tables and `idempotent_webhook::migrate`.
+//! async fn a_payment_is_booked_once(app: Router, pool: PgPool) {
+//!     let paid = TestDelivery::stripe("whsec_test")
+//!         .uri("/webhooks/stripe")
+//!         .event_type("invoice.paid")
+//!         .body(r#"{"data":{"object":{"id":"in_1","amount_paid":4200}}}"#);
 //!
-//! // `webhooks(pool)` is the application's router, with the secret `whsec_test`.
-//! assert_idempotent(&webhooks(pool.clone()), &paid, async || {
-//!     let payments: i64 = sqlx::query_scalar("select count(*) from payments")
-//!         .fetch_one(&pool)
-//!         .await
-//!         .unwrap();
-//!     payments
-//! })
-//! .await;
-//! # }
+//!     assert_idempotent(&app, &paid, async || {
+//!         let payments: i64 = sqlx::query_scalar("select count(*) from payments")
+//!             .fetch_one(&pool)
+//!             .await
+//!             .unwrap();
+//!         payments
+//!     })
+//!     .await;
+//! }
 //! ```
 
 mod assertion;

@@ -116,12 +116,18 @@ impl DedupeTx {
         }
     }
 
-    /// Records that the endpoint has seen `version` of `subject`, and tells whether that is
-    /// news. For events that may come late: dedupe does not put them in order.
+    /// Records that the endpoint has seen `version` of `subject`, and tells how it compares with
+    /// the highest one seen before. For events that may come late: dedupe does not put them in
+    /// order.
     ///
     /// The subject is whatever the events are about, such as `sub_123`; the version is a
     /// number that the provider raises from event to event: a sequence, or the event's own
-    /// time. What is not [`Newer`](Recency::Newer) can be skipped and acknowledged.
+    /// time. An event that is [`Older`](Recency::Older) can be skipped and acknowledged.
+    ///
+    /// **Apply one that is the [`Same`](Recency::Same).** A provider's time is often in whole
+    /// seconds, as Stripe's `created`, and two updates of one second then have the same version.
+    /// Their order is not known. Where it matters, use a version that changes with each event,
+    /// or fetch the object from the provider's API.
     ///
     /// It is part of the transaction: it vanishes if the delivery is rolled back, and from
     /// here to the end of the transaction nobody else advances the same subject. Handlers
@@ -136,7 +142,7 @@ impl DedupeTx {
     ///
     /// Whatever Postgres reports. Pass it on, as any other.
     ///
-    /// ```no_run
+    /// ```
     /// use axum::{Json, http::StatusCode};
     /// use idempotent_webhook::{DedupeTx, Recency};
     ///
@@ -145,7 +151,7 @@ impl DedupeTx {
     /// # async fn update(tx: &mut DedupeTx, event: &Event) -> sqlx::Result<()> { Ok(()) }
     /// async fn handler(mut tx: DedupeTx, Json(event): Json<Event>) -> Result<StatusCode, StatusCode> {
     ///     # let failed = |_: sqlx::Error| StatusCode::INTERNAL_SERVER_ERROR;
-    ///     if tx.advance(&event.subscription, event.created).await.map_err(failed)? == Recency::Newer {
+    ///     if tx.advance(&event.subscription, event.created).await.map_err(failed)? != Recency::Older {
     ///         update(&mut tx, &event).await.map_err(failed)?;
     ///     }
     ///     Ok(StatusCode::OK)

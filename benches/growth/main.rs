@@ -2,6 +2,7 @@
 //! of processes.
 //!
 //!     cargo bench --bench growth
+//!     cargo bench --bench growth -- --large
 //!
 //! `benches/README.md` says how each figure is obtained.
 
@@ -29,6 +30,12 @@ mod load;
     dead_code,
     reason = "of the benchmark `throughput`, only a part is needed here"
 )]
+#[path = "../throughput/measure.rs"]
+mod measure;
+#[allow(
+    dead_code,
+    reason = "of the benchmark `throughput`, only a part is needed here"
+)]
 #[path = "../throughput/server.rs"]
 mod server;
 #[path = "../../examples/throwaway_postgres/mod.rs"]
@@ -41,7 +48,7 @@ use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use http::{Request, Response};
 use http_body_util::Full;
-use idempotent_webhook::{IdempotentWebhook, Provider, Secret, prune};
+use idempotent_webhook::{IdempotentWebhook, Provider, Retention, Secret, prune};
 use sha2::Sha256;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Executor, PgPool};
@@ -52,6 +59,7 @@ use server::{Contender, Server};
 
 const ROUNDS: usize = 5;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const APART: Duration = Duration::from_millis(1);
 
 #[tokio::main]
 async fn main() {
@@ -62,14 +70,19 @@ async fn main() {
         return load::run().await;
     }
     let server = Server::start().await;
+    if std::env::args().any(|argument| argument == "--large") {
+        return retention(&server, 100_000_000).await;
+    }
     rows(&server).await;
     pruning(&server).await;
+    retention(&server, 2_000_000).await;
     processes(&server).await;
 }
 
-/// A database of its own with so many rows, as old as they are many.
-async fn filled(server: &Server, rows: u64) -> PgPool {
-    let name = format!("rows_{rows}");
+/// A database of its own with so many rows, each older than the one before by so much, the
+/// first by `newest`.
+async fn filled(server: &Server, rows: u64, newest: Duration, apart: Duration) -> PgPool {
+    let name = format!("rows_{rows}_{}", newest.as_secs());
     let admin = PgPool::connect_with(server.database("postgres"))
         .await
         .unwrap();
@@ -85,11 +98,19 @@ async fn filled(server: &Server, rows: u64) -> PgPool {
     idempotent_webhook::migrate(&pool).await.unwrap();
     sqlx::query(
         "insert into idempotent_webhook.deliveries (endpoint, delivery_id, event_type, received_at)
-         select 'test', gen_random_uuid(), 'push', now() - interval '60 days' - n * interval '1 ms'
-         from generate_series(1, $1) n",
+         select 'test', gen_random_uuid(), 'push', now() - $2 - n * $3
+         from generate_series($1, 1, -1) n",
     )
     .bind(i64::try_from(rows).unwrap())
+    .bind(newest)
+    .bind(apart)
     .execute(&pool)
+    .await
+    .unwrap();
+    pool.execute(
+        "insert into idempotent_webhook.redelivery_windows (endpoint, redelivery_window)
+         values ('test', interval '3 days')",
+    )
     .await
     .unwrap();
     pool.execute("vacuum analyze idempotent_webhook.deliveries")
@@ -158,7 +179,7 @@ async fn rows(server: &Server) {
     let sizes = [10_000, 1_000_000, 10_000_000];
     let mut pools = Vec::new();
     for size in sizes {
-        pools.push(filled(server, size).await);
+        pools.push(filled(server, size, 60 * DAY, APART).await);
     }
     let mut p50 = vec![Vec::new(); sizes.len()];
     for round in 0..=ROUNDS {
@@ -189,7 +210,7 @@ async fn rows(server: &Server) {
 
 async fn pruning(server: &Server) {
     println!("\nclaims while 1 million rows are pruned, 8 at a time\n");
-    let pool = filled(server, 1_000_001).await;
+    let pool = filled(server, 1_000_000, 60 * DAY, APART).await;
     let before = claims(&pool, 8, Duration::from_secs(5)).await;
     let (during, pruned) = {
         let claiming = claims(&pool, 8, Duration::from_secs(5));
@@ -215,6 +236,89 @@ async fn pruning(server: &Server) {
         pruned.1.as_secs_f64()
     );
     pool.close().await;
+}
+
+/// Rounds of `Retention` over a table that holds 45 days: the first, which reads everything, one
+/// that finds nothing, and one that deletes a fiftieth with claims beside it.
+async fn retention(server: &Server, rows: u64) {
+    println!("\nrounds of retention, {rows} rows\n");
+    let age = 45 * DAY;
+    let apart = Duration::from_micros(u64::try_from(age.as_micros()).unwrap() / (rows + rows / 50));
+    let pool = filled(server, rows, Duration::ZERO, apart).await;
+    let cpu = || measure::family_cpu(server.process_id());
+    println!(
+        "{:>30} {:>10} {:>10} {:>10}",
+        "", "seconds", "cpu s", "rows"
+    );
+    let row = |name: &str, seconds: f64, cpu: f64, rows: u64| {
+        println!("{name:>30} {seconds:>10.2} {cpu:>10.2} {rows:>10}");
+    };
+
+    let (started, before) = (Instant::now(), cpu());
+    let pruned = prune(&pool, age).await.unwrap();
+    row(
+        "prune, nothing due",
+        started.elapsed().as_secs_f64(),
+        cpu() - before,
+        pruned.deliveries,
+    );
+    let fiftieth = age - age / 50;
+    for (name, age, share) in [
+        ("first round, nothing due", age, 1.0),
+        ("next round, nothing due", age, 1.0),
+        ("a fiftieth due", fiftieth, 1.0),
+    ] {
+        let before = cpu();
+        let (seconds, rows) = round(&pool, age, share).await;
+        row(name, seconds, cpu() - before, rows);
+    }
+
+    println!("\nclaims beside a round that deletes another fiftieth, 8 at a time\n");
+    let before = claims(&pool, 8, Duration::from_secs(20)).await;
+    let (during, (seconds, rows)) = tokio::join!(
+        claims(&pool, 8, Duration::from_secs(20)),
+        round(&pool, fiftieth - age / 50, 0.25)
+    );
+    println!(
+        "{:>10} {:>10} {:>10} {:>10}",
+        "", "per s", "p50 ms", "p99 ms"
+    );
+    for (name, latencies) in [("before", &before), ("during", &during)] {
+        println!(
+            "{name:>10} {:>10.0} {:>10.2} {:>10.2}",
+            latencies.len() as f64 / 20.0,
+            percentile(latencies, 50).as_secs_f64() * 1e3,
+            percentile(latencies, 99).as_secs_f64() * 1e3
+        );
+    }
+    println!("{rows} rows in {seconds:.1} s, the claims in the first 20 s of it");
+    pool.close().await;
+}
+
+/// One round, from its start to its end: how long it took, and how much it deleted. There is
+/// time before the next one to see the end.
+async fn round(pool: &PgPool, age: Duration, share: f64) -> (f64, u64) {
+    let turn = "select count(*) from idempotent_webhook.retention_turns";
+    let is_on = async || {
+        sqlx::query_scalar::<_, i64>(turn)
+            .fetch_one(pool)
+            .await
+            .unwrap()
+            == 1
+    };
+    let task = Retention::new(pool.clone(), age)
+        .every(Duration::from_secs(2))
+        .share_of_time(share)
+        .spawn();
+    while !is_on().await {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let started = Instant::now();
+    while is_on().await {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    (seconds, task.stop().await.deliveries)
 }
 
 async fn processes(server: &Server) {

@@ -105,7 +105,7 @@ fn process_cpu(process: u32) -> f64 {
 }
 
 /// The CPU time of a process and its children, those that have ended included.
-fn family_cpu(parent: u32) -> f64 {
+pub fn family_cpu(parent: u32) -> f64 {
     let own = stat(parent).map_or(0.0, |fields| {
         fields[11..15].iter().sum::<u64>() as f64 / 100.0
     });

@@ -26,7 +26,7 @@ async fn changed(mut tx: DedupeTx, Json(event): Json<Changed>) -> Result<String,
         .advance(&event.subscription, event.version)
         .await
         .map_err(failed)?;
-    if recency == Recency::Newer {
+    if recency != Recency::Older {
         sqlx::query(
             "insert into subscriptions (id, plan) values ($1, $2)
              on conflict (id) do update set plan = excluded.plan",

@@ -11,14 +11,14 @@ use tokio::time::Instant;
 use super::ranges::{self, Range, Table};
 use super::schedule::Stop;
 use super::turn::Turn;
-use super::{Pruned, interval};
+use super::{BEGIN, Pruned, interval};
 use crate::database::is_conflict;
 use crate::meter;
 
 /// Small enough that a claim never waits for long on a row that is being deleted.
 const BATCH: i64 = 1000;
 
-/// How often a step is tried again that only failed for its isolation level.
+/// How often a step is tried again after a deadlock.
 const MAX_CONFLICTS: usize = 10;
 
 /// The longest pause, well below the time for which a turn is taken.
@@ -197,7 +197,7 @@ impl<'a> Pass<'a> {
     async fn try_step(&mut self, query: impl Fn() -> Numbers) -> Result<Vec<i64>, Halt> {
         // In a transaction, so that PgBouncer keeps the statement on one connection from its
         // preparation to its end.
-        let mut tx = self.pool.begin().await?;
+        let mut tx = self.pool.begin_with(BEGIN).await?;
         if let Some(round) = &mut self.round {
             if round.stop.is_asked() {
                 return Err(Halt::Stopped);
@@ -208,6 +208,9 @@ impl<'a> Pass<'a> {
         }
         let numbers = query().fetch_all(&mut *tx).await?;
         tx.commit().await?;
+        if let Some(round) = &mut self.round {
+            round.turn.committed();
+        }
         Ok(numbers)
     }
 

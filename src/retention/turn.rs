@@ -3,6 +3,7 @@
 use sqlx::{PgConnection, PgPool};
 use tokio::time::{Duration, Instant};
 
+use super::BEGIN;
 use super::schedule::random;
 
 /// Of all processes, one gets it until the end of its transaction, if no other is in the midst
@@ -36,7 +37,9 @@ const EXTENDED_EVERY: Duration = Duration::from_secs(60);
 /// The turn of one round.
 pub(super) struct Turn {
     process: i64,
+    /// When it was extended last by a transaction that was committed.
     extended: Option<Instant>,
+    extending: Option<Instant>,
 }
 
 impl Turn {
@@ -44,6 +47,7 @@ impl Turn {
         Self {
             process: random().cast_signed(),
             extended: None,
+            extending: None,
         }
     }
 
@@ -53,6 +57,7 @@ impl Turn {
             .bind(self.process)
             .fetch_one(&mut *connection)
             .await?;
+        self.extending = None;
         let is_recent = |extended: Instant| extended.elapsed() < EXTENDED_EVERY;
         if ours && !self.extended.is_some_and(is_recent) {
             sqlx::query(OTHER_TURNS).execute(&mut *connection).await?;
@@ -60,15 +65,20 @@ impl Turn {
                 .bind(self.process)
                 .execute(connection)
                 .await?;
-            self.extended = Some(Instant::now());
+            self.extending = Some(Instant::now());
         }
         Ok(ours)
+    }
+
+    /// That transaction has been committed.
+    pub(super) fn committed(&mut self) {
+        self.extended = self.extending.or(self.extended);
     }
 
     /// Lets others have theirs, if it was ours at all.
     pub(super) async fn end(self, pool: &PgPool) -> sqlx::Result<()> {
         if self.extended.is_some() {
-            let mut tx = pool.begin().await?;
+            let mut tx = pool.begin_with(BEGIN).await?;
             sqlx::query(END)
                 .bind(self.process)
                 .execute(&mut *tx)

@@ -23,6 +23,7 @@ mod metrics;
 mod handshake;
 mod migrate;
 mod pgbouncer;
+mod readme;
 mod recency;
 mod repeats;
 mod replay;

@@ -15,7 +15,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
 use tempfile::TempDir;
 
-use crate::support::{Database, github, ok, secret, send_copies};
+use crate::support::{Database, answer, github, ok, secret, send, send_copies};
 
 /// Ends when the pipe to its standard input closes.
 struct PgBouncer {
@@ -25,7 +25,7 @@ struct PgBouncer {
 
 impl PgBouncer {
     /// In front of a database, with so few connections to it that they change hands.
-    async fn start(database: &Database) -> Self {
+    async fn start(database: &Database, setting: &str) -> Self {
         let folder = TempDir::with_prefix("pgbouncer-").unwrap();
         let options = database.options().await;
         let postgres = options.get_socket().unwrap();
@@ -43,7 +43,8 @@ impl PgBouncer {
                  default_pool_size = 3\n\
                  ignore_startup_parameters = extra_float_digits\n\
                  server_reset_query = deallocate all\n\
-                 server_reset_query_always = 1\n",
+                 server_reset_query_always = 1\n\
+                 {setting}\n",
                 name = database.name,
                 postgres = postgres.display(),
                 folder = folder.path().display(),
@@ -73,6 +74,11 @@ impl PgBouncer {
     }
 
     async fn pool(&self, database: &Database) -> PgPool {
+        let pool = PgPoolOptions::new().max_connections(10);
+        self.pool_with(database, pool).await
+    }
+
+    async fn pool_with(&self, database: &Database, pool: PgPoolOptions) -> PgPool {
         let options = PgConnectOptions::new()
             .socket(self.folder.path())
             .port(6432)
@@ -85,9 +91,7 @@ impl PgBouncer {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        PgPoolOptions::new()
-            .max_connections(10)
-            .connect_with(options)
+        pool.connect_with(options)
             .await
             .expect("pgbouncer is installed and starts")
     }
@@ -104,7 +108,7 @@ impl Drop for PgBouncer {
 #[ignore = "needs the program pgbouncer"]
 async fn g11_behind_pgbouncer_in_transaction_mode() {
     let database = Database::new().await;
-    let pgbouncer = PgBouncer::start(&database).await;
+    let pgbouncer = PgBouncer::start(&database, "").await;
     let mut routers = Vec::new();
     for _ in 0..3 {
         let pool = pgbouncer.pool(&database).await;
@@ -126,4 +130,24 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
     let pool = pgbouncer.pool(&database).await;
     let week = Duration::from_secs(7 * 24 * 60 * 60);
     assert_eq!(prune(&pool, week).await.unwrap().deliveries, 30);
+
+    // It ends idle connections with an error of its own, which is read from the socket when a
+    // delivery gets one.
+    let pgbouncer = PgBouncer::start(&database, "client_idle_timeout = 0.2").await;
+    let unpinged = PgPoolOptions::new()
+        .max_connections(5)
+        .test_before_acquire(false);
+    let pool = pgbouncer.pool_with(&database, unpinged).await;
+    let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()));
+    let router = Router::new().route("/", post(ok).layer(layer));
+    let mut connections = Vec::new();
+    for _ in 0..5 {
+        connections.push(pool.acquire().await.unwrap());
+    }
+    drop(connections);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(pool.num_idle(), 5);
+    let answered = send(&router, github("idle", "{}")).await;
+    assert_eq!(answered, answer(200, "processed", "done"));
+    assert_eq!(database.rows().await, (1, 31));
 }
