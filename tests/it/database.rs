@@ -322,7 +322,10 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
 #[tokio::test]
 async fn g10_sessions_that_postgres_ended_for_idleness_are_replaced_without_the_pools_ping() {
     let database = Database::new().await;
-    let options = database.options().await.application_name("unpinged");
+    let options = database
+        .options_over_tcp()
+        .await
+        .application_name("unpinged");
     let pool = PgPoolOptions::new()
         .max_connections(5)
         .test_before_acquire(false)

@@ -1,8 +1,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, UnixStream};
 use tokio::sync::OnceCell;
 
 use super::throwaway_postgres::{Durability, ThrowawayPostgres};
@@ -63,6 +65,30 @@ impl Database {
     /// Another pool on the same database, as another process would have.
     pub async fn another_pool(&self, connections: u32) -> PgPool {
         Self::pool(self.options().await, connections)
+    }
+
+    /// The server over TCP: what it says before it hangs up is read by whoever writes to it
+    /// later, which over a Unix socket fails.
+    pub async fn options_over_tcp(&self) -> PgConnectOptions {
+        let options = self.options().await;
+        let socket = options.get_socket().unwrap().join(".s.PGSQL.5432");
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            loop {
+                let mut client = listener.accept().await.unwrap().0;
+                let mut server = UnixStream::connect(&socket).await.unwrap();
+                tokio::spawn(
+                    async move { copy_bidirectional(&mut client, &mut server).await.ok() },
+                );
+            }
+        });
+        PgConnectOptions::new_without_pgpass()
+            .host("127.0.0.1")
+            .port(address.port())
+            .ssl_mode(PgSslMode::Disable)
+            .username("postgres")
+            .database(&self.name)
     }
 
     pub async fn run(&self, sql: &str) {
