@@ -52,12 +52,13 @@ impl AfterCommit {
 
     /// Does it in a task, one piece after the other and each for at most `time`. Nothing
     /// that goes wrong in one has an influence on the next.
-    pub(crate) fn spawn(self, time: Duration, busy: Busy) {
+    pub(crate) fn spawn(mut self, time: Duration, busy: Busy) {
         if self.0.is_empty() {
             return;
         }
+        let pieces = std::mem::take(&mut self.0);
         let all = async move {
-            for mut work in self.0 {
+            for mut work in pieces {
                 match tokio::time::timeout(time, catch_panic(work.as_mut())).await {
                     Ok(Ok(Ok(()))) => {}
                     Ok(Ok(Err(error))) => warn(Chain(&*error)),
@@ -71,6 +72,17 @@ impl AfterCommit {
             drop(busy);
         };
         tokio::spawn(all.in_current_span());
+    }
+}
+
+/// Without a commit, nothing is done.
+impl Drop for AfterCommit {
+    fn drop(&mut self) {
+        for work in self.0.drain(..) {
+            if let Err(payload) = catch_drop(work) {
+                warn_of_panic(&*payload);
+            }
+        }
     }
 }
 

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sqlx::{AssertSqlSafe, PgPool, Row, SqlSafeStr};
+use sqlx::{PgPool, Row, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::crypto::Sha256Digest;
-use crate::database::{DatabaseError, Manager, is_unusable, within};
+use crate::database::{DatabaseError, Manager, is_unusable, read_what_is_left, within};
 use crate::delivery::Delivery;
 use crate::failures::FailedAttempt;
 use crate::savepoint::CLAIM_DEPTH;
@@ -76,29 +76,20 @@ const FIRST_WITH_BODY: &str = "
     where endpoint = $1 and tenant = $2 and digest = $3
 ";
 
-/// Commits, if the transaction is still the one of the claim.
+/// The transaction, which should still be the one of the claim. Fails in an aborted one,
+/// whose `commit` Postgres would answer with a rollback and no error.
 ///
-/// Both are one message, so that the check costs no round trip. It fails in an aborted
-/// transaction, too, whose `commit` Postgres would answer with a rollback and no error. Once a
-/// statement has failed, Postgres ignores the rest of the message.
-///
-/// The next transaction, which is empty, begins with the same statement. sqlx goes on to count
-/// one, and Postgres sends no notifications in it, which sqlx would take for a broken protocol.
-fn commit_if(id: &TransactionId) -> AssertSqlSafe<String> {
-    AssertSqlSafe(format!(
-        "select (
-            case pg_current_xact_id_if_assigned()::text
-                when '{}' then '1'
-                else '{NOT_THE_CLAIMS}'
-            end
-        )::int4;
-        commit and chain",
-        id.0
-    ))
-}
+/// In one message with the commit this would save a round trip. But a message of two statements
+/// cannot be prepared, and to parse and plan the first costs Postgres more.
+const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text";
 
-/// What is no number, so that it fails.
-const NOT_THE_CLAIMS: &str = "not the transaction of the claim";
+/// Commits. The next transaction, which is empty, begins with the same statement: Postgres sends
+/// no notifications in it, which sqlx would take for a broken protocol.
+const COMMIT: &str = "commit and chain";
+
+/// Rolls back, and returns a row, which tells that the answer is the one to this message: sqlx
+/// does not count the answers to a `COPY` that was broken off.
+const ROLL_BACK: &str = "rollback and chain; show transaction_isolation";
 
 /// Makes room for the registration of this process's redelivery window. Other windows of the
 /// endpoint go once no process has registered them for a day: a rolling deploy is over by then.
@@ -171,6 +162,13 @@ pub(crate) enum Claim {
     InFlight,
 }
 
+/// What came of a claim, in its transaction.
+enum ClaimIn {
+    Claimed(TransactionId),
+    Duplicate(Repeat),
+    WaitIsOver,
+}
+
 /// In what a duplicate repeats a delivery that was committed before.
 pub(crate) enum Repeat {
     /// In its id, and in its body as far as that was looked at.
@@ -192,8 +190,9 @@ pub(crate) struct Content {
     pub(crate) guarded: bool,
 }
 
-/// Postgres' id of the transaction of a claim.
-pub(crate) struct TransactionId(u64);
+/// Postgres' id of the transaction of a claim, as text: sqlx would look up the type `xid8`
+/// on every new connection.
+pub(crate) struct TransactionId(String);
 
 /// Why what the handler did is not committed, or not known to be.
 #[derive(Debug)]
@@ -229,9 +228,7 @@ impl Store {
                 Ok(claim) => return Ok(claim),
                 Err(error) => error,
             };
-            if error.is_wait_over() {
-                return Ok(Claim::InFlight);
-            } else if error.is_conflict() && conflicts < MAX_CONFLICTS {
+            if error.is_conflict() && conflicts < MAX_CONFLICTS {
                 // Under `repeatable read` and `serializable`, a claim that has waited for
                 // another one fails if that was committed: to a new snapshot it is a duplicate.
                 conflicts += 1;
@@ -247,15 +244,19 @@ impl Store {
     async fn try_claim(&self, wanted: Wanted<'_>) -> Result<Claim, DatabaseError> {
         let mut connection = self.begin().await?;
         match self.claim_in(&mut connection, wanted).await {
-            Ok(Ok(id)) => Ok(Claim::Claimed(connection, id)),
-            Ok(Err(repeat)) => {
+            Ok(ClaimIn::Claimed(id)) => Ok(Claim::Claimed(connection, id)),
+            Ok(ClaimIn::Duplicate(repeat)) => {
                 // Nothing will stay and nobody needs to wait for the rollback: it is sent
                 // while the connection goes back to the pool.
                 Manager::start_rollback(&mut connection);
                 connection.release();
                 Ok(Claim::Duplicate(repeat))
             }
-            Err(error) if error.is_wait_over() || error.is_conflict() => {
+            Ok(ClaimIn::WaitIsOver) => {
+                self.roll_back(connection).await;
+                Ok(Claim::InFlight)
+            }
+            Err(error) if error.is_conflict() => {
                 self.roll_back(connection).await;
                 Err(error)
             }
@@ -265,12 +266,12 @@ impl Store {
         }
     }
 
-    /// Claims in a transaction; `Ok(Err(_))` if there is nothing left to claim.
+    /// Claims in a transaction.
     async fn claim_in(
         &self,
         connection: &mut InTransaction,
         wanted: Wanted<'_>,
-    ) -> Result<Result<TransactionId, Repeat>, DatabaseError> {
+    ) -> Result<ClaimIn, DatabaseError> {
         let Wanted {
             delivery, content, ..
         } = wanted;
@@ -291,30 +292,32 @@ impl Store {
                 .bind(&*lock_timeout)
                 .fetch_optional(&mut **connection),
         );
-        // As text: sqlx would look up the type `xid8` on every new connection.
-        let Some(id): Option<String> = claimed.await? else {
-            return self
-                .repeated_id(connection, delivery, content)
-                .await
-                .map(Err);
+        let id = match claimed.await {
+            Ok(Some(id)) => id,
+            Ok(None) => {
+                let repeat = self.repeated_id(connection, delivery, content).await?;
+                return Ok(ClaimIn::Duplicate(repeat));
+            }
+            Err(error) if error.is_wait_over() => return Ok(ClaimIn::WaitIsOver),
+            Err(error) => return Err(error),
         };
-        let id = id
-            .parse()
-            .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
         if let Some(Content {
             digest,
             guarded: true,
         }) = content
-            && !self
-                .claim_body(connection, wanted, digest, &lock_timeout)
-                .await?
         {
-            return self
-                .repeated_body(connection, delivery, digest)
-                .await
-                .map(Err);
+            let claimed = self.claim_body(connection, wanted, digest, &lock_timeout);
+            match claimed.await {
+                Ok(true) => {}
+                Ok(false) => {
+                    let repeat = self.repeated_body(connection, delivery, digest).await?;
+                    return Ok(ClaimIn::Duplicate(repeat));
+                }
+                Err(error) if error.is_wait_over() => return Ok(ClaimIn::WaitIsOver),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(Ok(TransactionId(id)))
+        Ok(ClaimIn::Claimed(TransactionId(id)))
     }
 
     /// Claims what the delivery says, in the transaction in which its id has been claimed.
@@ -428,54 +431,53 @@ impl Store {
             return Err(CommitError::NotOurs);
         }
         let committed = within(self.timeout, async {
-            connection.read_what_is_left().await?;
-            sqlx::raw_sql(commit_if(&id))
-                .execute(&mut *connection)
-                .await
+            read_what_is_left(&mut connection).await?;
+            let current: Option<String> = sqlx::query_scalar(CURRENT_TRANSACTION)
+                .fetch_one(&mut *connection)
+                .await?;
+            let still_ours = current.as_ref() == Some(&id.0);
+            if still_ours {
+                sqlx::raw_sql(COMMIT).execute(&mut *connection).await?;
+            }
+            Ok(still_ours)
         });
         match committed.await {
-            Ok(_) => {
+            Ok(true) => {
                 // The empty transaction. This is sent while the connection goes back to the
                 // pool.
                 Manager::start_rollback(&mut connection);
                 connection.release();
                 Ok(())
             }
+            Ok(false) => {
+                self.roll_back(connection).await;
+                Err(CommitError::NotOurs)
+            }
             Err(error) if error.is_aborted_transaction() => {
                 self.roll_back(connection).await;
                 Err(CommitError::Aborted)
-            }
-            Err(error) if error.says(NOT_THE_CLAIMS) => {
-                self.roll_back(connection).await;
-                Err(CommitError::NotOurs)
             }
             Err(error) => Err(CommitError::Database(error)),
         }
     }
 
-    /// Rolls back and waits for it, so that whoever comes next finds the way clear.
+    /// Rolls back and waits for it, so that the next attempt can claim the delivery at once.
     ///
     /// A connection that cannot be rolled back is closed, which has the same effect a
-    /// little later.
+    /// little later. So is one on which sqlx counts something else than the transaction: a
+    /// savepoint that was left open, or a transaction that it has given up.
     pub(crate) async fn roll_back(&self, mut connection: InTransaction) {
         let intact = Manager::get_transaction_depth(&connection) == CLAIM_DEPTH;
         let rolled_back = within(self.timeout, async {
-            connection.read_what_is_left().await?;
-            if intact {
-                Manager::rollback(&mut connection).await
-            } else {
-                // The depth is that of a savepoint left open, or of a transaction that
-                // sqlx has given up; its `rollback` would not end what is open.
-                sqlx::raw_sql("rollback")
-                    .execute(&mut *connection)
-                    .await
-                    .map(drop)
+            read_what_is_left(&mut connection).await?;
+            sqlx::raw_sql(ROLL_BACK).fetch_all(&mut *connection).await
+        });
+        match rolled_back.await {
+            Ok(rows) if intact && rows.len() == 1 => {
+                Manager::start_rollback(&mut connection);
+                connection.release();
             }
-        })
-        .await;
-        match rolled_back {
-            Ok(()) if intact => connection.release(),
-            Ok(()) => {}
+            Ok(_) => {}
             Err(error) => tracing::debug!(%error, "could not roll back, closing the connection"),
         }
     }

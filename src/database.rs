@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use sqlx::Postgres;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
+use sqlx::{Connection, PgConnection, Postgres};
 
 /// How sqlx begins and ends transactions and savepoints, without its `Transaction`.
 pub(crate) type Manager = <Postgres as sqlx::Database>::TransactionManager;
@@ -55,11 +55,6 @@ impl DatabaseError {
         )
     }
 
-    /// Whether Postgres quotes this in its message.
-    pub(crate) fn says(&self, text: &str) -> bool {
-        matches!(self, Self::Sqlx(sqlx::Error::Database(error)) if error.message().contains(text))
-    }
-
     /// Whether the crate's tables are missing.
     pub(crate) fn is_not_migrated(&self) -> bool {
         self.is(&[UNDEFINED_TABLE])
@@ -105,7 +100,7 @@ pub(crate) fn is_unusable(error: &sqlx::Error) -> bool {
 }
 
 /// Whether nothing more can be had from this connection.
-pub(crate) fn is_connection_lost(error: &sqlx::Error) -> bool {
+fn is_connection_lost(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
         sqlx::Error::Database(error) => {
@@ -122,6 +117,21 @@ pub(crate) fn is_connection_lost(error: &sqlx::Error) -> bool {
                     })
         }
         _ => false,
+    }
+}
+
+/// Reads the answers to statements that were cancelled, or whose rows were not all read. What
+/// failed unseen among them is left to the next statement to find out: the transaction is
+/// aborted, unless a savepoint was rolled back since.
+pub(crate) async fn read_what_is_left(connection: &mut PgConnection) -> sqlx::Result<()> {
+    loop {
+        // The one way to do so without a round trip, hidden in sqlx' docs: the pool needs it.
+        // Without anything left it does nothing.
+        match Connection::flush(connection).await {
+            Err(error) if is_connection_lost(&error) => return Err(error),
+            Err(_) => {}
+            Ok(()) => return Ok(()),
+        }
     }
 }
 

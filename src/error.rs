@@ -144,8 +144,8 @@ impl fmt::Display for Failure {
                 )
             }
             Self::Nested => f.write_str(
-                "the route has IdempotentWebhook around it twice: it would wait for its own \
-                 claim; take one of the two away",
+                "the route has IdempotentWebhook around it twice, in two transactions that cannot \
+                 commit together: take one of the two away",
             ),
             Self::Unavailable(error) if error.is_not_migrated() => write!(
                 f,
@@ -164,7 +164,8 @@ impl fmt::Display for Failure {
             ),
             Self::Commit(CommitError::NotOurs) => f.write_str(
                 "the transaction of the claim was gone when the handler answered: it was ended \
-                 by SQL, by a savepoint that could not be made, or a savepoint was left open",
+                 by SQL, or by a savepoint that could not be made or was cancelled, or a \
+                 savepoint was left open",
             ),
             Self::Commit(CommitError::Database(error)) => {
                 write!(f, "the commit was not confirmed: {error}")

@@ -83,12 +83,16 @@ pub async fn forget_for_tenant(
         .bind(delivery_id)
         .fetch_optional(&mut *tx)
         .await?;
-    tx.commit().await?;
-    let key = DeliveryKey {
-        tenant: (!tenant.is_empty()).then(|| tenant.into()),
-        id: DeliveryId::new(delivery_id.to_owned()),
+    // Also if the answer to the commit is lost, or not waited for.
+    let in_memory = ForgetInMemory {
+        endpoint,
+        key: DeliveryKey {
+            tenant: (!tenant.is_empty()).then(|| tenant.into()),
+            id: DeliveryId::new(delivery_id.to_owned()),
+        },
     };
-    recent::forget(endpoint, &key);
+    tx.commit().await?;
+    drop(in_memory);
     let found = forgotten.is_some();
     tracing::info!(
         endpoint,
@@ -98,4 +102,16 @@ pub async fn forget_for_tenant(
         "webhook delivery forgotten"
     );
     Ok(found)
+}
+
+/// Forgets a delivery in the memory of this process when it is dropped.
+struct ForgetInMemory<'a> {
+    endpoint: &'a str,
+    key: DeliveryKey,
+}
+
+impl Drop for ForgetInMemory<'_> {
+    fn drop(&mut self) {
+        recent::forget(self.endpoint, &self.key);
+    }
 }

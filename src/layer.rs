@@ -160,9 +160,9 @@ impl IdempotentWebhook {
     ///
     /// Keep it below the provider's own deadline. It bounds the wait as a whole, however many
     /// attempts fail meanwhile. Where they run in another process, the wait is one for an
-    /// advisory lock of the transaction, with Postgres' `lock_timeout`; for the handler's
-    /// statements that is put back to what it was on the first connection that this process
-    /// used.
+    /// advisory lock of the transaction, with Postgres' `lock_timeout`. For the handler's
+    /// statements that is put back to what it is on the pool's connections, as the process reads
+    /// it once an hour.
     ///
     /// Default: three fifths of the provider's
     /// [`response_deadline`](Provider::response_deadline). At most a day.

@@ -20,9 +20,11 @@ pub use schedule::{Retention, RetentionTask};
 /// would fail.
 const BEGIN: &str = "begin isolation level read committed";
 
+/// Of an endpoint that has claimed nothing for longer than its window, nothing can come again.
 const LONGEST_REDELIVERY_WINDOW: &str = "
     select endpoint, extract(epoch from redelivery_window)::float8
     from idempotent_webhook.redelivery_windows
+    where registered_at > now() - redelivery_window - interval '1 day'
     order by redelivery_window desc
     limit 1
 ";
@@ -70,8 +72,9 @@ impl AddAssign for Pruned {
 /// provider of any endpoint on this database may still deliver again
 /// ([`Provider::redelivery_window`](crate::Provider::redelivery_window)): what comes again
 /// after it was forgotten is processed twice. Nothing is deleted then. A window that was
-/// configured shorter holds until a day after the last process with the longer one has
-/// claimed a delivery.
+/// configured shorter holds until a day after the last process with the longer one was at
+/// work. The window of an endpoint that is gone holds for as long as it is; if it was wrong, set
+/// it to zero in `idempotent_webhook.redelivery_windows`.
 ///
 /// [`PruneError::Database`] for anything that Postgres reports.
 ///

@@ -12,7 +12,7 @@ use std::pin::Pin;
 use sqlx::{PgConnection, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 
-use crate::database::Manager;
+use crate::database::{Manager, read_what_is_left};
 
 /// sqlx's count in the transaction of a claim, outside of savepoints.
 pub(crate) const CLAIM_DEPTH: usize = 1;
@@ -46,8 +46,12 @@ pub(crate) type Work<'s, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Sen
 /// A savepoint in the transaction of a delivery, see [`DedupeTx::begin`](crate::DedupeTx::begin).
 ///
 /// It dereferences to [`PgConnection`], so queries run with `.execute(&mut *savepoint)`. It
-/// ends with [`commit`](Self::commit) or [`rollback`](Self::rollback); dropping it rolls it
-/// back. What was committed is kept if the delivery is.
+/// ends with [`commit`](Self::commit) or [`rollback`](Self::rollback). What was committed is
+/// kept if the delivery is.
+///
+/// Dropping it rolls it back, too, along with the next statement. After a statement in it was
+/// cancelled, by a timeout for example, end it with `rollback`: if the statement has failed, the
+/// next one would report that and not be sent.
 ///
 /// ```
 /// use idempotent_webhook::DedupeTx;
@@ -83,8 +87,9 @@ pub struct Savepoint<'t> {
 
 impl<'t> Savepoint<'t> {
     pub(crate) async fn begin_on(connection: &'t mut PgConnection) -> sqlx::Result<Self> {
-        // If this fails, or is cancelled, nothing is given up. It reads what cancelled
-        // statements have left unread, so sqlx's own `begin` is left with one round trip.
+        // If these fail, or are cancelled, nothing is given up. What cancelled statements have
+        // left unread is read before sqlx's own `begin`, which is left with one round trip.
+        read_what_is_left(connection).await?;
         sqlx::raw_sql("savepoint idempotent_webhook; release savepoint idempotent_webhook")
             .execute(&mut *connection)
             .await?;
@@ -138,11 +143,12 @@ impl<'t> Savepoint<'t> {
         // where it is, and all that follows is refused.
         self.open = false;
         let committed = Manager::commit(connection).await;
-        self.open = committed.is_err();
+        self.open = is_refused(&committed);
         committed
     }
 
-    /// Undoes what was done through it, statements that failed included.
+    /// Undoes what was done through it, statements that failed included, also one that failed
+    /// after it was cancelled.
     ///
     /// # Errors
     ///
@@ -151,8 +157,9 @@ impl<'t> Savepoint<'t> {
         let connection = intact(self.connection, self.depth);
         // As in `commit`.
         self.open = false;
+        read_what_is_left(connection).await?;
         let rolled_back = Manager::rollback(connection).await;
-        self.open = rolled_back.is_err();
+        self.open = is_refused(&rolled_back);
         rolled_back
     }
 
@@ -164,6 +171,11 @@ impl<'t> Savepoint<'t> {
         self.commit().await?;
         Ok(done)
     }
+}
+
+/// Whether Postgres has refused to end a savepoint, so that it is surely still there.
+fn is_refused(ended: &sqlx::Result<()>) -> bool {
+    matches!(ended, Err(sqlx::Error::Database(_)))
 }
 
 impl Deref for Savepoint<'_> {

@@ -68,6 +68,9 @@ pub struct TenantSecrets {
     look_up: LookUp,
     /// By the name of the tenant, which is the one that the request gives.
     known: Memory<Arc<str>, Secrets>,
+    /// By another name that the request gives. Apart, so that made-up spellings do not push
+    /// tenants out that are called by their own name.
+    aliases: Memory<Arc<str>, (Arc<str>, Secrets)>,
     separate_ids: bool,
 }
 
@@ -90,17 +93,20 @@ impl TenantSecrets {
                 Box::pin(async { Ok(found.await?.map(Into::into)) })
             }),
             known: Memory::new(1000, Duration::from_secs(60)),
+            aliases: Memory::new(1000, Duration::from_secs(60)),
             separate_ids: false,
         }
     }
 
-    /// Keeps the secrets of at most `capacity` tenants, each for at most `time`. A capacity
-    /// of 0 looks them up for every request.
+    /// Keeps the secrets of at most `capacity` tenants, each for at most `time`, and as many
+    /// other names for them ([`ResolvedTenant`]). A capacity of 0 looks them up for every
+    /// request.
     ///
     /// Default: 1000 tenants, 60 seconds.
     #[must_use]
     pub fn cache(mut self, capacity: usize, time: Duration) -> Self {
         self.known = Memory::new(capacity, time);
+        self.aliases = Memory::new(capacity, time);
         self
     }
 
@@ -135,6 +141,9 @@ impl TenantSecrets {
         if let Some(secrets) = self.known.get(&name) {
             return Ok(Some((tenant(name), secrets)));
         }
+        if let Some((resolved, secrets)) = self.aliases.get(&name) {
+            return Ok(Some((tenant(resolved), secrets)));
+        }
         let Some(found) = (self.look_up)(name.to_string()).await? else {
             return Ok(None);
         };
@@ -144,8 +153,10 @@ impl TenantSecrets {
                 if !is_usable(&resolved) {
                     return Err("the lookup gave the tenant a name that no key can hold".into());
                 }
-                // Not kept, since made-up spellings could push real tenants out.
-                Ok(Some((tenant(resolved.into()), secrets)))
+                let resolved: Arc<str> = resolved.into();
+                self.aliases
+                    .insert(name, (resolved.clone(), secrets.clone()));
+                Ok(Some((tenant(resolved), secrets)))
             }
             Some(_) | None => {
                 self.known.insert(name.clone(), secrets.clone());
@@ -179,8 +190,6 @@ impl fmt::Debug for TenantSecrets {
 /// )
 /// .separate_ids();
 /// ```
-///
-/// What is found under another name than the tenant's own is not cached.
 #[derive(Clone, Debug)]
 pub struct ResolvedTenant {
     name: Option<String>,

@@ -6,11 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Extensions;
 use sqlx::pool::PoolConnection;
-use sqlx::{Connection, PgConnection, Postgres, SqlSafeStr};
+use sqlx::{PgConnection, Postgres, SqlSafeStr};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::after_commit::{AfterCommit, WorkResult};
-use crate::database::is_connection_lost;
 use crate::delivery::Delivery;
 use crate::recency::{self, Recency};
 use crate::savepoint::{CLAIM_DEPTH, Savepoint, Work, intact};
@@ -49,6 +48,11 @@ use crate::savepoint::{CLAIM_DEPTH, Savepoint, Work, intact};
 ///   function has to pass the error on.
 /// - A savepoint of sqlx's own whose `commit` is cancelled, after another one of the same depth
 ///   was rolled back: sqlx then rolls back to that one.
+///
+/// sqlx loses step with Postgres when a `COPY` is broken off: its later answers are those to
+/// earlier statements. The layer notices at the end, rolls back and answers 503.
+///
+/// The panic needs `panic = "unwind"`, which is Rust's default.
 ///
 /// With the feature `axum` it is an extractor; without it, [`DedupeTx::take`] gets it out
 /// of the request.
@@ -176,7 +180,8 @@ impl DedupeTx {
     }
 
     /// Runs `work` in a savepoint, which is kept if it returns `Ok` and rolled back if it
-    /// returns an error, so that the transaction can go on.
+    /// returns an error, so that the transaction can go on. As with [`begin`](Self::begin), a
+    /// time limit belongs within `work`.
     ///
     /// # Errors
     ///
@@ -306,21 +311,6 @@ impl InTransaction {
     pub(crate) fn holding(mut self, permit: Option<OwnedSemaphorePermit>) -> Self {
         self.permit = permit;
         self
-    }
-
-    /// Reads the answers to statements that were cancelled, or whose rows were not all read.
-    /// What failed unseen among them is left to the next statement to find out: the
-    /// transaction is aborted, unless a savepoint was rolled back since.
-    pub(crate) async fn read_what_is_left(&mut self) -> sqlx::Result<()> {
-        loop {
-            // The one way to do so without a round trip, hidden in sqlx' docs: the pool needs
-            // it. Without anything left it does nothing.
-            match Connection::flush(&mut **self).await {
-                Err(error) if is_connection_lost(&error) => return Err(error),
-                Err(_) => {}
-                Ok(()) => return Ok(()),
-            }
-        }
     }
 
     /// Gives the connection back to the pool, once its transaction has ended.

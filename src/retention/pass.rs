@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::ranges::{self, Range, Table};
 use super::schedule::Stop;
-use super::turn::Turn;
+use super::turn::{Turn, Whose};
 use super::{BEGIN, Pruned, interval};
 use crate::database::is_conflict;
 use crate::meter;
@@ -22,22 +22,10 @@ const BATCH: i64 = 1000;
 const MAX_CONFLICTS: usize = 10;
 
 /// The longest pause, well below the time for which a turn is taken.
-const MAX_PAUSE: Duration = Duration::from_secs(60);
+const MAX_PAUSE: Duration = Duration::from_secs(120);
 
-/// Deletes a batch of the failures that do not count any more.
-const DELETE_RESOLVED_FAILURES: &str = "
-    with deleted as (
-        delete from idempotent_webhook.failures
-        where ctid = any (array(
-            select failures.ctid
-            from idempotent_webhook.failures
-            join idempotent_webhook.deliveries using (endpoint, tenant, delivery_id)
-            limit $1
-        ))
-        returning 1
-    )
-    select count(*) from deleted
-";
+/// For another process to find out whose turn it is.
+const A_MOMENT: Duration = Duration::from_millis(10);
 
 /// Everything that a step asks of Postgres: numbers.
 pub(super) type Numbers = QueryScalar<'static, Postgres, i64, PgArguments>;
@@ -46,6 +34,8 @@ pub(super) type Numbers = QueryScalar<'static, Postgres, i64, PgArguments>;
 enum Halt {
     /// Another process is in the midst of a round.
     NotOurTurn,
+    /// Another process is just finding out that it is not its turn.
+    NotYet,
     Stopped,
     Failed(sqlx::Error),
 }
@@ -99,9 +89,11 @@ impl<'a> Pass<'a> {
         }
     }
 
-    pub(super) async fn run(mut self, pruned: &mut Pruned) -> sqlx::Result<()> {
+    /// Returns whether it came to its end, and was not left to another process.
+    pub(super) async fn run(mut self, pruned: &mut Pruned) -> sqlx::Result<bool> {
         let ended = match self.all_tables(pruned).await {
-            Ok(()) | Err(Halt::NotOurTurn | Halt::Stopped) => Ok(()),
+            Ok(()) | Err(Halt::Stopped) => Ok(true),
+            Err(Halt::NotOurTurn | Halt::NotYet) => Ok(false),
             Err(Halt::Failed(error)) => Err(error),
         };
         if let Some(round) = self.round {
@@ -111,15 +103,13 @@ impl<'a> Pass<'a> {
     }
 
     async fn all_tables(&mut self, pruned: &mut Pruned) -> Result<(), Halt> {
-        let resolved = || sqlx::query_scalar(DELETE_RESOLVED_FAILURES).bind(BATCH);
-        // While their deliveries are still there.
-        while self.number(resolved).await? >= BATCH {}
+        // While the deliveries are there that have been processed since.
+        self.table(&ranges::FAILURES, &mut pruned.failures).await?;
         self.table(&ranges::DELIVERIES, &mut pruned.deliveries)
             .await?;
         // They are part of a delivery.
         self.table(&ranges::BODIES, &mut 0).await?;
-        self.table(&ranges::SUBJECTS, &mut pruned.subjects).await?;
-        self.table(&ranges::FAILURES, &mut pruned.failures).await
+        self.table(&ranges::SUBJECTS, &mut pruned.subjects).await
     }
 
     async fn table(&mut self, table: &Table, count: &mut u64) -> Result<(), Halt> {
@@ -129,6 +119,7 @@ impl<'a> Pass<'a> {
         let pages = self.number(size).await?;
         if self.round.is_none() || pages <= ranges::ALWAYS_READ {
             for range in Range::all(pages) {
+                self.delete_resolved(table, range).await?;
                 let due = || table.is_due(range, age);
                 if self.number(due).await? == 1 {
                     self.delete(table, range, count).await?;
@@ -138,6 +129,7 @@ impl<'a> Pass<'a> {
         }
         let due = || table.due_ranges(pages, age);
         for range in self.numbers(due).await?.into_iter().map(Range) {
+            self.delete_resolved(table, range).await?;
             if self.look_at(table, range).await? {
                 self.delete(table, range, count).await?;
                 self.look_at(table, range).await?;
@@ -153,6 +145,18 @@ impl<'a> Pass<'a> {
         self.numbers(forget).await?;
         let remember = || table.remember(range, age);
         Ok(self.number(remember).await? == 1)
+    }
+
+    /// Deletes the failures of a range whose deliveries have been processed since.
+    async fn delete_resolved(&mut self, table: &Table, range: Range) -> Result<(), Halt> {
+        if table.name != ranges::FAILURES.name {
+            return Ok(());
+        }
+        for pages in range.pieces() {
+            let resolved = || ranges::delete_resolved_failures(&pages, BATCH);
+            while self.number(resolved).await? >= BATCH {}
+        }
+        Ok(())
     }
 
     async fn delete(&mut self, table: &Table, range: Range, count: &mut u64) -> Result<(), Halt> {
@@ -186,6 +190,7 @@ impl<'a> Pass<'a> {
                     self.pause_after(started.elapsed()).await;
                     return Ok(numbers);
                 }
+                Err(Halt::NotYet) => tokio::time::sleep(A_MOMENT).await,
                 Err(Halt::Failed(error)) if is_conflict(&error) && conflicts < MAX_CONFLICTS => {
                     conflicts += 1;
                 }
@@ -202,8 +207,14 @@ impl<'a> Pass<'a> {
             if round.stop.is_asked() {
                 return Err(Halt::Stopped);
             }
-            if !round.turn.take(&mut tx).await? {
-                return Err(Halt::NotOurTurn);
+            let halt = match round.turn.take(&mut tx).await? {
+                Whose::Ours => None,
+                Whose::OursInAMoment => Some(Halt::NotYet),
+                Whose::NotOurs => Some(Halt::NotOurTurn),
+            };
+            if let Some(halt) = halt {
+                tx.rollback().await?;
+                return Err(halt);
             }
         }
         let numbers = query().fetch_all(&mut *tx).await?;
@@ -216,13 +227,32 @@ impl<'a> Pass<'a> {
 
     async fn pause_after(&mut self, worked: Duration) {
         if let Some(round) = &mut self.round {
-            let pause = worked.mul_f64(1.0 / round.share - 1.0).min(MAX_PAUSE);
+            let pause = pause_after(worked, round.share);
             let _ = tokio::time::timeout(pause, round.stop.asked()).await;
         }
     }
 }
 
+/// So that the work is that share of the time.
+fn pause_after(worked: Duration, share: f64) -> Duration {
+    worked.mul_f64(1.0 / share - 1.0).min(MAX_PAUSE)
+}
+
 /// A statement of the crate's own, with a table's names filled in.
 pub(super) fn numbers(sql: String) -> Numbers {
     sqlx::query_scalar(AssertSqlSafe(sql))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_works_for_its_share_of_the_time() {
+        let worked = Duration::from_millis(100);
+        assert_eq!(pause_after(worked, 1.0), Duration::ZERO);
+        assert_eq!(pause_after(worked, 0.25), 3 * worked);
+        assert_eq!(pause_after(worked, 0.01).as_millis(), 9_900);
+        assert_eq!(pause_after(Duration::from_secs(60), 0.01), MAX_PAUSE);
+    }
 }

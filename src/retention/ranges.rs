@@ -99,6 +99,11 @@ const FORGET: &str = "
 
 const REMEMBER: &str = "
     with first as materialized ({first_due}),
+    -- Nothing that is inserted from now on is due before.
+    shortest as (
+        select greatest($3, min(redelivery_window)) as age
+        from idempotent_webhook.redelivery_windows
+    ),
     remembered as (
         insert into idempotent_webhook.retention_ranges
             (table_name, range, relfilenode, older_than, next_due)
@@ -107,7 +112,10 @@ const REMEMBER: &str = "
             $4,
             pg_relation_filenode('idempotent_webhook.{table}'),
             $3,
-            greatest(least(min(due), now() + $3), now() + $3 / 50)
+                greatest(
+                least(min(due), now() + (select age from shortest)),
+                now() + (select age from shortest) / 50
+            )
         from first
     )
     select coalesce(min(due) < now(), false)::int::int8
@@ -133,6 +141,33 @@ const DELETE_BATCH: &str = "
         ))
         -- It may have been updated since it was selected.
         and old.{aged} < now() - $3
+        and old.{aged} < now() - (
+            select max(redelivery_window)
+            from idempotent_webhook.redelivery_windows
+            where redelivery_windows.endpoint = old.endpoint
+        )
+        returning 1
+    )
+    select count(*) from deleted
+";
+
+const DELETE_RESOLVED_FAILURES: &str = "
+    with deleted as (
+        delete from idempotent_webhook.failures
+        where ctid = any (array(
+            select failures.ctid
+            from idempotent_webhook.failures
+            where ctid >= format('(%s,0)', $1::int8)::tid
+                and ctid < format('(%s,0)', $2::int8)::tid
+                and exists (
+                    select
+                    from idempotent_webhook.deliveries
+                    where deliveries.endpoint = failures.endpoint
+                        and deliveries.tenant = failures.tenant
+                        and deliveries.delivery_id = failures.delivery_id
+                )
+            limit $3
+        ))
         returning 1
     )
     select count(*) from deleted
@@ -191,6 +226,14 @@ impl Table {
             .bind(age)
             .bind(limit)
     }
+}
+
+/// Deletes the failures of deliveries that have been processed since, and returns how many.
+pub(super) fn delete_resolved_failures(pages: &Pages, limit: i64) -> Numbers {
+    numbers(DELETE_RESOLVED_FAILURES.to_owned())
+        .bind(pages.first)
+        .bind(pages.end)
+        .bind(limit)
 }
 
 /// The number of a range.

@@ -13,6 +13,9 @@ use super::pass::Pass;
 /// As good as never, and far below what a `Duration` can hold.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// For how long a process has its turn, unless it extends it.
+const TURN: Duration = Duration::from_secs(5 * 60);
+
 /// The longest wait before the first round.
 const SOON: Duration = Duration::from_secs(60);
 
@@ -35,7 +38,8 @@ const SOON: Duration = Duration::from_secs(60);
 /// it read them last, in the table `idempotent_webhook.retention_ranges`. So a round costs what
 /// there is to prune, whatever the size of the table; the first round reads all of it. Rows of
 /// a larger table go up to a fiftieth of the age late. After rows with old times were inserted
-/// by SQL, empty that table, or they may stay for the age once more.
+/// by SQL, empty that table, or they may stay for the age once more. PostgreSQL 13 reads the
+/// whole table for each part of it; later versions do not.
 ///
 /// ```no_run
 /// # async fn main_(pool: sqlx::PgPool) {
@@ -106,9 +110,15 @@ impl Retention {
         while tokio::time::timeout(wait, stop.asked()).await.is_err() {
             let mut round = Pruned::default();
             let work = Pass::round(&self.pool, self.older_than, self.share, &mut stop);
-            if let Err(error) = work.run(&mut round).await {
-                tracing::warn!(%error, "webhook retention failed");
-            }
+            let interval = match work.run(&mut round).await {
+                Ok(true) => self.every,
+                // If that process was killed, its turn ends soon.
+                Ok(false) => self.every.min(TURN),
+                Err(error) => {
+                    tracing::warn!(%error, "webhook retention failed");
+                    self.every
+                }
+            };
             if round != Pruned::default() {
                 tracing::info!(
                     deliveries = round.deliveries,
@@ -118,7 +128,7 @@ impl Retention {
                 );
             }
             total += round;
-            wait = self.every.min(YEAR).mul_f64(0.9 + 0.2 * random_fraction());
+            wait = interval.min(YEAR).mul_f64(0.9 + 0.2 * random_fraction());
         }
         total
     }

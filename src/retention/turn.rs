@@ -6,15 +6,18 @@ use tokio::time::{Duration, Instant};
 use super::BEGIN;
 use super::schedule::random;
 
-/// Of all processes, one gets it until the end of its transaction, if no other is in the midst
-/// of a round.
+/// 0: another process is in the midst of a round. 1: another one is just looking, or doing a
+/// step. 2: it is this one's turn until the end of its transaction.
 const TAKE: &str = "
-    select pg_try_advisory_xact_lock(hashtextextended('idempotent_webhook.retention', 0))
-        and not exists (
+    select case
+        when exists (
             select
             from idempotent_webhook.retention_turns
             where process <> $1 and ends_at > now()
-        )
+        ) then 0
+        when pg_try_advisory_xact_lock(hashtextextended('idempotent_webhook.retention', 0)) then 2
+        else 1
+    end
 ";
 
 const OTHER_TURNS: &str = "
@@ -34,6 +37,13 @@ const END: &str = "
 
 const EXTENDED_EVERY: Duration = Duration::from_secs(60);
 
+/// Whose turn it is.
+pub(super) enum Whose {
+    Ours,
+    OursInAMoment,
+    NotOurs,
+}
+
 /// The turn of one round.
 pub(super) struct Turn {
     process: i64,
@@ -52,14 +62,20 @@ impl Turn {
     }
 
     /// Whether the round may go on with a step, in the step's own transaction.
-    pub(super) async fn take(&mut self, connection: &mut PgConnection) -> sqlx::Result<bool> {
-        let ours: bool = sqlx::query_scalar(TAKE)
+    pub(super) async fn take(&mut self, connection: &mut PgConnection) -> sqlx::Result<Whose> {
+        self.extending = None;
+        let whose: i32 = sqlx::query_scalar(TAKE)
             .bind(self.process)
             .fetch_one(&mut *connection)
             .await?;
-        self.extending = None;
+        match whose {
+            2 => {}
+            // Whoever it is will see that it is not theirs.
+            1 if self.extended.is_some() => return Ok(Whose::OursInAMoment),
+            _ => return Ok(Whose::NotOurs),
+        }
         let is_recent = |extended: Instant| extended.elapsed() < EXTENDED_EVERY;
-        if ours && !self.extended.is_some_and(is_recent) {
+        if !self.extended.is_some_and(is_recent) {
             sqlx::query(OTHER_TURNS).execute(&mut *connection).await?;
             sqlx::query(EXTEND)
                 .bind(self.process)
@@ -67,7 +83,7 @@ impl Turn {
                 .await?;
             self.extending = Some(Instant::now());
         }
-        Ok(ours)
+        Ok(Whose::Ours)
     }
 
     /// That transaction has been committed.

@@ -135,3 +135,15 @@ async fn a_panic_when_work_is_dropped_does_not_disturb_the_rest() {
         assert_eq!(soon(noted.recv()).await, Some("last"));
     }
 }
+
+#[tokio::test]
+async fn a_panic_when_work_is_dropped_does_not_change_the_answer() {
+    let webhook = Webhook::new(async |mut tx: DedupeTx| {
+        let panics = PanicsInDrop;
+        tx.after_commit(async move { drop(panics) });
+        StatusCode::CONFLICT
+    })
+    .await;
+    assert_eq!(webhook.send(github("a", "{}")).await.status, 409);
+    assert_eq!(webhook.database.rows().await, (0, 0));
+}

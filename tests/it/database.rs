@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use idempotent_webhook::{DedupeTx, IdempotentWebhook, Provider, forget};
+use idempotent_webhook::{DedupeTx, IdempotentWebhook, Provider, Retention, forget};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, Row};
 
@@ -316,6 +316,21 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
     let age = Duration::from_secs(4 * 24 * 60 * 60);
     let pruned = idempotent_webhook::prune(&pool, age).await.unwrap();
     assert_eq!(pruned.deliveries, 0);
+
+    webhook
+        .database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
+             values ('test', 'old', now() - interval '5 days')",
+        )
+        .await;
+    let retention = Retention::new(pool, age).every(Duration::from_millis(100));
+    let task = retention.spawn();
+    webhook
+        .database
+        .until("not exists (select from idempotent_webhook.deliveries where delivery_id = 'old')")
+        .await;
+    assert_eq!(task.stop().await.deliveries, 1);
 }
 
 /// Postgres ends a session that is idle for too long, with an error that waits in the socket.
@@ -329,7 +344,7 @@ async fn g10_sessions_that_postgres_ended_for_idleness_are_replaced_without_the_
     let pool = PgPoolOptions::new()
         .max_connections(5)
         .test_before_acquire(false)
-        .connect_lazy_with(options.options([("idle_session_timeout", "50ms")]));
+        .connect_lazy_with(options.options([("idle_session_timeout", "1s")]));
     let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()));
     let router = Router::new().route("/", post(ok).layer(layer));
     for id in ["a", "b"] {
@@ -338,9 +353,12 @@ async fn g10_sessions_that_postgres_ended_for_idleness_are_replaced_without_the_
             connections.push(pool.acquire().await.unwrap());
         }
         drop(connections);
-        while pool.num_idle() < 5 {
-            tokio::task::yield_now().await;
-        }
+        let idle = async {
+            while pool.num_idle() < 5 {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon(idle).await;
         database
             .until(
                 "not exists (

@@ -161,3 +161,46 @@ async fn several_may_prune_at_once_under_any_isolation() {
     assert_eq!(deleted, 20_000);
     assert_eq!(database.rows().await.0, 0);
 }
+
+/// A process registers its window again after an hour, with one delivery.
+#[tokio::test]
+async fn g12_a_window_that_somebody_has_deleted_is_on_record_again_within_the_hour() {
+    let webhook = Webhook::new(ok).await;
+    let database = &webhook.database;
+    let on_record = async || -> i64 {
+        sqlx::query_scalar("select count(*) from idempotent_webhook.redelivery_windows")
+            .fetch_one(&database.pool)
+            .await
+            .unwrap()
+    };
+    assert_eq!(webhook.send(github("a", "{}")).await.status, 200);
+    assert_eq!(on_record().await, 1);
+    database
+        .run("delete from idempotent_webhook.redelivery_windows")
+        .await;
+    assert_eq!(webhook.send(github("b", "{}")).await.status, 200);
+    assert_eq!(on_record().await, 0);
+
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(61 * 60)).await;
+    tokio::time::resume();
+    assert_eq!(webhook.send(github("c", "{}")).await.status, 200);
+    assert_eq!(on_record().await, 1);
+}
+
+/// An endpoint that is gone, whose provider cannot deliver again.
+#[tokio::test]
+async fn a_window_that_is_over_does_not_hold_up_pruning() {
+    let database = Database::new().await;
+    database.has_window("gone", "60 days").await;
+    database.has_window("test", "3 days").await;
+    assert!(prune(&database.pool, days(30)).await.is_err());
+    database
+        .run(
+            "update idempotent_webhook.redelivery_windows
+             set registered_at = now() - interval '62 days' where endpoint = 'gone'",
+        )
+        .await;
+    assert!(prune(&database.pool, days(30)).await.is_ok());
+    assert!(prune(&database.pool, days(2)).await.is_err());
+}

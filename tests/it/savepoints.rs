@@ -385,3 +385,32 @@ async fn g4_random_handlers_leave_what_was_acknowledged_and_nothing_else() {
         "{processed} of {cases}"
     );
 }
+
+/// sqlx does not count the answers to a COPY that is broken off, so that later answers are those
+/// to earlier statements.
+#[tokio::test]
+async fn g5_a_copy_that_was_broken_off_is_not_acknowledged() {
+    async fn handler(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        record(&mut tx, &delivery).await.unwrap();
+        let mut savepoint = tx.begin().await.unwrap();
+        let copy = savepoint.copy_in_raw("copy effects from stdin");
+        drop(copy.await.unwrap());
+        drop(savepoint);
+        StatusCode::OK
+    }
+    let webhook = Webhook::new(handler).await;
+    for _ in 0..3 {
+        let answered = webhook.send(github("a", "{}")).await;
+        assert_eq!((answered.status, &*answered.outcome), (503, "failed"));
+        webhook.settled().await;
+        assert_eq!(webhook.database.rows().await, (0, 0));
+    }
+    // No connection of the pool is out of step.
+    let mut connections = Vec::new();
+    for _ in 0..5 {
+        let mut free = webhook.database.pool.begin().await.unwrap();
+        let one = sqlx::query_scalar::<_, i32>("select 1").fetch_one(&mut *free);
+        assert_eq!(one.await.unwrap(), 1);
+        connections.push(free);
+    }
+}

@@ -157,7 +157,10 @@ async fn complaint(webhook: &Webhook, router: &axum::Router) -> String {
 /// What it panics with.
 async fn message(asserted: impl Future<Output = ()>) -> String {
     let panic = AssertUnwindSafe(asserted).catch_unwind().await.unwrap_err();
-    panic.downcast_ref::<String>().unwrap().clone()
+    match panic.downcast_ref::<&str>() {
+        Some(message) => (*message).to_owned(),
+        None => panic.downcast_ref::<String>().unwrap().clone(),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -174,7 +177,7 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     let naive = axum::Router::new().route("/", naive);
     assert_eq!(
         complaint(&webhook, &naive).await,
-        "the delivery \"delivery-1\" was answered with 200 OK, but not by IdempotentWebhook: is \
+        "the delivery was answered with 200 OK, but not by IdempotentWebhook: is \
          the layer on this route?"
     );
 
@@ -190,7 +193,7 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     ));
     assert_eq!(
         complaint(&webhook, &unstable).await,
-        "of 5 copies of the delivery \"delivery-1\", 5 were processed"
+        "of 5 copies of the delivery, 5 were processed"
     );
 
     let idle = Webhook::new(async || StatusCode::OK).await;
@@ -207,7 +210,7 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     });
     assert_eq!(
         message(asserted).await,
-        "the delivery \"delivery-1\" had been processed, was sent again and had 1 more effects"
+        "the delivery had been processed, was sent again and had 1 more effects"
     );
 
     let failing = Webhook::new(async |mut tx: DedupeTx, delivery: Delivery| {

@@ -422,6 +422,30 @@ async fn a_statement_that_failed_unseen_in_a_savepoint_is_undone_with_it() {
     assert_eq!(webhook.database.rows().await, (1, 1));
 }
 
+/// A statement is cancelled on its way and fails there; `rollback` undoes that as well.
+#[tokio::test]
+async fn after_a_rollback_the_next_statement_does_not_hear_of_a_cancelled_one() {
+    async fn handler(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        let mut savepoint = tx.begin().await.unwrap();
+        cancel_a_statement_that_fails(&mut savepoint).await;
+        savepoint.rollback().await.unwrap();
+        record(&mut tx, &delivery).await.unwrap();
+
+        // Nor does a `begin` after one that was dropped.
+        let mut savepoint = tx.begin().await.unwrap();
+        cancel_a_statement_that_fails(&mut savepoint).await;
+        drop(savepoint);
+        tx.begin().await.unwrap().commit().await.unwrap();
+        StatusCode::OK
+    }
+    let webhook = Webhook::new(handler).await;
+    assert_eq!(
+        webhook.send(github("a", "{}")).await,
+        answer(200, "processed", "")
+    );
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
 #[tokio::test]
 async fn a_handler_may_listen_and_notify() {
     async fn notify(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {

@@ -210,7 +210,7 @@ impl Lane {
         }
         let commits = messages
             .iter()
-            .filter(|message| message.name.ends_with("commit and chain"))
+            .filter(|message| message.name.ends_with("Query commit and chain"))
             .count();
         assert!(commits >= 1, "no commit in {messages:?}");
         messages
