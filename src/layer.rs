@@ -74,6 +74,7 @@ pub struct IdempotentWebhook {
     pub(crate) recent: Option<Recent>,
     bodies: Bodies,
     pub(crate) records_failures: bool,
+    pub(crate) allows_unused_transaction: bool,
     pub(crate) meter: Meter,
     pub(crate) body_time: Duration,
     pub(crate) handler_time: Duration,
@@ -114,6 +115,7 @@ impl IdempotentWebhook {
             recent: None,
             bodies: Bodies::Unread,
             records_failures: false,
+            allows_unused_transaction: false,
             meter: Meter::new(endpoint.clone(), provider.shared_name()),
             body_time: Duration::from_secs(10),
             handler_time: Duration::from_secs(30),
@@ -267,6 +269,19 @@ impl IdempotentWebhook {
     /// Default: off. A success costs nothing more with it.
     pub fn record_failures(mut self) -> Self {
         self.records_failures = true;
+        self
+    }
+
+    /// Handlers of this route need not take [`DedupeTx`](crate::DedupeTx).
+    ///
+    /// Without it, a success whose handler has not taken it is logged at WARN: its writes, if
+    /// there are any, went by other connections. They are not part of the transaction, and happen
+    /// twice if the commit fails or the process is killed before it. Say it for handlers that
+    /// write nothing, or whose writes are idempotent by themselves.
+    ///
+    /// Default: off.
+    pub fn allow_unused_transaction(mut self) -> Self {
+        self.allows_unused_transaction = true;
         self
     }
 

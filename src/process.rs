@@ -16,7 +16,7 @@ use crate::meter::Stage;
 use crate::panic::catch_panic;
 use crate::recent::Recent;
 use crate::report;
-use crate::response::Outcome;
+use crate::response::{Outcome, UnusedTransaction};
 use crate::tx::{InTransaction, Slot};
 
 /// A delivery that nobody else in this process is at, until its leads are dropped.
@@ -171,8 +171,9 @@ where
         return Ok(Outcome::Failed(Failure::Outlived));
     };
     match answer {
-        Ok(Ok(response)) if layer.commits(response.status()) => {
+        Ok(Ok(mut response)) if layer.commits(response.status()) => {
             let after_commit = std::mem::take(&mut connection.after_commit);
+            let unused = !connection.taken && !layer.allows_unused_transaction;
             let before_commit = layer.recent.as_ref().map(Recent::before_commit);
             let started = Instant::now();
             let committed = store.commit(connection, id).await;
@@ -184,6 +185,10 @@ where
                 recent.insert(delivery.key(), before_commit);
             }
             after_commit.spawn(layer.handler_time, layer.in_flight.busy());
+            if unused {
+                report::unused_transaction();
+                response.extensions_mut().insert(UnusedTransaction);
+            }
             Ok(Outcome::Processed(response))
         }
         Ok(Ok(response)) => {

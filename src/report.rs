@@ -71,3 +71,12 @@ pub(crate) fn outcome<B>(meter: &Meter, outcome: Option<&Outcome<B>>) {
         None => warn!("webhook rolled back: the inner service failed"),
     }
 }
+
+/// The worst mistake that a handler can make is one that looks like success.
+pub(crate) fn unused_transaction() {
+    warn!(
+        "webhook processed, but its handler has not taken DedupeTx: what it wrote by other \
+         connections is not part of the transaction and may happen twice; take DedupeTx and write \
+         through it, or say `allow_unused_transaction` on the layer"
+    );
+}

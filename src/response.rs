@@ -13,6 +13,10 @@ use crate::error::{Failure, Rejection};
 /// Tells in every response what became of the delivery.
 pub(crate) const OUTCOME: HeaderName = HeaderName::from_static("x-webhook-outcome");
 
+/// In the extensions of a response whose handler has not taken the transaction, for the kit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnusedTransaction;
+
 /// What became of a request.
 pub(crate) enum Outcome<B> {
     /// Committed; the handler's response.

@@ -79,10 +79,13 @@ impl DedupeTx {
         let slot = extensions.get::<Slot>().ok_or(ExtractError::MissingLayer)?;
         let mut state = slot.lock();
         match std::mem::replace(&mut *state, State::Lent) {
-            State::Here(connection) => Ok(Self {
-                connection: Some(connection),
-                slot: slot.clone(),
-            }),
+            State::Here(mut connection) => {
+                connection.taken = true;
+                Ok(Self {
+                    connection: Some(connection),
+                    slot: slot.clone(),
+                })
+            }
             State::Lent => Err(ExtractError::AlreadyTaken),
             State::Closed => {
                 *state = State::Closed;
@@ -293,6 +296,8 @@ pub(crate) struct InTransaction {
     connection: Option<PoolConnection<Postgres>>,
     /// Held for as long as the connection.
     permit: Option<OwnedSemaphorePermit>,
+    /// Whether the handler, or anybody on its behalf, has taken it.
+    pub(crate) taken: bool,
     /// What the handler wants done once this is committed.
     pub(crate) after_commit: AfterCommit,
 }
@@ -304,6 +309,7 @@ impl InTransaction {
         Self {
             connection: Some(connection),
             permit: None,
+            taken: false,
             after_commit: AfterCommit::default(),
         }
     }

@@ -8,7 +8,7 @@ use http_body_util::Full;
 use tower_service::Service;
 
 use super::TestDelivery;
-use crate::response::OUTCOME;
+use crate::response::{OUTCOME, UnusedTransaction};
 
 /// How many copies are sent at the same moment.
 const COPIES: usize = 5;
@@ -22,7 +22,9 @@ const COPIES: usize = 5;
 ///    others are duplicates;
 /// 2. once more: a duplicate without further effects.
 ///
-/// Each must be answered with 2xx, and by
+/// The handler must take [`DedupeTx`](crate::DedupeTx), unless the layer has
+/// [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction). Each copy
+/// must be answered with 2xx, and by
 /// [`IdempotentWebhook`](crate::IdempotentWebhook), which says in `x-webhook-outcome` what
 /// became of a delivery. All copies are the same delivery, so the handler may have a unique key
 /// of its own, and the layer a [`replay_guard`](crate::IdempotentWebhook::replay_guard).
@@ -94,6 +96,12 @@ where
             Err(error) => panic!("the delivery panicked: {error}"),
         };
         let status = response.status();
+        if response.extensions().get::<UnusedTransaction>().is_some() {
+            panic!(
+                "the delivery was processed, but its handler has not taken DedupeTx: what it \
+                 wrote by other connections is not part of the transaction"
+            );
+        }
         let outcome = response.headers().get(OUTCOME);
         match outcome.map(|outcome| outcome.as_bytes()) {
             _ if !status.is_success() => {

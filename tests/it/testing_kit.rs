@@ -196,7 +196,23 @@ async fn the_assertion_finds_what_is_not_idempotent() {
         "of 5 copies of the delivery, 5 were processed"
     );
 
-    let idle = Webhook::new(async || StatusCode::OK).await;
+    let pool = Webhook::new(ok).await;
+    let past = pool.database.pool.clone();
+    let past_the_transaction = pool
+        .elsewhere(
+            Provider::github(crate::support::secret()),
+            async move || {
+                sqlx::query("insert into effects values ('past')")
+                    .execute(&past)
+                    .await
+                    .unwrap();
+            },
+        )
+        .await;
+    let said = complaint(&pool, &past_the_transaction).await;
+    assert!(said.contains("has not taken DedupeTx"), "{said}");
+
+    let idle = Webhook::new(async |_: DedupeTx| StatusCode::OK).await;
     let said = complaint(&idle, &idle.router).await;
     assert!(said.contains("had 0 effects"), "{said}");
 

@@ -14,6 +14,7 @@ use futures_util::StreamExt;
 use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider};
 use sqlx::{Connection, Executor, PgConnection};
 
+use crate::log::logged;
 use crate::support::{Webhook, answer, github, ok, record, secret, send, sending};
 
 const INTERNAL_ERROR: &str = "internal error";
@@ -293,13 +294,36 @@ async fn g6_a_panic_does_not_cost_the_connection() {
     assert_eq!(webhook.database.rows().await, (0, 0));
 }
 
+/// It is deduplicated all the same, but what it writes is not.
 #[tokio::test]
-async fn a_handler_that_takes_no_transaction_is_deduplicated_all_the_same() {
+async fn a_success_whose_transaction_was_never_taken_is_worth_a_warning() {
+    const WARNING: &str = "its handler has not taken DedupeTx";
     let webhook = Webhook::new(async || "done").await;
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "duplicate");
+    let log = logged(async {
+        for outcome in ["processed", "duplicate"] {
+            assert_eq!(webhook.send(github("a", "{}")).await.outcome, outcome);
+        }
+    })
+    .await;
+    assert_eq!(log.matches(WARNING).count(), 1, "{log}");
+    assert!(
+        log.contains("WARN") && log.contains(r#"delivery_id="a""#),
+        "{log}"
+    );
     assert_eq!(webhook.runs(), 1);
     assert_eq!(webhook.database.rows().await, (1, 0));
+
+    let meant = webhook
+        .elsewhere_with(IdempotentWebhook::allow_unused_transaction, async || "done")
+        .await;
+    let taken = webhook.elsewhere(Provider::github(secret()), ok).await;
+    let log = logged(async {
+        assert_eq!(send(&meant, github("b", "{}")).await.outcome, "processed");
+        assert_eq!(send(&taken, github("c", "{}")).await.outcome, "processed");
+    })
+    .await;
+    assert!(!log.contains(WARNING), "{log}");
+    assert_eq!(webhook.database.rows().await, (3, 1));
 }
 
 #[tokio::test]
