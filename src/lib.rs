@@ -58,6 +58,8 @@
 //! - Answer 2xx for "done", anything else for "again, please". Do not commit.
 //! - Pass SQL errors on. After one the transaction is lost, unless the statement ran in a
 //!   savepoint (`tx.begin()`); an answer of 2xx then becomes a 500.
+//! - Put a time limit around statements, not around the `begin` or `commit` of a savepoint:
+//!   cancelled half-way, the transaction is in doubt, and all that follows is refused.
 //! - Keep the [`DedupeTx`] in the handler: one that is moved into a task, or into the body
 //!   of the response, is a 500.
 //! - The handler runs to its end even if the sender hangs up, within
