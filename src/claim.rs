@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sqlx::{PgPool, Row, SqlSafeStr};
+use sqlx::{AssertSqlSafe, PgPool, Row, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -12,6 +12,7 @@ use crate::crypto::Sha256Digest;
 use crate::database::{DatabaseError, Manager, is_unusable, read_what_is_left, within};
 use crate::delivery::Delivery;
 use crate::failures::FailedAttempt;
+use crate::random::random;
 use crate::savepoint::CLAIM_DEPTH;
 use crate::tx::InTransaction;
 
@@ -76,20 +77,33 @@ const FIRST_WITH_BODY: &str = "
     where endpoint = $1 and tenant = $2 and digest = $3
 ";
 
-/// The transaction, which should still be the one of the claim. Fails in an aborted one,
-/// whose `commit` Postgres would answer with a rollback and no error.
+/// The transaction, which should still be the one of the claim, with a nonce. Fails in an
+/// aborted one, whose `commit` Postgres would answer with a rollback and no error.
+///
+/// The nonce tells that the answer is the one to this very question: after a `COPY` that failed
+/// or was broken off, sqlx takes the answers to earlier statements for those to later ones.
 ///
 /// In one message with the commit this would save a round trip. But a message of two statements
 /// cannot be prepared, and to parse and plan the first costs Postgres more.
-const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text";
+const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text || $1::text";
 
 /// Commits. The next transaction, which is empty, begins with the same statement: Postgres sends
 /// no notifications in it, which sqlx would take for a broken protocol.
 const COMMIT: &str = "commit and chain";
 
-/// Rolls back, and returns a row, which tells that the answer is the one to this message: sqlx
-/// does not count the answers to a `COPY` that was broken off.
-const ROLL_BACK: &str = "rollback and chain; show transaction_isolation";
+/// Rolls back, and returns the nonce. The next transaction begins, as with `COMMIT`.
+fn roll_back_and_return(nonce: &Nonce) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!("rollback and chain; select '{}'", nonce.0))
+}
+
+/// What no statement of a handler returns.
+struct Nonce(String);
+
+impl Nonce {
+    fn new() -> Self {
+        Self(format!("/{:016x}", random()))
+    }
+}
 
 /// Makes room for the registration of this process's redelivery window. Other windows of the
 /// endpoint go once no process has registered them for a day: a rolling deploy is over by then.
@@ -430,12 +444,14 @@ impl Store {
             self.roll_back(connection).await;
             return Err(CommitError::NotOurs);
         }
+        let nonce = Nonce::new();
         let committed = within(self.timeout, async {
             read_what_is_left(&mut connection).await?;
             let current: Option<String> = sqlx::query_scalar(CURRENT_TRANSACTION)
+                .bind(&nonce.0)
                 .fetch_one(&mut *connection)
                 .await?;
-            let still_ours = current.as_ref() == Some(&id.0);
+            let still_ours = current == Some(id.0 + &nonce.0);
             if still_ours {
                 sqlx::raw_sql(COMMIT).execute(&mut *connection).await?;
             }
@@ -464,16 +480,20 @@ impl Store {
     /// Rolls back and waits for it, so that the next attempt can claim the delivery at once.
     ///
     /// A connection that cannot be rolled back is closed, which has the same effect a
-    /// little later. So is one on which sqlx counts something else than the transaction: a
-    /// savepoint that was left open, or a transaction that it has given up.
+    /// little later. So is one that is out of step, or on which sqlx counts something else than
+    /// the transaction: a savepoint that was left open, or a transaction that it has given up.
     pub(crate) async fn roll_back(&self, mut connection: InTransaction) {
         let intact = Manager::get_transaction_depth(&connection) == CLAIM_DEPTH;
+        let nonce = Nonce::new();
         let rolled_back = within(self.timeout, async {
             read_what_is_left(&mut connection).await?;
-            sqlx::raw_sql(ROLL_BACK).fetch_all(&mut *connection).await
+            let row = sqlx::raw_sql(roll_back_and_return(&nonce))
+                .fetch_one(&mut *connection)
+                .await?;
+            row.try_get::<String, _>(0)
         });
         match rolled_back.await {
-            Ok(rows) if intact && rows.len() == 1 => {
+            Ok(returned) if intact && returned == nonce.0 => {
                 Manager::start_rollback(&mut connection);
                 connection.release();
             }

@@ -118,6 +118,7 @@ mod source;
 mod json_path;
 mod delivery;
 
+mod random;
 mod memory;
 mod recent;
 mod in_flight;

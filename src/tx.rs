@@ -49,8 +49,9 @@ use crate::savepoint::{CLAIM_DEPTH, Savepoint, Work, intact};
 /// - A savepoint of sqlx's own whose `commit` is cancelled, after another one of the same depth
 ///   was rolled back: sqlx then rolls back to that one.
 ///
-/// sqlx loses step with Postgres when a `COPY` is broken off: its later answers are those to
-/// earlier statements. The layer notices at the end, rolls back and answers 503.
+/// sqlx loses step with Postgres when a `COPY` fails or is broken off: it takes the answers to
+/// earlier statements for those to later ones. The layer notices at the end, rolls back, closes
+/// the connection, and answers 500 or 503.
 ///
 /// The panic needs `panic = "unwind"`, which is Rust's default.
 ///

@@ -1,6 +1,5 @@
 //! Retention that runs itself.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use sqlx::PgPool;
@@ -9,6 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::Pruned;
 use super::pass::Pass;
+use crate::random::random_fraction;
 
 /// As good as never, and far below what a `Duration` can hold.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -169,16 +169,6 @@ impl Stop {
 /// Soon, even where processes do not live for as long as the interval.
 fn first_wait(every: Duration) -> Duration {
     every.min(SOON).mul_f64(random_fraction())
-}
-
-/// From 0 to 1.
-fn random_fraction() -> f64 {
-    random() as f64 / u64::MAX as f64
-}
-
-/// Good enough to keep processes apart, without a library for it.
-pub(super) fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]

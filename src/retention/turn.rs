@@ -4,7 +4,7 @@ use sqlx::{PgConnection, PgPool};
 use tokio::time::{Duration, Instant};
 
 use super::BEGIN;
-use super::schedule::random;
+use crate::random::random;
 
 /// 0: another process is in the midst of a round. 1: another one is just looking, or doing a
 /// step. 2: it is this one's turn until the end of its transaction.

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::StatusCode;
@@ -13,7 +14,7 @@ use fastrand::Rng;
 use idempotent_webhook::{DedupeTx, Delivery, Savepoint};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Postgres, Transaction};
 
-use crate::support::{Webhook, answer, github, record};
+use crate::support::{Webhook, answer, github, record, sending};
 
 /// Sends a delivery four times to a handler that never answers success, or should not: none
 /// of the attempts leaves anything.
@@ -386,31 +387,123 @@ async fn g4_random_handlers_leave_what_was_acknowledged_and_nothing_else() {
     );
 }
 
-/// sqlx does not count the answers to a COPY that is broken off, so that later answers are those
-/// to earlier statements.
-#[tokio::test]
-async fn g5_a_copy_that_was_broken_off_is_not_acknowledged() {
-    async fn handler(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
-        let mut savepoint = tx.begin().await.unwrap();
-        let copy = savepoint.copy_in_raw("copy effects from stdin");
-        drop(copy.await.unwrap());
-        drop(savepoint);
-        StatusCode::OK
+/// How a handler may lose step with Postgres: sqlx does not read all that Postgres answers to a
+/// COPY that fails or is broken off.
+#[derive(Clone, Copy)]
+enum Copy {
+    BrokenOff,
+    Fails,
+}
+
+async fn lose_step(tx: &mut DedupeTx, how: Copy) {
+    let mut savepoint = tx.begin().await.unwrap();
+    match how {
+        Copy::BrokenOff => {
+            let copy = savepoint.copy_in_raw("copy effects from stdin");
+            drop(copy.await.unwrap());
+            drop(savepoint);
+        }
+        Copy::Fails => {
+            let copy = savepoint.copy_out_raw("copy no_such_table to stdout");
+            assert!(copy.await.is_err());
+            savepoint.rollback().await.unwrap();
+        }
     }
-    let webhook = Webhook::new(handler).await;
-    for _ in 0..3 {
-        let answered = webhook.send(github("a", "{}")).await;
-        assert_eq!((answered.status, &*answered.outcome), (503, "failed"));
-        webhook.settled().await;
-        assert_eq!(webhook.database.rows().await, (0, 0));
-    }
-    // No connection of the pool is out of step.
+}
+
+/// No connection of the pool takes the answers to one statement for those to another.
+async fn assert_in_step(webhook: &Webhook) {
     let mut connections = Vec::new();
     for _ in 0..5 {
-        let mut free = webhook.database.pool.begin().await.unwrap();
-        let one = sqlx::query_scalar::<_, i32>("select 1").fetch_one(&mut *free);
-        assert_eq!(one.await.unwrap(), 1);
-        connections.push(free);
+        let mut connection = webhook.database.pool.acquire().await.unwrap();
+        for number in [41, 42, 43] {
+            let returned: i32 = sqlx::query_scalar("select $1 + 0")
+                .bind(number)
+                .fetch_one(&mut *connection)
+                .await
+                .unwrap();
+            assert_eq!(returned, number);
+        }
+        connections.push(connection);
     }
+}
+
+/// Has each connection of the pool prepare what the handler and the layer send.
+async fn warm(webhook: &Webhook) {
+    let sent: Vec<_> = (0..40)
+        .map(|n| sending(&webhook.router, github(&format!("warm-{n}"), "{}")))
+        .collect();
+    for sent in sent {
+        assert_eq!(sent.await.unwrap().status, 200);
+    }
+    webhook.settled().await;
+}
+
+#[tokio::test]
+async fn g5_what_is_out_of_step_is_not_acknowledged_and_does_not_get_back_to_the_pool() {
+    for how in [Copy::BrokenOff, Copy::Fails] {
+        for status in [StatusCode::OK, StatusCode::BAD_GATEWAY] {
+            let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
+                record(&mut tx, &delivery).await.unwrap();
+                let is_warming = delivery.id().as_str().starts_with("warm");
+                if is_warming {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                } else {
+                    lose_step(&mut tx, how).await;
+                }
+                // A row each, which the layer must not take for the answer to its own question.
+                for _ in 0..2 {
+                    let who = sqlx::query("select current_user::text");
+                    let _ = who.fetch_optional(&mut *tx).await;
+                }
+                if is_warming { StatusCode::OK } else { status }
+            };
+            let webhook = Webhook::new(handler).await;
+            warm(&webhook).await;
+            for _ in 0..3 {
+                let answered = webhook.send(github("a", "{}")).await;
+                assert_eq!(answered.outcome, "failed");
+            }
+            webhook.settled().await;
+            assert_eq!(webhook.database.rows().await, (40, 40));
+            assert_in_step(&webhook).await;
+        }
+    }
+}
+
+/// The handler's last answer is the very id that the layer asks for before it commits, and the
+/// commit fails.
+#[tokio::test]
+async fn g5_an_answer_that_the_handler_asked_for_is_not_taken_for_the_layers() {
+    let handler = async |mut tx: DedupeTx, delivery: Delivery| {
+        record(&mut tx, &delivery).await.unwrap();
+        let is_warming = delivery.id().as_str().starts_with("warm");
+        if is_warming {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        } else {
+            lose_step(&mut tx, Copy::Fails).await;
+        }
+        sqlx::query("insert into child values ($1) returning pg_current_xact_id()::text")
+            .bind(if is_warming { 1 } else { 2 })
+            .execute(&mut *tx)
+            .await
+            .unwrap();
+        StatusCode::OK
+    };
+    let webhook = Webhook::new(handler).await;
+    webhook
+        .database
+        .run(
+            "create table parent (id int primary key);
+             insert into parent values (1);
+             create table child (id int references parent deferrable initially deferred)",
+        )
+        .await;
+    warm(&webhook).await;
+    for _ in 0..3 {
+        assert_eq!(webhook.send(github("a", "{}")).await.outcome, "failed");
+    }
+    webhook.settled().await;
+    assert_eq!(webhook.database.rows().await, (40, 40));
+    assert_in_step(&webhook).await;
 }
