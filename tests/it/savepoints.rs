@@ -452,10 +452,10 @@ async fn g5_what_is_out_of_step_is_not_acknowledged_and_does_not_get_back_to_the
                     lose_step(&mut tx, how).await;
                 }
                 // A row each, which the layer must not take for the answer to its own question.
-                for _ in 0..2 {
-                    let who = sqlx::query("select current_user::text");
-                    let _ = who.fetch_optional(&mut *tx).await;
-                }
+                let prepared = sqlx::query("select current_user::text");
+                let _ = prepared.fetch_optional(&mut *tx).await;
+                let simple = sqlx::raw_sql("select current_user::text");
+                let _ = simple.fetch_optional(&mut *tx).await;
                 if is_warming { StatusCode::OK } else { status }
             };
             let webhook = Webhook::new(handler).await;
