@@ -222,7 +222,7 @@ async fn rows(server: &Server) {
 
 async fn pruning(server: &Server) {
     println!("\nclaims while 1 million rows are pruned, 8 at a time\n");
-    let pool = filled(server, 1_000_000, 60 * DAY, APART).await;
+    let pool = filled(server, 1_000_001, 60 * DAY, APART).await;
     let before = claims(&pool, 8, Duration::from_secs(5)).await;
     let (during, pruned) = {
         let claiming = claims(&pool, 8, Duration::from_secs(5));
