@@ -25,7 +25,7 @@ const BEGIN: &str = "begin not deferrable";
 
 /// Inserts the claim; returns a row if it is ours.
 ///
-/// Whoever claims the same delivery queues for one lock, which is held to the end of the
+/// All attempts at a delivery queue for one lock, which is held to the end of the
 /// transaction. `lock_timeout` bounds the wait in the queue as a whole. Without the queue each
 /// would wait for the transaction that has inserted the row, and if that one fails, for the
 /// next that inserts it, with a new `lock_timeout` each time.

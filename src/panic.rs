@@ -22,7 +22,7 @@ pub(crate) async fn catch_panic<F: Future>(future: F) -> Result<F::Output, Paylo
     .await
 }
 
-/// Drops somebody else's value.
+/// Drops a value that is not the crate's own.
 pub(crate) fn catch_drop<T>(value: T) -> Result<(), Payload> {
     catch_unwind(AssertUnwindSafe(|| drop(value)))
 }

@@ -3,7 +3,7 @@
 //! If sqlx 0.9.0 cannot make a savepoint, or is cancelled while it makes one, it gives up a
 //! level of its own count and queues the rollback of that level; `Transaction::begin` gives
 //! up two. When the count is at zero, the transaction is over, and each further statement is
-//! committed by itself. So whoever is about to use the connection looks at the count first.
+//! committed by itself. So the count is checked before each use of the connection.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

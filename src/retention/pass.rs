@@ -138,7 +138,7 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Puts down when the range has to be read again, and returns whether that is now.
+    /// Records when the range has to be read again, and returns whether that is now.
     async fn look_at(&mut self, table: &Table, range: Range) -> Result<bool, Halt> {
         let age = interval(self.older_than);
         let forget = || table.forget(range);

@@ -208,7 +208,7 @@ impl Table {
         numbers(self.sql(FORGET)).bind(range.0)
     }
 
-    /// Puts down when a range has to be read again, and returns what `is_due` does.
+    /// Records when a range has to be read again, and returns what `is_due` does.
     pub(super) fn remember(&self, range: Range, age: PgInterval) -> Numbers {
         let pages = range.pages();
         numbers(self.sql(REMEMBER))
