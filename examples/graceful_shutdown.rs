@@ -11,25 +11,22 @@ use std::error::Error;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hmac::{Hmac, KeyInit, Mac};
-use idempotent_webhook::{DedupeTx, IdempotentWebhook, Provider, Secret};
-use sha2::Sha256;
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{DedupeTx, HandlerError, IdempotentWebhook, Secret, presets};
 use sqlx::PgPool;
 use throwaway_postgres::{Durability, ThrowawayPostgres};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-const SECRET: &str = "a secret";
-
-async fn slow(mut tx: DedupeTx) -> Result<StatusCode, StatusCode> {
+async fn slow(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     println!("handler    begins");
     tokio::time::sleep(Duration::from_secs(2)).await;
     sqlx::query("insert into pushes default values")
         .execute(&mut *tx)
-        .await
-        .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+        .await?;
     println!("handler    ends");
     Ok(StatusCode::OK)
 }
@@ -43,11 +40,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .execute(&pool)
         .await?;
 
-    let github = Provider::github(Secret::new(SECRET)?);
+    let github = presets::github(Secret::new("a secret")?);
+    let push = TestDelivery::new(&github);
     let layer = IdempotentWebhook::new(pool.clone(), "pushes", github);
     let app = Router::new().route("/", post(slow).layer(layer.clone()));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let sender = tokio::spawn(send_and_hang_up(listener.local_addr()?));
+    let sender = tokio::spawn(send_and_hang_up(push, listener.local_addr()?));
     let stopped = async move {
         // In earnest this would be `tokio::signal::ctrl_c()`.
         let _ = sender.await;
@@ -73,17 +71,22 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-async fn send_and_hang_up(address: std::net::SocketAddr) -> std::io::Result<()> {
-    // HMAC takes keys of any length.
-    let signature = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes())
-        .map(|mac| hex::encode(mac.chain_update("{}").finalize().into_bytes()))
-        .unwrap_or_default();
-    let request = format!(
-        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nX-GitHub-Delivery: guid\r\n\
-         X-Hub-Signature-256: sha256={signature}\r\n\r\n{{}}"
-    );
+async fn send_and_hang_up(
+    push: TestDelivery,
+    address: std::net::SocketAddr,
+) -> std::io::Result<()> {
+    let (head, body) = push.request::<Bytes>().into_parts();
+    let mut request = format!(
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n",
+        body.len()
+    )
+    .into_bytes();
+    for (name, value) in &head.headers {
+        request.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    request.extend([b"\r\n", &*body].concat());
     let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(request.as_bytes()).await?;
+    stream.write_all(&request).await?;
     tokio::time::sleep(Duration::from_millis(500)).await;
     println!("sender     hangs up");
     Ok(())

@@ -12,7 +12,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Secret};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Secret, presets};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use playground::{Result, step};
 use sqlx::PgPool;
@@ -34,7 +34,8 @@ async fn example(pool: PgPool) -> Result<()> {
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &BUCKETS)?
         .install_recorder()?;
 
-    let github = Provider::github(Secret::new(SECRET)?);
+    let github = presets::github(Secret::new(SECRET)?);
+    let push = TestDelivery::new(&github).uri("/webhooks/github").id("1");
     let layer = IdempotentWebhook::new(pool, "deployments", github);
     let app = Router::new()
         .route("/webhooks/github", post(deploy).layer(layer))
@@ -44,7 +45,6 @@ async fn example(pool: PgPool) -> Result<()> {
     let metrics = format!("http://{}/metrics", listener.local_addr()?);
     tokio::spawn(axum::serve(listener, app.clone()).into_future());
 
-    let push = TestDelivery::github(SECRET).uri("/webhooks/github").id("1");
     let answer = playground::send(&app, &push).await?;
     step("a push", answer, "200 processed")?;
     let answer = playground::send(&app, &push).await?;

@@ -18,7 +18,7 @@ use axum::http::request::Parts;
 use axum::routing::post;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
-    DedupeTx, Delivery, IdempotentWebhook, Provider, Secret, Secrets, TenantSecrets,
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Secret, Secrets, TenantSecrets, presets,
 };
 use playground::{send, step};
 use sqlx::PgPool;
@@ -40,7 +40,7 @@ fn webhooks(pool: PgPool) -> Router {
     .cache(1000, CACHE)
     // A GUID of GitHub's is the same for every hook that an event goes to.
     .separate_ids();
-    let layer = IdempotentWebhook::new(pool, "pushes", Provider::github(secrets));
+    let layer = IdempotentWebhook::new(pool, "pushes", presets::github(secrets));
     Router::new().route("/webhooks/{tenant}", post(push).layer(layer))
 }
 
@@ -73,13 +73,12 @@ async fn secrets_of(
     }))
 }
 
-async fn push(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, StatusCode> {
+async fn push(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
     sqlx::query("insert into pushes (tenant, delivery_id) values ($1, $2)")
         .bind(delivery.tenant())
-        .bind(delivery.id().as_str())
+        .bind(delivery.id())
         .execute(&mut *tx)
-        .await
-        .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+        .await?;
     Ok(StatusCode::OK)
 }
 
@@ -92,15 +91,16 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     )
     .await?;
     let app = webhooks(pool.clone());
-    let delivery = |tenant: &str, secret: &str, id: &str| {
-        TestDelivery::github(secret)
+    let delivery = |tenant: &str, secret: &str, id: &str| -> playground::Result<_> {
+        let github = presets::github(Secret::new(secret)?);
+        Ok(TestDelivery::new(&github)
             .uri(&format!("/webhooks/{tenant}"))
-            .id(id)
+            .id(id))
     };
 
     println!("Tenants have their own ids");
-    let to_acme = delivery("acme", "acme-1", "a");
-    let to_globex = delivery("globex", "globex-1", "a");
+    let to_acme = delivery("acme", "acme-1", "a")?;
+    let to_globex = delivery("globex", "globex-1", "a")?;
     let answer = send(&app, &to_acme).await?;
     step("a delivery to acme", answer, "200 processed")?;
     let answer = send(&app, &to_globex).await?;
@@ -109,15 +109,15 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     step("a retry of the first", answer, "200 duplicate")?;
 
     println!("Tenants have their own secrets");
-    let stolen = send(&app, &delivery("acme", "globex-1", "b")).await?;
-    let unknown = send(&app, &delivery("nobody", "globex-1", "b")).await?;
+    let stolen = send(&app, &delivery("acme", "globex-1", "b")?).await?;
+    let unknown = send(&app, &delivery("nobody", "globex-1", "b")?).await?;
     let rejected = "401 rejected: signature missing or not valid";
     step("to acme, with the secret of globex", &stolen, rejected)?;
     step("to a tenant that is unknown", &unknown, rejected)?;
     step("the two answers are the same", stolen == unknown, "true")?;
 
     println!("A secret is rotated");
-    let by_acme = async |secret, id| send(&app, &delivery("acme", secret, id)).await;
+    let by_acme = async |secret, id| send(&app, &delivery("acme", secret, id)?).await;
     execute(
         &pool,
         "update tenants set secret = 'acme-2', previous_secret = secret where name = 'acme'",

@@ -1,24 +1,131 @@
-//! A delivery: what a verified request is known by.
+//! A delivery: one webhook request and all its retries.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::crypto::sha256_of;
-use crate::tenant::Tenant;
+use serde::{Serialize, Serializer};
+use sqlx::encode::IsNull;
+use sqlx::error::BoxDynError;
+use sqlx::postgres::{PgArgumentBuffer, PgTypeInfo};
+use sqlx::{Encode, Postgres, Type};
 
-/// What [`Provider::verify`](crate::Provider::verify) found in an authentic request.
+use crate::digest::sha256_of;
+
+/// The longest id or name that can be part of a key, in bytes.
+const MAX_LEN: usize = 255;
+
+/// Why a text cannot be part of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnusableText {
+    Blank,
+    TooLong,
+    /// Among them NUL, which Postgres cannot store in a text.
+    ControlCharacter,
+}
+
+impl fmt::Display for UnusableText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Blank => "blank",
+            Self::TooLong => "longer than 255 bytes",
+            Self::ControlCharacter => "not free of control characters",
+        })
+    }
+}
+
+/// Checks a delivery id, or the name of a tenant or an endpoint.
+pub(crate) fn check_text(text: &str) -> Result<(), UnusableText> {
+    if text.trim().is_empty() {
+        Err(UnusableText::Blank)
+    } else if text.len() > MAX_LEN {
+        Err(UnusableText::TooLong)
+    } else if text.chars().any(char::is_control) {
+        Err(UnusableText::ControlCharacter)
+    } else {
+        Ok(())
+    }
+}
+
+/// The id that is the same for all retries of one delivery.
+///
+/// It is not blank, has no control characters and at most 255 bytes.
+/// [`Provider::signs_delivery_id`](crate::Provider::signs_delivery_id) tells whether the
+/// signature covers it.
+///
+/// It can be bound to a query of sqlx as a text.
+///
+/// ```
+/// # use idempotent_webhook::{DedupeTx, Delivery};
+/// async fn insert(tx: &mut DedupeTx, delivery: &Delivery) -> sqlx::Result<()> {
+///     sqlx::query("insert into payments (event_id) values ($1)")
+///         .bind(delivery.id())
+///         .execute(&mut **tx)
+///         .await?;
+///     Ok(())
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeliveryId(Arc<str>);
+
+impl DeliveryId {
+    /// For a text that has been checked, or that only has to match one that has.
+    pub(crate) fn new(text: String) -> Self {
+        Self(text.into())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl AsRef<str> for DeliveryId {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for DeliveryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl Serialize for DeliveryId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl Type<Postgres> for DeliveryId {
+    fn type_info() -> PgTypeInfo {
+        <str as Type<Postgres>>::type_info()
+    }
+
+    fn compatible(ty: &PgTypeInfo) -> bool {
+        <str as Type<Postgres>>::compatible(ty)
+    }
+}
+
+impl Encode<'_, Postgres> for DeliveryId {
+    fn encode_by_ref(&self, buf: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        <&str as Encode<'_, Postgres>>::encode_by_ref(&self.as_str(), buf)
+    }
+}
+
+/// What [`Provider::verify`](crate::Provider::verify) has read from an authentic delivery.
 #[derive(Clone, Debug)]
-pub struct Verified {
-    pub(crate) delivery_id: DeliveryId,
+pub struct VerifiedDelivery {
+    pub(crate) id: DeliveryId,
     pub(crate) event_type: Option<String>,
     pub(crate) signed_at: Option<SystemTime>,
 }
 
-impl Verified {
+impl VerifiedDelivery {
     /// The provider's id of the delivery, the same on every retry.
-    pub fn delivery_id(&self) -> &DeliveryId {
-        &self.delivery_id
+    pub fn id(&self) -> &DeliveryId {
+        &self.id
     }
 
     /// The type of the event, if the request names one.
@@ -32,59 +139,33 @@ impl Verified {
     }
 }
 
-/// A question of the provider whether the endpoint is there, in an authentic request.
-///
-/// The layer answers it; whoever calls [`Provider::verify`](crate::Provider::verify)
-/// answers with the challenge.
+/// The tenant for which a delivery is.
 #[derive(Clone, Debug)]
-pub struct Handshake {
-    pub(crate) event_type: String,
-    pub(crate) challenge: String,
+pub(crate) struct Tenant {
+    pub(crate) name: Arc<str>,
+    /// Whether the name is part of the delivery's key.
+    pub(crate) separate_ids: bool,
 }
 
-impl Handshake {
-    /// The event type that makes it a handshake.
-    pub fn event_type(&self) -> &str {
-        &self.event_type
-    }
-
-    /// The text that the provider wants back, as plain text with status 200.
-    pub fn challenge(&self) -> &str {
-        &self.challenge
-    }
-}
-
-/// The id by which a provider's retries of one delivery are known.
+/// The delivery that a handler processes.
 ///
-/// It is not blank, has no control characters and at most 255 bytes. Whether it is
-/// covered by the signature, [`Provider::signs_delivery_id`](crate::Provider::signs_delivery_id)
-/// tells.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct DeliveryId(Arc<str>);
-
-impl DeliveryId {
-    /// For ids that a `Source` has found usable.
-    pub(crate) fn new(usable: String) -> Self {
-        Self(usable.into())
-    }
-
-    /// The id as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for DeliveryId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// The delivery that is being handled.
+/// The layer puts it into the extensions of each request that it has verified. With the feature
+/// `axum` it is an extractor.
 ///
-/// There is one in the extensions of every request that reaches a handler behind
-/// [`IdempotentWebhook`](crate::IdempotentWebhook), and only there: a `Delivery` has
-/// been verified. With the feature `axum` it is an extractor.
+/// ```
+/// use axum::http::StatusCode;
+/// use idempotent_webhook::{DedupeTx, Delivery, HandlerError};
+///
+/// async fn push(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+///     if delivery.event_type() == Some("push") {
+///         sqlx::query("insert into pushes (delivery_id) values ($1)")
+///             .bind(delivery.id())
+///             .execute(&mut *tx)
+///             .await?;
+///     }
+///     Ok(StatusCode::NO_CONTENT)
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Delivery(Arc<Inner>);
 
@@ -92,13 +173,13 @@ struct Inner {
     endpoint: Arc<str>,
     provider: Arc<str>,
     tenant: Option<Tenant>,
-    verified: Verified,
+    verified: VerifiedDelivery,
 }
 
-/// What a delivery is known by within its endpoint.
+/// The key of a delivery within its endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DeliveryKey {
-    /// None where tenants do not matter.
+    /// `None` unless the tenant is part of the key.
     pub(crate) tenant: Option<Arc<str>>,
     pub(crate) id: DeliveryId,
 }
@@ -108,7 +189,7 @@ impl Delivery {
         endpoint: Arc<str>,
         provider: Arc<str>,
         tenant: Option<Tenant>,
-        verified: Verified,
+        verified: VerifiedDelivery,
     ) -> Self {
         Self(Arc::new(Inner {
             endpoint,
@@ -125,7 +206,7 @@ impl Delivery {
         }
     }
 
-    /// The tenant as it stands in the database: empty if it is no part of the key.
+    /// The tenant in the key, as the database has it: empty if it is not part of the key.
     pub(crate) fn key_tenant(&self) -> &str {
         self.separate_tenant().map_or("", |name| name)
     }
@@ -156,7 +237,7 @@ impl Delivery {
 
     /// The provider's id of the delivery, the same on every retry.
     pub fn id(&self) -> &DeliveryId {
-        &self.0.verified.delivery_id
+        &self.0.verified.id
     }
 
     /// The type of the event, if the request names one.
@@ -169,15 +250,14 @@ impl Delivery {
         self.0.verified.signed_at
     }
 
-    /// A key for what the handler calls in the course of this delivery, so that it
-    /// happens once although the handler may run more than once.
+    /// An idempotency key for a call to another API, so that the call takes effect once
+    /// although the handler may run more than once.
     ///
-    /// It is the same on every retry, in every process and every release of this crate,
-    /// and different for every endpoint, delivery and `step`, and for every tenant where
-    /// [`separate_ids`](crate::TenantSecrets::separate_ids) is on. Name each call by a step of
-    /// its own: `refund`, or `mail to customer`. It is 64 lower-case hexadecimal digits,
-    /// fit for a header such as `Idempotency-Key`, and tells nothing of what it was made
-    /// from.
+    /// The key is the same on every attempt, in every process and every release of this crate.
+    /// It differs by endpoint, delivery and `step`, and by tenant where
+    /// [`separate_ids`](crate::TenantSecrets::separate_ids) is on. Use one step for each call,
+    /// such as `refund` or `mail to customer`. The key has 64 lower-case hexadecimal digits,
+    /// fits a header such as `Idempotency-Key`, and does not reveal its parts.
     ///
     /// ```no_run
     /// # use idempotent_webhook::Delivery;
@@ -213,7 +293,7 @@ impl fmt::Debug for Delivery {
     }
 }
 
-/// Sets these keys apart from any other digest of the same parts.
+/// Separates these keys from other digests of the same parts.
 const IDEMPOTENCY_KEY: &str = "idempotent-webhook idempotency key";
 
 #[cfg(test)]
@@ -225,15 +305,15 @@ mod tests {
             name: name.into(),
             separate_ids: true,
         });
-        let verified = Verified {
-            delivery_id: DeliveryId::new(id.to_owned()),
+        let verified = VerifiedDelivery {
+            id: DeliveryId::new(id.to_owned()),
             event_type: None,
             signed_at: None,
         };
         Delivery::new(endpoint.into(), "acme".into(), tenant, verified)
     }
 
-    /// A release that changes them makes every step in flight happen twice.
+    /// A release that changed them would repeat every step in flight.
     #[test]
     fn idempotency_keys_stay_what_they_are() {
         assert_eq!(

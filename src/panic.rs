@@ -1,4 +1,4 @@
-//! Panics in code that is not the crate's own, caught where they happen.
+//! Catches panics of handlers and of work after a commit.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -6,14 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// What somebody else's code panicked with.
+/// The payload of a caught panic.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
-/// Catches a panic at any poll, so that what was begun can still be ended in order.
+/// Catches a panic in any poll, so that the transaction can still be rolled back.
 pub(crate) async fn catch_panic<F: Future>(future: F) -> Result<F::Output, Payload> {
     let mut future = pin!(future);
     poll_fn(|cx| {
-        // What the panic has left half-done is never looked at: the future is dropped.
+        // Unwind safe: the future is not polled again after a panic, only dropped.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(poll) => poll.map(Ok),
             Err(payload) => Poll::Ready(Err(payload)),
@@ -22,12 +22,12 @@ pub(crate) async fn catch_panic<F: Future>(future: F) -> Result<F::Output, Paylo
     .await
 }
 
-/// Drops a value that is not the crate's own.
+/// Drops a value whose destructor may panic.
 pub(crate) fn catch_drop<T>(value: T) -> Result<(), Payload> {
     catch_unwind(AssertUnwindSafe(|| drop(value)))
 }
 
-/// The text of a panic, as far as it has one.
+/// The message of a panic, if it has one.
 pub(crate) fn message(payload: &(dyn Any + Send)) -> &str {
     payload
         .downcast_ref::<&'static str>()

@@ -1,4 +1,4 @@
-//! Random numbers that are good enough to tell things apart, without a library for it.
+//! Random numbers for nonces and jitter, not for secrets.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -6,7 +6,7 @@ pub(crate) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// From 0 to 1.
+/// Between 0 and 1.
 pub(crate) fn random_fraction() -> f64 {
     random() as f64 / u64::MAX as f64
 }

@@ -17,10 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
+use idempotent_webhook::service::ExtractError;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{
-    DedupeTx, Delivery, ExtractError, IdempotentWebhook, Provider, Secret, migrate,
-};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Secret, migrate, presets};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use throwaway_postgres::{Durability, ThrowawayPostgres};
@@ -29,7 +28,9 @@ use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 type Body = Full<Bytes>;
 
 fn push(id: &str) -> Request<Body> {
-    TestDelivery::github("secret").id(id).request()
+    TestDelivery::new(&presets::github(Secret::new("secret").unwrap()))
+        .id(id)
+        .request()
 }
 
 async fn database() -> (ThrowawayPostgres, PgPool, IdempotentWebhook) {
@@ -43,7 +44,7 @@ async fn database() -> (ThrowawayPostgres, PgPool, IdempotentWebhook) {
         .execute(&pool)
         .await
         .unwrap();
-    let provider = Provider::github(Secret::new("secret").unwrap());
+    let provider = presets::github(Secret::new("secret").unwrap());
     let layer = IdempotentWebhook::new(pool.clone(), "test", provider);
     (server, pool, layer)
 }

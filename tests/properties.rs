@@ -13,10 +13,9 @@ use std::time::{Duration, SystemTime};
 use hmac::{Hmac, KeyInit, Mac};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request};
-use idempotent_webhook::{
-    HmacSha256, JsonPath, Provider, Secret, SignatureError, Source, Tolerance, Verified,
-    VerifyError,
-};
+use idempotent_webhook::provider::{Verified, VerifyError};
+use idempotent_webhook::signature::{HmacSha256, SignatureError, Tolerance};
+use idempotent_webhook::{JsonPath, Provider, Secret, Source, presets};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -166,7 +165,7 @@ proptest! {
         let document: Value = serde_json::from_str(&body).unwrap();
         let expected = follow(&document, &steps).and_then(usable);
         let found = identify(Source::json(path(&steps, quoted)), b"", body.as_bytes());
-        let found = found.ok().map(|verified| verified.delivery_id().to_string());
+        let found = found.ok().and_then(|verified| Some(verified.delivery()?.id().to_string()));
         prop_assert_eq!(found, expected);
     }
 
@@ -177,11 +176,11 @@ proptest! {
         let body = document.to_string();
         let alone = |steps: &[Step]| {
             let found = identify(Source::json(path(steps, false)), b"", body.as_bytes());
-            found.ok().map(|verified| verified.delivery_id().to_string())
+            found.ok().and_then(|verified| Some(verified.delivery()?.id().to_string()))
         };
         let both = Source::json(path(&first, false)).and(Source::json(path(&second, false)));
         let found = identify(both, b"", body.as_bytes());
-        let found = found.ok().map(|verified| verified.delivery_id().to_string());
+        let found = found.ok().and_then(|verified| Some(verified.delivery()?.id().to_string()));
         if let (Some(a), Some(b)) = (alone(&first), alone(&second)) {
             let joined = format!("{}:{a}{}:{b}", a.len(), b.len());
             prop_assert_eq!(found, (joined.len() <= 255).then_some(joined));
@@ -239,7 +238,7 @@ proptest! {
         match found {
             Ok(verified) => {
                 prop_assert!(visible);
-                prop_assert_eq!(verified.delivery_id().as_str().as_bytes(), value);
+                prop_assert_eq!(verified.delivery().unwrap().id().as_str().as_bytes(), value);
             }
             Err(_) => prop_assert!(!visible),
         }
@@ -248,7 +247,7 @@ proptest! {
     #[test]
     fn a_stripe_header_is_accepted_by_the_rules(items in stripe_items()) {
         let header = items.join(",");
-        let provider = Provider::stripe(Secret::new(SECRET).unwrap())
+        let provider = presets::stripe(Secret::new(SECRET).unwrap())
             .tolerance(Tolerance::unlimited())
             .delivery_id(Source::body_digest());
         let head = head(&[("stripe-signature", header.as_bytes())]);
@@ -264,9 +263,9 @@ proptest! {
     fn any_bytes_are_survived_as_a_signature(value in header_value(), body in vec(any::<u8>(), 0..20)) {
         let secret = || Secret::new(SECRET).unwrap();
         for (name, provider) in [
-            ("stripe-signature", Provider::stripe(secret())),
-            ("x-hub-signature-256", Provider::github(secret())),
-            ("shopify-hmac-sha256", Provider::shopify(secret())),
+            ("stripe-signature", presets::stripe(secret())),
+            ("x-hub-signature-256", presets::github(secret())),
+            ("shopify-hmac-sha256", presets::shopify(secret())),
         ] {
             let refused = provider.verify(&head(&[(name, &value)]), &body, SystemTime::now());
             prop_assert!(matches!(refused, Err(VerifyError::Signature(_))));
@@ -277,7 +276,7 @@ proptest! {
     fn a_time_is_in_tolerance_or_not(signed in 0..4_000_u64, now in 0..4_000_u64, limit in 0..4_000_u64) {
         let header = format!("t={signed},v1={}", mac(format!("{signed}.").as_bytes()));
         let provider = |tolerance| {
-            Provider::stripe(Secret::new(SECRET).unwrap())
+            presets::stripe(Secret::new(SECRET).unwrap())
                 .tolerance(tolerance)
                 .verify(
                     &head(&[("stripe-signature", header.as_bytes())]),

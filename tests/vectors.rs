@@ -19,9 +19,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request};
-use idempotent_webhook::{
-    BlankSecret, Provider, Secret, Secrets, Tolerance, Verified, VerifyError,
-};
+use idempotent_webhook::provider::{SecretError, Verified, VerifyError};
+use idempotent_webhook::signature::Tolerance;
+use idempotent_webhook::{Provider, Secret, Secrets, presets};
 use serde::Deserialize;
 
 /// A request, and what is to come of it.
@@ -84,20 +84,20 @@ enum Expect {
 /// The preset that a file of cases is for.
 fn preset(name: &str) -> Option<fn(Secrets) -> Provider> {
     match name {
-        "stripe" => Some(Provider::stripe),
-        "github" => Some(Provider::github),
-        "shopify" => Some(Provider::shopify),
-        "slack" => Some(Provider::slack),
-        "linear" => Some(Provider::linear),
-        "standard_webhooks" => Some(Provider::standard_webhooks),
-        "svix" => Some(Provider::svix),
-        "awardee" => Some(Provider::awardee),
+        "stripe" => Some(presets::stripe),
+        "github" => Some(presets::github),
+        "shopify" => Some(presets::shopify),
+        "slack" => Some(presets::slack),
+        "linear" => Some(presets::linear),
+        "standard_webhooks" => Some(presets::standard_webhooks),
+        "svix" => Some(presets::svix),
+        "awardee" => Some(presets::awardee),
         _ => None,
     }
 }
 
 impl Case {
-    fn secrets(&self) -> Result<Secrets, BlankSecret> {
+    fn secrets(&self) -> Result<Secrets, SecretError> {
         let mut secrets = Secrets::new(Secret::new(self.secret.as_str())?);
         for secret in &self.extra_secrets {
             secrets = secrets.and(Secret::new(secret.as_str())?);
@@ -139,8 +139,8 @@ impl Case {
     /// Why the outcome is not the expected one, if it is not.
     fn judge(&self, outcome: &Result<Verified, VerifyError>) -> Option<String> {
         match (self.expect, outcome) {
-            (Expect::Accept, Ok(verified)) => {
-                let id = verified.delivery_id().as_str();
+            (Expect::Accept, Ok(Verified::Delivery(verified))) => {
+                let id = verified.id().as_str();
                 let event_type = verified.event_type();
                 if self.expect_delivery_id.as_deref().is_some_and(|e| e != id) {
                     Some(format!("delivery id {id:?}"))
@@ -158,11 +158,12 @@ impl Case {
             {
                 None
             }
-            (Expect::Accept, Err(VerifyError::Handshake(handshake))) => {
+            (Expect::Accept, Ok(Verified::Handshake(handshake))) => {
                 let is_expected = self.expect_delivery_id.is_none()
                     && self.expect_event_type.as_deref() == Some(handshake.event_type());
                 (!is_expected).then(|| format!("taken for a handshake: {handshake:?}"))
             }
+            (Expect::Accept, Ok(verified)) => Some(format!("taken for {verified:?}")),
             (Expect::Accept, Err(error)) => Some(format!("refused: {error:?}")),
             (Expect::Reject, Err(VerifyError::Identity(error))) if !self.signature_valid => {
                 Some(format!("taken for authentic, and refused because {error}"))

@@ -48,7 +48,7 @@ use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use http::{Request, Response};
 use http_body_util::Full;
-use idempotent_webhook::{IdempotentWebhook, Provider, Retention, Secret, prune};
+use idempotent_webhook::{IdempotentWebhook, Retention, Secret, presets, prune};
 use sha2::Sha256;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Executor, PgPool};
@@ -145,7 +145,7 @@ fn push(id: &str) -> Request<Full<Bytes>> {
 /// Fresh deliveries through the layer for so long, so many at a time, and how long each
 /// took, sorted. The handler does nothing, so this is the claim and its commit.
 async fn claims(pool: &PgPool, at_a_time: usize, time: Duration) -> Vec<Duration> {
-    let github = Provider::github(Secret::new("secret").unwrap());
+    let github = presets::github(Secret::new("secret").unwrap());
     let service = ServiceBuilder::new()
         .layer(IdempotentWebhook::new(pool.clone(), "test", github).allow_unused_transaction())
         .service(service_fn(async |_: Request<Full<Bytes>>| {

@@ -46,7 +46,7 @@ use axum::body::Body;
 use axum::routing::post;
 use futures_util::FutureExt;
 use http::{Request, StatusCode};
-use idempotent_webhook::{IdempotentWebhook, Provider, Secret};
+use idempotent_webhook::{IdempotentWebhook, Secret, presets};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor, PgPool};
 use tokio::task::JoinHandle;
@@ -111,11 +111,11 @@ fn verification() {
 }
 
 fn layer(pool: &PgPool, endpoint: &str) -> IdempotentWebhook {
-    let github = Provider::github(Secret::new(SECRET).unwrap());
+    let github = presets::github(Secret::new(SECRET).unwrap());
     IdempotentWebhook::new(pool.clone(), endpoint.to_owned(), github)
-        .handler_time(LONG)
-        .database_time(LONG)
-        .in_flight_wait(LONG)
+        .handler_timeout(LONG)
+        .database_timeout(LONG)
+        .in_flight_timeout(LONG)
 }
 
 fn through(layer: IdempotentWebhook) -> Router {
@@ -240,7 +240,7 @@ async fn one_by_one(server: &Server) {
         .await
         .unwrap();
     let plain = ("layer", through(layer(&pool, "layer")));
-    let remembering = layer(&pool, "remembering").remember(1_000, LONG);
+    let remembering = layer(&pool, "remembering").cache_processed(1_000, LONG);
     let remembering = ("layer, remembering", through(remembering));
     let by_hand = ("by hand, careful", by_hand(&pool));
     println!("\none request, until its connection is back in the pool");

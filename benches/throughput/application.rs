@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use hmac::{Hmac, KeyInit, Mac};
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Secret};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Secret, presets};
 use sha2::Sha256;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgConnection, PgPool, Postgres, Transaction};
@@ -38,13 +38,13 @@ pub async fn run() {
         .test_before_acquire(variant != "layer, unpinged")
         .connect_lazy_with(options.disable_statement_logging());
     let layer = || {
-        let github = Provider::github(Secret::new(SECRET).unwrap());
+        let github = presets::github(Secret::new(SECRET).unwrap());
         IdempotentWebhook::new(pool.clone(), variant.clone(), github)
     };
     let route = match variant.as_str() {
         "layer" | "layer, unpinged" => post(handle).layer(layer()),
         "layer, remembering" => {
-            post(handle).layer(layer().remember(100_000, Duration::from_secs(600)))
+            post(handle).layer(layer().cache_processed(100_000, Duration::from_secs(600)))
         }
         "by hand, bounded" => post(bounded).with_state(pool.clone()),
         "by hand, careful" => post(careful).with_state(pool.clone()),

@@ -3,8 +3,10 @@
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use http::request::Parts;
+use idempotent_webhook::provider::SecretSource;
+use idempotent_webhook::signature::Tolerance;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Keys, Provider, Secret, Tolerance};
+use idempotent_webhook::{Provider, Secret, presets};
 use sha2::Sha256;
 
 pub const SECRET: &str = "benchmark";
@@ -44,55 +46,36 @@ pub type Input = (Provider, Parts, Bytes);
 /// A preset's name, and what makes its input of a body.
 type Preset = (&'static str, fn(&[u8]) -> Input);
 
-/// Each preset with what it is to verify. Where the provider says its id or its time in the
-/// body, that is written into it.
+/// Each preset with what it is to verify. Where the provider has its id or its time in the body,
+/// that is written into it.
 #[allow(dead_code, reason = "not every benchmark has all presets")]
 pub const PRESETS: [Preset; 8] = [
     ("stripe", stripe),
     ("github", github),
-    ("shopify", |body| {
-        input(Provider::shopify, TestDelivery::shopify, SECRET, body)
-    }),
-    ("slack", |body| {
-        input(Provider::slack, TestDelivery::slack, SECRET, body)
-    }),
-    ("linear", |body| {
-        input(Provider::linear, TestDelivery::linear, SECRET, body)
-    }),
+    ("shopify", |body| input(presets::shopify, SECRET, body)),
+    ("slack", |body| input(presets::slack, SECRET, body)),
+    ("linear", |body| input(presets::linear, SECRET, body)),
     ("standard-webhooks", standard_webhooks),
-    ("svix", |body| {
-        input(Provider::svix, TestDelivery::svix, BASE64_SECRET, body)
-    }),
-    ("awardee", |body| {
-        input(Provider::awardee, TestDelivery::awardee, SECRET, body)
-    }),
+    ("svix", |body| input(presets::svix, BASE64_SECRET, body)),
+    ("awardee", |body| input(presets::awardee, SECRET, body)),
 ];
 
 pub fn stripe(body: &[u8]) -> Input {
-    input(Provider::stripe, TestDelivery::stripe, SECRET, body)
+    input(presets::stripe, SECRET, body)
 }
 
 pub fn github(body: &[u8]) -> Input {
-    input(Provider::github, TestDelivery::github, SECRET, body)
+    input(presets::github, SECRET, body)
 }
 
 pub fn standard_webhooks(body: &[u8]) -> Input {
-    let kit = TestDelivery::standard_webhooks;
-    input(Provider::standard_webhooks, kit, BASE64_SECRET, body)
+    input(presets::standard_webhooks, BASE64_SECRET, body)
 }
 
 /// Signed just now: some insist on a recent time.
-fn input(
-    preset: fn(Keys) -> Provider,
-    kit: fn(&'static str) -> TestDelivery,
-    secret: &'static str,
-    body: &[u8],
-) -> Input {
+fn input(preset: fn(SecretSource) -> Provider, secret: &'static str, body: &[u8]) -> Input {
     let provider = preset(Secret::new(secret).unwrap().into());
-    let mut delivery = kit(secret).body(body.to_vec());
-    if provider.name() == "slack" {
-        delivery = delivery.id("Ev08MFMKH6");
-    }
+    let delivery = TestDelivery::new(&provider).body(body.to_vec());
     let (head, body) = delivery.request().into_parts();
     (provider.tolerance(Tolerance::unlimited()), head, body)
 }

@@ -18,8 +18,8 @@ use std::time::SystemTime;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use http::Request;
-use http::request::Parts;
-use idempotent_webhook::{JsonPath, Provider, Secret, Source};
+use idempotent_webhook::signature::{SignatureError, SignatureScheme, Signed, SignedRequest};
+use idempotent_webhook::{JsonPath, Provider, Secret, Secrets, Source};
 use serde_json::Value;
 
 use deliveries::{PRESETS, SECRET, SIZES, event, mac};
@@ -83,14 +83,9 @@ fn identify(criterion: &mut Criterion) {
 #[derive(Debug)]
 struct Unsigned;
 
-impl idempotent_webhook::SignatureScheme for Unsigned {
-    fn verify(
-        &self,
-        _: &Parts,
-        _: &[u8],
-        _: &idempotent_webhook::Secrets,
-    ) -> Result<Option<SystemTime>, idempotent_webhook::SignatureError> {
-        Ok(None)
+impl SignatureScheme for Unsigned {
+    fn verify(&self, _: &SignedRequest<'_>, _: &Secrets) -> Result<Signed, SignatureError> {
+        Ok(Signed::new())
     }
 }
 

@@ -11,11 +11,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{DedupeTx, IdempotentWebhook, Provider, Secret};
+use idempotent_webhook::{DedupeTx, HandlerError, IdempotentWebhook, Secret, presets};
 use sqlx::PgPool;
 use tokio::sync::Mutex;
 
-use crate::failed;
 use crate::playground::{self, send, step};
 
 #[derive(Clone)]
@@ -42,15 +41,14 @@ struct App {
     fails: Arc<AtomicBool>,
 }
 
-async fn paid(State(app): State<App>, mut tx: DedupeTx) -> Result<StatusCode, StatusCode> {
+async fn paid(State(app): State<App>, mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
     // Before the commit the worker would look in vain.
     tx.after_commit(app.worker.wake());
     sqlx::query("insert into jobs (what) values ('send the receipt')")
         .execute(&mut *tx)
-        .await
-        .map_err(failed)?;
+        .await?;
     if app.fails.swap(false, Ordering::Relaxed) {
-        return Err(StatusCode::INTERNAL_SERVER_ERROR);
+        return Err(HandlerError::new("it fails once"));
     }
     Ok(StatusCode::OK)
 }
@@ -63,7 +61,8 @@ pub async fn example(pool: &PgPool) -> playground::Result<()> {
         pool: pool.clone(),
         found: Arc::default(),
     };
-    let stripe = Provider::stripe(Secret::new("whsec_stripe")?);
+    let stripe = presets::stripe(Secret::new("whsec_stripe")?);
+    let invoice = TestDelivery::new(&stripe).event_type("invoice.paid");
     let layer = IdempotentWebhook::new(pool.clone(), "payments", stripe);
     let app = Router::new()
         .route("/", post(paid).layer(layer.clone()))
@@ -78,7 +77,6 @@ pub async fn example(pool: &PgPool) -> playground::Result<()> {
     };
 
     println!("after_commit: a worker is woken for a job");
-    let invoice = TestDelivery::stripe("whsec_stripe").event_type("invoice.paid");
     let answer = send(&app, &invoice).await?;
     step("the handler fails", answer, "500 failed")?;
     step("jobs found at each wake-up", found().await, "[]")?;

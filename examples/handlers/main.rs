@@ -15,7 +15,6 @@ mod playground;
 
 use std::process::ExitCode;
 
-use axum::http::StatusCode;
 use sqlx::PgPool;
 
 #[tokio::main]
@@ -28,9 +27,4 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     jobs::example(&pool).await?;
     subscriptions::example(&pool).await?;
     pushes::example(&pool).await
-}
-
-/// What the handlers here answer after a SQL error, which rolls everything back.
-fn failed(_: sqlx::Error) -> StatusCode {
-    StatusCode::INTERNAL_SERVER_ERROR
 }

@@ -9,18 +9,16 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Secret};
+use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook, Secret, presets};
 use sqlx::PgPool;
 
-use crate::failed;
 use crate::playground::{self, send, step};
 
-async fn push(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, StatusCode> {
+async fn push(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
     sqlx::query("insert into builds (delivery_id) values ($1)")
-        .bind(delivery.id().as_str())
+        .bind(delivery.id())
         .execute(&mut *tx)
-        .await
-        .map_err(failed)?;
+        .await?;
     Ok(StatusCode::OK)
 }
 
@@ -28,11 +26,12 @@ pub async fn example(pool: &PgPool) -> playground::Result<()> {
     sqlx::query("create table builds (delivery_id text)")
         .execute(pool)
         .await?;
-    let github = Provider::github(Secret::new("a secret")?);
+    let github = presets::github(Secret::new("a secret")?);
+    let sent = TestDelivery::new(&github);
     let layer = IdempotentWebhook::new(pool.clone(), "builds", github).replay_guard();
     let app = Router::new().route("/", post(push).layer(layer));
     let delivery = |id: &str, commit: &str| {
-        TestDelivery::github("a secret")
+        sent.clone()
             .id(id)
             .event_type("push")
             .body(format!(r#"{{"ref":"refs/heads/main","after":"{commit}"}}"#))

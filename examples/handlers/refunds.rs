@@ -8,11 +8,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Secret};
+use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook, Secret, presets};
 use sqlx::PgPool;
 use tokio::sync::Mutex;
 
-use crate::failed;
 use crate::playground::{self, send, step};
 
 /// The API of a bank, which remembers keys, as such APIs do.
@@ -36,17 +35,16 @@ async fn cancelled(
     State(bank): State<Arc<Mutex<Bank>>>,
     mut tx: DedupeTx,
     delivery: Delivery,
-) -> Result<StatusCode, StatusCode> {
+) -> Result<StatusCode, HandlerError> {
     let key = delivery.idempotency_key("refund");
     let refund = bank.lock().await.refund(key);
     sqlx::query("insert into refunds (number) values ($1)")
         .bind(refund)
         .execute(&mut *tx)
-        .await
-        .map_err(failed)?;
+        .await?;
     if bank.lock().await.calls == 1 {
         // The worst moment to fail: the money is gone, and the row will be as well.
-        return Err(StatusCode::INTERNAL_SERVER_ERROR);
+        return Err(HandlerError::new("the row was not kept"));
     }
     Ok(StatusCode::OK)
 }
@@ -56,14 +54,14 @@ pub async fn example(pool: &PgPool) -> playground::Result<()> {
         .execute(pool)
         .await?;
     let bank = Arc::new(Mutex::new(Bank::default()));
-    let shopify = Provider::shopify(Secret::new("a secret")?);
+    let shopify = presets::shopify(Secret::new("a secret")?);
+    let order = TestDelivery::new(&shopify).event_type("orders/cancelled");
     let layer = IdempotentWebhook::new(pool.clone(), "cancellations", shopify);
     let app = Router::new()
         .route("/", post(cancelled).layer(layer))
         .with_state(bank.clone());
 
     println!("idempotency_key: a refund for a cancelled order");
-    let order = TestDelivery::shopify("a secret").event_type("orders/cancelled");
     let answer = send(&app, &order).await?;
     step("the bank pays, the handler fails", answer, "500 failed")?;
     let answer = send(&app, &order).await?;

@@ -1,14 +1,12 @@
 //! Events that come out of order: one that has been overtaken is skipped and acknowledged.
 
-use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{DedupeTx, IdempotentWebhook, Provider, Recency, Secret};
+use idempotent_webhook::{DedupeTx, HandlerError, IdempotentWebhook, Recency, Secret, presets};
 use serde::Deserialize;
 use sqlx::PgPool;
 
-use crate::failed;
 use crate::playground::{self, send, step};
 
 const SECRET: &str = "whsec_bm90IHNlY3JldA==";
@@ -21,11 +19,8 @@ struct Changed {
 }
 
 /// Answers how recent the event was.
-async fn changed(mut tx: DedupeTx, Json(event): Json<Changed>) -> Result<String, StatusCode> {
-    let recency = tx
-        .advance(&event.subscription, event.version)
-        .await
-        .map_err(failed)?;
+async fn changed(mut tx: DedupeTx, Json(event): Json<Changed>) -> Result<String, HandlerError> {
+    let recency = tx.advance(&event.subscription, event.version).await?;
     if recency != Recency::Older {
         sqlx::query(
             "insert into subscriptions (id, plan) values ($1, $2)
@@ -34,8 +29,7 @@ async fn changed(mut tx: DedupeTx, Json(event): Json<Changed>) -> Result<String,
         .bind(&event.subscription)
         .bind(&event.plan)
         .execute(&mut *tx)
-        .await
-        .map_err(failed)?;
+        .await?;
     }
     Ok(format!("{recency:?}"))
 }
@@ -44,15 +38,14 @@ pub async fn example(pool: &PgPool) -> playground::Result<()> {
     sqlx::query("create table subscriptions (id text primary key, plan text)")
         .execute(pool)
         .await?;
-    let billing = Provider::standard_webhooks(Secret::new(SECRET)?);
+    let billing = presets::standard_webhooks(Secret::new(SECRET)?);
+    let sent = TestDelivery::new(&billing);
     let layer = IdempotentWebhook::new(pool.clone(), "subscriptions", billing);
     let app = Router::new().route("/", post(changed).layer(layer));
     let version = |version: i64, plan: &str| {
-        TestDelivery::standard_webhooks(SECRET)
-            .id(format!("msg_{version}"))
-            .body(format!(
-                r#"{{"subscription":"sub_1","version":{version},"plan":"{plan}"}}"#
-            ))
+        sent.clone().id(format!("msg_{version}")).body(format!(
+            r#"{{"subscription":"sub_1","version":{version},"plan":"{plan}"}}"#
+        ))
     };
     let (first, second, third) = (version(1, "free"), version(2, "team"), version(3, "none"));
 

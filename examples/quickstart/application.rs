@@ -7,16 +7,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::State;
-use axum::http::{HeaderName, StatusCode};
+use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use idempotent_webhook::{
-    DedupeTx, Delivery, HmacSha256, IdempotentWebhook, Provider, Secret, Source,
-};
+use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook};
 use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
 
-use crate::sign::Sender;
+use crate::senders::Sender;
 
 #[derive(Clone)]
 pub struct Application {
@@ -47,24 +45,23 @@ async fn receive(
     mut tx: DedupeTx,
     delivery: Delivery,
     Json(event): Json<Event>,
-) -> Result<StatusCode, StatusCode> {
+) -> Result<StatusCode, HandlerError> {
     state.runs.fetch_add(1, Ordering::Relaxed);
     sqlx::query(
         "insert into ledger (endpoint, delivery_id, event_type, received_at)
          values ($1, $2, $3, now())",
     )
     .bind(delivery.endpoint())
-    .bind(delivery.id().as_str())
+    .bind(delivery.id())
     .bind(delivery.event_type())
     .execute(&mut *tx)
-    .await
-    .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+    .await?;
 
     if event.fail_once {
         let mut failed = state.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if failed.insert(delivery.id().to_string()) {
             // The row above is rolled back before this answer leaves.
-            return Err(StatusCode::INTERNAL_SERVER_ERROR);
+            return Err(HandlerError::new("it was asked to fail once"));
         }
     }
     Ok(StatusCode::OK)
@@ -90,15 +87,6 @@ async fn ledger(State(pool): State<PgPool>) -> Result<Json<Vec<Row>>, StatusCode
     .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-fn acme(secret: Secret) -> Provider {
-    Provider::custom("acme")
-        .signature(
-            HmacSha256::hex(HeaderName::from_static("x-acme-signature")).prefix("sha256="),
-            secret,
-        )
-        .delivery_id(Source::header(HeaderName::from_static("x-acme-delivery")))
-}
-
 impl Application {
     pub async fn new(pool: PgPool) -> Result<Self, Box<dyn Error>> {
         sqlx::query(
@@ -113,7 +101,7 @@ impl Application {
         .await?;
         Ok(Self {
             pool,
-            senders: Sender::all(),
+            senders: Sender::all()?,
             state: Arc::default(),
         })
     }
@@ -124,7 +112,7 @@ impl Application {
     }
 
     pub fn sender(&self, provider: &str) -> Option<&Sender> {
-        self.senders.iter().find(|s| s.provider() == provider)
+        self.senders.iter().find(|sender| sender.name() == provider)
     }
 
     /// A signed request for each provider, ready to paste.
@@ -132,25 +120,17 @@ impl Application {
         self.senders.iter().map(move |sender| sender.curl(address))
     }
 
-    pub fn router(&self) -> Result<Router, Box<dyn Error>> {
+    pub fn router(&self) -> Router {
         let mut router = Router::new()
             .route("/ledger", get(ledger))
             .with_state(self.pool.clone());
         for sender in &self.senders {
-            let secret = Secret::new(sender.secret())
-                .map_err(|error| format!("{}: {error}", sender.describe_secret()))?;
-            let name = sender.provider();
-            let provider = match name {
-                "stripe" => Provider::stripe(secret),
-                "github" => Provider::github(secret),
-                "shopify" => Provider::shopify(secret),
-                _ => acme(secret),
-            };
-            let layer = IdempotentWebhook::new(self.pool.clone(), name, provider);
+            let name = sender.name();
+            let layer = IdempotentWebhook::new(self.pool.clone(), name, sender.provider());
             let route = post(receive).layer(layer).with_state(self.state.clone());
             router = router.route(&format!("/webhooks/{name}"), route);
         }
-        Ok(router)
+        router
     }
 
     /// How often a handler has been called since the last time this was asked.

@@ -8,7 +8,7 @@
 //! its own otherwise.
 
 mod application;
-mod sign;
+mod senders;
 mod tour;
 
 #[path = "../throwaway_postgres/mod.rs"]
@@ -77,7 +77,7 @@ async fn run(mode: Mode) -> Result<bool, Box<dyn Error>> {
         println!("  {secret}");
     }
     println!();
-    let server = axum::serve(listener, application.router()?)
+    let server = axum::serve(listener, application.router())
         .with_graceful_shutdown(stopped())
         .into_future();
 

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+use axum::body::Bytes;
+use idempotent_webhook::OUTCOME_HEADER;
+use idempotent_webhook::testing::TestDelivery;
 
 use crate::application::Application;
-use crate::sign::{Sender, Signed, fresh_id};
 
 /// A row of the tour and what it must come to.
 struct Step<'a> {
     what: &'a str,
-    request: Signed,
+    delivery: TestDelivery,
     /// How many copies are sent at the same moment.
     copies: usize,
     /// The delivery whose ledger rows are counted.
@@ -30,24 +33,20 @@ pub async fn run(application: &Application, address: SocketAddr) -> Result<bool,
             .ok_or_else(|| format!("no sender {name}"))
     });
     let (stripe, github, shopify, acme) = (stripe?, github?, shopify?, acme?);
-    let now = Duration::ZERO;
-    let plain = |sender: &Sender, id: &str| sender.sign(id, sender.event(id), now);
+    let event = stripe.fresh_id();
+    let another = stripe.fresh_id();
+    let forged = stripe.fresh_id();
+    let expired = stripe.fresh_id();
+    let push = github.fresh_id();
+    let order = shopify.fresh_id();
+    let parcel = acme.fresh_id();
 
-    let event = fresh_id("stripe");
-    let another = fresh_id("stripe");
-    let forged = fresh_id("stripe");
-    let expired = fresh_id("stripe");
-    let push = fresh_id("github");
-    let order = fresh_id("shopify");
-    let parcel = fresh_id("acme");
+    let ten_minutes_ago = SystemTime::now() - Duration::from_secs(600);
+    let fail_once = acme.delivery(&parcel).body(r#"{"fail_once":true}"#);
 
-    let mut tampered = plain(stripe, &forged);
-    tampered.body = tampered.body.replace("2000", "1");
-    let fail_once = acme.sign(&parcel, r#"{"fail_once":true}"#.to_owned(), now);
-
-    let one = |what, request, id, answer, handler_runs, ledger_rows| Step {
+    let one = |what, delivery, id, answer, handler_runs, ledger_rows| Step {
         what,
-        request,
+        delivery,
         copies: 1,
         id,
         answers: answer,
@@ -57,7 +56,7 @@ pub async fn run(application: &Application, address: SocketAddr) -> Result<bool,
     let steps = [
         Step {
             what: "five simultaneous copies of a Stripe event",
-            request: plain(stripe, &event),
+            delivery: stripe.delivery(&event),
             copies: 5,
             id: &event,
             answers: &[(200, "processed", 1), (200, "duplicate", 4)],
@@ -66,7 +65,7 @@ pub async fn run(application: &Application, address: SocketAddr) -> Result<bool,
         },
         one(
             "the same event again",
-            plain(stripe, &event),
+            stripe.delivery(&event),
             &event,
             DUPLICATE,
             0,
@@ -74,16 +73,23 @@ pub async fn run(application: &Application, address: SocketAddr) -> Result<bool,
         ),
         one(
             "the same with a new id",
-            plain(stripe, &another),
+            stripe.delivery(&another),
             &another,
             PROCESSED,
             1,
             1,
         ),
-        one("a tampered body", tampered, &forged, REJECTED, 0, 0),
+        one(
+            "a tampered body",
+            stripe.delivery(&forged).tampered(),
+            &forged,
+            REJECTED,
+            0,
+            0,
+        ),
         one(
             "an expired signature",
-            stripe.sign(&expired, stripe.event(&expired), Duration::from_secs(600)),
+            stripe.delivery(&expired).at(ten_minutes_ago),
             &expired,
             REJECTED,
             0,
@@ -91,7 +97,7 @@ pub async fn run(application: &Application, address: SocketAddr) -> Result<bool,
         ),
         one(
             "a GitHub push",
-            plain(github, &push),
+            github.delivery(&push),
             &push,
             PROCESSED,
             1,
@@ -99,7 +105,7 @@ pub async fn run(application: &Application, address: SocketAddr) -> Result<bool,
         ),
         one(
             "its redelivery",
-            plain(github, &push),
+            github.delivery(&push),
             &push,
             DUPLICATE,
             0,
@@ -107,13 +113,20 @@ pub async fn run(application: &Application, address: SocketAddr) -> Result<bool,
         ),
         one(
             "a Shopify order",
-            plain(shopify, &order),
+            shopify.delivery(&order),
             &order,
             PROCESSED,
             1,
             1,
         ),
-        one("its retry", plain(shopify, &order), &order, DUPLICATE, 0, 1),
+        one(
+            "its retry",
+            shopify.delivery(&order),
+            &order,
+            DUPLICATE,
+            0,
+            1,
+        ),
         one(
             "a handler that fails: rolled back",
             fail_once.clone(),
@@ -168,7 +181,7 @@ async fn take(
 ) -> Result<bool, Box<dyn Error>> {
     let client = reqwest::Client::new();
     let sending: Vec<_> = (0..step.copies)
-        .map(|_| tokio::spawn(send(client.clone(), address, step.request.clone())))
+        .map(|_| tokio::spawn(send(client.clone(), address, step.delivery.clone())))
         .collect();
     let mut answers = BTreeMap::new();
     for sent in sending {
@@ -210,20 +223,22 @@ async fn take(
     Ok(good)
 }
 
-/// Sends a request and returns the status and the outcome.
+/// Sends a delivery and returns the status and the outcome.
 async fn send(
     client: reqwest::Client,
     address: SocketAddr,
-    request: Signed,
+    delivery: TestDelivery,
 ) -> Result<(u16, String), reqwest::Error> {
-    let mut builder = client.post(format!("http://{address}{}", request.path));
-    for (name, value) in request.headers {
-        builder = builder.header(name, value);
-    }
-    let response = builder.body(request.body).send().await?;
+    let (head, body) = delivery.request::<Bytes>().into_parts();
+    let response = client
+        .post(format!("http://{address}{}", head.uri))
+        .headers(head.headers)
+        .body(body)
+        .send()
+        .await?;
     let outcome = response
         .headers()
-        .get("x-webhook-outcome")
+        .get(OUTCOME_HEADER)
         .and_then(|value| value.to_str().ok())
         .unwrap_or("none");
     Ok((response.status().as_u16(), outcome.to_owned()))

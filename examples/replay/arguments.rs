@@ -186,9 +186,15 @@ impl Arguments {
             (self.unsigned, TestDelivery::unsigned),
         ];
         Ok(match faults.into_iter().find(|(is_given, _)| *is_given) {
-            Some((_, fault)) => (Message::Signed(signed.with(fault)), Expectation::Refused),
-            None if self.fresh_ids => (Message::Signed(signed), Expectation::EachForItself),
-            None => (Message::Signed(signed), Expectation::Once),
+            Some((_, fault)) => (
+                Message::Signed(Box::new(signed.with(fault))),
+                Expectation::Refused,
+            ),
+            None if self.fresh_ids => (
+                Message::Signed(Box::new(signed)),
+                Expectation::EachForItself,
+            ),
+            None => (Message::Signed(Box::new(signed)), Expectation::Once),
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use clap::ValueEnum;
-use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Secret, presets};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Provider {
@@ -18,16 +18,16 @@ pub enum Provider {
 }
 
 impl Provider {
-    pub fn delivery(self, secret: &[u8]) -> TestDelivery {
+    pub fn preset(self, secret: Secret) -> idempotent_webhook::Provider {
         match self {
-            Self::Stripe => TestDelivery::stripe(secret),
-            Self::Github => TestDelivery::github(secret),
-            Self::Shopify => TestDelivery::shopify(secret),
-            Self::Slack => TestDelivery::slack(secret),
-            Self::Linear => TestDelivery::linear(secret),
-            Self::StandardWebhooks => TestDelivery::standard_webhooks(secret),
-            Self::Svix => TestDelivery::svix(secret),
-            Self::Awardee => TestDelivery::awardee(secret),
+            Self::Stripe => presets::stripe(secret),
+            Self::Github => presets::github(secret),
+            Self::Shopify => presets::shopify(secret),
+            Self::Slack => presets::slack(secret),
+            Self::Linear => presets::linear(secret),
+            Self::StandardWebhooks => presets::standard_webhooks(secret),
+            Self::Svix => presets::svix(secret),
+            Self::Awardee => presets::awardee(secret),
         }
     }
 
@@ -56,11 +56,6 @@ impl Provider {
     /// Whether a signature grows old.
     pub fn signs_time(self) -> bool {
         !matches!(self, Self::Github | Self::Shopify)
-    }
-
-    /// Whether a secret is base64, with or without `whsec_`, of the key.
-    pub fn has_base64_secrets(self) -> bool {
-        matches!(self, Self::StandardWebhooks | Self::Svix)
     }
 }
 

@@ -1,22 +1,27 @@
 //! The assertion that a handler is idempotent.
 
+use std::error::Error;
 use std::fmt::Debug;
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::Full;
+use http_body::Body;
+use http_body_util::{BodyExt, Full, Limited};
 use tower_service::Service;
 
 use super::TestDelivery;
-use crate::response::{OUTCOME, UnusedTransaction};
+use crate::request::{FailureReason, Outcome, UnusedTransaction};
 
 /// How many copies are sent at the same moment.
 const COPIES: usize = 5;
 
-/// Asserts that the effects of a delivery happen once, however often it is sent.
+/// How much of a body is shown, in bytes.
+const MAX_TEXT: usize = 2000;
+
+/// Asserts that a delivery takes effect once, however often it is sent.
 ///
-/// `effects` counts them, by a query of the test's own: for example the rows of a table to
-/// which the handler writes. The delivery is sent
+/// `effects` counts its effects, with a query of the test: for example the rows of a table that
+/// the handler writes. The delivery is sent
 ///
 /// 1. five times at the same moment: one copy is processed and has at least one effect, the
 ///    others are duplicates;
@@ -24,17 +29,17 @@ const COPIES: usize = 5;
 ///
 /// The handler must take [`DedupeTx`](crate::DedupeTx), unless the layer has
 /// [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction). Each copy
-/// must be answered with 2xx, and by
-/// [`IdempotentWebhook`](crate::IdempotentWebhook), which says in `x-webhook-outcome` what
-/// became of a delivery. All copies are the same delivery, so the handler may have a unique key
-/// of its own, and the layer a [`replay_guard`](crate::IdempotentWebhook::replay_guard).
+/// must be answered with 2xx by [`IdempotentWebhook`](crate::IdempotentWebhook). All copies are
+/// the same delivery, so the handler's tables may have unique keys, and the layer may have a
+/// [`replay_guard`](crate::IdempotentWebhook::replay_guard).
 ///
-/// Run it on a database of its own, or at least with an id that has not been used there:
-/// a delivery that was processed before has no effects.
+/// Use a database, or at least a delivery id, of its own: a delivery that was processed before has
+/// no effects.
 ///
 /// # Panics
 ///
-/// If any of this does not hold, with a message that says what.
+/// If any of this does not hold. The message says what, with the status, the text of the answer
+/// and the reason of a [`HandlerError`](crate::HandlerError).
 #[expect(clippy::panic, reason = "an assertion panics")]
 pub async fn assert_idempotent<S, R>(
     service: &S,
@@ -44,7 +49,9 @@ pub async fn assert_idempotent<S, R>(
     S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send,
     S::Error: Debug + Send,
-    R: Send + 'static,
+    R: Body + Send + 'static,
+    R::Data: Send,
+    R::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let before = effects().await;
 
@@ -76,7 +83,9 @@ where
     S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send,
     S::Error: Debug + Send,
-    R: Send + 'static,
+    R: Body + Send + 'static,
+    R::Data: Send,
+    R::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let sending: Vec<_> = (0..copies)
         .map(|_| {
@@ -95,25 +104,45 @@ where
             Ok(Err(error)) => panic!("the delivery failed: {error:?}"),
             Err(error) => panic!("the delivery panicked: {error}"),
         };
-        let status = response.status();
         if response.extensions().get::<UnusedTransaction>().is_some() {
             panic!(
-                "the delivery was processed, but its handler has not taken DedupeTx: what it \
-                 wrote by other connections is not part of the transaction"
+                "the delivery was processed, but its handler has not taken DedupeTx: its writes on \
+                 other connections are not part of the transaction"
             );
         }
-        let outcome = response.headers().get(OUTCOME);
-        match outcome.map(|outcome| outcome.as_bytes()) {
-            _ if !status.is_success() => {
-                panic!("the delivery was answered with {status}, outcome {outcome:?}")
-            }
+        let outcome = response.extensions().get().copied();
+        match outcome {
+            Some(Outcome::Processed) => processed += 1,
+            Some(_) if response.status().is_success() => {}
+            Some(_) => panic!("{}", describe(response).await),
             None => panic!(
-                "the delivery was answered with {status}, but not by IdempotentWebhook: \
-                 is the layer on this route?"
+                "{}; it is not from IdempotentWebhook: is the layer on this route?",
+                describe(response).await
             ),
-            Some(b"processed") => processed += 1,
-            Some(_) => {}
         }
     }
     processed
+}
+
+/// An answer, for the message of a failed assertion.
+async fn describe<R>(response: Response<R>) -> String
+where
+    R: Body,
+    R::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let (head, body) = response.into_parts();
+    let mut text = format!("the delivery was answered with {}", head.status);
+    if let Some(outcome) = head.extensions.get::<Outcome>() {
+        text += &format!(", outcome {outcome}");
+    }
+    if let Some(FailureReason(reason)) = head.extensions.get() {
+        text += &format!(", reason: {reason}");
+    }
+    if let Ok(body) = Limited::new(body, MAX_TEXT).collect().await {
+        let body = body.to_bytes();
+        if !body.is_empty() {
+            text += &format!(", text: {}", String::from_utf8_lossy(&body));
+        }
+    }
+    text
 }

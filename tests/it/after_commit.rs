@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
 use tokio::sync::{Notify, mpsc};
 
 use crate::support::{Database, Webhook, answer, github, record, secret, send, soon};
@@ -39,8 +39,8 @@ async fn work_after_the_commit_is_done_in_order_and_none_of_it_disturbs_the_rest
         assert!(notes.send("answered".into()).is_ok());
         StatusCode::OK
     };
-    let layer = IdempotentWebhook::new(database.pool.clone(), "test", Provider::github(secret()))
-        .handler_time(Duration::from_millis(300));
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()))
+        .handler_timeout(Duration::from_millis(300));
     let drained = layer.drained();
     let router = axum::Router::new().route("/", axum::routing::post(handler).layer(layer));
     assert_eq!(
@@ -126,8 +126,8 @@ async fn a_panic_when_work_is_dropped_does_not_disturb_the_rest() {
             StatusCode::OK
         };
         let webhook = Webhook::with(
-            Provider::github(secret()),
-            |layer| layer.handler_time(Duration::from_millis(300)),
+            presets::github(secret()),
+            |layer| layer.handler_timeout(Duration::from_millis(300)),
             handler,
         )
         .await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use idempotent_webhook::{DedupeTx, Delivery, Provider};
+use idempotent_webhook::{DedupeTx, Delivery, presets};
 
 use crate::support::{
     Webhook, answer, gated, github, now, ok, record, secret, sending, soon, stripe, stripe_event,
@@ -34,7 +34,7 @@ async fn a_processed_delivery_is_the_handlers_response_and_a_duplicate_is_an_emp
 
 #[tokio::test]
 async fn g1_a_request_that_is_not_authentic_is_a_401() {
-    let webhook = Webhook::of(Provider::stripe(secret()), ok).await;
+    let webhook = Webhook::of(presets::stripe(secret()), ok).await;
     let connections = webhook.database.pool.size();
     let event = || stripe_event("evt_1");
 
@@ -69,7 +69,9 @@ async fn g1_a_request_that_is_not_authentic_is_a_401() {
         );
     }
     assert_eq!(
-        webhook.send(axum::http::Request::new("".into())).await,
+        webhook
+            .send(axum::http::Request::post("/").body("".into()).unwrap())
+            .await,
         answer(401, "rejected", UNAUTHORIZED)
     );
     assert_eq!(webhook.runs(), 0);
@@ -106,7 +108,7 @@ async fn further_statuses_commit_if_the_application_says_so() {
         }
     }
     let webhook = Webhook::with(
-        Provider::github(secret()),
+        presets::github(secret()),
         |layer| layer.also_commit_on(|status| status == StatusCode::UNPROCESSABLE_ENTITY),
         never,
     )
@@ -149,8 +151,8 @@ async fn g6_a_handler_out_of_time_is_a_503_and_rolled_back() {
         StatusCode::OK
     }
     let webhook = Webhook::with(
-        Provider::github(secret()),
-        |layer| layer.handler_time(Duration::from_millis(100)),
+        presets::github(secret()),
+        |layer| layer.handler_timeout(Duration::from_millis(100)),
         sleeps,
     )
     .await;
@@ -166,8 +168,8 @@ async fn g6_a_handler_out_of_time_is_a_503_and_rolled_back() {
 async fn g7_a_delivery_still_in_flight_when_the_wait_ends_is_a_503() {
     let (mut gate, handler) = gated();
     let webhook = Webhook::with(
-        Provider::github(secret()),
-        |layer| layer.in_flight_wait(Duration::from_millis(100)),
+        presets::github(secret()),
+        |layer| layer.in_flight_timeout(Duration::from_millis(100)),
         handler,
     )
     .await;

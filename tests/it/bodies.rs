@@ -7,7 +7,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::Form;
 use axum::http::{HeaderValue, Request, StatusCode};
-use idempotent_webhook::{DedupeTx, Delivery, Provider};
+use idempotent_webhook::{DedupeTx, Delivery, presets};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -48,7 +48,7 @@ async fn a_form_reaches_a_form_handler() {
 #[tokio::test]
 async fn g9_a_body_over_the_limit_is_a_413() {
     let webhook = Webhook::with(
-        Provider::github(secret()),
+        presets::github(secret()),
         |layer| layer.body_limit(1000),
         ok,
     )
@@ -145,8 +145,8 @@ async fn g1_a_request_without_a_signature_is_refused_unread() {
 #[tokio::test]
 async fn g9_a_body_that_trickles_is_a_408() {
     let webhook = Webhook::with(
-        Provider::github(secret()),
-        |layer| layer.body_time(Duration::from_millis(300)),
+        presets::github(secret()),
+        |layer| layer.body_timeout(Duration::from_millis(300)),
         ok,
     )
     .await;

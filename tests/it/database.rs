@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use idempotent_webhook::{DedupeTx, IdempotentWebhook, Provider, Retention, forget};
+use idempotent_webhook::{DedupeTx, Endpoint, IdempotentWebhook, Retention, presets};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, Row};
 
@@ -23,8 +23,8 @@ async fn g10_an_unreachable_database_is_a_503_and_a_forged_request_still_a_401()
         .port(1)
         .username("nobody");
     let pool = PgPoolOptions::new().connect_lazy_with(nowhere);
-    let layer = IdempotentWebhook::new(pool, "test", Provider::github(secret()))
-        .database_time(Duration::from_millis(200));
+    let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()))
+        .database_timeout(Duration::from_millis(200));
     let router = Router::new().route("/", post(ok).layer(layer));
     assert_eq!(
         send(&router, github("a", "{}")).await,
@@ -38,8 +38,8 @@ async fn g10_an_unreachable_database_is_a_503_and_a_forged_request_still_a_401()
 #[tokio::test]
 async fn g10_an_exhausted_pool_is_a_503_and_recovers() {
     let webhook = Webhook::with(
-        Provider::github(secret()),
-        |layer| layer.database_time(Duration::from_millis(200)),
+        presets::github(secret()),
+        |layer| layer.database_timeout(Duration::from_millis(200)),
         ok,
     )
     .await;
@@ -100,7 +100,7 @@ async fn g10_dead_connections_are_passed_over_without_the_pools_ping() {
         .max_connections(5)
         .test_before_acquire(false)
         .connect_lazy_with(database.options().await);
-    let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()));
+    let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
     let router = Router::new().route("/", post(ok).layer(layer));
 
     let mut connections = Vec::new();
@@ -148,8 +148,8 @@ async fn g10_a_database_that_was_down_is_used_again_without_a_restart() {
     pool.execute("create table effects (delivery_id text)")
         .await
         .unwrap();
-    let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()))
-        .database_time(Duration::from_secs(2));
+    let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()))
+        .database_timeout(Duration::from_secs(2));
     let router = Router::new().route("/", post(ok).layer(layer));
     let processed = answer(200, "processed", "done");
     assert_eq!(send(&router, github("a", "{}")).await, processed);
@@ -193,7 +193,7 @@ async fn g11_tables_of_the_same_name_are_not_confused() {
 #[tokio::test]
 async fn g10_tables_that_are_missing_are_a_503() {
     let database = Database::empty().await;
-    let layer = IdempotentWebhook::new(database.pool.clone(), "test", Provider::github(secret()));
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()));
     let router = Router::new().route("/", post(ok).layer(layer));
     assert_eq!(
         send(&router, github("a", "{}")).await,
@@ -214,7 +214,7 @@ async fn g11_any_default_isolation_will_do() {
             .await;
         let mut routers = Vec::new();
         for _ in 0..3 {
-            routers.push(webhook.elsewhere(Provider::github(secret()), ok).await);
+            routers.push(webhook.elsewhere(presets::github(secret()), ok).await);
         }
         for round in 0..20 {
             let request = || github(&round.to_string(), "{}");
@@ -256,7 +256,7 @@ async fn g11_a_read_only_database_is_a_503() {
             "alter database {name} set default_transaction_read_only = on"
         ))
         .await;
-    let elsewhere = webhook.elsewhere(Provider::github(secret()), ok).await;
+    let elsewhere = webhook.elsewhere(presets::github(secret()), ok).await;
     assert_eq!(
         send(&elsewhere, github("a", "{}")).await,
         answer(503, "failed", UNAVAILABLE)
@@ -285,7 +285,7 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
             .username("app")
             .options([("search_path", "public")]),
     );
-    let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()));
+    let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
     let router = Router::new().route("/", post(ok).layer(layer.clone()));
     for outcome in ["processed", "duplicate"] {
         assert_eq!(send(&router, github("a", "{}")).await.outcome, outcome);
@@ -311,7 +311,12 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
         let on_record: i32 = sqlx::query_scalar(failing).fetch_one(&pool).await.unwrap();
         assert_eq!(on_record, attempts);
     }
-    assert!(forget(&pool, "test", "a").await.unwrap());
+    assert!(
+        Endpoint::new(pool.clone(), "test")
+            .forget("a")
+            .await
+            .unwrap()
+    );
 
     let age = Duration::from_secs(4 * 24 * 60 * 60);
     let pruned = idempotent_webhook::prune(&pool, age).await.unwrap();
@@ -345,7 +350,7 @@ async fn g10_sessions_that_postgres_ended_for_idleness_are_replaced_without_the_
         .max_connections(5)
         .test_before_acquire(false)
         .connect_lazy_with(options.options([("idle_session_timeout", "1s")]));
-    let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()));
+    let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
     let router = Router::new().route("/", post(ok).layer(layer));
     for id in ["a", "b"] {
         let mut connections = Vec::new();
@@ -393,7 +398,7 @@ async fn g10_a_connection_that_no_claim_succeeds_on_is_closed_and_another_one_ta
     .enumerate()
     {
         let pool = webhook.database.another_pool(1).await;
-        let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()));
+        let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
         let router = Router::new().route("/", post(ok).layer(layer));
         let backend = async || -> i32 {
             let mut connection = pool.acquire().await.unwrap();
@@ -464,8 +469,8 @@ async fn unusable_connections_are_replaced_as_often_as_the_pool_has_connections(
             }
         })
         .connect_lazy_with(database.options().await);
-    let layer = IdempotentWebhook::new(pool, "test", Provider::github(secret()))
-        .database_time(Duration::from_secs(20));
+    let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()))
+        .database_timeout(Duration::from_secs(20));
     let router = Router::new().route("/", post(ok).layer(layer));
     assert_eq!(
         soon(send(&router, github("a", "{}"))).await,

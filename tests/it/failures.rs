@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, forget, prune};
+use idempotent_webhook::{DedupeTx, Delivery, Endpoint, IdempotentWebhook, Secret, presets, prune};
 use sqlx::Executor;
 
 use crate::support::{SECRET, Webhook, answer, github, ok, record, secret, send, send_copies};
@@ -46,8 +46,8 @@ async fn recording(set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook) -> 
         }
     };
     Webhook::with(
-        Provider::github(secret()),
-        |layer| set(layer.handler_time(Duration::from_millis(200))),
+        presets::github(secret()),
+        |layer| set(layer.handler_timeout(Duration::from_millis(200))),
         handler,
     )
     .await
@@ -119,7 +119,7 @@ async fn a_record_that_cannot_be_written_changes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_succeeded_in_another_process_is_not_failing() {
     let webhook = Webhook::with(
-        Provider::github(secret()),
+        presets::github(secret()),
         IdempotentWebhook::record_failures,
         ok,
     )
@@ -184,7 +184,7 @@ async fn a_success_does_not_depend_on_the_record_of_failures() {
         let handler =
             async move |tx: DedupeTx, delivery: Delivery| attempt(tx, delivery, set).await;
         let webhook = Webhook::with(
-            Provider::github(secret()),
+            presets::github(secret()),
             IdempotentWebhook::record_failures,
             handler,
         )
@@ -194,7 +194,9 @@ async fn a_success_does_not_depend_on_the_record_of_failures() {
             .run("drop role if exists nothing; create role nothing")
             .await;
         let send = async |event_type: &str| {
-            let sent = TestDelivery::github(SECRET).id("a").event_type(event_type);
+            let sent = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
+                .id("a")
+                .event_type(event_type);
             webhook.send(sent.request()).await
         };
         assert_eq!(send("fails").await.status, 500);
@@ -230,6 +232,11 @@ async fn records_of_what_was_processed_since_are_pruned_and_forgotten() {
     for outcome in ["failed", "failed", "processed"] {
         assert_eq!(webhook.send(github("a", "{}")).await.outcome, outcome);
     }
-    assert!(forget(&webhook.database.pool, "test", "a").await.unwrap());
+    assert!(
+        Endpoint::new(webhook.database.pool.clone(), "test")
+            .forget("a")
+            .await
+            .unwrap()
+    );
     assert_eq!(failing(&webhook).await, []);
 }

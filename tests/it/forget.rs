@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{
-    IdempotentWebhook, Provider, Secret, Secrets, TenantSecrets, forget, forget_for_tenant,
-};
+use idempotent_webhook::{Endpoint, IdempotentWebhook, Secret, Secrets, TenantSecrets, presets};
 
 use crate::log::logged;
 use crate::support::{Webhook, github, ok, secret, send};
@@ -19,11 +17,29 @@ async fn a_delivery_that_was_forgotten_is_processed_once_more() {
     assert_eq!(outcome().await, "processed");
     assert_eq!(outcome().await, "duplicate");
 
-    assert!(!forget(pool, "test", "b").await.unwrap());
-    assert!(!forget(pool, "another", "a").await.unwrap());
+    assert!(
+        !Endpoint::new(pool.clone(), "test")
+            .forget("b")
+            .await
+            .unwrap()
+    );
+    assert!(
+        !Endpoint::new(pool.clone(), "another")
+            .forget("a")
+            .await
+            .unwrap()
+    );
     assert_eq!(outcome().await, "duplicate");
 
-    let log = logged(async { assert!(forget(pool, "test", "a").await.unwrap()) }).await;
+    let log = logged(async {
+        assert!(
+            Endpoint::new(pool.clone(), "test")
+                .forget("a")
+                .await
+                .unwrap()
+        )
+    })
+    .await;
     for part in ["INFO", "webhook delivery forgotten", r#"delivery_id="a""#] {
         assert!(log.contains(part), "{part}: {log}");
     }
@@ -34,17 +50,27 @@ async fn a_delivery_that_was_forgotten_is_processed_once_more() {
 
 #[tokio::test]
 async fn the_memory_of_this_process_forgets_as_well() {
-    let remember = |layer: IdempotentWebhook| layer.remember(10, Duration::from_secs(600));
-    let webhook = Webhook::with(Provider::github(secret()), remember, ok).await;
+    let remember = |layer: IdempotentWebhook| layer.cache_processed(10, Duration::from_secs(600));
+    let webhook = Webhook::with(presets::github(secret()), remember, ok).await;
     let another_route = webhook.elsewhere_with(remember, ok).await;
     let routers = [&webhook.router, &another_route];
     for (round, router) in routers.into_iter().enumerate() {
         let outcome = async || send(router, github("a", "{}")).await.outcome;
         assert_eq!(outcome().await, "processed");
         assert_eq!(outcome().await, "duplicate");
-        assert!(forget(&webhook.database.pool, "test", "a").await.unwrap());
+        assert!(
+            Endpoint::new(webhook.database.pool.clone(), "test")
+                .forget("a")
+                .await
+                .unwrap()
+        );
         assert_eq!(outcome().await, "processed");
-        assert!(forget(&webhook.database.pool, "test", "a").await.unwrap());
+        assert!(
+            Endpoint::new(webhook.database.pool.clone(), "test")
+                .forget("a")
+                .await
+                .unwrap()
+        );
         let effects = 2 * (i64::try_from(round).unwrap() + 1);
         assert_eq!(webhook.database.rows().await, (0, effects));
     }
@@ -53,7 +79,7 @@ async fn the_memory_of_this_process_forgets_as_well() {
 #[tokio::test]
 async fn what_the_replay_guard_knows_of_it_is_forgotten_too() {
     let webhook = Webhook::with(
-        Provider::github(secret()),
+        presets::github(secret()),
         IdempotentWebhook::replay_guard,
         ok,
     )
@@ -69,9 +95,19 @@ async fn what_the_replay_guard_knows_of_it_is_forgotten_too() {
         send(&unguarded, github("b", "{}")).await.outcome,
         "processed"
     );
-    assert!(forget(pool, "test", "b").await.unwrap());
+    assert!(
+        Endpoint::new(pool.clone(), "test")
+            .forget("b")
+            .await
+            .unwrap()
+    );
     assert_eq!(webhook.send(github("b", "{}")).await.outcome, "duplicate");
-    assert!(forget(pool, "test", "a").await.unwrap());
+    assert!(
+        Endpoint::new(pool.clone(), "test")
+            .forget("a")
+            .await
+            .unwrap()
+    );
     assert_eq!(webhook.send(github("b", "{}")).await.outcome, "processed");
     assert_eq!(webhook.database.rows().await, (1, 3));
 }
@@ -82,17 +118,26 @@ async fn a_delivery_of_one_tenant_is_forgotten_for_that_tenant() {
         |head| head.uri.query().map(str::to_owned),
         async |_| Ok(Some(Secrets::new(Secret::new("a secret")?))),
     );
-    let webhook = Webhook::of(Provider::github(secrets.separate_ids()), ok).await;
+    let webhook = Webhook::of(presets::github(secrets.separate_ids()), ok).await;
     let outcome = async |tenant: &str| {
-        let sent = TestDelivery::github("a secret").uri(&format!("/?{tenant}"));
+        let sent = TestDelivery::new(&presets::github(Secret::new("a secret").unwrap()))
+            .uri(&format!("/?{tenant}"));
         webhook.send(sent.request()).await.outcome
     };
     for tenant in ["acme", "globex"] {
         assert_eq!(outcome(tenant).await, "processed");
     }
     let pool = &webhook.database.pool;
-    assert!(!forget(pool, "test", "delivery-1").await.unwrap());
-    let forgotten = forget_for_tenant(pool, "test", "acme", "delivery-1").await;
+    assert!(
+        !Endpoint::new(pool.clone(), "test")
+            .forget("delivery-1")
+            .await
+            .unwrap()
+    );
+    let forgotten = Endpoint::new(pool.clone(), "test")
+        .tenant("acme")
+        .forget("delivery-1")
+        .await;
     assert!(forgotten.unwrap());
     let outcomes = HashMap::from([
         ("acme", outcome("acme").await),

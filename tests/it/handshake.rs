@@ -2,21 +2,21 @@
 
 use axum::body::Body;
 use axum::http::{Request, header::CONTENT_TYPE};
-use idempotent_webhook::Provider;
 use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Secret, presets};
 use tower::ServiceExt;
 
 use crate::support::{SECRET, Webhook, answer, ok, secret};
 
 fn verification() -> TestDelivery {
-    TestDelivery::slack(SECRET)
+    TestDelivery::new(&presets::slack(Secret::new(SECRET).unwrap()))
         .event_type("url_verification")
         .body(r#"{"token":"t","challenge":"3eZbrw1aBm2r","type":"url_verification"}"#)
 }
 
 #[tokio::test]
 async fn slacks_url_verification_is_answered_with_its_challenge() {
-    let webhook = Webhook::of(Provider::slack(secret()), ok).await;
+    let webhook = Webhook::of(presets::slack(secret()), ok).await;
     for _ in 0..2 {
         assert_eq!(
             webhook.send(verification().request()).await,
@@ -35,7 +35,7 @@ async fn slacks_url_verification_is_answered_with_its_challenge() {
 
 #[tokio::test]
 async fn g1_a_forged_handshake_gets_no_answer() {
-    let webhook = Webhook::of(Provider::slack(secret()), ok).await;
+    let webhook = Webhook::of(presets::slack(secret()), ok).await;
     let sent = verification();
     for forged in [sent.tampered(), sent.unsigned(), sent.expired()] {
         assert_eq!(
@@ -47,8 +47,8 @@ async fn g1_a_forged_handshake_gets_no_answer() {
 
 #[tokio::test]
 async fn an_event_with_an_id_is_no_handshake_whatever_it_says() {
-    let webhook = Webhook::of(Provider::slack(secret()), ok).await;
-    let event = TestDelivery::slack(SECRET)
+    let webhook = Webhook::of(presets::slack(secret()), ok).await;
+    let event = TestDelivery::new(&presets::slack(Secret::new(SECRET).unwrap()))
         .body(r#"{"event_id":"Ev1","challenge":"c","type":"url_verification"}"#);
     assert_eq!(
         webhook.send(event.request()).await,

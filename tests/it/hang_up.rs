@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use idempotent_webhook::Provider;
+use idempotent_webhook::presets;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -71,7 +71,7 @@ async fn a_shutdown_can_wait_for_work_whose_client_has_gone() {
     let (mut gate, handler) = gated();
     let mut layer = None;
     let webhook = Webhook::with(
-        Provider::github(secret()),
+        presets::github(secret()),
         |new| {
             layer = Some(new.clone());
             new

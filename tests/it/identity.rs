@@ -1,7 +1,7 @@
 //! G2: a delivery without a usable id is refused, never processed without dedupe.
 
 use axum::http::HeaderName;
-use idempotent_webhook::{Provider, Source};
+use idempotent_webhook::{Source, presets};
 
 use crate::support::{Webhook, acme, answer, github, now, ok, secret, stripe};
 
@@ -61,7 +61,7 @@ async fn g2_a_json_id_that_is_not_usable_is_a_400_and_leaves_no_row() {
 
 #[tokio::test]
 async fn unusual_ids_that_are_usable_are_kept_to_the_byte() {
-    let webhook = Webhook::of(Provider::stripe(secret()), ok).await;
+    let webhook = Webhook::of(presets::stripe(secret()), ok).await;
     for (body, id) in [
         (
             r#"{"id":123456789012345678901234567890}"#,
@@ -171,7 +171,7 @@ async fn a_body_digest_tells_bodies_apart() {
 
 #[tokio::test]
 async fn g14_a_deep_document_is_only_read() {
-    let webhook = Webhook::of(Provider::stripe(secret()), ok).await;
+    let webhook = Webhook::of(presets::stripe(secret()), ok).await;
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
     let body = format!(r#"{{"data":{deep},"id":"evt_1"}}"#);
     assert_eq!(

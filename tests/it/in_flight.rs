@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use idempotent_webhook::{DedupeTx, Delivery, Provider};
+use idempotent_webhook::{DedupeTx, Delivery, presets};
 
 use crate::support::{
     Answer, Webhook, answer, gated, github, ok, record, secret, send, send_copies, sending,
@@ -41,7 +41,7 @@ async fn g3_one_wins_over_several_processes() {
     let webhook = Webhook::new(ok).await;
     let mut routers = vec![webhook.router.clone()];
     for _ in 0..3 {
-        routers.push(webhook.elsewhere(Provider::github(secret()), ok).await);
+        routers.push(webhook.elsewhere(presets::github(secret()), ok).await);
     }
     for round in 0..10 {
         let request = || github(&round.to_string(), "{}");
@@ -57,11 +57,11 @@ async fn g3_one_wins_over_several_processes() {
 async fn what_was_committed_here_is_remembered_if_asked_for() {
     let memory = Duration::from_secs(2);
     let webhook = Webhook::with(
-        Provider::github(secret()),
+        presets::github(secret()),
         |layer| {
             layer
-                .remember(100, memory)
-                .database_time(Duration::from_millis(500))
+                .cache_processed(100, memory)
+                .database_timeout(Duration::from_millis(500))
         },
         async |mut tx: DedupeTx, delivery: Delivery| {
             record(&mut tx, &delivery).await.unwrap();
@@ -72,7 +72,7 @@ async fn what_was_committed_here_is_remembered_if_asked_for() {
         },
     )
     .await;
-    let elsewhere = webhook.elsewhere(Provider::github(secret()), ok).await;
+    let elsewhere = webhook.elsewhere(presets::github(secret()), ok).await;
     assert_eq!(send(&elsewhere, github("theirs", "{}")).await.status, 200);
     assert_eq!(webhook.send(github("ours", "{}")).await.status, 200);
     for _ in 0..2 {
@@ -156,18 +156,18 @@ async fn g7_waiters_hold_no_connection() {
 async fn g7_a_delivery_in_flight_elsewhere_is_waited_for_within_bounds() {
     let (mut gate, slow) = gated();
     let webhook = Webhook::with(
-        Provider::github(secret()),
-        |layer| layer.in_flight_wait(Duration::from_millis(200)),
+        presets::github(secret()),
+        |layer| layer.in_flight_timeout(Duration::from_millis(200)),
         ok,
     )
     .await;
-    let elsewhere = webhook.elsewhere(Provider::github(secret()), slow).await;
+    let elsewhere = webhook.elsewhere(presets::github(secret()), slow).await;
     let first = sending(&elsewhere, github("a", "{}"));
     gate.reached().await;
 
     // No time at all is not for ever, which is what Postgres would take a zero for.
     let impatient = webhook
-        .elsewhere_with(|layer| layer.in_flight_wait(Duration::ZERO), ok)
+        .elsewhere_with(|layer| layer.in_flight_timeout(Duration::ZERO), ok)
         .await;
     for router in [&webhook.router, &impatient] {
         assert_eq!(
@@ -199,9 +199,9 @@ async fn g7_the_wait_is_bounded_as_a_whole_however_many_take_over() {
     };
     let (mut second_gate, second) = gated();
     let webhook = Webhook::new(failing).await;
-    let elsewhere = webhook.elsewhere(Provider::github(secret()), second).await;
+    let elsewhere = webhook.elsewhere(presets::github(secret()), second).await;
     let third = webhook
-        .elsewhere_with(|layer| layer.in_flight_wait(WAIT), ok)
+        .elsewhere_with(|layer| layer.in_flight_timeout(WAIT), ok)
         .await;
 
     let queue = async |length: u32| {
@@ -250,7 +250,7 @@ async fn g7_a_wait_that_the_databases_own_limit_ends_is_in_flight_too() {
             "alter database {name} set statement_timeout = '200ms'"
         ))
         .await;
-    let elsewhere = webhook.elsewhere(Provider::github(secret()), ok).await;
+    let elsewhere = webhook.elsewhere(presets::github(secret()), ok).await;
     assert_eq!(
         send(&elsewhere, github("a", "{}")).await,
         answer(503, "in-flight", "in flight, retry later")

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Once};
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use idempotent_webhook::{DedupeTx, Provider};
+use idempotent_webhook::{DedupeTx, presets};
 use tower_http::trace::TraceLayer;
 
 use crate::support::{SECRET, Webhook, github, now, ok, secret, stripe};
@@ -59,7 +59,7 @@ const BODY: &str = r#"{"id":"evt_1","card":"4242"}"#;
 
 #[tokio::test]
 async fn g13_a_rejection_is_logged_with_its_reason_and_without_the_unverified_id() {
-    let webhook = Webhook::of(Provider::stripe(secret()), ok).await;
+    let webhook = Webhook::of(presets::stripe(secret()), ok).await;
     let mut missing = stripe(BODY, now());
     missing.headers_mut().remove("stripe-signature");
     let mut malformed = stripe(BODY, now());
@@ -114,10 +114,7 @@ async fn g13_an_authentic_delivery_is_logged_by_its_id() {
             Webhook::new(swallow).await,
             "run the statement in a savepoint",
         ),
-        (
-            Webhook::new(twice).await,
-            "take it once and pass `&mut tx` on",
-        ),
+        (Webhook::new(twice).await, "take it once and pass `&mut tx`"),
     ] {
         let log = logged(async {
             webhook.send(github("guid", BODY)).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, prune};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets, prune};
 use metrics_exporter_prometheus::PrometheusBuilder;
 
 use crate::support::{Database, github, record, secret, send, sending, soon};
@@ -57,7 +57,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
             StatusCode::OK
         }
     };
-    let github_provider = Provider::github(secret()).body_limit(1000);
+    let github_provider = presets::github(secret()).body_limit(1000);
     let layer = IdempotentWebhook::new(database.pool.clone(), ENDPOINT, github_provider);
     let router = Router::new().route("/", post(handler).layer(layer));
     let outcome = async |request| send(&router, request).await.outcome;

@@ -73,7 +73,7 @@ async fn g2_a_database_that_cannot_hold_every_id_is_refused() {
     };
     assert_eq!(
         reason.to_string(),
-        "the database has the encoding LATIN1, which cannot hold every delivery id: create it \
+        "the database has the encoding LATIN1, which cannot store every delivery id: create it \
          with `encoding 'UTF8'`"
     );
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::post;
-use idempotent_webhook::{IdempotentWebhook, Provider, prune};
+use idempotent_webhook::{IdempotentWebhook, presets, prune};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
 use tempfile::TempDir;
@@ -112,7 +112,7 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
     let mut routers = Vec::new();
     for _ in 0..3 {
         let pool = pgbouncer.pool(&database).await;
-        let layer = IdempotentWebhook::new(pool, "test", Provider::github(secret()));
+        let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()));
         routers.push(Router::new().route("/", post(ok).layer(layer)));
     }
     for round in 0..30 {
@@ -138,7 +138,7 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
         .max_connections(5)
         .test_before_acquire(false);
     let pool = pgbouncer.pool_with(&database, unpinged).await;
-    let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()));
+    let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
     let router = Router::new().route("/", post(ok).layer(layer));
     let mut connections = Vec::new();
     for _ in 0..5 {

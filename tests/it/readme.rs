@@ -4,7 +4,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
-use idempotent_webhook::{DedupeTx, IdempotentWebhook, Provider, Secret};
+use idempotent_webhook::{DedupeTx, IdempotentWebhook, Secret, presets};
 use sqlx::PgPool;
 
 use crate::support::Database;
@@ -12,7 +12,8 @@ use crate::support::Database;
 /// With the application's router, whose secret is `whsec_test`, and an empty database with its
 /// tables and `idempotent_webhook::migrate`.
 async fn a_payment_is_booked_once(app: Router, pool: PgPool) {
-    let paid = TestDelivery::stripe("whsec_test")
+    let stripe = presets::stripe(Secret::new("whsec_test").unwrap());
+    let paid = TestDelivery::new(&stripe)
         .uri("/webhooks/stripe")
         .event_type("invoice.paid")
         .body(r#"{"data":{"object":{"id":"in_1","amount_paid":4200}}}"#);
@@ -43,7 +44,7 @@ async fn the_test_in_the_readme_passes() {
     database
         .run("create table payments (id serial primary key)")
         .await;
-    let stripe = Provider::stripe(Secret::new("whsec_test").unwrap());
+    let stripe = presets::stripe(Secret::new("whsec_test").unwrap());
     let layer = IdempotentWebhook::new(database.pool.clone(), "billing", stripe);
     let app = Router::new().route("/webhooks/stripe", post(payment).layer(layer));
     a_payment_is_booked_once(app, database.pool.clone()).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::http::StatusCode;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Recency};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Recency, presets};
 use serde::Deserialize;
 use tokio::sync::{Barrier, Mutex};
 
@@ -124,7 +124,7 @@ async fn what_is_rolled_back_has_not_advanced() {
     let request = || github("a", event("sub_1", 7));
     assert_eq!(webhook.send(request()).await.status, 500);
     assert_eq!(webhook.database.rows().await, (0, 0));
-    let elsewhere = webhook.elsewhere(Provider::github(secret()), handler).await;
+    let elsewhere = webhook.elsewhere(presets::github(secret()), handler).await;
     assert_eq!(send(&elsewhere, request()).await.body, "Newer");
     assert_eq!(webhook.database.rows().await, (1, 1));
 }
@@ -135,7 +135,7 @@ async fn endpoints_have_subjects_of_their_own() {
     let other = axum::routing::post(handler).layer(IdempotentWebhook::new(
         webhook.database.pool.clone(),
         "other",
-        Provider::github(secret()),
+        presets::github(secret()),
     ));
     let other = axum::Router::new().route("/", other);
     let request = || github("a", event("sub_1", 7));
@@ -208,7 +208,7 @@ async fn of_two_events_of_one_second_neither_is_skipped() {
         }
         StatusCode::OK
     }
-    let webhook = Webhook::of(Provider::stripe(secret()), upsert).await;
+    let webhook = Webhook::of(presets::stripe(secret()), upsert).await;
     webhook
         .database
         .run("create table subscriptions (id text primary key, status text)")

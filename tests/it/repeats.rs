@@ -7,7 +7,7 @@ use axum::Router;
 use axum::routing::post;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
-    IdempotentWebhook, Provider, Secrets, TenantSecrets, forget_for_tenant, prune,
+    Endpoint, IdempotentWebhook, Secret, Secrets, TenantSecrets, presets, prune,
 };
 
 use crate::log::logged;
@@ -21,7 +21,7 @@ const PUSH: &str =
 
 async fn guarded() -> Webhook {
     Webhook::with(
-        Provider::github(secret()),
+        presets::github(secret()),
         IdempotentWebhook::replay_guard,
         ok,
     )
@@ -60,7 +60,9 @@ async fn a_captured_delivery_under_a_new_guid_is_a_duplicate_and_suspicious() {
             webhook.send(github("72d3162e-cc78", PUSH)).await.outcome,
             "duplicate"
         );
-        let create = TestDelivery::github(SECRET).id("b").event_type("create");
+        let create = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
+            .id("b")
+            .event_type("create");
         for other in [create.body(PUSH).request(), github("c", "{}")] {
             assert_eq!(webhook.send(other).await.outcome, "processed");
         }
@@ -84,7 +86,7 @@ async fn of_many_guids_at_once_for_one_body_one_is_processed() {
     let webhook = guarded().await;
     let elsewhere = {
         let pool = webhook.database.another_pool(5).await;
-        let layer = IdempotentWebhook::new(pool, "test", Provider::github(secret()));
+        let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()));
         let handler = post(ok).layer(layer.replay_guard());
         Router::new().route("/", handler)
     };
@@ -131,7 +133,7 @@ async fn bodies_are_those_of_an_endpoint_and_a_tenant() {
             |head| head.uri.query().map(str::to_owned),
             async |_| Ok(Some(Secrets::new(secret()))),
         );
-        let github = Provider::github(secrets.separate_ids());
+        let github = presets::github(secrets.separate_ids());
         let layer = IdempotentWebhook::new(pool.clone(), endpoint, github).replay_guard();
         let router = Router::new().route("/", post(ok).layer(layer));
         for tenant in ["acme", "globex"] {
@@ -141,7 +143,7 @@ async fn bodies_are_those_of_an_endpoint_and_a_tenant() {
     let outcomes = async |id: &str| {
         let mut outcomes = Vec::new();
         for (router, _, tenant) in &routes {
-            let sent = TestDelivery::github(SECRET)
+            let sent = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
                 .uri(&format!("/?{tenant}"))
                 .id(id);
             outcomes.push(send(router, sent.request()).await.outcome);
@@ -153,7 +155,10 @@ async fn bodies_are_those_of_an_endpoint_and_a_tenant() {
     assert_eq!(database.rows().await, (4, 4));
 
     let (_, endpoint, tenant) = routes[0];
-    let forgotten = forget_for_tenant(pool, endpoint, tenant, "a").await;
+    let forgotten = Endpoint::new(pool.clone(), endpoint)
+        .tenant(tenant)
+        .forget("a")
+        .await;
     assert!(forgotten.unwrap());
     let only_there = ["processed", "duplicate", "duplicate", "duplicate"];
     assert_eq!(outcomes("c").await, only_there);
@@ -165,7 +170,7 @@ async fn bodies_are_those_of_an_endpoint_and_a_tenant() {
 async fn g7_replays_of_a_body_in_flight_hold_no_connection() {
     let (mut gate, handler) = gated();
     let webhook = Webhook::with(
-        Provider::github(secret()),
+        presets::github(secret()),
         IdempotentWebhook::replay_guard,
         handler,
     )
@@ -192,11 +197,11 @@ async fn g7_replays_of_a_body_in_flight_hold_no_connection() {
 async fn g7_a_body_in_flight_elsewhere_is_waited_for_within_bounds() {
     let (mut gate, slow) = gated();
     let webhook = Webhook::with(
-        Provider::github(secret()),
+        presets::github(secret()),
         |layer| {
             layer
                 .replay_guard()
-                .in_flight_wait(Duration::from_millis(200))
+                .in_flight_timeout(Duration::from_millis(200))
         },
         ok,
     )
@@ -251,7 +256,7 @@ async fn a_body_whose_first_processing_failed_is_processed_under_its_next_id() {
 #[tokio::test]
 async fn another_body_under_the_same_id_is_a_duplicate_with_a_warning() {
     let webhook = Webhook::with(
-        Provider::github(secret()),
+        presets::github(secret()),
         IdempotentWebhook::compare_bodies,
         ok,
     )

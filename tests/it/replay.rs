@@ -13,8 +13,9 @@ use axum::response::Redirect;
 use axum::routing::{any, post};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use idempotent_webhook::provider::SecretSource;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{JsonPath, Keys, Provider, Source};
+use idempotent_webhook::{JsonPath, Provider, Secret, Source, presets};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -135,7 +136,7 @@ async fn replay(arguments: &[&str], stdin: &str) -> Run {
 }
 
 async fn stripe() -> (Webhook, String) {
-    let webhook = Webhook::of(Provider::stripe(secret()), ok).await;
+    let webhook = Webhook::of(presets::stripe(secret()), ok).await;
     let url = format!("http://{}/", webhook.serve().await);
     (webhook, url)
 }
@@ -254,7 +255,7 @@ async fn fresh_ids_are_processed_each() {
 
     // The ids of this endpoint are all the same.
     let object: JsonPath = "$.object".parse().unwrap();
-    let constant = Provider::stripe(secret()).delivery_id(Source::json(object));
+    let constant = presets::stripe(secret()).delivery_id(Source::json(object));
     let webhook = Webhook::of(constant, ok).await;
     let url = format!("http://{}/", webhook.serve().await);
     let fresh = ["--provider", "stripe", "--url", &url, "--fresh-ids"];
@@ -331,7 +332,9 @@ fn captured(delivery: &TestDelivery) -> Value {
 async fn a_capture_is_sent_as_it_is() {
     // White space and an escape that another writer of JSON would not keep.
     let body = "{ \"a\" : \"\\u00e9\" }\n";
-    let push = TestDelivery::github(SECRET).id("a").body(body);
+    let push = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
+        .id("a")
+        .body(body);
     let mut text = captured(&push);
     text["headers"]["X-Github-Event"] = "push".into();
     let mut base64 = text.clone();
@@ -389,7 +392,12 @@ async fn a_capture_is_sent_as_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_capture_is_neither_signed_nor_changed() {
-    let (_directory, file) = file(&captured(&TestDelivery::github(SECRET)).to_string());
+    let (_directory, file) = file(
+        &captured(&TestDelivery::new(&presets::github(
+            Secret::new(SECRET).unwrap(),
+        )))
+        .to_string(),
+    );
     for signing in [
         &["--provider", "github"][..],
         &["--secret", SECRET],
@@ -437,17 +445,17 @@ async fn a_capture_is_neither_signed_nor_changed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_preset_takes_what_is_sent_for_it() {
-    type Preset = fn(Keys) -> Provider;
+    type Preset = fn(SecretSource) -> Provider;
     const BASE64: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let presets: [(&str, Preset); 8] = [
-        ("stripe", Provider::stripe),
-        ("github", Provider::github),
-        ("shopify", Provider::shopify),
-        ("slack", Provider::slack),
-        ("linear", Provider::linear),
-        ("standard-webhooks", Provider::standard_webhooks),
-        ("svix", Provider::svix),
-        ("awardee", Provider::awardee),
+        ("stripe", presets::stripe),
+        ("github", presets::github),
+        ("shopify", presets::shopify),
+        ("slack", presets::slack),
+        ("linear", presets::linear),
+        ("standard-webhooks", presets::standard_webhooks),
+        ("svix", presets::svix),
+        ("awardee", presets::awardee),
     ];
     for (name, preset) in presets {
         let keys = idempotent_webhook::Secret::new(BASE64).unwrap().into();
@@ -585,10 +593,13 @@ async fn errors_are_one_line() {
         .is_error("the secret is missing: give it with --secret or in WEBHOOK_SECRET");
     replay_as(Some(" "), &stripe, "{}")
         .await
-        .is_error("the secret is blank");
+        .is_error("the webhook secret cannot be used: it is blank");
     replay(&["--provider", "svix", "--url", NOBODY], "{}")
         .await
-        .is_error("a secret of svix is whsec_ and base64, and this one is not");
+        .is_error(
+            "the webhook secret cannot be used: Standard Webhooks needs `whsec_` or nothing before \
+             base64, or, with the feature `ed25519`, `whpk_` or `whsk_` before a key in base64",
+        );
     replay(&stripe, "[]")
         .await
         .is_error("stripe says the id in the body, and this body is not a json object");

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use idempotent_webhook::{Provider, PruneError, migrate, prune};
+use idempotent_webhook::retention::PruneError;
+use idempotent_webhook::{migrate, presets, prune};
 
 use crate::support::{Database, Webhook, github, now, ok, secret, send, stripe, stripe_event};
 
@@ -81,8 +82,8 @@ async fn g12_an_age_below_the_redelivery_window_is_refused() {
 
 #[tokio::test]
 async fn g12_the_longest_window_of_all_endpoints_counts() {
-    let webhook = Webhook::of(Provider::stripe(secret()), ok).await;
-    let shorter = Provider::stripe(secret()).redelivery_window(days(1));
+    let webhook = Webhook::of(presets::stripe(secret()), ok).await;
+    let shorter = presets::stripe(secret()).redelivery_window(days(1));
     let elsewhere = webhook.elsewhere(shorter, ok).await;
     let event = |id| stripe(stripe_event(id), now());
     webhook.send(event("evt_1")).await;
@@ -95,10 +96,10 @@ async fn g12_the_longest_window_of_all_endpoints_counts() {
 
 #[tokio::test]
 async fn g12_a_window_that_was_corrected_holds_for_a_day() {
-    let webhook = Webhook::of(Provider::github(secret()).redelivery_window(days(365)), ok).await;
+    let webhook = Webhook::of(presets::github(secret()).redelivery_window(days(365)), ok).await;
     assert_eq!(webhook.send(github("a", "{}")).await.status, 200);
     let pool = &webhook.database.pool;
-    let corrected = async || webhook.elsewhere(Provider::github(secret()), ok).await;
+    let corrected = async || webhook.elsewhere(presets::github(secret()), ok).await;
 
     // The process with the long one may still be there.
     let (id, elsewhere) = ("b", corrected().await);

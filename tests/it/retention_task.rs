@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use idempotent_webhook::{Provider, Retention};
+use idempotent_webhook::{Retention, presets};
 
 use crate::support::{Database, Webhook, github, ok, secret};
 
@@ -69,7 +69,7 @@ async fn two_processes_prune_one_at_a_time_and_everything_once() {
 
 #[tokio::test]
 async fn g12_each_endpoint_keeps_what_may_still_come_again() {
-    let webhook = Webhook::of(Provider::github(secret()).redelivery_window(30 * DAY), ok).await;
+    let webhook = Webhook::of(presets::github(secret()).redelivery_window(30 * DAY), ok).await;
     assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
     let database = &webhook.database;
     fill(database, "test", 10).await;

@@ -7,10 +7,10 @@ use axum::extract::Request;
 use axum::http::{HeaderName, StatusCode};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use idempotent_webhook::provider::VerifyError;
+use idempotent_webhook::signature::{HmacSha256, SignatureError, SignedContent};
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{
-    Delivery, HmacSha256, Provider, Secret, Secrets, SignatureError, Source, VerifyError,
-};
+use idempotent_webhook::{Delivery, Provider, Secret, Secrets, Source, presets};
 
 use crate::support::{
     SECRET, Webhook, answer, github, mac, now, ok, secret, shopify, stripe, stripe_event,
@@ -32,20 +32,20 @@ async fn describe(delivery: Delivery) -> String {
 #[tokio::test]
 async fn a_delivery_says_what_the_provider_said() {
     let time = now();
-    let webhook = Webhook::of(Provider::stripe(secret()), describe).await;
+    let webhook = Webhook::of(presets::stripe(secret()), describe).await;
     let expected = format!(r#"test stripe evt_1 Some("invoice.paid") Some({time})"#);
     assert_eq!(
         webhook.send(stripe(stripe_event("evt_1"), time)).await,
         answer(200, "processed", &expected)
     );
 
-    let webhook = Webhook::of(Provider::github(secret()), describe).await;
+    let webhook = Webhook::of(presets::github(secret()), describe).await;
     assert_eq!(
         webhook.send(github("guid", "any bytes")).await,
         answer(200, "processed", r#"test github guid Some("push") None"#)
     );
 
-    let webhook = Webhook::of(Provider::shopify(secret()), describe).await;
+    let webhook = Webhook::of(presets::shopify(secret()), describe).await;
     assert_eq!(
         webhook.send(shopify("wh-1", "{}")).await,
         answer(
@@ -58,7 +58,7 @@ async fn a_delivery_says_what_the_provider_said() {
 
 #[tokio::test]
 async fn shopifys_newer_headers_win() {
-    let webhook = Webhook::of(Provider::shopify(secret()), describe).await;
+    let webhook = Webhook::of(presets::shopify(secret()), describe).await;
     let mut request = shopify("older", "{}");
     let headers = request.headers_mut();
     headers.insert("shopify-webhook-id", "newer".parse().unwrap());
@@ -71,7 +71,7 @@ async fn shopifys_newer_headers_win() {
 
 #[tokio::test]
 async fn a_thin_stripe_event_is_identified_like_any_other() {
-    let webhook = Webhook::of(Provider::stripe(secret()), describe).await;
+    let webhook = Webhook::of(presets::stripe(secret()), describe).await;
     let thin = r#"{"id":"evt_234","object":"v2.core.event","type":"v1.billing.meter.error"}"#;
     let answered = webhook.send(stripe(thin, now())).await;
     assert!(
@@ -86,10 +86,10 @@ async fn a_thin_stripe_event_is_identified_like_any_other() {
 async fn while_a_secret_is_rotated_both_are_valid() {
     let old = Secret::new("the old one").unwrap();
     let rotating = Secrets::new(old.clone()).and(secret());
-    let webhook = Webhook::of(Provider::github(rotating), ok).await;
+    let webhook = Webhook::of(presets::github(rotating), ok).await;
     assert_eq!(webhook.send(github("a", "{}")).await.status, 200);
 
-    let webhook = Webhook::of(Provider::github(old), ok).await;
+    let webhook = Webhook::of(presets::github(old), ok).await;
     assert_eq!(webhook.send(github("a", "{}")).await.status, 401);
     assert_eq!(webhook.database.rows().await, (0, 0));
 }
@@ -112,13 +112,14 @@ async fn the_handler_gets_the_very_bytes_that_were_signed() {
 
 #[test]
 fn verification_is_pure() {
-    let provider = Provider::stripe(secret());
+    let provider = presets::stripe(secret());
     let (head, _) = stripe(stripe_event("evt_1"), 1000).into_parts();
     let body = stripe_event("evt_1");
     let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
 
     let verified = provider.verify(&head, body.as_bytes(), at(1300)).unwrap();
-    assert_eq!(verified.delivery_id().as_str(), "evt_1");
+    let verified = verified.delivery().unwrap();
+    assert_eq!(verified.id().as_str(), "evt_1");
     assert_eq!(verified.event_type(), Some("invoice.paid"));
     assert_eq!(verified.signed_at(), Some(at(1000)));
 
@@ -134,12 +135,17 @@ fn verification_is_pure() {
 
 /// The worked example of Slack's documentation on verifying requests.
 #[test]
-fn a_scheme_with_a_template_is_a_few_lines_of_data() {
+fn a_scheme_with_signed_content_is_a_few_lines_of_data() {
     let scheme = HmacSha256::hex(HeaderName::from_static("x-slack-signature"))
         .prefix("v0=")
         .timestamp_header(HeaderName::from_static("x-slack-request-timestamp"))
-        .signed("v0:{timestamp}:{body}")
-        .unwrap();
+        .signed(
+            SignedContent::new()
+                .text("v0:")
+                .timestamp()
+                .text(":")
+                .body(),
+        );
     let secret = Secret::new("8f742231b10e8888abcd99yyyzzz85a5").unwrap();
     let slack = Provider::custom("slack")
         .signature(scheme, secret)
@@ -161,6 +167,7 @@ fn a_scheme_with_a_template_is_a_few_lines_of_data() {
     let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     let verify = |at| slack.verify(&head, body.as_bytes(), at);
     let verified = verify(at(1_531_420_618)).unwrap();
+    let verified = verified.delivery().unwrap();
     assert_eq!(verified.signed_at(), Some(at(1_531_420_618)));
     // A custom provider's tolerance is five minutes to both sides.
     assert!(verify(at(1_531_420_618 + 300)).is_ok());
@@ -177,8 +184,14 @@ fn a_scheme_may_sign_the_id_as_well() {
         .separator(' ')
         .timestamp_header(HeaderName::from_static("webhook-timestamp"))
         .id_header(HeaderName::from_static("webhook-id"))
-        .signed("{id}.{timestamp}.{body}")
-        .unwrap();
+        .signed(
+            SignedContent::new()
+                .id()
+                .text(".")
+                .timestamp()
+                .text(".")
+                .body(),
+        );
     let id = Source::header(HeaderName::from_static("webhook-id"));
     let provider = Provider::custom("standard")
         .signature(scheme, secret())
@@ -195,7 +208,7 @@ fn a_scheme_may_sign_the_id_as_well() {
         .into_parts();
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
     let verified = provider.verify(&head, b"{}", now).unwrap();
-    assert_eq!(verified.delivery_id().as_str(), "msg_1");
+    assert_eq!(verified.delivery().unwrap().id().as_str(), "msg_1");
 
     let mut forged = head;
     forged
@@ -206,17 +219,17 @@ fn a_scheme_may_sign_the_id_as_well() {
 
 #[test]
 fn each_preset_says_whether_its_id_is_signed() {
-    assert!(Provider::stripe(secret()).signs_delivery_id());
-    assert!(!Provider::github(secret()).signs_delivery_id());
-    assert!(!Provider::shopify(secret()).signs_delivery_id());
+    assert!(presets::stripe(secret()).signs_delivery_id());
+    assert!(!presets::github(secret()).signs_delivery_id());
+    assert!(!presets::shopify(secret()).signs_delivery_id());
 }
 
 #[test]
 fn nothing_prints_a_secret() {
     for provider in [
-        Provider::stripe(secret()),
-        Provider::github(secret()),
-        Provider::shopify(secret()),
+        presets::stripe(secret()),
+        presets::github(secret()),
+        presets::shopify(secret()),
     ] {
         assert!(!format!("{provider:?}").contains(SECRET));
     }
@@ -225,21 +238,17 @@ fn nothing_prints_a_secret() {
 /// `msg.1700000000` at time T would be signed as `msg` at time 1700000000 is.
 #[tokio::test]
 async fn g1_an_id_of_standard_webhooks_with_a_full_stop_is_refused() {
-    type Kit = fn(&'static str) -> TestDelivery;
     let key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let secret = || Secret::new(key).unwrap();
-    let kits: [(Provider, Kit); 2] = [
-        (
-            Provider::standard_webhooks(secret()),
-            TestDelivery::standard_webhooks,
-        ),
-        (Provider::svix(secret()), TestDelivery::svix),
-    ];
-    for (provider, kit) in kits {
+    for provider in [
+        presets::standard_webhooks(secret()),
+        presets::svix(secret()),
+    ] {
+        let sent = TestDelivery::new(&provider);
         let webhook = Webhook::of(provider, ok).await;
-        let dotted = kit(key).id(format!("msg.{}", now()));
+        let dotted = sent.clone().id(format!("msg.{}", now()));
         assert_eq!(webhook.send(dotted.request()).await.status, 401);
-        assert_eq!(webhook.send(kit(key).id("msg").request()).await.status, 200);
+        assert_eq!(webhook.send(sent.id("msg").request()).await.status, 200);
         assert_eq!(webhook.database.rows().await, (1, 1));
     }
 }

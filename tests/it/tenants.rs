@@ -9,9 +9,10 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::http::request::Parts;
 use axum::routing::post;
+use idempotent_webhook::provider::ResolvedTenant;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
-    DedupeTx, Delivery, IdempotentWebhook, Provider, ResolvedTenant, Secret, Secrets, TenantSecrets,
+    DedupeTx, Delivery, IdempotentWebhook, Secret, Secrets, TenantSecrets, presets,
 };
 
 use crate::support::{Answer, Database, answer, record, send, soon};
@@ -56,13 +57,13 @@ async fn handler(mut tx: DedupeTx, delivery: Delivery) -> String {
 }
 
 fn router(database: &Database, secrets: TenantSecrets) -> Router {
-    let layer = IdempotentWebhook::new(database.pool.clone(), "test", Provider::github(secrets))
-        .database_time(Duration::from_millis(500));
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secrets))
+        .database_timeout(Duration::from_millis(500));
     Router::new().route("/hooks/{tenant}", post(handler).layer(layer))
 }
 
 fn request(tenant: &str, secret: &str, id: &str) -> Request<Body> {
-    TestDelivery::github(secret)
+    TestDelivery::new(&presets::github(Secret::new(secret).unwrap()))
         .uri(&format!("/hooks/{tenant}"))
         .id(id)
         .request()
@@ -216,8 +217,9 @@ async fn a_captured_request_under_another_spelling_of_the_tenant_is_a_duplicate(
     let database = Database::new().await;
     let in_path = |head: &Parts| Some(head.uri.path().strip_prefix("/hooks/")?.to_owned());
     let ignoring_case = async |name: String| {
-        let secrets =
-            || Ok::<_, idempotent_webhook::BlankSecret>(Secrets::new(Secret::new("secret")?));
+        let secrets = || {
+            Ok::<_, idempotent_webhook::provider::SecretError>(Secrets::new(Secret::new("secret")?))
+        };
         match &*name.to_lowercase() {
             "acme" => Ok(Some(ResolvedTenant::new("acme", secrets()?))),
             "unusable" => Ok(Some(ResolvedTenant::new("\0", secrets()?))),

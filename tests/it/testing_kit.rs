@@ -4,66 +4,163 @@ use std::panic::AssertUnwindSafe;
 use std::time::SystemTime;
 
 use axum::body::{Body, Bytes};
-use axum::http::{Request, StatusCode};
+use axum::http::{HeaderName, Request, StatusCode};
 use futures_util::FutureExt;
+use idempotent_webhook::signature::{
+    HmacSha256, SignatureError, SignatureScheme, Signed, SignedContent, SignedRequest,
+};
 use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Keys, Provider};
+use idempotent_webhook::{
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Provider, Secret, Secrets, Source,
+    TenantSecrets, presets,
+};
 
 use crate::support::{Webhook, ok, record};
-
-type Preset = fn(Keys) -> Provider;
-type Kit = fn(&'static str) -> TestDelivery;
 
 /// Base64 as well, for those who want that.
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-const PRESETS: [(Preset, Kit); 8] = [
-    (Provider::stripe, TestDelivery::stripe),
-    (Provider::github, TestDelivery::github),
-    (Provider::shopify, TestDelivery::shopify),
-    (Provider::slack, TestDelivery::slack),
-    (Provider::linear, TestDelivery::linear),
-    (Provider::standard_webhooks, TestDelivery::standard_webhooks),
-    (Provider::svix, TestDelivery::svix),
-    (Provider::awardee, TestDelivery::awardee),
-];
+fn presets_with(secret: &str) -> [Provider; 8] {
+    let secret = Secret::new(secret).unwrap();
+    [
+        presets::stripe(secret.clone()),
+        presets::github(secret.clone()),
+        presets::shopify(secret.clone()),
+        presets::slack(secret.clone()),
+        presets::linear(secret.clone()),
+        presets::standard_webhooks(secret.clone()),
+        presets::svix(secret.clone()),
+        presets::awardee(secret),
+    ]
+}
+
+/// Signed, tampered with, unsigned and expired.
+fn check_variants(provider: &Provider, sent: &TestDelivery) {
+    let verify = |delivery: &TestDelivery| {
+        let (head, body) = delivery.request::<Bytes>().into_parts();
+        provider.verify(&head, &body, SystemTime::now())
+    };
+    let verified = verify(sent).unwrap_or_else(|error| panic!("{provider:?}: {error:?}"));
+    let verified = verified.delivery().unwrap();
+    assert_eq!(verified.id().as_str(), "an-id", "{provider:?}");
+    assert_eq!(verified.event_type(), Some("a.type"), "{provider:?}");
+    for wrong in [sent.tampered(), sent.unsigned()] {
+        assert!(verify(&wrong).is_err(), "{provider:?} {wrong:?}");
+    }
+    let expires = verified.signed_at().is_some();
+    assert_eq!(verify(&sent.expired()).is_err(), expires, "{provider:?}");
+    let other = Secret::new("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").unwrap();
+    assert!(verify(&sent.clone().secret(other)).is_err(), "{provider:?}");
+}
 
 #[test]
 fn every_preset_accepts_what_the_kit_signs_and_refuses_its_variants() {
-    for (preset, kit) in PRESETS {
-        let provider = preset(idempotent_webhook::Secret::new(SECRET).unwrap().into());
-        let verify = |delivery: &TestDelivery| {
-            let (head, body) = delivery.request::<Bytes>().into_parts();
-            provider.verify(&head, &body, SystemTime::now())
-        };
-        let sent = kit(SECRET).id("an-id").event_type("a.type");
-        for body in [
-            None,
-            Some("{}"),
-            Some(r#"{"id":"x","event_id":"x","type":"x"}"#),
-        ] {
-            let sent = match body {
-                None => sent.clone(),
-                Some(body) => sent.clone().body(body),
-            };
-            let verified = verify(&sent).unwrap_or_else(|error| panic!("{provider:?}: {error:?}"));
-            assert_eq!(verified.delivery_id().as_str(), "an-id", "{provider:?}");
-            assert_eq!(verified.event_type(), Some("a.type"), "{provider:?}");
-            for wrong in [sent.tampered(), sent.unsigned()] {
-                assert!(verify(&wrong).is_err(), "{provider:?} {wrong:?}");
-            }
-            let expires = verified.signed_at().is_some();
-            assert_eq!(verify(&sent.expired()).is_err(), expires, "{provider:?}");
+    for provider in presets_with(SECRET) {
+        let sent = TestDelivery::new(&provider)
+            .id("an-id")
+            .event_type("a.type");
+        check_variants(&provider, &sent);
+        for body in ["{}", r#"{"id":"x","event_id":"x","type":"x"}"#] {
+            check_variants(&provider, &sent.clone().body(body));
         }
-        let other = kit("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").id("an-id");
-        assert!(verify(&other).is_err(), "{provider:?}");
     }
+}
+
+fn header(name: &'static str) -> HeaderName {
+    HeaderName::from_static(name)
+}
+
+fn json(path: &str) -> Source {
+    Source::json(path.parse().unwrap())
+}
+
+#[test]
+fn the_kit_signs_for_custom_providers() {
+    let timed = || {
+        HmacSha256::base64(header("x-signature"))
+            .timestamp_header(header("x-time"))
+            .timestamp_in_milliseconds()
+    };
+    let with_id = timed()
+        .id_header(header("x-id"))
+        .signed(SignedContent::new().id().timestamp().body());
+    let by_field = HmacSha256::hex(header("x-signature"))
+        .prefix("v1=")
+        .separator(';')
+        .timestamp_field("time=");
+    let in_body =
+        HmacSha256::hex(header("x-signature")).timestamp_json("$.meta.sent_at".parse().unwrap());
+    for scheme in [timed(), with_id, by_field, in_body] {
+        for id in [
+            Source::header(header("x-id")),
+            Source::header(header("x-id")).or(json("$.id")),
+        ] {
+            let provider = Provider::custom("acme")
+                .signature(scheme.clone(), Secret::new(SECRET).unwrap())
+                .delivery_id(id)
+                .event_type(json("$.event['type']"));
+            let sent = TestDelivery::new(&provider)
+                .id("an-id")
+                .event_type("a.type");
+            check_variants(&provider, &sent);
+            check_variants(&provider, &sent.body(r#"{"event":{"of":1}}"#));
+        }
+    }
+}
+
+#[test]
+fn the_parts_of_an_id_and_the_digest_are_filled() {
+    let acme = |id: Source| {
+        Provider::custom("acme")
+            .signature(
+                HmacSha256::hex(header("x-signature")),
+                Secret::new(SECRET).unwrap(),
+            )
+            .delivery_id(id)
+    };
+    let id_of = |provider: &Provider, sent: &TestDelivery| {
+        let (head, body) = sent.request::<Bytes>().into_parts();
+        let verified = provider.verify(&head, &body, SystemTime::now()).unwrap();
+        verified.delivery().unwrap().id().to_string()
+    };
+    let composite = acme(json("$.a").and(json("$.b")));
+    let sent = TestDelivery::new(&composite);
+    assert_eq!(id_of(&composite, &sent), "10:delivery-110:delivery-1");
+    let sent = sent.body(r#"{"b":7}"#);
+    assert_eq!(id_of(&composite, &sent), "10:delivery-11:7");
+    assert_eq!(id_of(&composite, &sent.id("x")), "1:x1:7");
+
+    let digest = acme(Source::body_digest());
+    assert_eq!(id_of(&digest, &TestDelivery::new(&digest)).len(), 64);
+}
+
+#[test]
+#[should_panic(expected = "no delivery of acme: the request cannot be signed: the scheme does not")]
+fn a_scheme_that_cannot_sign_says_so() {
+    #[derive(Debug)]
+    struct Unsigned;
+    impl SignatureScheme for Unsigned {
+        fn verify(&self, _: &SignedRequest<'_>, _: &Secrets) -> Result<Signed, SignatureError> {
+            Ok(Signed::new())
+        }
+    }
+    let provider = Provider::custom("acme")
+        .signature(Unsigned, Secret::new(SECRET).unwrap())
+        .delivery_id(json("$.id"));
+    TestDelivery::new(&provider).request::<Bytes>();
+}
+
+#[test]
+#[should_panic(expected = "no delivery of github: it has no secret")]
+fn a_provider_of_tenants_needs_a_secret() {
+    let secrets = TenantSecrets::new(|_| None, async |_| Ok(None::<Secrets>));
+    TestDelivery::new(&presets::github(secrets)).request::<Bytes>();
 }
 
 #[test]
 fn an_event_type_replaces_nothing_else_of_slacks_event() {
     let body = r#"{"event_id":"Ev1","type":"event_callback","event":{"type":"x","text":"hi"}}"#;
-    let sent = TestDelivery::slack(SECRET).body(body);
+    let sent = TestDelivery::new(&presets::slack(Secret::new(SECRET).unwrap())).body(body);
     assert_eq!(sent.clone().event_type("x").request::<Bytes>().body(), body);
     let changed = sent.event_type("message").request::<Bytes>().into_body();
     let changed: serde_json::Value = serde_json::from_slice(&changed).unwrap();
@@ -78,7 +175,9 @@ async fn effects(webhook: &Webhook) -> i64 {
 }
 
 fn delivery() -> TestDelivery {
-    TestDelivery::github(crate::support::SECRET)
+    TestDelivery::new(&presets::github(
+        Secret::new(crate::support::SECRET).unwrap(),
+    ))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,7 +210,7 @@ async fn a_handler_with_a_unique_key_of_its_own_is_idempotent_too() {
                 Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
             }
         };
-        let provider = Provider::github(crate::support::secret());
+        let provider = presets::github(crate::support::secret());
         let webhook = Webhook::with(provider, set, handler).await;
         webhook
             .database
@@ -129,19 +228,21 @@ async fn a_handler_with_a_unique_key_of_its_own_is_idempotent_too() {
 
 #[test]
 fn a_body_without_an_id_gets_the_one_that_the_provider_would_say() {
-    for kit in [TestDelivery::stripe, TestDelivery::slack] {
+    let secret = || Secret::new(SECRET).unwrap();
+    for provider in [presets::stripe(secret()), presets::slack(secret())] {
+        let sent = TestDelivery::new(&provider);
         let body = |delivery: TestDelivery| -> serde_json::Value {
             serde_json::from_slice(&delivery.request::<Bytes>().into_body()).unwrap()
         };
-        let filled = body(kit(SECRET).body(r#"{"data":1}"#));
+        let filled = body(sent.clone().body(r#"{"data":1}"#));
         let id = filled.get("id").or(filled.get("event_id"));
         assert_eq!(id.unwrap(), "delivery-1");
         assert_eq!(filled["data"], 1);
         let own = r#"{"id":"own","event_id":"own"}"#;
-        assert_eq!(kit(SECRET).body(own).request::<Bytes>().body(), own);
+        assert_eq!(sent.clone().body(own).request::<Bytes>().body(), own);
     }
     let handshake = r#"{"type":"url_verification","challenge":"x"}"#;
-    let sent = TestDelivery::slack(SECRET).body(handshake);
+    let sent = TestDelivery::new(&presets::slack(Secret::new(SECRET).unwrap())).body(handshake);
     assert_eq!(sent.request::<Bytes>().body(), handshake);
 }
 
@@ -177,8 +278,8 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     let naive = axum::Router::new().route("/", naive);
     assert_eq!(
         complaint(&webhook, &naive).await,
-        "the delivery was answered with 200 OK, but not by IdempotentWebhook: is \
-         the layer on this route?"
+        "the delivery was answered with 200 OK; it is not from IdempotentWebhook: is the layer \
+         on this route?"
     );
 
     // What is taken for the id is another one each time.
@@ -199,15 +300,12 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     let pool = Webhook::new(ok).await;
     let past = pool.database.pool.clone();
     let past_the_transaction = pool
-        .elsewhere(
-            Provider::github(crate::support::secret()),
-            async move || {
-                sqlx::query("insert into effects values ('past')")
-                    .execute(&past)
-                    .await
-                    .unwrap();
-            },
-        )
+        .elsewhere(presets::github(crate::support::secret()), async move || {
+            sqlx::query("insert into effects values ('past')")
+                .execute(&past)
+                .await
+                .unwrap();
+        })
         .await;
     let said = complaint(&pool, &past_the_transaction).await;
     assert!(said.contains("has not taken DedupeTx"), "{said}");
@@ -231,15 +329,29 @@ async fn the_assertion_finds_what_is_not_idempotent() {
 
     let failing = Webhook::new(async |mut tx: DedupeTx, delivery: Delivery| {
         record(&mut tx, &delivery).await.unwrap();
-        StatusCode::CONFLICT
+        HandlerError::new("no such order").status(StatusCode::CONFLICT)
     })
     .await;
-    let said = complaint(&failing, &failing.router).await;
-    assert!(said.contains("was answered with 409 Conflict"), "{said}");
+    assert_eq!(
+        complaint(&failing, &failing.router).await,
+        "the delivery was answered with 409 Conflict, outcome failed, reason: no such order"
+    );
+
+    let refused = Webhook::of(presets::github(Secret::new("another").unwrap()), ok).await;
+    assert_eq!(
+        complaint(&refused, &refused.router).await,
+        "the delivery was answered with 401 Unauthorized, outcome rejected, text: signature \
+         missing or not valid"
+    );
 
     let known = Webhook::new(ok).await;
     known
-        .send(TestDelivery::github(crate::support::SECRET).request())
+        .send(
+            TestDelivery::new(&presets::github(
+                Secret::new(crate::support::SECRET).unwrap(),
+            ))
+            .request(),
+        )
         .await;
     let said = complaint(&known, &known.router).await;
     assert!(said.contains("was processed before"), "{said}");

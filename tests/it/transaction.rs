@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures_util::StreamExt;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
 use sqlx::{Connection, Executor, PgConnection};
 
 use crate::log::logged;
@@ -246,8 +246,8 @@ async fn g6_an_immediate_retry_of_a_failed_attempt_finds_the_way_clear() {
         }
     }
     let webhook = Webhook::with(
-        Provider::github(secret()),
-        |layer| layer.handler_time(Duration::from_millis(300)),
+        presets::github(secret()),
+        |layer| layer.handler_timeout(Duration::from_millis(300)),
         fail,
     )
     .await;
@@ -256,9 +256,9 @@ async fn g6_an_immediate_retry_of_a_failed_attempt_finds_the_way_clear() {
     let impatient = IdempotentWebhook::new(
         webhook.database.another_pool(1).await,
         "test",
-        Provider::github(secret()),
+        presets::github(secret()),
     )
-    .in_flight_wait(Duration::ZERO);
+    .in_flight_timeout(Duration::ZERO);
     let elsewhere = Router::new().route("/", post(ok).layer(impatient));
     for number in 0..10 {
         for (how, status) in [("fail", 502), ("panic", 500), ("hang", 503)] {
@@ -287,7 +287,7 @@ async fn g6_a_panic_does_not_cost_the_connection() {
             .unwrap()
     };
     let before = backend().await;
-    let layer = IdempotentWebhook::new(pool.clone(), "test", Provider::github(secret()));
+    let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
     let router = Router::new().route("/", post(panics).layer(layer));
     assert_eq!(send(&router, github("a", "{}")).await.status, 500);
     assert_eq!(backend().await, before);
@@ -316,7 +316,7 @@ async fn a_success_whose_transaction_was_never_taken_is_worth_a_warning() {
     let meant = webhook
         .elsewhere_with(IdempotentWebhook::allow_unused_transaction, async || "done")
         .await;
-    let taken = webhook.elsewhere(Provider::github(secret()), ok).await;
+    let taken = webhook.elsewhere(presets::github(secret()), ok).await;
     let log = logged(async {
         assert_eq!(send(&meant, github("b", "{}")).await.outcome, "processed");
         assert_eq!(send(&taken, github("c", "{}")).await.outcome, "processed");
@@ -332,7 +332,7 @@ async fn endpoints_are_namespaces_of_ids() {
     let other = IdempotentWebhook::new(
         webhook.database.pool.clone(),
         "other",
-        Provider::github(secret()),
+        presets::github(secret()),
     );
     let other = Router::new().route("/", post(ok).layer(other));
     assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
@@ -382,11 +382,11 @@ async fn a_connection_limit_leaves_connections_to_the_handlers() {
             }
         };
         let webhook = Webhook::with(
-            Provider::github(secret()),
+            presets::github(secret()),
             |layer| {
                 layer
                     .max_connections(4)
-                    .database_time(Duration::from_secs(20))
+                    .database_timeout(Duration::from_secs(20))
             },
             handler,
         )
@@ -496,7 +496,7 @@ async fn a_layer_around_a_layer_is_a_500_at_once() {
         let outer = IdempotentWebhook::new(
             webhook.database.pool.clone(),
             endpoint,
-            Provider::github(secret()),
+            presets::github(secret()),
         );
         let twice = webhook.router.clone().layer(outer);
         assert_eq!(

@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Secret};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Secret, presets};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
 use tokio::io::AsyncReadExt;
@@ -39,11 +39,11 @@ pub async fn run() {
             .max_connections(connections)
             .connect_lazy_with(options.clone().disable_statement_logging())
     };
-    let provider = Provider::github(Secret::new(SECRET).unwrap());
+    let provider = presets::github(Secret::new(SECRET).unwrap());
     let layer = IdempotentWebhook::new(pool(), "fire", provider.clone())
-        .database_time(Duration::from_millis(patience))
-        .handler_time(HANDLER_TIME)
-        .in_flight_wait(Duration::from_secs(5))
+        .database_timeout(Duration::from_millis(patience))
+        .handler_timeout(HANDLER_TIME)
+        .in_flight_timeout(Duration::from_secs(5))
         .record_failures();
     let router = Router::new()
         .route("/", post(handle).layer(layer))
@@ -107,7 +107,11 @@ async fn by_hand(
     let verified = provider
         .verify(&head, &body, std::time::SystemTime::now())
         .map_err(|_| StatusCode::UNAUTHORIZED)?;
-    let id = verified.delivery_id().as_str();
+    let id = verified
+        .delivery()
+        .ok_or(StatusCode::BAD_REQUEST)?
+        .id()
+        .as_str();
     let unavailable = |_| StatusCode::SERVICE_UNAVAILABLE;
 
     let mut tx = pool.begin().await.map_err(unavailable)?;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Secret, presets};
 
 use crate::application::SECRET;
 
@@ -55,14 +56,15 @@ impl Sender {
         behaviour: &str,
         patience: Duration,
     ) -> Attempt {
-        let mut request: reqwest::Request = TestDelivery::github(SECRET)
-            .uri(&format!("http://{to}{path}"))
-            .id(id)
-            .event_type("push")
-            .body(format!(r#"{{"delivery":"{id}"}}"#))
-            .request::<reqwest::Body>()
-            .try_into()
-            .unwrap();
+        let mut request: reqwest::Request =
+            TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
+                .uri(&format!("http://{to}{path}"))
+                .id(id)
+                .event_type("push")
+                .body(format!(r#"{{"delivery":"{id}"}}"#))
+                .request::<reqwest::Body>()
+                .try_into()
+                .unwrap();
         let behaviour = behaviour.parse().unwrap();
         request.headers_mut().insert("x-behaviour", behaviour);
         *request.timeout_mut() = Some(patience);

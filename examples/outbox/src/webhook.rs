@@ -5,7 +5,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, post};
 use graphile_worker::WorkerUtils;
-use idempotent_webhook::{BlankSecret, DedupeTx, Delivery, IdempotentWebhook, Provider, Secret};
+use idempotent_webhook::provider::SecretError;
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Secret, presets};
 use serde_json::Value;
 use sqlx::PgPool;
 
@@ -15,12 +16,12 @@ use crate::stripe;
 pub const PATH: &str = "/webhooks/stripe";
 
 /// The layer, with the endpoint and the provider of [`PATH`].
-pub fn layer(pool: PgPool) -> Result<IdempotentWebhook, BlankSecret> {
+pub fn layer(pool: PgPool) -> Result<IdempotentWebhook, SecretError> {
     let secret = Secret::new(stripe::SECRET)?;
     Ok(IdempotentWebhook::new(
         pool,
         "payments",
-        Provider::stripe(secret),
+        presets::stripe(secret),
     ))
 }
 

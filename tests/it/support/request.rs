@@ -3,8 +3,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::body::Body;
 use axum::http::{HeaderName, Request};
 use hmac::{Hmac, KeyInit, Mac};
+use idempotent_webhook::signature::HmacSha256;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{HmacSha256, Provider, Secret, Source};
+use idempotent_webhook::{Provider, Secret, Source, presets};
 use sha2::Sha256;
 
 pub const SECRET: &str = "whsec_test_secret";
@@ -36,7 +37,7 @@ pub fn stripe_event(id: &str) -> String {
 /// A request signed as Stripe signs at `time`, with a body that has the id.
 pub fn stripe(body: impl Into<Vec<u8>>, time: u64) -> Request<Body> {
     let time = UNIX_EPOCH + Duration::from_secs(time);
-    TestDelivery::stripe(SECRET)
+    TestDelivery::new(&presets::stripe(Secret::new(SECRET).unwrap()))
         .body(body.into())
         .at(time)
         .request()
@@ -44,7 +45,7 @@ pub fn stripe(body: impl Into<Vec<u8>>, time: u64) -> Request<Body> {
 
 /// A request signed as GitHub signs.
 pub fn github(id: &str, body: impl Into<Vec<u8>>) -> Request<Body> {
-    TestDelivery::github(SECRET)
+    TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
         .id(id)
         .event_type("push")
         .body(body.into())
@@ -63,7 +64,7 @@ pub fn wire(id: &str, body: &str, content_length: usize) -> String {
 
 /// A request signed as Shopify signs.
 pub fn shopify(id: &str, body: impl Into<Vec<u8>>) -> Request<Body> {
-    TestDelivery::shopify(SECRET)
+    TestDelivery::new(&presets::shopify(Secret::new(SECRET).unwrap()))
         .id(id)
         .event_type("orders/create")
         .body(body.into())

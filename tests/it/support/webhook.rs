@@ -9,7 +9,7 @@ use axum::handler::Handler;
 use axum::http::{Request, StatusCode};
 use axum::routing::{MethodRouter, post};
 use http_body_util::BodyExt;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, presets};
 use sqlx::PgPool;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
@@ -111,7 +111,7 @@ impl Webhook {
         H: Handler<T, ()> + Sync,
         T: 'static,
     {
-        Self::with(Provider::github(secret()), |layer| layer, handler).await
+        Self::with(presets::github(secret()), |layer| layer, handler).await
     }
 
     pub async fn of<H, T>(provider: Provider, handler: H) -> Self
@@ -179,7 +179,7 @@ impl Webhook {
         H: Handler<T, ()> + Sync,
         T: 'static,
     {
-        let provider = Provider::github(secret());
+        let provider = presets::github(secret());
         self.elsewhere_of(provider, set, handler).await
     }
 

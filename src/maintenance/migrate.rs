@@ -1,0 +1,76 @@
+//! The crate's tables, beside the application's own migrations.
+
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::{PgPool, Row, SqlSafeStr};
+
+const MIGRATIONS: [(&str, &str); 4] = [
+    (
+        "deliveries",
+        include_str!("../../migrations/0001_deliveries.sql"),
+    ),
+    (
+        "subjects",
+        include_str!("../../migrations/0002_subjects.sql"),
+    ),
+    (
+        "failures",
+        include_str!("../../migrations/0003_failures.sql"),
+    ),
+    (
+        "retention",
+        include_str!("../../migrations/0004_retention.sql"),
+    ),
+];
+
+/// Creates or updates the crate's tables.
+///
+/// The tables and the history of their migrations are in the schema `idempotent_webhook`, so they
+/// do not interfere with an application's own `sqlx::migrate!()` on the same database, in either
+/// order. Calling it again changes nothing. Several processes may call it at once.
+///
+/// The role needs the right to create a schema. If the application's role has fewer rights, call
+/// this with another role and grant these:
+///
+/// ```sql
+/// grant usage on schema idempotent_webhook to app;
+/// grant select, insert, delete on all tables in schema idempotent_webhook to app;
+/// grant update on idempotent_webhook.subjects to app; -- for `DedupeTx::advance`
+/// grant update on idempotent_webhook.failures to app; -- for `record_failures`
+/// ```
+///
+/// Behind PgBouncer in transaction mode, run it on a direct connection: sqlx takes an
+/// advisory lock of the session.
+///
+/// # Errors
+///
+/// [`MigrateError::Execute`] with [`sqlx::Error::Configuration`] for a database whose encoding is
+/// not UTF-8 and so cannot store every delivery id. Otherwise any error of sqlx's migrator, for
+/// example for a database that is newer than this crate.
+pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
+    check_encoding(pool).await?;
+    let migrations = (1..).zip(MIGRATIONS).map(|(version, (name, sql))| {
+        let sql = sql.into_sql_str();
+        Migration::new(version, name.into(), MigrationType::Simple, sql, false)
+    });
+    let mut migrator = Migrator::with_migrations(migrations.collect());
+    migrator.create_schema("idempotent_webhook");
+    migrator.dangerous_set_table_name("idempotent_webhook.migrations");
+    migrator.run(pool).await
+}
+
+/// Every attempt at a delivery would fail if the database could not store its id.
+async fn check_encoding(pool: &PgPool) -> sqlx::Result<()> {
+    let row = sqlx::raw_sql("show server_encoding")
+        .fetch_one(pool)
+        .await?;
+    let encoding: String = row.try_get(0)?;
+    // SQL_ASCII stores any bytes.
+    if ["UTF8", "SQL_ASCII"].contains(&&*encoding) {
+        return Ok(());
+    }
+    let reason = format!(
+        "the database has the encoding {encoding}, which cannot store every delivery id: \
+         create it with `encoding 'UTF8'`"
+    );
+    Err(sqlx::Error::Configuration(reason.into()))
+}

@@ -1,0 +1,53 @@
+//! Deletion of deliveries that can no longer be redelivered.
+
+mod pass;
+mod prune;
+mod ranges;
+mod redelivery_window;
+mod schedule;
+mod turn;
+
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use sqlx::postgres::types::PgInterval;
+
+pub use prune::{PruneError, prune};
+pub use schedule::{Retention, RetentionTask};
+
+/// Independent of the default: at a higher level, concurrent deletions of the same rows would
+/// fail.
+const BEGIN: &str = "begin isolation level read committed";
+
+/// How many rows were deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pruned {
+    /// Deliveries that were received longer ago than the age.
+    pub deliveries: u64,
+    /// Subjects that were last advanced longer ago than the age, see
+    /// [`DedupeTx::advance`](crate::DedupeTx::advance).
+    pub subjects: u64,
+    /// Records of failures that are older than the age, see
+    /// [`IdempotentWebhook::record_failures`](crate::IdempotentWebhook::record_failures). Records
+    /// of deliveries that were processed since are deleted as well and not counted.
+    pub failures: u64,
+}
+
+impl AddAssign for Pruned {
+    fn add_assign(&mut self, other: Self) {
+        self.deliveries += other.deliveries;
+        self.subjects += other.subjects;
+        self.failures += other.failures;
+    }
+}
+
+/// At most a millennium, which Postgres can subtract from every timestamp.
+fn interval(duration: Duration) -> PgInterval {
+    const MILLENNIUM: Duration = Duration::from_secs(1000 * 365 * 24 * 60 * 60);
+    PgInterval {
+        months: 0,
+        days: 0,
+        microseconds: i64::try_from(duration.min(MILLENNIUM).as_micros()).unwrap_or(i64::MAX),
+    }
+}

@@ -1,0 +1,111 @@
+//! Deletion on demand.
+
+use std::fmt;
+use std::time::Duration;
+
+use sqlx::PgPool;
+
+use super::pass::Pass;
+use super::{BEGIN, Pruned, redelivery_window};
+
+/// Deletes deliveries that were received, subjects that were advanced and attempts that failed
+/// longer ago than `older_than`, and returns how many there were.
+///
+/// This is for a cron job. [`Retention`](crate::Retention) does it on a schedule.
+///
+/// It reads each table once, at full speed, and deletes in batches of at most 1000, each in a
+/// transaction of its own, so that claims continue meanwhile. If it is stopped, the rest is left
+/// for the next time. PostgreSQL 13 reads the whole table for each part of it; later versions do
+/// not. `Retention` only reads the parts that have something to delete, which matters from about
+/// ten million rows on.
+///
+/// Deliveries of an endpoint whose redelivery window is not registered are kept. A process
+/// registers it with the first delivery that it claims, and hourly after that.
+///
+/// # Errors
+///
+/// [`PruneError::TooShort`] if `older_than` is shorter than the longest redelivery window of any
+/// endpoint on this database
+/// ([`Provider::redelivery_window`](crate::Provider::redelivery_window)): a delivery that is
+/// redelivered after its row was deleted is processed twice. Nothing is deleted then. A window
+/// that was shortened still counts until a day after the last process with the longer one was
+/// running. The window of an endpoint that no longer exists counts for as long as it lasts; if it
+/// was wrong, set it to zero in `idempotent_webhook.redelivery_windows`.
+///
+/// [`PruneError::Database`] for any error of Postgres.
+///
+/// ```no_run
+/// # async fn main_(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+///
+/// let days = |n: u64| Duration::from_secs(n * 24 * 60 * 60);
+/// let pruned = idempotent_webhook::prune(&pool, days(45)).await?;
+/// println!("{} deliveries", pruned.deliveries);
+/// # Ok(())
+/// # }
+/// ```
+pub async fn prune(pool: &PgPool, older_than: Duration) -> Result<Pruned, PruneError> {
+    // Each statement is in a transaction, so that PgBouncer keeps it on one connection from
+    // its preparation to its end.
+    let mut tx = pool.begin_with(BEGIN).await?;
+    let longest = redelivery_window::longest(&mut tx).await?;
+    tx.commit().await?;
+    if let Some((endpoint, redelivery_window)) = longest
+        && older_than < redelivery_window
+    {
+        return Err(PruneError::TooShort {
+            endpoint,
+            redelivery_window,
+        });
+    }
+    let mut pruned = Pruned::default();
+    Pass::complete(pool, older_than).run(&mut pruned).await?;
+    Ok(pruned)
+}
+
+/// Why nothing, or not everything, was deleted.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PruneError {
+    /// The age is shorter than a redelivery window.
+    TooShort {
+        /// The endpoint with the longest redelivery window.
+        endpoint: String,
+        /// That window, the shortest possible age.
+        redelivery_window: Duration,
+    },
+    /// Postgres reported an error.
+    Database(sqlx::Error),
+}
+
+impl fmt::Display for PruneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooShort {
+                endpoint,
+                redelivery_window,
+            } => write!(
+                f,
+                "the provider of endpoint {endpoint:?} may deliver again for {} seconds, and \
+                 deliveries must be kept for at least as long",
+                redelivery_window.as_secs_f64()
+            ),
+            Self::Database(_) => f.write_str("could not prune deliveries"),
+        }
+    }
+}
+
+impl std::error::Error for PruneError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::TooShort { .. } => None,
+            Self::Database(error) => Some(error),
+        }
+    }
+}
+
+impl From<sqlx::Error> for PruneError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
+}

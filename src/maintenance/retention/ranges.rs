@@ -1,0 +1,268 @@
+//! The tables, range by range, and when each range of a large table has to be read.
+//!
+//! Old rows are found by reading a table. An index on their time would cost each claim. A BRIN
+//! index would not help for long, since its ranges only grow: once the space of deleted rows is
+//! reused, they reach from the oldest to the newest row that has ever been there.
+//!
+//! So `Retention` records for each range of a large table when its first row can be deleted, and
+//! does not read the range before that. Rows that are inserted later are newer. Rows arrive in the
+//! order of their time, and so does the space that deletions free. So most ranges are read twice:
+//! when they are full, and when they are due. A range with rows of mixed ages is read at most fifty
+//! times within the age, and its rows stay longer by up to a fiftieth of it.
+
+use sqlx::postgres::types::PgInterval;
+
+use super::pass::{Numbers, numbers};
+
+/// How many pages a range has: 8 MiB with pages of 8 KiB.
+const RANGE: i64 = 1024;
+
+/// How many pages rows are deleted from in one transaction.
+const PIECE: i64 = 128;
+
+/// Up to how many pages a table is read in each round: 64 MiB.
+pub(super) const ALWAYS_READ: i64 = 8 * RANGE;
+
+/// A table whose rows may go.
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    /// The column that says how old a row is.
+    aged: &'static str,
+}
+
+pub(super) const DELIVERIES: Table = Table {
+    name: "deliveries",
+    aged: "received_at",
+};
+
+pub(super) const BODIES: Table = Table {
+    name: "bodies",
+    aged: "received_at",
+};
+
+pub(super) const SUBJECTS: Table = Table {
+    name: "subjects",
+    aged: "advanced_at",
+};
+
+pub(super) const FAILURES: Table = Table {
+    name: "failures",
+    aged: "last_failed_at",
+};
+
+const SIZE: &str = "
+    select pg_relation_size('idempotent_webhook.{table}') / current_setting('block_size')::int8
+";
+
+/// When the oldest row of each endpoint can be pruned.
+const FIRST_DUE: &str = "
+    select oldest.at + greatest($3, longest.redelivery_window) as due
+    from (
+        select endpoint, min({aged}) as at
+        from idempotent_webhook.{table}
+        where ctid >= format('(%s,0)', $1::int8)::tid and ctid < format('(%s,0)', $2::int8)::tid
+        group by endpoint
+    ) as oldest
+    left join (
+        select endpoint, max(redelivery_window) as redelivery_window
+        from idempotent_webhook.redelivery_windows
+        group by endpoint
+    ) as longest using (endpoint)
+";
+
+const IS_DUE: &str = "
+    select coalesce(min(due) < now(), false)::int::int8
+    from ({first_due}) as first
+";
+
+const DUE_RANGES: &str = "
+    select range
+    from generate_series(0, ($1 - 1) / $2) as range
+    where not exists (
+        select
+        from idempotent_webhook.retention_ranges as known
+        where known.table_name = '{table}'
+            and known.range = range.range
+            and known.relfilenode = pg_relation_filenode('idempotent_webhook.{table}')
+            and known.older_than <= $3
+            and known.next_due > now()
+    )
+    order by range
+";
+
+const FORGET: &str = "
+    delete from idempotent_webhook.retention_ranges
+    where table_name = '{table}' and range = $1
+    returning range
+";
+
+const REMEMBER: &str = "
+    with first as materialized ({first_due}),
+    -- Nothing that is inserted from now on is due before.
+    shortest as (
+        select greatest($3, min(redelivery_window)) as age
+        from idempotent_webhook.redelivery_windows
+    ),
+    remembered as (
+        insert into idempotent_webhook.retention_ranges
+            (table_name, range, relfilenode, older_than, next_due)
+        select
+            '{table}',
+            $4,
+            pg_relation_filenode('idempotent_webhook.{table}'),
+            $3,
+                greatest(
+                least(min(due), now() + (select age from shortest)),
+                now() + (select age from shortest) / 50
+            )
+        from first
+    )
+    select coalesce(min(due) < now(), false)::int::int8
+    from first
+";
+
+/// Of an endpoint whose window is not on record, nothing.
+const DELETE_BATCH: &str = "
+    with deleted as (
+        delete from idempotent_webhook.{table} as old
+        where ctid = any (array(
+            select ctid
+            from idempotent_webhook.{table} as candidate
+            where ctid >= format('(%s,0)', $1::int8)::tid
+                and ctid < format('(%s,0)', $2::int8)::tid
+                and {aged} < now() - $3
+                and {aged} < now() - (
+                    select max(redelivery_window)
+                    from idempotent_webhook.redelivery_windows
+                    where redelivery_windows.endpoint = candidate.endpoint
+                )
+            limit $4
+        ))
+        -- It may have been updated since it was selected.
+        and old.{aged} < now() - $3
+        and old.{aged} < now() - (
+            select max(redelivery_window)
+            from idempotent_webhook.redelivery_windows
+            where redelivery_windows.endpoint = old.endpoint
+        )
+        returning 1
+    )
+    select count(*) from deleted
+";
+
+const DELETE_RESOLVED_FAILURES: &str = "
+    with deleted as (
+        delete from idempotent_webhook.failures
+        where ctid = any (array(
+            select failures.ctid
+            from idempotent_webhook.failures
+            where ctid >= format('(%s,0)', $1::int8)::tid
+                and ctid < format('(%s,0)', $2::int8)::tid
+                and exists (
+                    select
+                    from idempotent_webhook.deliveries
+                    where deliveries.endpoint = failures.endpoint
+                        and deliveries.tenant = failures.tenant
+                        and deliveries.delivery_id = failures.delivery_id
+                )
+            limit $3
+        ))
+        returning 1
+    )
+    select count(*) from deleted
+";
+
+impl Table {
+    /// A statement with the names of this table.
+    fn sql(&self, template: &str) -> String {
+        template
+            .replace("{first_due}", FIRST_DUE)
+            .replace("{table}", self.name)
+            .replace("{aged}", self.aged)
+    }
+
+    /// In pages.
+    pub(super) fn size(&self) -> Numbers {
+        numbers(self.sql(SIZE))
+    }
+
+    /// The numbers of the ranges that have to be read.
+    pub(super) fn due_ranges(&self, pages: i64, age: PgInterval) -> Numbers {
+        numbers(self.sql(DUE_RANGES))
+            .bind(pages)
+            .bind(RANGE)
+            .bind(age)
+    }
+
+    /// 1 if a range has a row that can be pruned.
+    pub(super) fn is_due(&self, range: Range, age: PgInterval) -> Numbers {
+        let pages = range.pages();
+        numbers(self.sql(IS_DUE))
+            .bind(pages.first)
+            .bind(pages.end)
+            .bind(age)
+    }
+
+    pub(super) fn forget(&self, range: Range) -> Numbers {
+        numbers(self.sql(FORGET)).bind(range.0)
+    }
+
+    /// Records when a range has to be read again, and returns what `is_due` does.
+    pub(super) fn remember(&self, range: Range, age: PgInterval) -> Numbers {
+        let pages = range.pages();
+        numbers(self.sql(REMEMBER))
+            .bind(pages.first)
+            .bind(pages.end)
+            .bind(age)
+            .bind(range.0)
+    }
+
+    /// Returns how many were deleted.
+    pub(super) fn delete_batch(&self, pages: &Pages, age: PgInterval, limit: i64) -> Numbers {
+        numbers(self.sql(DELETE_BATCH))
+            .bind(pages.first)
+            .bind(pages.end)
+            .bind(age)
+            .bind(limit)
+    }
+}
+
+/// Deletes the failures of deliveries that have been processed since, and returns how many.
+pub(super) fn delete_resolved_failures(pages: &Pages, limit: i64) -> Numbers {
+    numbers(DELETE_RESOLVED_FAILURES.to_owned())
+        .bind(pages.first)
+        .bind(pages.end)
+        .bind(limit)
+}
+
+/// The number of a range.
+#[derive(Clone, Copy)]
+pub(super) struct Range(pub(super) i64);
+
+/// From the first page to the one after the last.
+pub(super) struct Pages {
+    first: i64,
+    end: i64,
+}
+
+impl Range {
+    /// The ranges of a table that has so many pages.
+    pub(super) fn all(pages: i64) -> impl Iterator<Item = Self> {
+        (0..=(pages - 1).max(0) / RANGE).map(Self)
+    }
+
+    fn pages(self) -> Pages {
+        Pages {
+            first: self.0 * RANGE,
+            end: (self.0 + 1) * RANGE,
+        }
+    }
+
+    pub(super) fn pieces(self) -> impl Iterator<Item = Pages> {
+        let Pages { first, end } = self.pages();
+        (first..end).step_by(PIECE as usize).map(|first| Pages {
+            first,
+            end: first + PIECE,
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! Deletion on a schedule.
+
+use std::time::Duration;
+
+use sqlx::PgPool;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::Pruned;
+use super::pass::Pass;
+use crate::random::random_fraction;
+
+/// The longest interval, far below what a `Duration` can hold.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// How long the turn of a process lasts unless it is extended.
+const TURN: Duration = Duration::from_secs(5 * 60);
+
+/// The longest wait before the first round.
+const SOON: Duration = Duration::from_secs(60);
+
+/// Deletes old deliveries on a schedule, in a background task.
+///
+/// Run it in every process, or in one. Of the processes that share a database, one prunes at a
+/// time, and the others skip the round.
+///
+/// It deletes rows that are older than the given age, in batches of 1000. However short the age,
+/// it keeps deliveries that their provider may still redeliver
+/// ([`Provider::redelivery_window`](crate::Provider::redelivery_window)). The interval between
+/// rounds varies by a tenth, and the first round begins within a minute, so that processes that
+/// start together do not prune together. The number of deleted rows is logged and, with the
+/// feature `metrics`, counted. An error is logged, and the next round tries again.
+///
+/// A round works for at most a quarter of the time and pauses in between
+/// ([`share_of_time`](Self::share_of_time)). It reads tables of up to 64 MiB as a whole. Of a
+/// larger table it reads the ranges in which a row may be old; it keeps track of them in
+/// the table `idempotent_webhook.retention_ranges`. So a round costs as much as there is to
+/// delete, whatever the size of the table. Only the first round reads everything. Rows of a larger
+/// table are deleted late by up to a fiftieth of the age. After you have inserted rows with old
+/// times by SQL, empty `retention_ranges`; otherwise they may stay for the age once more.
+/// PostgreSQL 13 reads the whole table for each part of it; later versions do not.
+///
+/// ```no_run
+/// # async fn main_(pool: sqlx::PgPool) {
+/// use std::time::Duration;
+/// use idempotent_webhook::Retention;
+///
+/// let retention = Retention::new(pool, Duration::from_secs(45 * 24 * 60 * 60)).spawn();
+/// // … serve …
+/// let pruned = retention.stop().await;
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "retention does nothing until it is spawned"]
+pub struct Retention {
+    pool: PgPool,
+    older_than: Duration,
+    every: Duration,
+    share: f64,
+}
+
+impl Retention {
+    /// Deletes rows that are older than `older_than`, every hour.
+    pub fn new(pool: PgPool, older_than: Duration) -> Self {
+        Self {
+            pool,
+            older_than,
+            every: Duration::from_secs(60 * 60),
+            share: 0.25,
+        }
+    }
+
+    /// The time between two rounds, plus or minus a tenth. Default: an hour.
+    pub fn every(mut self, interval: Duration) -> Self {
+        self.every = interval;
+        self
+    }
+
+    /// The share of the time during which a round keeps one connection of Postgres busy. For the
+    /// rest of the time it pauses. From 0.01 to 1; other values are clamped. Default: 0.25.
+    ///
+    /// A round that takes longer than the interval delays the next one.
+    #[expect(clippy::manual_clamp, reason = "`clamp` leaves a NaN as it is")]
+    pub fn share_of_time(mut self, share: f64) -> Self {
+        self.share = share.max(0.01).min(1.0);
+        self
+    }
+
+    /// Starts the background task on the current tokio runtime.
+    ///
+    /// It runs until [`RetentionTask::stop`] or the end of the runtime. Dropping the handle does
+    /// not stop it.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn spawn(self) -> RetentionTask {
+        let (stop, stopped) = watch::channel(false);
+        RetentionTask {
+            stop,
+            task: tokio::spawn(self.run(Stop(stopped))),
+        }
+    }
+
+    async fn run(self, mut stop: Stop) -> Pruned {
+        let mut total = Pruned::default();
+        let mut wait = first_wait(self.every);
+        while tokio::time::timeout(wait, stop.asked()).await.is_err() {
+            let mut round = Pruned::default();
+            let work = Pass::round(&self.pool, self.older_than, self.share, &mut stop);
+            let interval = match work.run(&mut round).await {
+                Ok(true) => self.every,
+                // If the other process was killed, its turn ends soon.
+                Ok(false) => self.every.min(TURN),
+                Err(error) => {
+                    tracing::warn!(%error, "webhook retention failed");
+                    self.every
+                }
+            };
+            if round != Pruned::default() {
+                tracing::info!(
+                    deliveries = round.deliveries,
+                    subjects = round.subjects,
+                    failures = round.failures,
+                    "webhook retention pruned"
+                );
+            }
+            total += round;
+            wait = interval.min(YEAR).mul_f64(0.9 + 0.2 * random_fraction());
+        }
+        total
+    }
+}
+
+/// The handle of a running [`Retention`](crate::Retention).
+#[derive(Debug)]
+pub struct RetentionTask {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<Pruned>,
+}
+
+impl RetentionTask {
+    /// Waits for the current batch, stops, and returns how many rows were deleted in all rounds.
+    pub async fn stop(self) -> Pruned {
+        self.stop.send_replace(true);
+        // It neither panics nor is aborted, but the runtime may be shutting down.
+        self.task.await.unwrap_or_default()
+    }
+}
+
+pub(super) struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    pub(super) fn is_asked(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    pub(super) async fn asked(&mut self) {
+        if self.0.wait_for(|asked| *asked).await.is_err() {
+            // The handle was dropped, so it will never be asked.
+            std::future::pending().await
+        }
+    }
+}
+
+/// Soon, even where processes do not live for as long as the interval.
+fn first_wait(every: Duration) -> Duration {
+    every.min(SOON).mul_f64(random_fraction())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_round_comes_within_a_minute_however_long_the_interval() {
+        assert!(first_wait(Duration::MAX) <= SOON);
+        assert!(first_wait(Duration::from_millis(10)) <= Duration::from_millis(10));
+        assert_eq!(first_wait(Duration::ZERO), Duration::ZERO);
+    }
+
+    #[test]
+    fn fractions_differ_and_are_fractions() {
+        let fractions: Vec<f64> = (0..100).map(|_| random_fraction()).collect();
+        assert!(fractions.iter().all(|f| (0.0..=1.0).contains(f)));
+        assert!(fractions.iter().any(|f| *f < 0.5) && fractions.iter().any(|f| *f > 0.5));
+    }
+}

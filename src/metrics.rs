@@ -1,0 +1,157 @@
+//! Counters, gauges and histograms on the facade of the crate `metrics`. Without the feature
+//! `metrics` they do nothing.
+//!
+//! The labels are bounded: endpoints and providers as the application has configured them, and
+//! names of this crate. No label holds anything that a sender has sent. The front page of the
+//! documentation lists them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A stage whose duration is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stage {
+    Claim,
+    Handler,
+    Commit,
+}
+
+/// The metrics of one layer.
+#[derive(Clone, Debug)]
+#[cfg_attr(
+    not(feature = "metrics"),
+    expect(dead_code, reason = "they are the labels of metrics")
+)]
+pub(crate) struct Metrics {
+    endpoint: Arc<str>,
+    provider: Arc<str>,
+}
+
+impl Metrics {
+    pub(crate) fn new(endpoint: Arc<str>, provider: Arc<str>) -> Self {
+        describe();
+        Self { endpoint, provider }
+    }
+}
+
+#[cfg(feature = "metrics")]
+mod facade {
+    use metrics::{
+        Label, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+        histogram,
+    };
+
+    use super::{Duration, Metrics, Stage};
+
+    const DELIVERIES: &str = "idempotent_webhook_deliveries_total";
+    const REJECTIONS: &str = "idempotent_webhook_rejections_total";
+    const WAITERS: &str = "idempotent_webhook_in_flight_waiters";
+    const PRUNED_ROWS: &str = "idempotent_webhook_pruned_rows_total";
+
+    impl Stage {
+        fn metric(self) -> &'static str {
+            match self {
+                Self::Claim => "idempotent_webhook_claim_seconds",
+                Self::Handler => "idempotent_webhook_handler_seconds",
+                Self::Commit => "idempotent_webhook_commit_seconds",
+            }
+        }
+    }
+
+    /// Tells the recorder what the metrics mean.
+    pub(super) fn describe() {
+        describe_counter!(DELIVERIES, Unit::Count, "Webhook requests by outcome");
+        describe_counter!(
+            REJECTIONS,
+            Unit::Count,
+            "Rejected webhook requests by reason"
+        );
+        describe_counter!(PRUNED_ROWS, Unit::Count, "Rows that retention has deleted");
+        describe_gauge!(
+            WAITERS,
+            Unit::Count,
+            "Duplicates that wait for a delivery in flight in this process"
+        );
+        for (stage, description) in [
+            (
+                Stage::Claim,
+                "Time to claim a delivery, with the wait for one in flight",
+            ),
+            (Stage::Handler, "Time that the handler took"),
+            (Stage::Commit, "Time to commit a delivery"),
+        ] {
+            describe_histogram!(stage.metric(), Unit::Seconds, description);
+        }
+    }
+
+    impl Metrics {
+        fn labels<const N: usize>(&self, further: [Label; N]) -> Vec<Label> {
+            let mut labels = vec![
+                Label::new("endpoint", self.endpoint.clone()),
+                Label::new("provider", self.provider.clone()),
+            ];
+            labels.extend(further);
+            labels
+        }
+
+        pub(crate) fn outcome(&self, outcome: &'static str) {
+            let labels = self.labels([Label::new("outcome", outcome)]);
+            counter!(DELIVERIES, labels).increment(1);
+        }
+
+        /// Why a request was rejected.
+        pub(crate) fn rejection(&self, reason: &'static str) {
+            let labels = self.labels([Label::new("reason", reason)]);
+            counter!(REJECTIONS, labels).increment(1);
+        }
+
+        pub(crate) fn duration(&self, stage: Stage, time: Duration) {
+            histogram!(stage.metric(), self.labels([])).record(time);
+        }
+
+        /// Counts a waiting duplicate until the guard is dropped.
+        pub(crate) fn waiting(&self) -> Waiting {
+            let waiters = gauge!(WAITERS, self.labels([]));
+            waiters.increment(1.0);
+            Waiting(waiters)
+        }
+    }
+
+    pub(crate) struct Waiting(metrics::Gauge);
+
+    impl Drop for Waiting {
+        fn drop(&mut self) {
+            self.0.decrement(1.0);
+        }
+    }
+
+    pub(crate) fn pruned(table: &'static str, rows: u64) {
+        counter!(PRUNED_ROWS, "table" => table).increment(rows);
+    }
+}
+
+#[cfg(not(feature = "metrics"))]
+mod facade {
+    use super::{Duration, Metrics, Stage};
+
+    pub(super) fn describe() {}
+
+    impl Metrics {
+        pub(crate) fn outcome(&self, _: &'static str) {}
+
+        pub(crate) fn rejection(&self, _: &'static str) {}
+
+        pub(crate) fn duration(&self, _: Stage, _: Duration) {}
+
+        pub(crate) fn waiting(&self) -> Waiting {
+            Waiting
+        }
+    }
+
+    pub(crate) struct Waiting;
+
+    pub(crate) fn pruned(_: &'static str, _: u64) {}
+}
+
+use facade::describe;
+pub(crate) use facade::pruned;

@@ -1,0 +1,61 @@
+//! The steps by which a provider without a preset is built.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+
+use super::identity::Identity;
+use super::secret_source::SecretSource;
+use super::signature::{SignatureScheme, Tolerance};
+use super::source::Source;
+use super::{DAY, MIB, Provider};
+
+/// A custom provider that still needs its signature scheme.
+#[derive(Clone, Debug)]
+#[must_use = "it is not a provider yet: it needs a signature scheme and a delivery id"]
+pub struct CustomProvider {
+    pub(super) name: Arc<str>,
+}
+
+impl CustomProvider {
+    /// How the provider signs, and with which secrets.
+    pub fn signature(
+        self,
+        scheme: impl SignatureScheme,
+        secrets: impl Into<SecretSource>,
+    ) -> SignedProvider {
+        SignedProvider {
+            name: self.name,
+            scheme: Arc::new(scheme),
+            secrets: secrets.into(),
+        }
+    }
+}
+
+/// A custom provider that still needs its delivery id.
+#[derive(Clone, Debug)]
+#[must_use = "it is not a provider yet: it needs a delivery id"]
+pub struct SignedProvider {
+    name: Arc<str>,
+    scheme: Arc<dyn SignatureScheme>,
+    secrets: SecretSource,
+}
+
+impl SignedProvider {
+    /// Where the delivery id is. It must be the same on every retry and different for every
+    /// delivery.
+    pub fn delivery_id(self, source: Source) -> Provider {
+        Provider {
+            name: self.name,
+            scheme: self.scheme,
+            secrets: self.secrets,
+            methods: vec![Method::POST],
+            tolerance: Tolerance::two_sided(Duration::from_secs(300)),
+            identity: Identity::new(source),
+            body_limit: 2 * MIB,
+            response_deadline: Duration::from_secs(10),
+            redelivery_window: 30 * DAY,
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Providers: how each one signs, identifies and redelivers its webhooks. Nothing in here uses
+//! a database.
+
+mod custom;
+mod handshake;
+mod identity;
+pub(crate) mod json_path;
+pub mod presets;
+mod secret;
+mod secret_source;
+pub mod signature;
+mod source;
+mod tenant;
+mod verify;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+
+use handshake::HandshakeRule;
+#[cfg(not(feature = "testing"))]
+use identity::Identity;
+use signature::{SignatureScheme, Tolerance};
+
+pub use crate::delivery::VerifiedDelivery;
+pub use custom::{CustomProvider, SignedProvider};
+pub use handshake::Handshake;
+pub use identity::IdentityError;
+#[cfg(feature = "testing")]
+pub(crate) use identity::{Identified, Identity};
+pub use json_path::{JsonPath, JsonPathError};
+pub use secret::{Secret, SecretError, Secrets};
+pub use secret_source::SecretSource;
+#[cfg(feature = "testing")]
+pub(crate) use source::Kind;
+pub use source::Source;
+pub use tenant::{ResolvedTenant, TenantSecrets};
+pub use verify::{Verified, VerifyError};
+
+const MIB: usize = 1024 * 1024;
+const HOUR: Duration = Duration::from_secs(60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How a provider signs, identifies and redelivers its webhooks.
+///
+/// The [`presets`](crate::presets) and [`custom`](Self::custom) make values of this type, so
+/// every setting of a preset can be adjusted:
+///
+/// ```
+/// use std::time::Duration;
+/// use idempotent_webhook::signature::Tolerance;
+/// use idempotent_webhook::{Secret, presets};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let stripe = presets::stripe(Secret::new("whsec_…")?)
+///     .tolerance(Tolerance::two_sided(Duration::from_secs(60)))
+///     .body_limit(512 * 1024);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Provider {
+    name: Arc<str>,
+    scheme: Arc<dyn SignatureScheme>,
+    secrets: SecretSource,
+    methods: Vec<Method>,
+    tolerance: Tolerance,
+    identity: Identity,
+    body_limit: usize,
+    response_deadline: Duration,
+    redelivery_window: Duration,
+}
+
+impl Provider {
+    /// Begins a provider that has no preset. The name appears in
+    /// [`Delivery::provider`](crate::Delivery::provider) and in logs.
+    ///
+    /// ```
+    /// use http::HeaderName;
+    /// use idempotent_webhook::signature::HmacSha256;
+    /// use idempotent_webhook::{Provider, Secret, Source};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let acme = Provider::custom("acme")
+    ///     .signature(
+    ///         HmacSha256::hex(HeaderName::from_static("x-acme-signature")).prefix("sha256="),
+    ///         Secret::new("a secret")?,
+    ///     )
+    ///     .delivery_id(Source::header(HeaderName::from_static("x-acme-delivery")));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The defaults are: method POST, a [tolerance](Self::tolerance) of 5 minutes on both sides,
+    /// a [body limit](Self::body_limit) of 2 MiB, a
+    /// [response deadline](Self::response_deadline) of 10 seconds and a
+    /// [redelivery window](Self::redelivery_window) of 30 days.
+    pub fn custom(name: impl Into<Arc<str>>) -> CustomProvider {
+        CustomProvider { name: name.into() }
+    }
+
+    /// Where the delivery id is. It must be the same on every retry and different for every
+    /// delivery.
+    #[must_use]
+    pub fn delivery_id(mut self, source: Source) -> Self {
+        self.identity = self.identity.with_id(source);
+        self
+    }
+
+    /// Where the event type is.
+    #[must_use]
+    pub fn event_type(mut self, source: Source) -> Self {
+        self.identity = self.identity.with_event_type(source);
+        self
+    }
+
+    /// An authentic request without a delivery id and with this event type is a handshake: a
+    /// check whether the endpoint is there. The layer answers it with 200 and the challenge as
+    /// plain text. Nothing is claimed, and the handler does not run.
+    #[must_use]
+    pub fn handshake(
+        mut self,
+        event_type: impl Into<Cow<'static, str>>,
+        challenge: Source,
+    ) -> Self {
+        self.identity = self.identity.with_handshake(HandshakeRule {
+            event_type: event_type.into(),
+            challenge,
+        });
+        self
+    }
+
+    /// The methods of deliveries. The layer answers others with 405. Default: POST.
+    #[must_use]
+    pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
+        self.methods = methods.into_iter().collect();
+        self
+    }
+
+    /// How old a signature may be. No effect on schemes that do not sign a time.
+    #[must_use]
+    pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
+        self.tolerance = tolerance;
+        self
+    }
+
+    /// The largest accepted body, in bytes.
+    #[must_use]
+    pub fn body_limit(mut self, bytes: usize) -> Self {
+        self.body_limit = bytes;
+        self
+    }
+
+    /// How long the provider waits for the response before it counts the attempt as failed. A
+    /// duplicate of a delivery in flight waits for at most three fifths of it, unless
+    /// [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) is set.
+    #[must_use]
+    pub fn response_deadline(mut self, deadline: Duration) -> Self {
+        self.response_deadline = deadline;
+        self
+    }
+
+    /// How long after the first attempt the provider may deliver again, automatically or on
+    /// request. [`prune`](crate::prune) refuses a shorter retention.
+    ///
+    /// At most 1000 years.
+    #[must_use]
+    pub fn redelivery_window(mut self, window: Duration) -> Self {
+        self.redelivery_window = window.min(365_000 * DAY);
+        self
+    }
+
+    /// The provider's name, such as `stripe`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the signature covers the delivery id.
+    ///
+    /// If it does not, anyone who has captured one signed request can replay it under a fresh
+    /// id.
+    pub fn signs_delivery_id(&self) -> bool {
+        self.identity.id().is_signed(self.scheme.signed_headers())
+    }
+
+    /// Where the delivery id is, as set by [`delivery_id`](Self::delivery_id).
+    pub fn get_delivery_id(&self) -> &Source {
+        self.identity.id()
+    }
+
+    /// Where the event type is, as set by [`event_type`](Self::event_type).
+    pub fn get_event_type(&self) -> Option<&Source> {
+        self.identity.event_type()
+    }
+
+    /// The methods of deliveries, as set by [`methods`](Self::methods).
+    pub fn get_methods(&self) -> &[Method] {
+        &self.methods
+    }
+
+    /// The tolerance, as set by [`tolerance`](Self::tolerance).
+    pub fn get_tolerance(&self) -> Tolerance {
+        self.tolerance
+    }
+
+    /// The largest accepted body in bytes, as set by [`body_limit`](Self::body_limit).
+    pub fn get_body_limit(&self) -> usize {
+        self.body_limit
+    }
+
+    /// The response deadline, as set by [`response_deadline`](Self::response_deadline).
+    pub fn get_response_deadline(&self) -> Duration {
+        self.response_deadline
+    }
+
+    /// The redelivery window, as set by [`redelivery_window`](Self::redelivery_window).
+    pub fn get_redelivery_window(&self) -> Duration {
+        self.redelivery_window
+    }
+
+    /// Checks that the signature scheme can use the secrets.
+    /// [`IdempotentWebhook::new`](crate::IdempotentWebhook::new) calls it and panics on an error.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretError`] for a secret that could match no signature: for example one that is not
+    /// base64, with [`StandardWebhooks`](crate::signature::StandardWebhooks). Secrets of
+    /// [`TenantSecrets`] are not checked here; an unusable one is logged when it is used.
+    pub fn check_secrets(&self) -> Result<(), SecretError> {
+        self.secrets
+            .fixed()
+            .into_iter()
+            .flat_map(Secrets::iter)
+            .try_for_each(|secret| self.scheme.check_secret(secret))
+    }
+
+    pub(crate) fn shared_name(&self) -> Arc<str> {
+        self.name.clone()
+    }
+
+    pub(crate) fn secrets(&self) -> &SecretSource {
+        &self.secrets
+    }
+}
+
+/// The scheme, the secrets and the places that a test delivery needs.
+#[cfg(feature = "testing")]
+impl Provider {
+    pub(crate) fn scheme(&self) -> &dyn SignatureScheme {
+        &*self.scheme
+    }
+
+    pub(crate) fn first_secret(&self) -> Option<&Secret> {
+        self.secrets.fixed()?.iter().next()
+    }
+
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+}

@@ -1,0 +1,30 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::signature::{HmacSha256, Tolerance};
+use crate::provider::{DAY, Provider, SecretSource, Source};
+
+/// [Awardee](https://api-docs.awardee.dev/webhooks/signing).
+///
+/// - Signature: `X-Awardee-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of
+///   `<time>.<body>` under the whole `whsec_…` string.
+/// - Tolerance: 300 seconds, on both sides; Awardee asks for none.
+/// - Delivery id: `X-Awardee-Delivery`, **not** covered by the signature. Event type:
+///   `X-Awardee-Event`.
+/// - Redelivery: automatically for about 24 hours, and on request; the redelivery window is
+///   30 days.
+/// - Response deadline: 30 seconds.
+/// - Body limit: 2 MiB; Awardee publishes none.
+pub fn awardee(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = HmacSha256::timestamped(HeaderName::from_static("x-awardee-signature"));
+    Provider::custom("awardee")
+        .signature(scheme, secrets)
+        .delivery_id(Source::header(HeaderName::from_static(
+            "x-awardee-delivery",
+        )))
+        .event_type(Source::header(HeaderName::from_static("x-awardee-event")))
+        .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
+        .response_deadline(Duration::from_secs(30))
+        .redelivery_window(30 * DAY)
+}

@@ -1,0 +1,28 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::signature::HmacSha256;
+use crate::provider::{DAY, MIB, Provider, SecretSource, Source};
+
+/// [GitHub](https://docs.github.com/webhooks).
+///
+/// - Signature: `X-Hub-Signature-256: sha256=<hex>`, an HMAC-SHA256 of the body.
+///   GitHub only sends it if the hook has a secret.
+/// - Delivery id: `X-GitHub-Delivery`, **not** covered by the signature. It is the
+///   same for all hooks that an event goes to, so give each route an endpoint name
+///   of its own. Event type: `X-GitHub-Event`.
+/// - Redelivery: never automatically; on request for 3 days, which is the redelivery
+///   window.
+/// - Response deadline: 10 seconds (GitHub Enterprise Server waits for 30).
+/// - Body limit: 25 MiB, above GitHub's own cap of 25 MB.
+pub fn github(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = HmacSha256::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");
+    Provider::custom("github")
+        .signature(scheme, secrets)
+        .delivery_id(Source::header(HeaderName::from_static("x-github-delivery")))
+        .event_type(Source::header(HeaderName::from_static("x-github-event")))
+        .body_limit(25 * MIB)
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(3 * DAY)
+}

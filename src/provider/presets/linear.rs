@@ -1,0 +1,31 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::signature::{HmacSha256, Tolerance};
+use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
+
+/// [Linear](https://linear.app/developers/webhooks).
+///
+/// - Signature: `Linear-Signature: <hex>`, an HMAC-SHA256 of the body.
+/// - Tolerance: 60 seconds, on both sides, of `$.webhookTimestamp` in the signed body.
+///   The header `Linear-Timestamp` is not signed and is ignored. A body without a time is
+///   rejected.
+/// - Delivery id: `Linear-Delivery`, **not** covered by the signature. Event type:
+///   `Linear-Event`.
+/// - Redelivery: 3 times, after a minute, an hour and 6 hours;
+///   the redelivery window is 24 hours, to leave room for late ones.
+/// - Response deadline: 5 seconds.
+/// - Body limit: 2 MiB; Linear publishes none.
+pub fn linear(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = HmacSha256::hex(HeaderName::from_static("linear-signature"))
+        .timestamp_json(JsonPath::member("webhookTimestamp"))
+        .timestamp_in_milliseconds();
+    Provider::custom("linear")
+        .signature(scheme, secrets)
+        .delivery_id(Source::header(HeaderName::from_static("linear-delivery")))
+        .event_type(Source::header(HeaderName::from_static("linear-event")))
+        .tolerance(Tolerance::two_sided(Duration::from_secs(60)))
+        .response_deadline(Duration::from_secs(5))
+        .redelivery_window(24 * HOUR)
+}

@@ -1,0 +1,35 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::signature::HmacSha256;
+use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
+
+/// [Shopify](https://shopify.dev/docs/apps/build/webhooks), with either family of
+/// headers: `X-Shopify-*`, and `shopify-*` of its newer events, which wins.
+///
+/// - Signature: `X-Shopify-Hmac-Sha256: <base64>`, an HMAC-SHA256 of the body under
+///   the client secret of the app.
+/// - Delivery id: `X-Shopify-Webhook-Id`, **not** covered by the signature.
+///   `X-Shopify-Event-Id` would be wrong: it is shared by the deliveries to all
+///   subscriptions, so that all but one would be dropped. Event type:
+///   `X-Shopify-Topic`.
+/// - Redelivery: 8 times over 4 hours; the redelivery window is 24 hours, to leave
+///   room for late ones.
+/// - Response deadline: 5 seconds.
+/// - Body limit: 8 MiB; Shopify publishes none.
+pub fn shopify(secrets: impl Into<SecretSource>) -> Provider {
+    let either = |newer, older| {
+        Source::header(HeaderName::from_static(newer))
+            .or(Source::header(HeaderName::from_static(older)))
+    };
+    let scheme = HmacSha256::base64(HeaderName::from_static("shopify-hmac-sha256"))
+        .or_header(HeaderName::from_static("x-shopify-hmac-sha256"));
+    Provider::custom("shopify")
+        .signature(scheme, secrets)
+        .delivery_id(either("shopify-webhook-id", "x-shopify-webhook-id"))
+        .event_type(either("shopify-topic", "x-shopify-topic"))
+        .body_limit(8 * MIB)
+        .response_deadline(Duration::from_secs(5))
+        .redelivery_window(24 * HOUR)
+}

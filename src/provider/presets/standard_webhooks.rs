@@ -1,0 +1,53 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::signature::{StandardWebhooks, Tolerance};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+
+const ID: HeaderName = HeaderName::from_static("webhook-id");
+
+/// Any provider that follows [Standard Webhooks](https://www.standardwebhooks.com).
+///
+/// - Signature: `webhook-signature`, see [`StandardWebhooks`] for its versions and
+///   secrets.
+/// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`.
+/// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.type`.
+/// - Redelivery: up to the provider, so the redelivery window is 30 days.
+/// - Response deadline: 15 seconds, the least that the specification asks of senders.
+/// - Body limit: 2 MiB.
+pub fn standard_webhooks(secrets: impl Into<SecretSource>) -> Provider {
+    standard(
+        "standard-webhooks",
+        StandardWebhooks::new(),
+        secrets,
+        Source::header(ID),
+    )
+    .redelivery_window(30 * DAY)
+}
+
+/// [Svix](https://docs.svix.com/receiving/verifying-payloads/how) and providers
+/// that send through it.
+///
+/// As [`standard_webhooks`], with the headers `svix-id`,
+/// `svix-timestamp` and `svix-signature`, which win over those of the specification.
+/// Svix redelivers automatically for about 28 hours, and on request later; the redelivery
+/// window is 30 days.
+pub fn svix(secrets: impl Into<SecretSource>) -> Provider {
+    let id = Source::header(HeaderName::from_static("svix-id")).or(Source::header(ID));
+    standard("svix", StandardWebhooks::svix(), secrets, id).redelivery_window(30 * DAY)
+}
+
+fn standard(
+    name: &'static str,
+    scheme: StandardWebhooks,
+    secrets: impl Into<SecretSource>,
+    id: Source,
+) -> Provider {
+    Provider::custom(name)
+        .signature(scheme, secrets)
+        .delivery_id(id)
+        .event_type(Source::json(JsonPath::member("type")))
+        .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
+        .response_deadline(Duration::from_secs(15))
+}

@@ -1,0 +1,198 @@
+//! Signing secrets: never blank, never printed.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A secret shared with a provider.
+///
+/// It cannot be blank, because with a blank key anyone could sign. `Debug` prints it redacted,
+/// and there is no `Display`.
+#[derive(Clone)]
+pub struct Secret(Arc<[u8]>);
+
+/// Prefixes that providers put before the secret proper. A value that is nothing but such a
+/// prefix is as blank as an empty one.
+const PREFIXES: [&str; 3] = ["whsec_", "whsk_", "whpk_"];
+
+impl Secret {
+    /// Takes a secret as the provider shows it, prefix included.
+    ///
+    /// ```
+    /// use idempotent_webhook::Secret;
+    ///
+    /// assert!(Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").is_ok());
+    /// assert!(Secret::new("").is_err());
+    /// assert!(Secret::new("a line of a file\n").is_err());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SecretError`] if the secret is blank, has nothing after a prefix such as `whsec_`, or
+    /// begins or ends with white space. A line break that comes along from a file would become
+    /// part of the key, and no signature would match. A key in PEM may end with a line break.
+    pub fn new(value: impl Into<Vec<u8>>) -> Result<Self, SecretError> {
+        let secret = Self::exact(value)?;
+        let bytes = &*secret.0;
+        let is_pem = bytes.starts_with(b"-----BEGIN ");
+        if bytes.trim_ascii().len() != bytes.len() && !is_pem {
+            return Err(SecretError::new(
+                "it begins or ends with white space, such as the line break at the end of a \
+                 file: trim it, or use `Secret::exact` if the white space is part of the secret",
+            ));
+        }
+        Ok(secret)
+    }
+
+    /// Takes a secret to the byte, white space at its ends included.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretError`] if the secret is blank or has nothing after a prefix such as `whsec_`.
+    pub fn exact(value: impl Into<Vec<u8>>) -> Result<Self, SecretError> {
+        let value = value.into();
+        let text = String::from_utf8_lossy(&value);
+        let core = text.trim();
+        let core = PREFIXES
+            .iter()
+            .find_map(|prefix| core.strip_prefix(prefix))
+            .unwrap_or(core);
+        if core.trim().is_empty() {
+            return Err(SecretError::new("it is blank"));
+        }
+        Ok(Self(value.into()))
+    }
+
+    /// The bytes of the secret, for a [`SignatureScheme`](crate::signature::SignatureScheme) of
+    /// your own.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(redacted)")
+    }
+}
+
+/// A secret cannot be used. The text says why and shows nothing of the secret.
+#[derive(Clone, Debug)]
+pub struct SecretError(&'static str);
+
+impl SecretError {
+    /// For a [`SignatureScheme`](crate::signature::SignatureScheme) of your own.
+    pub fn new(reason: &'static str) -> Self {
+        Self(reason)
+    }
+}
+
+impl fmt::Display for SecretError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the webhook secret cannot be used: {}", self.0)
+    }
+}
+
+impl std::error::Error for SecretError {}
+
+/// One or more secrets that are valid at the same time.
+///
+/// There are several while a secret is rotated: the provider signs with the old one until it
+/// has switched to the new one.
+///
+/// ```
+/// use idempotent_webhook::{Secret, Secrets, presets};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let secrets = Secrets::new(Secret::new("the new one")?).and(Secret::new("the old one")?);
+/// let provider = presets::github(secrets);
+///
+/// // From a list in the environment:
+/// let list = "the new one,the old one".split(',').map(Secret::new).collect::<Result<Vec<_>, _>>()?;
+/// let secrets = Secrets::try_from(list)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Secrets(Vec<Secret>);
+
+impl Secrets {
+    /// A single secret.
+    pub fn new(secret: Secret) -> Self {
+        Self(vec![secret])
+    }
+
+    /// A dummy, so that rejecting an unknown tenant takes as long. It is valid base64, which
+    /// some schemes decode.
+    pub(super) fn dummy() -> Self {
+        Self::new(Secret(b"bm9ib2R5".as_slice().into()))
+    }
+
+    /// Adds another secret. Signatures are tried in the order of adding.
+    #[must_use]
+    pub fn and(mut self, secret: Secret) -> Self {
+        self.0.push(secret);
+        self
+    }
+
+    /// The secrets, at least one.
+    pub fn iter(&self) -> impl Iterator<Item = &Secret> {
+        self.0.iter()
+    }
+}
+
+impl From<Secret> for Secrets {
+    fn from(secret: Secret) -> Self {
+        Self::new(secret)
+    }
+}
+
+/// Fails if there is no secret in the list.
+impl TryFrom<Vec<Secret>> for Secrets {
+    type Error = SecretError;
+
+    fn try_from(secrets: Vec<Secret>) -> Result<Self, SecretError> {
+        if secrets.is_empty() {
+            return Err(SecretError::new("the list of secrets is empty"));
+        }
+        Ok(Self(secrets))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blank_secrets_are_refused() {
+        for blank in ["", " ", "\t\r\n", "whsec_", " whsec_ \n", "whsk_", "\u{a0}"] {
+            assert!(Secret::new(blank).is_err(), "{blank:?}");
+            assert!(Secret::exact(blank).is_err(), "{blank:?}");
+        }
+        assert!(Secrets::try_from(Vec::new()).is_err());
+    }
+
+    #[test]
+    fn white_space_at_the_ends_is_refused_unless_it_is_meant() -> Result<(), SecretError> {
+        for spaced in ["whsec_a\n", "a\r\n", " a", "a\t"] {
+            assert!(Secret::new(spaced).is_err(), "{spaced:?}");
+            assert_eq!(Secret::exact(spaced)?.expose(), spaced.as_bytes());
+        }
+        let pem = "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----\n";
+        assert_eq!(Secret::new(pem)?.expose(), pem.as_bytes());
+        Ok(())
+    }
+
+    #[test]
+    fn a_secret_is_kept_to_the_byte() -> Result<(), SecretError> {
+        assert_eq!(Secret::new("whsec_a b")?.expose(), b"whsec_a b");
+        assert_eq!(Secret::new(vec![0xff, 0x00])?.expose(), [0xff, 0x00]);
+        Ok(())
+    }
+
+    #[test]
+    fn debug_shows_nothing_of_a_secret() -> Result<(), SecretError> {
+        let secrets = Secrets::new(Secret::new("hunter2")?);
+        assert_eq!(format!("{secrets:?}"), "Secrets([Secret(redacted)])");
+        Ok(())
+    }
+}

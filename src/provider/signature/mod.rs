@@ -1,0 +1,49 @@
+//! Signature schemes: where a provider puts its signature, and what it signs.
+
+mod hmac_sha256;
+mod mac;
+mod scheme;
+mod sign;
+mod signed_content;
+mod standard_webhooks;
+mod timestamp;
+mod tolerance;
+
+use http::HeaderMap;
+use http::header::HeaderName;
+
+pub use hmac_sha256::HmacSha256;
+pub use scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
+pub use sign::{SignError, UnsignedRequest};
+pub use signed_content::SignedContent;
+pub use standard_webhooks::StandardWebhooks;
+pub use tolerance::Tolerance;
+
+/// The value of a header that must be there exactly once, in visible ASCII.
+///
+/// Of a repeated header, it is unclear which one counts, and a proxy may choose another than we
+/// do.
+fn only_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<&'a str, SignatureError> {
+    let mut values = headers.get_all(name).iter();
+    let value = values
+        .next()
+        .ok_or_else(|| SignatureError::MissingHeader(name.clone()))?;
+    match (value.to_str(), values.next()) {
+        (Ok(text), None) => Ok(text),
+        _ => Err(SignatureError::MalformedHeader(name.clone())),
+    }
+}
+
+/// The value of the first of several headers that is present.
+fn first_value<'a>(
+    headers: &'a HeaderMap,
+    names: &'a [HeaderName],
+) -> Result<(&'a HeaderName, &'a str), SignatureError> {
+    let name = names
+        .iter()
+        .find(|name| headers.contains_key(*name))
+        .or(names.first())
+        // Every scheme names at least one.
+        .ok_or(SignatureError::NoMatch)?;
+    Ok((name, only_value(headers, name)?))
+}

@@ -1,0 +1,228 @@
+//! The trait of all signature schemes.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use http::header::HeaderName;
+use http::request::Parts;
+use http::{HeaderMap, Method, Uri};
+
+use super::sign::{SignError, UnsignedRequest};
+use crate::provider::{Secret, SecretError, Secrets};
+
+/// How a provider proves that a request is its own.
+///
+/// [`HmacSha256`](super::HmacSha256) describes most providers by data, and
+/// [`StandardWebhooks`](super::StandardWebhooks) those that follow that specification. Implement
+/// this trait for a scheme that they cannot describe, and pass the value to
+/// [`CustomProvider::signature`](crate::provider::CustomProvider::signature).
+///
+/// ```
+/// use http::HeaderName;
+/// use idempotent_webhook::signature::{
+///     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,
+/// };
+/// use idempotent_webhook::{Provider, Secret, Secrets, Source};
+///
+/// const TOKEN: HeaderName = HeaderName::from_static("x-acme-token");
+///
+/// /// Acme sends the secret itself, in a header.
+/// #[derive(Debug)]
+/// struct Token;
+///
+/// impl SignatureScheme for Token {
+///     fn verify(
+///         &self,
+///         request: &SignedRequest<'_>,
+///         secrets: &Secrets,
+///     ) -> Result<Signed, SignatureError> {
+///         let token = request
+///             .headers()
+///             .get(&TOKEN)
+///             .ok_or(SignatureError::MissingHeader(TOKEN))?;
+///         let matches = |secret: &Secret| same(secret.expose(), token.as_bytes());
+///         if secrets.iter().any(matches) {
+///             Ok(Signed::new())
+///         } else {
+///             Err(SignatureError::NoMatch)
+///         }
+///     }
+///
+///     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
+///         request.insert_header(TOKEN, secret.expose())
+///     }
+/// }
+///
+/// /// In constant time: the time does not tell where the first difference is.
+/// fn same(a: &[u8], b: &[u8]) -> bool {
+///     a.len() == b.len() && a.iter().zip(b).fold(0, |diff, (a, b)| diff | (a ^ b)) == 0
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let acme = Provider::custom("acme")
+///     .signature(Token, Secret::new("a secret")?)
+///     .delivery_id(Source::json("$.id".parse()?));
+///
+/// let (head, ()) = http::Request::post("/").header(TOKEN, "a secret").body(())?.into_parts();
+/// let now = std::time::SystemTime::now();
+/// assert!(acme.verify(&head, br#"{"id":"1"}"#, now).is_ok());
+/// let (head, ()) = http::Request::post("/").header(TOKEN, "another").body(())?.into_parts();
+/// assert!(acme.verify(&head, br#"{"id":"1"}"#, now).is_err());
+/// # Ok(())
+/// # }
+/// ```
+pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
+    /// Rejects what can be rejected from the head alone, before the body is read.
+    ///
+    /// # Errors
+    ///
+    /// A [`SignatureError`] if no body could make this request authentic.
+    fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
+        let _ = head;
+        Ok(())
+    }
+
+    /// Verifies the signature of a request against any of `secrets`.
+    ///
+    /// The age of the signature is checked afterwards, by [`Tolerance`](super::Tolerance).
+    ///
+    /// MACs must be compared in constant time.
+    ///
+    /// # Errors
+    ///
+    /// A [`SignatureError`] that says why the request is not authentic.
+    fn verify(
+        &self,
+        request: &SignedRequest<'_>,
+        secrets: &Secrets,
+    ) -> Result<Signed, SignatureError>;
+
+    /// The headers whose values the signature covers. A delivery id in one of them cannot be
+    /// forged.
+    fn signed_headers(&self) -> &[HeaderName] {
+        &[]
+    }
+
+    /// Checks that the scheme can use a secret, when the layer is built.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretError`] if no signature could match with this secret.
+    fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
+        let _ = secret;
+        Ok(())
+    }
+
+    /// Signs a request as the provider does, for
+    /// `TestDelivery` of the feature `testing`.
+    ///
+    /// # Errors
+    ///
+    /// [`SignError`] if the scheme cannot sign, as by default, or not with this secret.
+    fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
+        let _ = (request, secret);
+        Err(SignError::new("the scheme does not implement `sign`"))
+    }
+}
+
+/// A request whose signature is to be verified.
+#[derive(Clone, Copy, Debug)]
+pub struct SignedRequest<'a> {
+    head: &'a Parts,
+    body: &'a [u8],
+}
+
+impl<'a> SignedRequest<'a> {
+    /// A request with its raw body, to the byte.
+    pub fn new(head: &'a Parts, body: &'a [u8]) -> Self {
+        Self { head, body }
+    }
+
+    /// The method.
+    pub fn method(&self) -> &'a Method {
+        &self.head.method
+    }
+
+    /// The URI, as the server has received it.
+    pub fn uri(&self) -> &'a Uri {
+        &self.head.uri
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &'a HeaderMap {
+        &self.head.headers
+    }
+
+    /// The raw body.
+    pub fn body(&self) -> &'a [u8] {
+        self.body
+    }
+}
+
+/// What a valid signature says about its request.
+#[derive(Clone, Debug, Default)]
+pub struct Signed {
+    time: Option<SystemTime>,
+}
+
+impl Signed {
+    /// A signature that covers no time.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the time of signing, which the signature covers.
+    #[must_use]
+    pub fn at(mut self, time: SystemTime) -> Self {
+        self.time = Some(time);
+        self
+    }
+
+    /// The time of signing, if the signature covers it.
+    pub fn time(&self) -> Option<SystemTime> {
+        self.time
+    }
+}
+
+/// Why a request is not authentic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SignatureError {
+    /// The request lacks this header.
+    MissingHeader(HeaderName),
+    /// This header is not in the form that the scheme prescribes, or is repeated.
+    MalformedHeader(HeaderName),
+    /// The signature is well-formed, but wrong for this request with any of the secrets.
+    NoMatch,
+    /// No signature matches, and the scheme cannot use one of the secrets: it is not base64, or
+    /// a key of another kind.
+    UnusableSecret,
+    /// The tenant is unknown, so there is no secret.
+    UnknownTenant,
+    /// The signature is valid, but the signed body has no usable time where the scheme needs
+    /// one.
+    NoTimestamp,
+    /// The signature is valid, but older than the tolerance allows.
+    TooOld,
+    /// The signature is valid, but further in the future than the tolerance allows.
+    TooNew,
+}
+
+impl fmt::Display for SignatureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MissingHeader(name) => write!(f, "header {name} is missing"),
+            Self::MalformedHeader(name) => write!(f, "header {name} is malformed"),
+            Self::NoMatch => f.write_str("signature matches none of the secrets"),
+            Self::UnusableSecret => {
+                f.write_str("signature matches none of the secrets, and one of them is unusable")
+            }
+            Self::UnknownTenant => f.write_str("the tenant is unknown"),
+            Self::NoTimestamp => f.write_str("the signed body has no usable timestamp"),
+            Self::TooOld => f.write_str("signature is too old"),
+            Self::TooNew => f.write_str("signature is from the future"),
+        }
+    }
+}
+
+impl std::error::Error for SignatureError {}

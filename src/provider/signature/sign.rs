@@ -1,0 +1,96 @@
+//! Signing, the reverse of verification, for tests.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::header::{HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{HeaderMap, Method, Uri};
+
+/// A request that a [`SignatureScheme`](super::SignatureScheme) signs as the provider does.
+///
+/// The delivery id and the event type are in their places already.
+#[derive(Debug)]
+pub struct UnsignedRequest {
+    head: Parts,
+    body: Bytes,
+    time: SystemTime,
+}
+
+impl UnsignedRequest {
+    #[cfg(feature = "testing")]
+    pub(crate) fn new(head: Parts, body: Bytes, time: SystemTime) -> Self {
+        Self { head, body, time }
+    }
+
+    #[cfg(feature = "testing")]
+    pub(crate) fn into_parts(self) -> (Parts, Bytes) {
+        (self.head, self.body)
+    }
+
+    /// The method.
+    pub fn method(&self) -> &Method {
+        &self.head.method
+    }
+
+    /// The URI.
+    pub fn uri(&self) -> &Uri {
+        &self.head.uri
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// The body.
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// The time of signing.
+    pub fn time(&self) -> SystemTime {
+        self.time
+    }
+
+    /// Sets a header.
+    ///
+    /// # Errors
+    ///
+    /// [`SignError`] if the value cannot be in a header.
+    pub fn insert_header(
+        &mut self,
+        name: HeaderName,
+        value: impl AsRef<[u8]>,
+    ) -> Result<(), SignError> {
+        let value = HeaderValue::from_bytes(value.as_ref())
+            .map_err(|_| SignError::new("the value cannot be in a header"))?;
+        self.head.headers.insert(name, value);
+        Ok(())
+    }
+
+    /// Replaces the body, for schemes that put something into it.
+    pub fn set_body(&mut self, body: impl Into<Bytes>) {
+        self.body = body.into();
+    }
+}
+
+/// Why a request cannot be signed.
+#[derive(Clone, Debug)]
+pub struct SignError(&'static str);
+
+impl SignError {
+    /// An error with the reason.
+    pub fn new(reason: &'static str) -> Self {
+        Self(reason)
+    }
+}
+
+impl fmt::Display for SignError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the request cannot be signed: {}", self.0)
+    }
+}
+
+impl std::error::Error for SignError {}

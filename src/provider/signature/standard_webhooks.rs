@@ -1,0 +1,266 @@
+//! The scheme of the Standard Webhooks specification.
+
+use std::time::SystemTime;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::HeaderMap;
+use http::header::HeaderName;
+use http::request::Parts;
+
+use super::first_value;
+use super::mac::{ExpectedMac, MAC_LEN, hmac_sha256};
+use super::scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
+use super::sign::{SignError, UnsignedRequest};
+use super::timestamp::{TimeUnit, to_unix_time, unix_time};
+use crate::provider::{Secret, SecretError, Secrets};
+
+/// The scheme of [Standard Webhooks](https://www.standardwebhooks.com), with the headers of
+/// the specification or those of Svix.
+///
+/// The signature header is a list separated by spaces. The signed content is
+/// `{id}.{timestamp}.{body}`, so the delivery id is covered. An id with a full stop is rejected,
+/// as the specification requires: it would make the content ambiguous.
+///
+/// | secret | key | signatures |
+/// |---|---|---|
+/// | `whsec_<base64>`, `<base64>` | the decoded bytes, for HMAC-SHA256 | `v1,<base64>` |
+/// | `whpk_<base64>` | an ed25519 public key | `v1a,<base64>` |
+/// | `whsk_<base64>` | the public half of an ed25519 key pair | `v1a,<base64>` |
+///
+/// The last two need the feature `ed25519`. Any other secret is refused when the layer is built
+/// ([`Provider::check_secrets`](crate::Provider::check_secrets)). Other providers, such as
+/// Stripe, use the whole text of a `whsec_…` secret as the key.
+#[derive(Clone, Debug)]
+pub struct StandardWebhooks {
+    ids: Vec<HeaderName>,
+    timestamps: Vec<HeaderName>,
+    signatures: Vec<HeaderName>,
+}
+
+impl StandardWebhooks {
+    /// With the headers `webhook-id`, `webhook-timestamp` and `webhook-signature`.
+    pub fn new() -> Self {
+        Self {
+            ids: vec![HeaderName::from_static("webhook-id")],
+            timestamps: vec![HeaderName::from_static("webhook-timestamp")],
+            signatures: vec![HeaderName::from_static("webhook-signature")],
+        }
+    }
+
+    /// With the headers `svix-id`, `svix-timestamp` and `svix-signature`, or those of the
+    /// specification where they are absent.
+    pub fn svix() -> Self {
+        let mut scheme = Self::new();
+        let first = |names: &mut Vec<_>, name| names.insert(0, HeaderName::from_static(name));
+        first(&mut scheme.ids, "svix-id");
+        first(&mut scheme.timestamps, "svix-timestamp");
+        first(&mut scheme.signatures, "svix-signature");
+        scheme
+    }
+
+    fn read<'a>(&'a self, headers: &'a HeaderMap) -> Result<Head<'a>, SignatureError> {
+        let (name, id) = first_value(headers, &self.ids)?;
+        // Ambiguous: the content of `a.1` at time 2 is that of `a` at time 1 with a body that
+        // begins with `2.`.
+        if id.contains('.') {
+            return Err(SignatureError::MalformedHeader(name.clone()));
+        }
+        let (name, timestamp) = first_value(headers, &self.timestamps)?;
+        let signed_at = unix_time(timestamp, TimeUnit::Seconds)
+            .ok_or_else(|| SignatureError::MalformedHeader(name.clone()))?;
+        let (name, signatures) = first_value(headers, &self.signatures)?;
+        let head = Head {
+            id,
+            timestamp,
+            signed_at,
+            signatures,
+        };
+        if head.macs().next().is_none() && head.ed25519_signatures().next().is_none() {
+            return Err(SignatureError::MalformedHeader(name.clone()));
+        }
+        Ok(head)
+    }
+}
+
+impl Default for StandardWebhooks {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SignatureScheme for StandardWebhooks {
+    fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
+        self.read(&head.headers).map(drop)
+    }
+
+    fn verify(
+        &self,
+        request: &SignedRequest<'_>,
+        secrets: &Secrets,
+    ) -> Result<Signed, SignatureError> {
+        let head = self.read(request.headers())?;
+        let mut error = SignatureError::NoMatch;
+        for secret in secrets.iter() {
+            match Key::of(secret) {
+                Some(key) if head.is_signed_with(&key, request.body()) => {
+                    return Ok(Signed::new().at(head.signed_at));
+                }
+                Some(_) => {}
+                None => error = SignatureError::UnusableSecret,
+            }
+        }
+        Err(error)
+    }
+
+    fn signed_headers(&self) -> &[HeaderName] {
+        // The id is signed in the first of them that is present, which is the one that a `Source`
+        // with the same alternatives reads.
+        &self.ids
+    }
+
+    fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
+        match Key::of(secret) {
+            Some(_) => Ok(()),
+            None => Err(SecretError::new(
+                "Standard Webhooks needs `whsec_` or nothing before base64, or, with the feature \
+                 `ed25519`, `whpk_` or `whsk_` before a key in base64",
+            )),
+        }
+    }
+
+    fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
+        let time = to_unix_time(request.time(), TimeUnit::Seconds).to_string();
+        let (_, id) = first_value(request.headers(), &self.ids)
+            .map_err(|_| SignError::new("the header with the delivery id is missing"))?;
+        let content = content(id, &time, request.body());
+        let signature = match SigningKey::of(secret) {
+            Some(SigningKey::Hmac(key)) => {
+                format!("v1,{}", BASE64.encode(hmac_sha256(&key, content)))
+            }
+            #[cfg(feature = "ed25519")]
+            Some(SigningKey::Ed25519(seed)) => {
+                let signature = super::mac::ed25519_signature(&seed, &content.concat());
+                format!("v1a,{}", BASE64.encode(signature))
+            }
+            None => return Err(SignError::new("the secret is not one that signs")),
+        };
+        for (names, value) in [(&self.timestamps, time), (&self.signatures, signature)] {
+            if let Some(name) = names.first() {
+                request.insert_header(name.clone(), value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The limit keeps a sender from filling the header with them: each takes about ten times as
+/// long as a MAC of a small body.
+#[cfg(feature = "ed25519")]
+const MAX_ED25519_SIGNATURES: usize = 20;
+
+/// A key that verifies.
+enum Key {
+    Hmac(Vec<u8>),
+    #[cfg(feature = "ed25519")]
+    Ed25519([u8; 32]),
+}
+
+impl Key {
+    fn of(secret: &Secret) -> Option<Self> {
+        let text = std::str::from_utf8(secret.expose()).ok()?;
+        if let Some(public) = text.strip_prefix("whpk_") {
+            Self::ed25519(&BASE64.decode(public).ok()?)
+        } else if let Some(pair) = text.strip_prefix("whsk_") {
+            // The private half first, then the public one.
+            Self::ed25519(BASE64.decode(pair).ok()?.get(32..)?)
+        } else {
+            // Not empty, since a secret is not blank.
+            let key = BASE64.decode(text.strip_prefix("whsec_").unwrap_or(text));
+            key.ok().map(Self::Hmac)
+        }
+    }
+
+    #[cfg(feature = "ed25519")]
+    fn ed25519(public: &[u8]) -> Option<Self> {
+        public.try_into().ok().map(Self::Ed25519)
+    }
+
+    #[cfg(not(feature = "ed25519"))]
+    fn ed25519(_: &[u8]) -> Option<Self> {
+        None
+    }
+}
+
+/// A key that signs.
+enum SigningKey {
+    Hmac(Vec<u8>),
+    #[cfg(feature = "ed25519")]
+    Ed25519([u8; 32]),
+}
+
+impl SigningKey {
+    fn of(secret: &Secret) -> Option<Self> {
+        #[cfg(feature = "ed25519")]
+        if let Some(pair) = secret.expose().strip_prefix(b"whsk_") {
+            let pair = BASE64.decode(pair).ok()?;
+            return Some(Self::Ed25519(pair.get(..32)?.try_into().ok()?));
+        }
+        match Key::of(secret)? {
+            Key::Hmac(key) => Some(Self::Hmac(key)),
+            #[cfg(feature = "ed25519")]
+            Key::Ed25519(_) => None,
+        }
+    }
+}
+
+/// The signed content.
+fn content<'a>(id: &'a str, timestamp: &'a str, body: &'a [u8]) -> [&'a [u8]; 5] {
+    [id.as_bytes(), b".", timestamp.as_bytes(), b".", body]
+}
+
+/// The signature of a request, as its head has it.
+struct Head<'a> {
+    id: &'a str,
+    timestamp: &'a str,
+    signed_at: SystemTime,
+    signatures: &'a str,
+}
+
+impl Head<'_> {
+    fn is_signed_with(&self, key: &Key, body: &[u8]) -> bool {
+        let content = content(self.id, self.timestamp, body);
+        match key {
+            Key::Hmac(key) => {
+                let expected = ExpectedMac::of(key, content);
+                self.macs().any(|mac| expected.matches(mac))
+            }
+            #[cfg(feature = "ed25519")]
+            Key::Ed25519(public) => {
+                let content = content.concat();
+                let mut signatures = self.ed25519_signatures().take(MAX_ED25519_SIGNATURES);
+                signatures
+                    .any(|signature| super::mac::is_ed25519_signature(public, &content, &signature))
+            }
+        }
+    }
+
+    fn macs(&self) -> impl Iterator<Item = [u8; MAC_LEN]> {
+        self.versioned("v1,")
+    }
+
+    fn ed25519_signatures(&self) -> impl Iterator<Item = [u8; 64]> {
+        self.versioned("v1a,")
+    }
+
+    /// The well-formed signatures of one version.
+    fn versioned<const N: usize>(&self, prefix: &str) -> impl Iterator<Item = [u8; N]> {
+        self.signatures.split(' ').filter_map(move |item| {
+            let mut signature = [0; N];
+            let length = BASE64
+                .decode_slice(item.strip_prefix(prefix)?, &mut signature)
+                .ok()?;
+            (length == N).then_some(signature)
+        })
+    }
+}

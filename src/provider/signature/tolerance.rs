@@ -1,0 +1,97 @@
+//! How old a signature may be.
+
+use std::time::{Duration, SystemTime};
+
+use super::SignatureError;
+use super::timestamp::whole_seconds;
+
+/// How far the time of signing may be from the time of receipt.
+///
+/// Both limits are inclusive, in whole seconds: with 300 seconds, a signature that is exactly
+/// 300 seconds old passes. It only applies to schemes that sign a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tolerance {
+    past: Option<Duration>,
+    future: Option<Duration>,
+}
+
+impl Tolerance {
+    /// At most `limit` old, and any time in the future.
+    pub const fn past_only(limit: Duration) -> Self {
+        Self {
+            past: Some(limit),
+            future: None,
+        }
+    }
+
+    /// At most `limit` old, and at most `limit` in the future.
+    pub const fn two_sided(limit: Duration) -> Self {
+        Self {
+            past: Some(limit),
+            future: Some(limit),
+        }
+    }
+
+    /// Any time. A captured request then stays valid for ever, and only the delivery id prevents
+    /// a replay.
+    pub const fn unlimited() -> Self {
+        Self {
+            past: None,
+            future: None,
+        }
+    }
+
+    pub(in crate::provider) fn check(
+        self,
+        signed: SystemTime,
+        now: SystemTime,
+    ) -> Result<(), SignatureError> {
+        // Most providers sign whole seconds, and their SDKs compare whole seconds.
+        let (signed, now) = (whole_seconds(signed), whole_seconds(now));
+        match now.duration_since(signed) {
+            Ok(age) if self.past.is_some_and(|limit| age > limit) => Err(SignatureError::TooOld),
+            Err(ahead) if self.future.is_some_and(|limit| ahead.duration() > limit) => {
+                Err(SignatureError::TooNew)
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tolerance_is_inclusive_in_whole_seconds() {
+        let signed = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
+        let at = |millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
+        let limit = Duration::from_secs(300);
+
+        let past = Tolerance::past_only(limit);
+        assert_eq!(past.check(signed, at(1_300_999)), Ok(()));
+        assert_eq!(
+            past.check(signed, at(1_301_000)),
+            Err(SignatureError::TooOld)
+        );
+        assert_eq!(past.check(signed, at(0)), Ok(()));
+
+        let both = Tolerance::two_sided(limit);
+        assert_eq!(
+            both.check(signed, at(1_301_000)),
+            Err(SignatureError::TooOld)
+        );
+        assert_eq!(both.check(signed, at(700_000)), Ok(()));
+        assert_eq!(both.check(signed, at(699_999)), Err(SignatureError::TooNew));
+
+        let half_past = at(1_000_500);
+        assert_eq!(both.check(half_past, at(1_300_900)), Ok(()));
+        assert_eq!(both.check(half_past, at(700_200)), Ok(()));
+
+        assert_eq!(Tolerance::unlimited().check(signed, at(0)), Ok(()));
+        assert_eq!(
+            Tolerance::unlimited().check(signed, at(u64::from(u32::MAX))),
+            Ok(())
+        );
+    }
+}

@@ -1,0 +1,291 @@
+//! Where in a request a value is: a delivery id, an event type or a challenge.
+
+use std::fmt;
+
+use http::HeaderMap;
+use http::header::HeaderName;
+
+use super::json_path::{JsonPath, Match};
+use crate::delivery::{UnusableText, check_text};
+use crate::digest::sha256_hex;
+
+/// Where in a request a delivery id or an event type is found.
+///
+/// ```
+/// use http::HeaderName;
+/// use idempotent_webhook::Source;
+///
+/// let by_header = Source::header(HeaderName::from_static("x-acme-delivery"));
+/// let by_path = Source::json("$.data.object.id".parse()?).and(Source::json("$.type".parse()?));
+/// # Ok::<(), idempotent_webhook::provider::JsonPathError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Source(Kind);
+
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Header(HeaderName),
+    Json(JsonPath),
+    BodyDigest,
+    First(Vec<Source>),
+    All(Vec<Source>),
+}
+
+impl Source {
+    /// The value of a header, in visible ASCII. A repeated header is not usable.
+    pub fn header(name: HeaderName) -> Self {
+        Self(Kind::Header(name))
+    }
+
+    /// A string or an integer in the JSON body. The whole body must then be valid
+    /// JSON.
+    pub fn json(path: JsonPath) -> Self {
+        Self(Kind::Json(path))
+    }
+
+    /// The SHA-256 of the raw body, for providers that send no id.
+    ///
+    /// Two events with identical bodies are then one delivery: make sure that each body has a
+    /// time or a number that makes it unique.
+    pub fn body_digest() -> Self {
+        Self(Kind::BodyDigest)
+    }
+
+    /// This source or, if it is absent from the request, the other one. A value that is present
+    /// but not usable is refused, not skipped.
+    ///
+    /// A value of a single source never equals one of several parts ([`and`](Self::and)).
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        match self.0 {
+            Kind::First(mut sources) => {
+                sources.push(other);
+                Self(Kind::First(sources))
+            }
+            _ => Self(Kind::First(vec![self, other])),
+        }
+    }
+
+    /// Both sources together. Each part is preceded by its length, so that `a` and `bc` never
+    /// collide with `ab` and `c`. Each must be present and usable.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match self.0 {
+            Kind::All(mut sources) => {
+                sources.push(other);
+                Self(Kind::All(sources))
+            }
+            _ => Self(Kind::All(vec![self, other])),
+        }
+    }
+
+    /// Whether the signature, which covers the body and `signed_headers`, covers the value.
+    pub(super) fn is_signed(&self, signed_headers: &[HeaderName]) -> bool {
+        match &self.0 {
+            Kind::Header(name) => signed_headers.contains(name),
+            Kind::Json(_) | Kind::BodyDigest => true,
+            // One unsigned part is enough to forge a fresh id.
+            Kind::First(sources) | Kind::All(sources) => sources
+                .iter()
+                .all(|source| source.is_signed(signed_headers)),
+        }
+    }
+
+    /// Whether a value can have several parts.
+    fn is_composite(&self) -> bool {
+        match &self.0 {
+            Kind::All(_) => true,
+            Kind::First(sources) => sources.iter().any(Self::is_composite),
+            Kind::Header(_) | Kind::Json(_) | Kind::BodyDigest => false,
+        }
+    }
+
+    /// The kind, for test deliveries, which write the value.
+    #[cfg(feature = "testing")]
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.0
+    }
+
+    pub(super) fn json_paths(&self) -> Vec<&JsonPath> {
+        match &self.0 {
+            Kind::Json(path) => vec![path],
+            Kind::Header(_) | Kind::BodyDigest => Vec::new(),
+            Kind::First(sources) | Kind::All(sources) => {
+                sources.iter().flat_map(Self::json_paths).collect()
+            }
+        }
+    }
+
+    /// Reads the value. Takes the matches of its JSON paths from `matches`, in the order of
+    /// [`json_paths`](Self::json_paths).
+    pub(super) fn read(
+        &self,
+        headers: &HeaderMap,
+        body: &[u8],
+        matches: &mut impl Iterator<Item = Match>,
+    ) -> Result<Option<String>, Fault> {
+        match &self.0 {
+            Kind::Header(name) => read_header(headers, name),
+            Kind::Json(_) => match matches.next() {
+                None | Some(Match::Nothing) => Ok(None),
+                Some(Match::Text(text)) => usable(text).map(Some),
+                Some(Match::Other) => Err(Fault::WrongType),
+            },
+            Kind::BodyDigest => Ok(Some(sha256_hex(body))),
+            Kind::First(sources) => {
+                let composite = sources.iter().any(Self::is_composite);
+                let mut first = Ok(None);
+                for source in sources {
+                    // Read in any case, to consume its matches.
+                    let value = source.read(headers, body, matches);
+                    if matches!(first, Ok(None)) {
+                        first = match value {
+                            Ok(Some(plain)) if composite && !source.is_composite() => {
+                                usable(set_apart(plain)).map(Some)
+                            }
+                            value => value,
+                        };
+                    }
+                }
+                first
+            }
+            Kind::All(sources) => {
+                let mut joined = Ok(Some(String::new()));
+                for source in sources {
+                    let part = source.read(headers, body, matches);
+                    joined = match (joined, part) {
+                        (Ok(Some(joined)), Ok(Some(part))) => Ok(Some(joined + &delimited(&part))),
+                        (Err(fault), _) | (Ok(_), Err(fault)) => Err(fault),
+                        (Ok(_), Ok(_)) => Ok(None),
+                    };
+                }
+                joined?.map(usable).transpose()
+            }
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let join = |f: &mut fmt::Formatter<'_>, sources: &[Self], word: &str| {
+            for (i, source) in sources.iter().enumerate() {
+                if i > 0 {
+                    f.write_str(word)?;
+                }
+                write!(f, "{source}")?;
+            }
+            Ok(())
+        };
+        match &self.0 {
+            Kind::Header(name) => write!(f, "header {name}"),
+            Kind::Json(path) => write!(f, "{path}"),
+            Kind::BodyDigest => f.write_str("body digest"),
+            Kind::First(sources) => join(f, sources, " or "),
+            Kind::All(sources) => join(f, sources, " and "),
+        }
+    }
+}
+
+/// Why a value that is present cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// In a header, but not in visible ASCII.
+    NotVisibleAscii,
+    /// In a header that is repeated.
+    Repeated,
+    /// In JSON, but neither a string nor an integer.
+    WrongType,
+    Text(UnusableText),
+}
+
+impl From<UnusableText> for Fault {
+    fn from(fault: UnusableText) -> Self {
+        Self::Text(fault)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotVisibleAscii => f.write_str("not visible ASCII"),
+            Self::Repeated => f.write_str("there more than once"),
+            Self::WrongType => f.write_str("neither a string nor an integer"),
+            Self::Text(fault) => fault.fmt(f),
+        }
+    }
+}
+
+/// A part of a composite.
+fn delimited(part: &str) -> String {
+    format!("{}:{part}", part.len())
+}
+
+/// Makes a plain value different from every composite: one that looks like a composite becomes
+/// a composite of a single part, which `and` never makes.
+fn set_apart(plain: String) -> String {
+    if is_delimited(&plain) {
+        delimited(&plain)
+    } else {
+        plain
+    }
+}
+
+/// Whether a value looks like a composite.
+fn is_delimited(mut value: &str) -> bool {
+    while !value.is_empty() {
+        let rest = value
+            .split_once(':')
+            .and_then(|(length, rest)| rest.get(length.parse().ok()?..));
+        match rest {
+            Some(rest) => value = rest,
+            None => return false,
+        }
+    }
+    true
+}
+
+fn read_header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, Fault> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    if values.next().is_some() {
+        return Err(Fault::Repeated);
+    }
+    match value.to_str() {
+        Ok(text) if text.trim().is_empty() => Err(UnusableText::Blank.into()),
+        Ok(text) if text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+            usable(text.to_owned()).map(Some)
+        }
+        _ => Err(Fault::NotVisibleAscii),
+    }
+}
+
+fn usable(text: String) -> Result<String, Fault> {
+    check_text(&text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: HeaderName = HeaderName::from_static("x-id");
+
+    fn json(path: &str) -> Source {
+        #[expect(clippy::unwrap_used, reason = "the tests name paths that parse")]
+        Source::json(path.parse().unwrap())
+    }
+
+    #[test]
+    fn an_id_is_signed_where_forging_it_takes_the_secret() {
+        let header = || Source::header(ID);
+        assert!(json("$.id").is_signed(&[]));
+        assert!(Source::body_digest().is_signed(&[]));
+        assert!(!header().is_signed(&[]));
+        assert!(header().is_signed(&[ID]));
+        assert!(!header().or(json("$.id")).is_signed(&[]));
+        assert!(!header().and(json("$.id")).is_signed(&[]));
+        assert!(json("$.a").and(json("$.b")).is_signed(&[]));
+    }
+}

@@ -1,0 +1,216 @@
+//! Secrets by tenant, looked up for each request.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts;
+
+use super::secret::Secrets;
+use crate::delivery::{Tenant, check_text};
+use crate::error::BoxError;
+use crate::expiring_map::ExpiringMap;
+
+type TenantOf = Arc<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
+type Lookup = Pin<Box<dyn Future<Output = Result<Option<ResolvedTenant>, BoxError>> + Send>>;
+type LookUp = Arc<dyn Fn(String) -> Lookup + Send + Sync>;
+
+/// The secrets of many tenants behind one route, looked up for each request.
+///
+/// It takes two functions. The first one reads the tenant from the head of a request: from the
+/// path, a header or the host. The second one looks up the secrets that are valid for a tenant
+/// now, and returns `None` for an unknown one.
+///
+/// A request for an unknown tenant, or for none, is answered like one with a wrong signature:
+/// 401. If the lookup fails, or takes longer than
+/// [`database_timeout`](crate::IdempotentWebhook::database_timeout), the sender gets a 503 with
+/// `Retry-After`. The lookup is the only step before the signature is verified.
+///
+/// ```no_run
+/// use http::request::Parts;
+/// use idempotent_webhook::{IdempotentWebhook, Secret, Secrets, TenantSecrets, presets};
+///
+/// # fn main_(pool: sqlx::PgPool) {
+/// // /webhooks/{tenant}
+/// let tenant = |head: &Parts| head.uri.path().rsplit('/').next().map(str::to_owned);
+/// let secrets = TenantSecrets::new(tenant, {
+///     let pool = pool.clone();
+///     move |tenant| {
+///         let pool = pool.clone();
+///         async move {
+///             let found: Option<String> =
+///                 sqlx::query_scalar("select secret from tenants where name = $1")
+///                     .bind(tenant)
+///                     .fetch_optional(&pool)
+///                     .await?;
+///             let secret = found.map(Secret::new).transpose()?;
+///             Ok(secret.map(Secrets::new))
+///         }
+///     }
+/// });
+/// let github = presets::github(secrets.separate_ids());
+/// let layer = IdempotentWebhook::new(pool, "deployments", github);
+/// # }
+/// ```
+///
+/// Lookups are cached ([`cache`](Self::cache)), so a rotated secret is used once the cached one
+/// has expired. During a rotation, let the lookup return both secrets for at least that long
+/// before the provider signs with the new one. Unknown tenants are not cached: a new one is
+/// known at once, and made-up names do not evict real ones, but each costs a lookup.
+#[derive(Clone)]
+pub struct TenantSecrets {
+    tenant: TenantOf,
+    look_up: LookUp,
+    /// By the tenant's own name.
+    by_name: ExpiringMap<Arc<str>, Secrets>,
+    /// By another name that a request used. Separate, so that made-up spellings do not evict
+    /// tenants that are requested by their own name.
+    by_alias: ExpiringMap<Arc<str>, (Arc<str>, Secrets)>,
+    separate_ids: bool,
+}
+
+impl TenantSecrets {
+    /// Secrets by tenant, from a function that reads the tenant of a request and one that looks
+    /// up its [`Secrets`], or a [`ResolvedTenant`] where one tenant has several names.
+    pub fn new<F, T>(
+        tenant: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static,
+        look_up: impl Fn(String) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Option<T>, BoxError>> + Send + 'static,
+        T: Into<ResolvedTenant>,
+    {
+        Self {
+            tenant: Arc::new(tenant),
+            look_up: Arc::new(move |tenant| {
+                let found = look_up(tenant);
+                Box::pin(async { Ok(found.await?.map(Into::into)) })
+            }),
+            by_name: ExpiringMap::new(1000, Duration::from_secs(60)),
+            by_alias: ExpiringMap::new(1000, Duration::from_secs(60)),
+            separate_ids: false,
+        }
+    }
+
+    /// Caches the secrets of at most `capacity` tenants, each for at most `ttl`, and as many
+    /// other names for them ([`ResolvedTenant`]). With a capacity of 0, each request costs a
+    /// lookup.
+    ///
+    /// Default: 1000 tenants, 60 seconds.
+    #[must_use]
+    pub fn cache(mut self, capacity: usize, ttl: Duration) -> Self {
+        self.by_name = ExpiringMap::new(capacity, ttl);
+        self.by_alias = ExpiringMap::new(capacity, ttl);
+        self
+    }
+
+    /// Makes the tenant part of a delivery's key: the same delivery id from two tenants is then
+    /// two deliveries.
+    ///
+    /// Switch it on unless the provider's ids are unique across accounts. Otherwise anyone who
+    /// knows one tenant's secret can use up delivery ids of the others.
+    ///
+    /// The name comes from the request, and no provider signs it. If the lookup accepts several
+    /// names for one tenant, because it ignores case or knows former names, a captured request
+    /// can be replayed under each of them. Such a lookup has to return a [`ResolvedTenant`] with
+    /// one and the same name for all of them.
+    ///
+    /// Default: off.
+    #[must_use]
+    pub fn separate_ids(mut self) -> Self {
+        self.separate_ids = true;
+        self
+    }
+
+    /// The tenant of a request and its secrets. `None` for an unknown tenant.
+    pub(super) async fn look_up(
+        &self,
+        head: &Parts,
+    ) -> Result<Option<(Tenant, Secrets)>, BoxError> {
+        let Some(name) = (self.tenant)(head).filter(|name| check_text(name).is_ok()) else {
+            return Ok(None);
+        };
+        let name: Arc<str> = name.into();
+        let tenant = |name| Tenant {
+            name,
+            separate_ids: self.separate_ids,
+        };
+        if let Some(secrets) = self.by_name.get(&name) {
+            return Ok(Some((tenant(name), secrets)));
+        }
+        if let Some((resolved, secrets)) = self.by_alias.get(&name) {
+            return Ok(Some((tenant(resolved), secrets)));
+        }
+        let Some(found) = (self.look_up)(name.to_string()).await? else {
+            return Ok(None);
+        };
+        let secrets = found.secrets;
+        match found.name {
+            Some(resolved) if *resolved != *name => {
+                check_text(&resolved)
+                    .map_err(|fault| format!("the name of the resolved tenant is {fault}"))?;
+                let resolved: Arc<str> = resolved.into();
+                self.by_alias
+                    .insert(name, (resolved.clone(), secrets.clone()));
+                Ok(Some((tenant(resolved), secrets)))
+            }
+            Some(_) | None => {
+                self.by_name.insert(name.clone(), secrets.clone());
+                Ok(Some((tenant(name), secrets)))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for TenantSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TenantSecrets")
+            .field("cache", &self.by_name)
+            .field("separate_ids", &self.separate_ids)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The result of a lookup: a tenant's secrets, and its one name, whatever name the request used.
+///
+/// ```
+/// use idempotent_webhook::provider::ResolvedTenant;
+/// use idempotent_webhook::{Secret, Secrets, TenantSecrets};
+///
+/// let secrets = TenantSecrets::new(
+///     |head| head.uri.query().map(str::to_owned),
+///     async |name: String| match &*name.to_lowercase() {
+///         "acme" => Ok(Some(ResolvedTenant::new("acme", Secrets::new(Secret::new("a secret")?)))),
+///         _ => Ok(None),
+///     },
+/// )
+/// .separate_ids();
+/// ```
+#[derive(Clone, Debug)]
+pub struct ResolvedTenant {
+    name: Option<String>,
+    secrets: Secrets,
+}
+
+impl ResolvedTenant {
+    /// A tenant's name and its secrets. [`Delivery::tenant`](crate::Delivery::tenant) returns
+    /// the name. It must not be blank, have control characters or be longer than 255 bytes:
+    /// otherwise the request is answered with 503, like a lookup that failed.
+    pub fn new(name: impl Into<String>, secrets: Secrets) -> Self {
+        Self {
+            name: Some(name.into()),
+            secrets,
+        }
+    }
+}
+
+/// A tenant with the name that the request used.
+impl From<Secrets> for ResolvedTenant {
+    fn from(secrets: Secrets) -> Self {
+        Self {
+            name: None,
+            secrets,
+        }
+    }
+}

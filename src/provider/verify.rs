@@ -1,0 +1,167 @@
+//! Verification of a request: its signature, its age and its delivery id.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use http::request::Parts;
+
+use super::Provider;
+use super::handshake::Handshake;
+use super::identity::{Identified, IdentityError};
+use super::secret::Secrets;
+use super::signature::{SignatureError, SignedRequest};
+use crate::delivery::VerifiedDelivery;
+
+/// What an authentic request is.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Verified {
+    /// A delivery, to be processed once.
+    Delivery(VerifiedDelivery),
+    /// A check whether the endpoint is there, to be answered at once.
+    Handshake(Handshake),
+}
+
+impl Verified {
+    /// The delivery, unless the request is a handshake.
+    pub fn delivery(&self) -> Option<&VerifiedDelivery> {
+        match self {
+            Self::Delivery(delivery) => Some(delivery),
+            Self::Handshake(_) => None,
+        }
+    }
+}
+
+impl Provider {
+    /// Verifies a request that was received at `now`, and identifies its delivery.
+    ///
+    /// `body` is the raw body, to the byte. This uses no database and reads no clock.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use http::Request;
+    /// use idempotent_webhook::{Secret, presets};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let stripe = presets::stripe(Secret::new("whsec_test")?);
+    /// let body = br#"{"id":"evt_1","type":"invoice.paid"}"#;
+    /// let signature = "t=1700000000,\
+    ///     v1=4aa90aa69730f112c87accbf54203d1076675eae3b18a5cb82b5ab9e7f5cd5bc";
+    /// let (head, ()) = Request::post("/").header("stripe-signature", signature).body(())?.into_parts();
+    /// let signed_at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    ///
+    /// let verified = stripe.verify(&head, body, signed_at)?;
+    /// let delivery = verified.delivery().expect("not a handshake");
+    /// assert_eq!(delivery.id().as_str(), "evt_1");
+    /// assert_eq!(delivery.event_type(), Some("invoice.paid"));
+    ///
+    /// assert!(stripe.verify(&head, b"another body", signed_at).is_err());
+    /// assert!(stripe.verify(&head, body, signed_at + Duration::from_secs(3600)).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A provider with [`TenantSecrets`](crate::TenantSecrets) has no secrets without a lookup:
+    /// use [`verify_with`](Self::verify_with).
+    ///
+    /// # Errors
+    ///
+    /// [`VerifyError::Signature`] if the request is not authentic or not recent,
+    /// [`VerifyError::Identity`] if it is, but has no usable delivery id.
+    pub fn verify(
+        &self,
+        head: &Parts,
+        body: &[u8],
+        now: SystemTime,
+    ) -> Result<Verified, VerifyError> {
+        self.verify_as(self.secrets.fixed(), head, body, now)
+    }
+
+    /// Like [`verify`](Self::verify), with these secrets instead of the provider's own.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`verify`](Self::verify).
+    pub fn verify_with(
+        &self,
+        secrets: &Secrets,
+        head: &Parts,
+        body: &[u8],
+        now: SystemTime,
+    ) -> Result<Verified, VerifyError> {
+        self.verify_as(Some(secrets), head, body, now)
+    }
+
+    /// Without secrets it rejects, after the same work as for a wrong signature: the time must
+    /// not reveal which tenants exist.
+    pub(crate) fn verify_as(
+        &self,
+        secrets: Option<&Secrets>,
+        head: &Parts,
+        body: &[u8],
+        now: SystemTime,
+    ) -> Result<Verified, VerifyError> {
+        let request = SignedRequest::new(head, body);
+        let Some(secrets) = secrets else {
+            let _ = self.scheme.verify(&request, &Secrets::dummy());
+            return Err(SignatureError::UnknownTenant.into());
+        };
+        let signed_at = self.scheme.verify(&request, secrets)?.time();
+        if let Some(signed_at) = signed_at {
+            self.tolerance.check(signed_at, now)?;
+        }
+        Ok(match self.identity.read(head, body)? {
+            Identified::Delivery { id, event_type } => Verified::Delivery(VerifiedDelivery {
+                id,
+                event_type,
+                signed_at,
+            }),
+            Identified::Handshake(handshake) => Verified::Handshake(handshake),
+        })
+    }
+
+    /// Rejects what no body could make authentic, before the body is read.
+    pub(crate) fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
+        self.scheme.check_head(head)
+    }
+}
+
+/// Why [`Provider::verify`] rejected a request.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// It is not authentic, or not recent.
+    Signature(SignatureError),
+    /// It is authentic, but has no usable delivery id.
+    Identity(IdentityError),
+}
+
+impl From<SignatureError> for VerifyError {
+    fn from(error: SignatureError) -> Self {
+        Self::Signature(error)
+    }
+}
+
+impl From<IdentityError> for VerifyError {
+    fn from(error: IdentityError) -> Self {
+        Self::Identity(error)
+    }
+}
+
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Signature(_) => "the request is not authentic",
+            Self::Identity(_) => "the delivery cannot be identified",
+        })
+    }
+}
+
+impl std::error::Error for VerifyError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Signature(error) => Some(error),
+            Self::Identity(error) => Some(error),
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! An attempt at a delivery, from the claim to the commit.
+
+use std::sync::Arc;
+
+use http::{Request, Response, StatusCode};
+use tokio::time::Instant;
+use tower_service::Service;
+use tracing::Instrument;
+
+use super::failure::Failure;
+use super::handler_error::FailureReason;
+use super::log;
+use super::response::{Answer, UnusedTransaction};
+use crate::delivery::Delivery;
+use crate::in_flight::{Entered, FlightKey, InFlightGuard, ProcessedCache};
+use crate::metrics::Stage;
+use crate::panic::catch_panic;
+use crate::settings::Settings;
+use crate::transaction::{
+    Claim, ClaimRequest, ClaimedTx, DatabaseError, DuplicateOf, FailedAttempt, Fingerprint, Slot,
+};
+
+/// A delivery on which no other attempt of this process works until its guards are dropped.
+pub(super) struct Attempt {
+    pub(super) settings: Arc<Settings>,
+    pub(super) delivery: Delivery,
+    pub(super) fingerprint: Option<Fingerprint>,
+    pub(super) guards: Guards,
+    /// Until when to wait for an attempt in another process.
+    pub(super) deadline: Instant,
+}
+
+pub(super) struct Guards {
+    id: InFlightGuard,
+    /// With the replay guard.
+    fingerprint: Option<InFlightGuard>,
+}
+
+/// Waits, holding no connection, for other attempts of this process.
+pub(super) async fn enter<B, E>(
+    settings: &Settings,
+    delivery: &Delivery,
+    fingerprint: Option<Fingerprint>,
+    deadline: Instant,
+) -> Result<Guards, Answer<B, E>> {
+    let key = delivery.key();
+    let is_cached = |cache: &ProcessedCache| cache.contains(&key);
+    if settings.processed.as_ref().is_some_and(is_cached) {
+        return Err(Answer::Duplicate(DuplicateOf::Id));
+    }
+    let tenant = key.tenant.clone();
+    let enter = |key| settings.in_flight.enter(key, deadline, &settings.metrics);
+    let id = match enter(FlightKey::Delivery(key)).await {
+        Entered::First(guard) => guard,
+        Entered::Processed => return Err(Answer::Duplicate(DuplicateOf::Id)),
+        Entered::TimedOut => return Err(Answer::InFlight),
+    };
+    let Some(digest) = fingerprint.and_then(Fingerprint::guarded) else {
+        return Ok(Guards {
+            id,
+            fingerprint: None,
+        });
+    };
+    match enter(FlightKey::Fingerprint { tenant, digest }).await {
+        Entered::First(guard) => Ok(Guards {
+            id,
+            fingerprint: Some(guard),
+        }),
+        Entered::Processed => Err(Answer::Duplicate(DuplicateOf::BodyWithOtherId {
+            first: None,
+        })),
+        Entered::TimedOut => Err(Answer::InFlight),
+    }
+}
+
+impl Guards {
+    /// Lets the waiting duplicates go on: with the answer if the delivery is processed. Otherwise
+    /// one of them becomes the next attempt.
+    fn release<B, E>(self, answer: &Answer<B, E>) {
+        let (id_is_processed, fingerprint_is_processed) = match answer {
+            Answer::Processed(_) => (true, true),
+            // This body may not have been processed.
+            Answer::Duplicate(DuplicateOf::Id | DuplicateOf::IdWithOtherBody { .. }) => {
+                (true, false)
+            }
+            Answer::Duplicate(DuplicateOf::BodyWithOtherId { .. }) => (false, true),
+            Answer::Handshake(_)
+            | Answer::InFlight
+            | Answer::Rejected(_)
+            | Answer::RolledBack(_)
+            | Answer::Failed(_)
+            | Answer::InnerError(_) => (false, false),
+        };
+        if id_is_processed {
+            self.id.processed();
+        }
+        if let Some(fingerprint) = self.fingerprint
+            && fingerprint_is_processed
+        {
+            fingerprint.processed();
+        }
+    }
+}
+
+impl Attempt {
+    /// Runs the attempt in a task of its own: to its end, even if the sender hangs up.
+    pub(super) async fn spawn<S, B, R>(self, inner: S, request: Request<B>) -> Answer<R, S::Error>
+    where
+        S: Service<Request<B>, Response = Response<R>> + Send + 'static,
+        S::Future: Send,
+        S::Error: Send + 'static,
+        B: Send + 'static,
+        R: Send + 'static,
+    {
+        let settings = self.settings.clone();
+        // Boxed, or spawning would move its kilobytes a dozen times.
+        let run = Box::pin(self.run(inner, request));
+        match tokio::spawn(run.in_current_span()).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                let answer = Answer::Failed(match error.try_into_panic() {
+                    Ok(payload) => Failure::panicked(&*payload),
+                    Err(_) => Failure::Cancelled,
+                });
+                log::answer(&settings.metrics, &answer);
+                answer
+            }
+        }
+    }
+
+    /// Records and logs the result before the next attempt can begin.
+    async fn run<S, B, R>(self, inner: S, request: Request<B>) -> Answer<R, S::Error>
+    where
+        S: Service<Request<B>, Response = Response<R>>,
+    {
+        let answer = self.claim_and_handle(inner, request).await;
+        if self.settings.record_failures
+            && let Some(failed) = failed_attempt(&answer)
+        {
+            self.record_failure(failed).await;
+        }
+        log::answer(&self.settings.metrics, &answer);
+        self.guards.release(&answer);
+        answer
+    }
+
+    async fn claim_and_handle<S, B, R>(&self, inner: S, request: Request<B>) -> Answer<R, S::Error>
+    where
+        S: Service<Request<B>, Response = Response<R>>,
+    {
+        let tx = match self.claim().await {
+            Ok(Claim::Claimed(tx)) => tx,
+            Ok(Claim::Duplicate(of)) => return Answer::Duplicate(of),
+            Ok(Claim::InFlight) => return Answer::InFlight,
+            Err(error) => return Failure::Claim(error).into(),
+        };
+        let slot = Slot::new(self.delivery.clone(), tx);
+        let to_commit = self.call_handler(inner, request, &slot).await;
+        let Some(tx) = slot.close() else {
+            return Failure::Outlived.into();
+        };
+        match to_commit {
+            Ok(response) => self.commit(tx, response).await,
+            Err(Answer::RolledBack(mut response)) => {
+                explain_missing_handler(&mut response, &tx);
+                tx.roll_back().await;
+                Answer::RolledBack(response)
+            }
+            Err(answer) => {
+                tx.roll_back().await;
+                answer
+            }
+        }
+    }
+
+    async fn claim(&self) -> Result<Claim, DatabaseError> {
+        let started = Instant::now();
+        let claim = self.settings.store.claim(ClaimRequest {
+            delivery: &self.delivery,
+            fingerprint: self.fingerprint,
+            deadline: self.deadline,
+        });
+        let claim = claim.await;
+        self.settings
+            .metrics
+            .duration(Stage::Claim, started.elapsed());
+        claim
+    }
+
+    /// Runs the handler with the transaction. Returns its response if that is to be committed.
+    async fn call_handler<S, B, R>(
+        &self,
+        mut inner: S,
+        mut request: Request<B>,
+        slot: &Slot,
+    ) -> Result<Response<R>, Answer<R, S::Error>>
+    where
+        S: Service<Request<B>, Response = Response<R>>,
+    {
+        request.extensions_mut().insert(self.delivery.clone());
+        request.extensions_mut().insert(slot.clone());
+        // axum's default limit of 2 MB must not refuse a body that the layer has accepted.
+        #[cfg(feature = "axum")]
+        axum_core::extract::DefaultBodyLimit::disable().apply(&mut request);
+
+        let timeout = self.settings.handler_timeout;
+        let started = Instant::now();
+        let handler = catch_panic(async move { inner.call(request).await });
+        let handled = tokio::time::timeout(timeout, handler).await;
+        self.settings
+            .metrics
+            .duration(Stage::Handler, started.elapsed());
+        let response = handled
+            .map_err(|_| Failure::HandlerTimedOut(timeout))?
+            .map_err(|payload| Failure::panicked(&*payload))?
+            .map_err(Answer::InnerError)?;
+        if self.settings.commits(response.status()) {
+            Ok(response)
+        } else {
+            Err(Answer::RolledBack(response))
+        }
+    }
+
+    async fn commit<R, E>(&self, tx: ClaimedTx, mut response: Response<R>) -> Answer<R, E> {
+        let settings = &self.settings;
+        let is_unused = !tx.was_taken && !settings.allow_unused_transaction;
+        let before_commit = settings
+            .processed
+            .as_ref()
+            .map(ProcessedCache::before_commit);
+        let started = Instant::now();
+        let committed = tx.commit().await;
+        settings.metrics.duration(Stage::Commit, started.elapsed());
+        let after_commit = match committed {
+            Ok(after_commit) => after_commit,
+            Err(error) => return Failure::Commit(error).into(),
+        };
+        if let (Some(cache), Some(before_commit)) = (&settings.processed, before_commit) {
+            cache.insert(self.delivery.key(), before_commit);
+        }
+        after_commit.spawn(settings.handler_timeout, || {
+            settings.in_flight.background_task()
+        });
+        if is_unused {
+            log::unused_transaction();
+            response.extensions_mut().insert(UnusedTransaction);
+        }
+        Answer::Processed(response)
+    }
+
+    async fn record_failure(&self, failed: FailedAttempt) {
+        let recorded = self.settings.store.record_failure(&failed, &self.delivery);
+        if let Err(error) = recorded.await {
+            tracing::warn!(%error, "could not record that a webhook failed");
+        }
+    }
+}
+
+/// The failure of an attempt whose handler had been called.
+fn failed_attempt<R, E>(answer: &Answer<R, E>) -> Option<FailedAttempt> {
+    match answer {
+        Answer::RolledBack(response) => {
+            let status = response.status();
+            Some(match response.extensions().get() {
+                Some(FailureReason(reason)) => FailedAttempt::new(status, reason),
+                None => FailedAttempt::new(status, format_args!("the handler answered {status}")),
+            })
+        }
+        Answer::Failed(failure) if failure.is_an_attempt() => {
+            Some(FailedAttempt::new(failure.status(), failure))
+        }
+        Answer::InnerError(_) => Some(FailedAttempt::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the inner service failed",
+        )),
+        Answer::Failed(_)
+        | Answer::Processed(_)
+        | Answer::Duplicate(_)
+        | Answer::Handshake(_)
+        | Answer::InFlight
+        | Answer::Rejected(_) => None,
+    }
+}
+
+/// Adds a reason to a response that is probably not from a handler.
+fn explain_missing_handler<R>(response: &mut Response<R>, tx: &ClaimedTx) {
+    let status = response.status();
+    let is_routing = [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&status);
+    if is_routing && !tx.was_taken && response.extensions().get::<FailureReason>().is_none() {
+        response.extensions_mut().insert(FailureReason(format!(
+            "{status} without taking DedupeTx: if no handler serves this path, put the layer on \
+             the route and not around the router"
+        )));
+    }
+}

@@ -1,0 +1,55 @@
+//! Reads a request, verifies it and identifies its delivery, without Postgres.
+
+use std::error::Error;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http_body::Body;
+
+use super::body;
+use super::failure::Failure;
+use super::rejection::Rejection;
+use super::response::Answer;
+use crate::delivery::Delivery;
+use crate::provider::{Verified, VerifyError};
+use crate::settings::Settings;
+
+/// The delivery of an authentic request, and its raw body.
+pub(super) async fn authenticate<B, R, E>(
+    settings: &Settings,
+    head: &Parts,
+    body: B,
+) -> Result<(Delivery, Bytes), Answer<R, E>>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let provider = &settings.provider;
+    if !provider.get_methods().contains(&head.method) {
+        return Err(Rejection::Method(provider.get_methods().to_vec()).into());
+    }
+    provider.check_head(head).map_err(Rejection::from)?;
+    let limit = provider.get_body_limit();
+    let body = body::buffer(&head.headers, body, limit, settings.body_timeout)
+        .await
+        .map_err(Rejection::from)?;
+    let lookup = tokio::time::timeout(settings.store.timeout, provider.secrets().find(head))
+        .await
+        .unwrap_or_else(|_| Err("the lookup took too long".into()))
+        .map_err(Failure::SecretLookup)?;
+    let verified = provider
+        .verify_as(lookup.secrets.as_deref(), head, &body, SystemTime::now())
+        .map_err(|error| match error {
+            VerifyError::Signature(error) => Rejection::from(error),
+            VerifyError::Identity(error) => Rejection::from(error),
+        })?;
+    match verified {
+        Verified::Delivery(verified) => {
+            let endpoint = settings.endpoint.clone();
+            let name = provider.shared_name();
+            Ok((Delivery::new(endpoint, name, lookup.tenant, verified), body))
+        }
+        Verified::Handshake(handshake) => Err(Answer::Handshake(handshake)),
+    }
+}

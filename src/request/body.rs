@@ -1,0 +1,199 @@
+//! Bounded buffering of the raw body.
+
+use std::error::Error;
+use std::fmt;
+use std::pin::pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
+use http_body::Body;
+use http_body_util::{BodyExt, LengthLimitError};
+
+use crate::error::BoxError;
+
+/// Why a body could not be read.
+#[derive(Debug)]
+pub(super) enum BodyError {
+    TooLarge,
+    TooSlow,
+    Broken(BoxError),
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLarge => "the body is too large",
+            Self::TooSlow => "the body took too long",
+            Self::Broken(_) => "the body broke off",
+        })
+    }
+}
+
+impl Error for BodyError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::TooLarge | Self::TooSlow => None,
+            Self::Broken(error) => Some(&**error),
+        }
+    }
+}
+
+/// Reads a body of at most `limit` bytes, all of it within `timeout`.
+///
+/// A body whose `Content-Length` is over the limit is refused unread. The buffer grows with what
+/// has arrived, not with what was announced.
+pub(super) async fn buffer<B>(
+    headers: &HeaderMap,
+    body: B,
+    limit: usize,
+    timeout: Duration,
+) -> Result<Bytes, BodyError>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let announced = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse().ok())
+        .unwrap_or_else(|| body.size_hint().lower());
+    if usize::try_from(announced).map_or(true, |announced| announced > limit) {
+        return Err(BodyError::TooLarge);
+    }
+    tokio::time::timeout(timeout, collect(body, limit))
+        .await
+        .unwrap_or(Err(BodyError::TooSlow))
+}
+
+async fn collect<B>(body: B, limit: usize) -> Result<Bytes, BodyError>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let mut body = pin!(body);
+    // Most bodies have one frame, which is passed on without a copy.
+    let mut first = Bytes::new();
+    let mut rest = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|error| broken(error.into()))?.into_data() else {
+            continue;
+        };
+        if data.len() > limit - first.len() - rest.len() {
+            return Err(BodyError::TooLarge);
+        }
+        if first.is_empty() && rest.is_empty() {
+            first = data;
+        } else {
+            rest.extend_from_slice(&std::mem::take(&mut first));
+            rest.extend_from_slice(&data);
+        }
+    }
+    if rest.is_empty() {
+        return Ok(first);
+    }
+    // It has grown by doubling, and is held while the delivery waits.
+    rest.shrink_to_fit();
+    Ok(rest.into())
+}
+
+/// Distinguishes the limit of another layer from a broken connection.
+fn broken(error: BoxError) -> BodyError {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(&*error);
+    while let Some(error) = cause {
+        if error.is::<LengthLimitError>() {
+            return BodyError::TooLarge;
+        }
+        cause = error.source();
+    }
+    BodyError::Broken(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use http_body::Frame;
+    use http_body_util::{Full, Limited};
+
+    use super::*;
+
+    /// A body with these frames.
+    struct Frames(VecDeque<Bytes>);
+
+    impl Body for Frames {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Ready(self.0.pop_front().map(|data| Ok(Frame::data(data))))
+        }
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_body_of_one_frame_is_not_copied() -> Result<(), BodyError> {
+        let data = Bytes::from(vec![7; 1000]);
+        let read = buffer(&HeaderMap::new(), Full::new(data.clone()), 1000, LONG).await?;
+        assert_eq!(read.as_ptr(), data.as_ptr());
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn frames_are_put_together_in_order() -> Result<(), BodyError> {
+        let frames = ["", "a", "", "bc", "d"].map(|text| Bytes::from_static(text.as_bytes()));
+        let read = buffer(&HeaderMap::new(), Frames(frames.into()), 4, LONG).await?;
+        assert_eq!(read, "abcd");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn g9_a_byte_over_the_limit_is_too_much() {
+        for frames in [vec!["abcd"], vec!["ab", "cd"]] {
+            let frames = frames.into_iter().map(Bytes::from).collect();
+            let read = buffer(&HeaderMap::new(), Frames(frames), 3, LONG).await;
+            assert!(matches!(read, Err(BodyError::TooLarge)));
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_frames_are_their_concatenation_or_too_much(
+            frames in proptest::collection::vec(
+                proptest::collection::vec(proptest::num::u8::ANY, 0..20), 0..10,
+            ),
+            limit in 0..200_usize,
+        ) {
+            let whole = frames.concat();
+            let frames = Frames(frames.into_iter().map(Bytes::from).collect());
+            let read = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build()?
+                .block_on(buffer(&HeaderMap::new(), frames, limit, LONG));
+            match read {
+                Ok(read) => {
+                    proptest::prop_assert!(whole.len() <= limit);
+                    proptest::prop_assert_eq!(read, whole);
+                }
+                Err(error) => {
+                    proptest::prop_assert!(matches!(error, BodyError::TooLarge));
+                    proptest::prop_assert!(whole.len() > limit);
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_limit_of_another_layer_is_known_for_what_it_is() {
+        let limited = Limited::new(Full::new(Bytes::from_static(b"abcd")), 3);
+        let read = buffer(&HeaderMap::new(), limited, 1000, LONG).await;
+        assert!(matches!(read, Err(BodyError::TooLarge)));
+    }
+}

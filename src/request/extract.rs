@@ -1,0 +1,69 @@
+//! The extractors for axum handlers.
+
+use axum_core::extract::{FromRequestParts, OptionalFromRequestParts};
+use axum_core::response::{IntoResponse, Response};
+use http::request::Parts;
+
+use super::handler_error::{FailureReason, HandlerError};
+use crate::delivery::Delivery;
+use crate::transaction::{DedupeTx, ExtractError};
+
+impl<S: Sync> FromRequestParts<S> for DedupeTx {
+    type Rejection = ExtractError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ExtractError> {
+        Self::take(&parts.extensions)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Delivery {
+    type Rejection = ExtractError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ExtractError> {
+        parts
+            .extensions
+            .get()
+            .cloned()
+            .ok_or(ExtractError::MissingLayer)
+    }
+}
+
+/// `None` on a route without the layer.
+impl<S: Sync> OptionalFromRequestParts<S> for DedupeTx {
+    type Rejection = ExtractError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, ExtractError> {
+        match Self::take(&parts.extensions) {
+            Ok(tx) => Ok(Some(tx)),
+            Err(ExtractError::MissingLayer) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// `None` on a route without the layer.
+impl<S: Sync> OptionalFromRequestParts<S> for Delivery {
+    type Rejection = ExtractError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, ExtractError> {
+        Ok(parts.extensions.get().cloned())
+    }
+}
+
+/// A 500. The sender learns nothing more; the log says what to do.
+impl IntoResponse for ExtractError {
+    fn into_response(self) -> Response {
+        tracing::error!(reason = %self, "the webhook handler could not be called");
+        let mut response = (self.status(), self.body_text()).into_response();
+        response
+            .extensions_mut()
+            .insert(FailureReason(self.to_string()));
+        response
+    }
+}
+
+impl IntoResponse for HandlerError {
+    fn into_response(self) -> Response {
+        Self::into_response(self)
+    }
+}

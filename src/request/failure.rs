@@ -1,0 +1,81 @@
+//! Attempts that failed although the request is authentic.
+
+use std::any::Any;
+use std::fmt;
+use std::time::Duration;
+
+use crate::error::{BoxError, ErrorChain};
+use crate::panic;
+use crate::transaction::{CommitError, DatabaseError};
+
+/// Why an attempt failed. Nothing was committed, or the result is unknown; a retry settles it.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The tenant's secrets could not be looked up.
+    SecretLookup(BoxError),
+    /// The request has passed through another layer of this kind.
+    Nested,
+    /// No connection, no transaction or no claim.
+    Claim(DatabaseError),
+    HandlerTimedOut(Duration),
+    HandlerPanicked(String),
+    /// The handler has left its `DedupeTx` somewhere.
+    Outlived,
+    Commit(CommitError),
+    /// The runtime is shutting down.
+    Cancelled,
+}
+
+impl Failure {
+    pub(super) fn panicked(payload: &(dyn Any + Send)) -> Self {
+        Self::HandlerPanicked(panic::message(payload).to_owned())
+    }
+
+    /// Whether the handler had been called.
+    pub(super) fn is_an_attempt(&self) -> bool {
+        !matches!(self, Self::SecretLookup(_) | Self::Nested | Self::Claim(_))
+    }
+}
+
+/// For the operator.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SecretLookup(error) => write!(
+                f,
+                "could not look up the tenant's secrets: {}",
+                ErrorChain(&**error)
+            ),
+            Self::Nested => f.write_str(
+                "the route has two IdempotentWebhook layers, whose transactions cannot commit \
+                 together: remove one of them",
+            ),
+            Self::Claim(error) if error.is_not_migrated() => write!(
+                f,
+                "could not claim the delivery: {error}; has `idempotent_webhook::migrate` been run?"
+            ),
+            Self::Claim(error) => write!(f, "could not claim the delivery: {error}"),
+            Self::HandlerTimedOut(timeout) => {
+                write!(f, "the handler took longer than {timeout:?}")
+            }
+            Self::HandlerPanicked(message) => write!(f, "the handler panicked: {message}"),
+            Self::Outlived => f.write_str(
+                "DedupeTx outlived the handler: it was moved into a task or into the body of \
+                 the response, so its writes are not committed",
+            ),
+            Self::Commit(CommitError::Aborted) => f.write_str(
+                "the handler answered success although a statement had failed in its \
+                 transaction: return the error, or run the statement in a savepoint",
+            ),
+            Self::Commit(CommitError::TransactionReplaced) => f.write_str(
+                "the transaction of the claim had ended before the handler answered: by SQL of \
+                 the handler, by a savepoint that could not be made or was cancelled, or a \
+                 savepoint was left open",
+            ),
+            Self::Commit(CommitError::Database(error)) => {
+                write!(f, "the commit was not confirmed: {error}")
+            }
+            Self::Cancelled => f.write_str("the runtime shut down"),
+        }
+    }
+}

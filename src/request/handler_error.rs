@@ -1,0 +1,96 @@
+//! Errors of handlers, with a reason for the operator.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+
+use crate::error::{BoxError, ErrorChain};
+
+/// The error of a handler: a status for the sender, and a reason for the operator.
+///
+/// Any error converts into it with `?`. The layer rolls back, and puts the reason into the log
+/// and, with [`record_failures`](crate::IdempotentWebhook::record_failures), into the record. The
+/// sender gets the status with an empty body, 500 unless [`status`](Self::status) sets another.
+///
+/// ```
+/// use axum::http::StatusCode;
+/// use idempotent_webhook::{DedupeTx, HandlerError};
+///
+/// async fn paid(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
+///     let updated = sqlx::query("update orders set status = 'paid' where id = 1")
+///         .execute(&mut *tx)
+///         .await?
+///         .rows_affected();
+///     if updated == 0 {
+///         return Err(HandlerError::new("there is no such order yet").status(StatusCode::CONFLICT));
+///     }
+///     Ok(StatusCode::OK)
+/// }
+/// ```
+///
+/// An error type of the application can use it in its `IntoResponse`:
+///
+/// ```
+/// use axum::http::StatusCode;
+/// use axum::response::{IntoResponse, Response};
+/// use idempotent_webhook::HandlerError;
+///
+/// struct AppError(sqlx::Error);
+///
+/// impl IntoResponse for AppError {
+///     fn into_response(self) -> Response {
+///         HandlerError::from(self.0).status(StatusCode::SERVICE_UNAVAILABLE).into_response()
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct HandlerError {
+    status: StatusCode,
+    reason: FailureReason,
+}
+
+/// In the extensions of a handler's response.
+#[derive(Clone, Debug)]
+pub(crate) struct FailureReason(pub(crate) String);
+
+impl HandlerError {
+    /// An error with a reason for the log and the record. The sender does not see it.
+    pub fn new(reason: impl fmt::Display) -> Self {
+        Self {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            reason: FailureReason(reason.to_string()),
+        }
+    }
+
+    /// The status of the response. Default: 500.
+    ///
+    /// With 2xx, or another status that [commits](crate::IdempotentWebhook::also_commit_on), the
+    /// delivery is processed.
+    #[must_use]
+    pub fn status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The response: the status with an empty body. Its extensions have the reason.
+    pub fn into_response<B: From<Bytes>>(self) -> Response<B> {
+        let mut response = Response::new(B::from(Bytes::new()));
+        *response.status_mut() = self.status;
+        response.extensions_mut().insert(self.reason);
+        response
+    }
+}
+
+/// With the causes of the error.
+impl<E: Into<BoxError>> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        Self::new(ErrorChain(&*error.into()))
+    }
+}
+
+impl fmt::Display for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason.0)
+    }
+}

@@ -1,0 +1,90 @@
+//! What the operator learns of a request: a span, an event, and the metrics.
+
+use tracing::field::Empty;
+use tracing::{Span, debug, error, error_span, info, warn};
+
+use super::handler_error::FailureReason;
+use super::rejection::Rejection;
+use super::response::Answer;
+use crate::delivery::Delivery;
+use crate::metrics::Metrics;
+use crate::transaction::DuplicateOf;
+
+/// The span of a request, within the caller's span. The handler runs in it.
+///
+/// At ERROR, so that no level filter drops the span but keeps its events.
+pub(super) fn span(endpoint: &str, provider: &str) -> Span {
+    error_span!(
+        "webhook",
+        endpoint,
+        provider,
+        tenant = Empty,
+        delivery_id = Empty,
+        event_type = Empty,
+        outcome = Empty,
+    )
+}
+
+/// Adds the delivery to the span, now that it is authentic.
+pub(super) fn identified(delivery: &Delivery) {
+    let span = Span::current();
+    span.record("tenant", delivery.tenant());
+    span.record("delivery_id", delivery.id().as_str());
+    span.record("event_type", delivery.event_type());
+}
+
+/// Logs and counts what became of a request.
+pub(super) fn answer<B, E>(metrics: &Metrics, answer: &Answer<B, E>) {
+    let outcome = answer.outcome().as_str();
+    metrics.outcome(outcome);
+    Span::current().record("outcome", outcome);
+    match answer {
+        Answer::Processed(_) => debug!("webhook processed"),
+        Answer::Duplicate(DuplicateOf::Id) => debug!("webhook duplicate"),
+        Answer::Duplicate(DuplicateOf::IdWithOtherBody { first, now }) => warn!(
+            digest = hex::encode(now),
+            first_digest = hex::encode(first),
+            "webhook duplicate with another body than the first"
+        ),
+        Answer::Duplicate(DuplicateOf::BodyWithOtherId { first }) => warn!(
+            first_delivery_id = first.as_deref(),
+            "webhook suspicious: an identical body was processed under another id; not processed \
+             again"
+        ),
+        Answer::Handshake(_) => info!("webhook handshake answered"),
+        Answer::InFlight => info!("webhook still in flight"),
+        Answer::Rejected(rejection) => {
+            metrics.rejection(rejection.kind());
+            let status = rejection.status().as_u16();
+            let reason = rejection.reason();
+            match rejection {
+                // Browsers and scanners, not deliveries.
+                Rejection::Method(_) => debug!(status, reason, "webhook rejected"),
+                _ => warn!(status, reason, "webhook rejected"),
+            }
+        }
+        Answer::RolledBack(response) => warn!(
+            status = response.status().as_u16(),
+            reason = response
+                .extensions()
+                .get()
+                .map(|FailureReason(reason)| reason.as_str()),
+            "webhook rolled back: the handler did not answer success"
+        ),
+        Answer::Failed(failure) => error!(
+            status = failure.status().as_u16(),
+            reason = %failure,
+            "webhook failed"
+        ),
+        Answer::InnerError(_) => warn!("webhook rolled back: the inner service failed"),
+    }
+}
+
+/// Warns of the one mistake of a handler that looks like success.
+pub(super) fn unused_transaction() {
+    warn!(
+        "webhook processed, but its handler has not taken DedupeTx: writes on other connections \
+         are not part of the transaction and may happen twice; take DedupeTx and write through \
+         it, or set `allow_unused_transaction` on the layer"
+    );
+}

@@ -1,0 +1,20 @@
+//! The lifecycle of a request, from its head to the response.
+
+mod attempt;
+mod authenticate;
+mod body;
+#[cfg(feature = "axum")]
+mod extract;
+mod failure;
+mod handler_error;
+mod log;
+mod outcome;
+mod rejection;
+mod response;
+mod service;
+
+pub use handler_error::HandlerError;
+pub use outcome::{OUTCOME_HEADER, Outcome};
+pub use service::{IdempotentWebhookService, ResponseFuture};
+#[cfg(feature = "testing")]
+pub(crate) use {handler_error::FailureReason, response::UnusedTransaction};

@@ -1,0 +1,65 @@
+//! What became of a request, as the response says it.
+
+use std::fmt;
+
+use http::header::HeaderName;
+
+/// The header of every response that says what became of the request: `x-webhook-outcome`.
+pub const OUTCOME_HEADER: HeaderName = HeaderName::from_static("x-webhook-outcome");
+
+/// What became of a request. It is in the extensions of every response of the layer, for a
+/// middleware outside of it, and as text in [`OUTCOME_HEADER`].
+///
+/// ```
+/// use axum::{Router, http::Request, response::Response};
+/// use idempotent_webhook::Outcome;
+/// use tower::ServiceExt;
+///
+/// /// A middleware outside of the layer.
+/// fn observe(response: Response) -> Response {
+///     if response.extensions().get() == Some(&Outcome::Failed) {
+///         eprintln!("a delivery failed with {}", response.status());
+///     }
+///     response
+/// }
+///
+/// # fn main_(app: Router) {
+/// let app: Router = app.layer(axum::middleware::map_response(async |response| observe(response)));
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The handler answered 2xx, and the commit was confirmed.
+    Processed,
+    /// The delivery had been processed before.
+    Duplicate,
+    /// An earlier attempt was still in flight when the wait ended.
+    InFlight,
+    /// The request is not an authentic and usable delivery.
+    Rejected,
+    /// Nothing was committed, or the result of the commit is unknown.
+    Failed,
+    /// The request was a handshake.
+    Handshake,
+}
+
+impl Outcome {
+    /// The text in [`OUTCOME_HEADER`] and in the metrics, such as `in-flight`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Processed => "processed",
+            Self::Duplicate => "duplicate",
+            Self::InFlight => "in-flight",
+            Self::Rejected => "rejected",
+            Self::Failed => "failed",
+            Self::Handshake => "handshake",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

@@ -1,0 +1,154 @@
+//! The answer to a request: which status, which text, which headers.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::{Method, Response, StatusCode};
+
+use super::body::BodyError;
+use super::failure::Failure;
+use super::outcome::{OUTCOME_HEADER, Outcome};
+use super::rejection::Rejection;
+use crate::provider::Handshake;
+use crate::transaction::{CommitError, DuplicateOf};
+
+/// The answer to a request, before it is a response.
+pub(super) enum Answer<B, E> {
+    /// The handler's response, committed.
+    Processed(Response<B>),
+    Duplicate(DuplicateOf),
+    Handshake(Handshake),
+    /// An earlier attempt is still running.
+    InFlight,
+    Rejected(Rejection),
+    /// The handler's response, which does not commit.
+    RolledBack(Response<B>),
+    Failed(Failure),
+    /// The error of the inner service.
+    InnerError(E),
+}
+
+/// In the extensions of a response whose handler has not taken the transaction, for
+/// `assert_idempotent`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnusedTransaction;
+
+impl<B, E> From<Failure> for Answer<B, E> {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl<B, E> From<Rejection> for Answer<B, E> {
+    fn from(rejection: Rejection) -> Self {
+        Self::Rejected(rejection)
+    }
+}
+
+impl Rejection {
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Signature(_) => StatusCode::UNAUTHORIZED,
+            Self::Identity(_) | Self::Body(BodyError::Broken(_)) => StatusCode::BAD_REQUEST,
+            Self::Body(BodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Body(BodyError::TooSlow) => StatusCode::REQUEST_TIMEOUT,
+        }
+    }
+}
+
+impl Failure {
+    /// 503 if a retry may succeed without a change of the application, 500 otherwise.
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::SecretLookup(_)
+            | Self::Claim(_)
+            | Self::HandlerTimedOut(_)
+            | Self::Cancelled
+            | Self::Commit(CommitError::Database(_)) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Nested
+            | Self::HandlerPanicked(_)
+            | Self::Outlived
+            | Self::Commit(CommitError::Aborted | CommitError::TransactionReplaced) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        }
+    }
+
+    /// For the sender.
+    fn text(&self) -> &'static str {
+        if self.status() == StatusCode::SERVICE_UNAVAILABLE {
+            "temporarily unavailable"
+        } else {
+            "internal error"
+        }
+    }
+}
+
+impl<B, E> Answer<B, E> {
+    pub(super) fn outcome(&self) -> Outcome {
+        match self {
+            Self::Processed(_) => Outcome::Processed,
+            Self::Duplicate(_) => Outcome::Duplicate,
+            Self::Handshake(_) => Outcome::Handshake,
+            Self::InFlight => Outcome::InFlight,
+            Self::Rejected(_) => Outcome::Rejected,
+            Self::RolledBack(_) | Self::Failed(_) | Self::InnerError(_) => Outcome::Failed,
+        }
+    }
+}
+
+impl<B: From<Bytes>, E> Answer<B, E> {
+    pub(super) fn into_response(self, retry_after: Duration) -> Result<Response<B>, E> {
+        let outcome = self.outcome();
+        let mut response = match self {
+            Self::Processed(response) | Self::RolledBack(response) => response,
+            Self::Duplicate(_) => Response::new(B::from(Bytes::new())),
+            Self::Handshake(handshake) => handshake.response(),
+            Self::InFlight => unavailable("in flight, retry later", retry_after),
+            Self::Rejected(rejection) => {
+                let mut response = plain(rejection.status(), rejection.text());
+                if let Rejection::Method(allowed) = rejection {
+                    response.headers_mut().insert(ALLOW, list(&allowed));
+                }
+                response
+            }
+            Self::Failed(failure) => match failure.status() {
+                StatusCode::SERVICE_UNAVAILABLE => unavailable(failure.text(), retry_after),
+                status => plain(status, failure.text().into()),
+            },
+            Self::InnerError(error) => return Err(error),
+        };
+        response
+            .headers_mut()
+            .insert(OUTCOME_HEADER, HeaderValue::from_static(outcome.as_str()));
+        response.extensions_mut().insert(outcome);
+        Ok(response)
+    }
+}
+
+/// A short text.
+fn plain<B: From<Bytes>>(status: StatusCode, text: String) -> Response<B> {
+    let mut response = Response::new(B::from(text.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    response
+}
+
+/// A 503 with `Retry-After`.
+fn unavailable<B: From<Bytes>>(text: &str, retry_after: Duration) -> Response<B> {
+    let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, text.into());
+    let seconds = retry_after.as_secs().max(1);
+    response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    response
+}
+
+fn list(methods: &[Method]) -> HeaderValue {
+    let methods: Vec<_> = methods.iter().map(Method::as_str).collect();
+    // A method is a token, which is always a valid header value.
+    HeaderValue::try_from(methods.join(", ")).unwrap_or(HeaderValue::from_static(""))
+}

@@ -1,0 +1,131 @@
+//! The service, and the lifecycle of a request in it.
+
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tokio::time::Instant;
+use tower_service::Service;
+use tracing::Instrument;
+
+use super::attempt::{Attempt, enter};
+use super::authenticate::authenticate;
+use super::failure::Failure;
+use super::log;
+use super::response::Answer;
+use crate::settings::Settings;
+use crate::transaction::DedupeTx;
+
+/// The service of [`IdempotentWebhook`](crate::IdempotentWebhook), around a handler.
+#[derive(Clone)]
+pub struct IdempotentWebhookService<S> {
+    settings: Arc<Settings>,
+    inner: S,
+}
+
+impl<S> IdempotentWebhookService<S> {
+    pub(crate) fn new(settings: Arc<Settings>, inner: S) -> Self {
+        Self { settings, inner }
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for IdempotentWebhookService<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdempotentWebhookService")
+            .field("endpoint", &self.settings.endpoint)
+            .field("inner", &self.inner)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The body types must be made from `Bytes`: that of a request from the buffered bytes, that of a
+/// response from the layer's own short texts. axum's `Body` and `http_body_util::Full<Bytes>` are.
+impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for IdempotentWebhookService<S>
+where
+    S: Service<Request<ReqBody>, Response = Response<ResBody>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Send + 'static,
+    ReqBody: Body<Data = Bytes> + From<Bytes> + Send + 'static,
+    ReqBody::Error: Into<Box<dyn Error + Send + Sync>>,
+    ResBody: From<Bytes> + Send + 'static,
+{
+    type Response = Response<ResBody>;
+    type Error = S::Error;
+    type Future = ResponseFuture<ResBody, S::Error>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
+        let settings = self.settings.clone();
+        // The service that was polled ready is the one to call.
+        let clone = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, clone);
+        let span = log::span(&settings.endpoint, settings.provider.name());
+        let response = async move {
+            let retry_after = settings.retry_after;
+            let answer = match admit(settings.clone(), request).await {
+                Ok((attempt, request)) => attempt.spawn(inner, request).await,
+                Err(answer) => {
+                    log::answer(&settings.metrics, &answer);
+                    answer
+                }
+            };
+            answer.into_response(retry_after)
+        };
+        ResponseFuture(Box::pin(response.instrument(span)))
+    }
+}
+
+/// Verifies a request and waits until no other attempt of this process works on its delivery.
+async fn admit<B, R, E>(
+    settings: Arc<Settings>,
+    request: Request<B>,
+) -> Result<(Attempt, Request<B>), Answer<R, E>>
+where
+    B: Body<Data = Bytes> + From<Bytes>,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let deadline = Instant::now() + settings.in_flight_timeout;
+    let (head, body) = request.into_parts();
+    if DedupeTx::is_in(&head.extensions) {
+        return Err(Failure::Nested.into());
+    }
+    let (delivery, body) = authenticate(&settings, &head, body).await?;
+    log::identified(&delivery);
+    let fingerprint = settings.fingerprint(&delivery, &body);
+    let guards = enter(&settings, &delivery, fingerprint, deadline).await?;
+    let attempt = Attempt {
+        settings,
+        delivery,
+        fingerprint,
+        guards,
+        deadline,
+    };
+    Ok((attempt, Request::from_parts(head, B::from(body))))
+}
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// The response future of [`IdempotentWebhookService`].
+pub struct ResponseFuture<B, E>(BoxFuture<Result<Response<B>, E>>);
+
+impl<B, E> Future for ResponseFuture<B, E> {
+    type Output = Result<Response<B>, E>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl<B, E> fmt::Debug for ResponseFuture<B, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}

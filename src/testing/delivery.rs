@@ -1,0 +1,243 @@
+//! A delivery as the provider sends it.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Method, Request, Uri};
+
+use super::places::Draft;
+use crate::provider::signature::UnsignedRequest;
+use crate::provider::{Provider, Secret};
+
+/// A delivery as a provider sends it, from which any number of requests can be made.
+///
+/// The id, the event type and the time are put where the provider has them: in a header, or in the
+/// JSON body. A [`body`](Self::body) is sent to the byte, unless it is a JSON object that lacks the
+/// delivery id or the signed time, or an id or event type was set; then these are filled in.
+///
+/// ```
+/// use idempotent_webhook::testing::TestDelivery;
+/// use idempotent_webhook::{Secret, presets};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let github = presets::github(Secret::new("a secret")?);
+/// let push = TestDelivery::new(&github).event_type("push").body(r#"{"ref":"main"}"#);
+/// let first: http::Request<http_body_util::Full<bytes::Bytes>> = push.request();
+/// let forged: http::Request<http_body_util::Full<bytes::Bytes>> = push.tampered().request();
+/// assert_eq!(first.headers()["x-github-event"], "push");
+/// assert_eq!(first.headers()["x-github-delivery"], forged.headers()["x-github-delivery"]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct TestDelivery {
+    provider: Provider,
+    secret: Option<Secret>,
+    head: Parts,
+    id: Option<String>,
+    event_type: Option<String>,
+    body: Option<Bytes>,
+    at: At,
+    fault: Fault,
+}
+
+/// When the delivery is signed.
+#[derive(Clone, Copy, Debug)]
+enum At {
+    Now,
+    Ago(Duration),
+    Time(SystemTime),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    Tampered,
+    Unsigned,
+}
+
+const ID: &str = "delivery-1";
+const EVENT_TYPE: &str = "test";
+
+/// Older than any preset tolerates.
+const EXPIRED: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl TestDelivery {
+    /// A delivery of this provider, be it a preset or a custom one, signed with the first of its
+    /// secrets.
+    ///
+    /// A [`SignatureScheme`](crate::signature::SignatureScheme) of your own has to implement
+    /// [`sign`](crate::signature::SignatureScheme::sign).
+    pub fn new(provider: &Provider) -> Self {
+        let method = provider.get_methods().first().cloned();
+        let mut request = Request::new(());
+        *request.method_mut() = method.unwrap_or(Method::POST);
+        request
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        Self {
+            provider: provider.clone(),
+            secret: provider.first_secret().cloned(),
+            head: request.into_parts().0,
+            id: None,
+            event_type: None,
+            body: None,
+            at: At::Now,
+            fault: Fault::None,
+        }
+    }
+
+    /// Signs with this secret: that of a tenant, or the private key to a public one.
+    #[must_use]
+    pub fn secret(mut self, secret: Secret) -> Self {
+        self.secret = Some(secret);
+        self
+    }
+
+    /// The URI of the request. Default: `/`.
+    ///
+    /// # Panics
+    ///
+    /// If it is not a URI.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "a test sets it, and should fail")]
+    pub fn uri(mut self, uri: &str) -> Self {
+        self.head.uri = uri.parse::<Uri>().expect("a URI");
+        self
+    }
+
+    /// A further header, or another `content-type` than `application/json`.
+    ///
+    /// # Panics
+    ///
+    /// If the value cannot be in a header.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "a test sets it, and should fail")]
+    pub fn header(mut self, name: HeaderName, value: &str) -> Self {
+        let value = HeaderValue::from_str(value).expect("a header value");
+        self.head.headers.insert(name, value);
+        self
+    }
+
+    /// The delivery id. Default: the one in the body, or `delivery-1`.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// The event type. Default: the one in the body, or `test`.
+    #[must_use]
+    pub fn event_type(mut self, event_type: impl Into<String>) -> Self {
+        self.event_type = Some(event_type.into());
+        self
+    }
+
+    /// The body. Default: a JSON object with what the provider puts there.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = Some(body.into());
+        self
+    }
+
+    /// When the provider signs it. Default: when [`request`](Self::request) is called.
+    #[must_use]
+    pub fn at(mut self, time: SystemTime) -> Self {
+        self.at = At::Time(time);
+        self
+    }
+
+    /// The same delivery, signed a day ago: too long ago for any preset that signs a time.
+    #[must_use]
+    pub fn expired(&self) -> Self {
+        Self {
+            at: At::Ago(EXPIRED),
+            ..self.clone()
+        }
+    }
+
+    /// The same delivery with another body than the signed one.
+    #[must_use]
+    pub fn tampered(&self) -> Self {
+        Self {
+            fault: Fault::Tampered,
+            ..self.clone()
+        }
+    }
+
+    /// The same delivery without a signature.
+    #[must_use]
+    pub fn unsigned(&self) -> Self {
+        Self {
+            fault: Fault::Unsigned,
+            ..self.clone()
+        }
+    }
+
+    /// A request of this delivery, with axum's `Body` or any other body that can be made from
+    /// bytes.
+    ///
+    /// Each further call is a retry: the same delivery, signed again.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made: the id or the event type has no place in the request, there is no
+    /// secret, or the signature scheme cannot sign.
+    #[expect(
+        clippy::panic,
+        reason = "a test sets what it is made of, and should fail"
+    )]
+    pub fn request<B: From<Bytes>>(&self) -> Request<B> {
+        match self.try_request() {
+            Ok((head, body)) => Request::from_parts(head, B::from(body)),
+            Err(reason) => panic!("no delivery of {}: {reason}", self.provider.name()),
+        }
+    }
+
+    fn try_request(&self) -> Result<(Parts, Bytes), String> {
+        let identity = self.provider.identity();
+        let body = self.body.clone();
+        let mut draft = Draft::new(self.head.clone(), body.unwrap_or_else(|| "{}".into()));
+
+        let default_type = self.body.is_none().then_some(EVENT_TYPE);
+        if let Some(source) = identity.event_type() {
+            match (&self.event_type, default_type) {
+                (Some(event_type), _) => draft.write(source, event_type)?,
+                (None, Some(event_type)) => draft.fill(source, event_type)?,
+                (None, None) => draft.fill_headers(source, EVENT_TYPE)?,
+            }
+        }
+        match &self.id {
+            Some(id) => draft.write(identity.id(), id)?,
+            // A handshake has no id.
+            None if draft.is_handshake(identity) => {}
+            None => draft.fill(identity.id(), ID)?,
+        }
+
+        let time = match self.at {
+            At::Now => SystemTime::now(),
+            At::Ago(age) => SystemTime::now() - age,
+            At::Time(time) => time,
+        };
+        let (head, body) = draft.into_parts();
+        if self.fault == Fault::Unsigned {
+            return Ok((head, body));
+        }
+        let secret = self.secret.as_ref().ok_or(
+            "it has no secret: its provider looks secrets up by tenant, so set one with `secret`",
+        )?;
+        let mut request = UnsignedRequest::new(head, body, time);
+        self.provider
+            .scheme()
+            .sign(&mut request, secret)
+            .map_err(|error| error.to_string())?;
+        let (head, mut body) = request.into_parts();
+        if self.fault == Fault::Tampered {
+            // White space, so that it is still JSON.
+            body = [&*body, b" "].concat().into();
+        }
+        Ok((head, body))
+    }
+}

@@ -1,0 +1,37 @@
+//! A kit to test webhook handlers with: requests signed as the provider signs them, and an
+//! assertion that a handler is idempotent. Feature `testing`.
+//!
+//! A test of a handler:
+//!
+//! ```
+//! use axum::Router;
+//! use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
+//! use idempotent_webhook::{Secret, presets};
+//! use sqlx::PgPool;
+//!
+//! /// With the application's router, whose secret is `whsec_test`, and an empty database with
+//! /// its tables and `idempotent_webhook::migrate`.
+//! async fn a_payment_is_booked_once(app: Router, pool: PgPool) {
+//!     let stripe = presets::stripe(Secret::new("whsec_test").unwrap());
+//!     let paid = TestDelivery::new(&stripe)
+//!         .uri("/webhooks/stripe")
+//!         .event_type("invoice.paid")
+//!         .body(r#"{"data":{"object":{"id":"in_1","amount_paid":4200}}}"#);
+//!
+//!     assert_idempotent(&app, &paid, async || {
+//!         let payments: i64 = sqlx::query_scalar("select count(*) from payments")
+//!             .fetch_one(&pool)
+//!             .await
+//!             .unwrap();
+//!         payments
+//!     })
+//!     .await;
+//! }
+//! ```
+
+mod assertion;
+mod delivery;
+mod places;
+
+pub use assertion::assert_idempotent;
+pub use delivery::TestDelivery;

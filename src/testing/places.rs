@@ -1,0 +1,125 @@
+//! Puts ids and event types into the places in which a provider has them.
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{HeaderName, HeaderValue};
+use http::request::Parts;
+use serde_json::Value;
+
+use crate::provider::{Identified, Identity, Kind, Source};
+
+/// A request in the making.
+pub(super) struct Draft {
+    head: Parts,
+    /// As it was given, unless something was written into it.
+    body: Bytes,
+    /// The body, if it is a JSON object.
+    object: Option<Value>,
+}
+
+impl Draft {
+    pub(super) fn new(head: Parts, body: Bytes) -> Self {
+        let object = serde_json::from_slice(&body).ok().filter(Value::is_object);
+        Self { head, body, object }
+    }
+
+    pub(super) fn into_parts(self) -> (Parts, Bytes) {
+        (self.head, self.body)
+    }
+
+    pub(super) fn is_handshake(&self, identity: &Identity) -> bool {
+        matches!(
+            identity.read(&self.head, &self.body),
+            Ok(Identified::Handshake(_))
+        )
+    }
+
+    /// Writes a value where the source reads it first. The further parts of a composite are
+    /// filled.
+    pub(super) fn write(&mut self, source: &Source, value: &str) -> Result<(), String> {
+        match source.kind() {
+            Kind::Header(name) => set_header(&mut self.head.headers, name, value),
+            Kind::Json(path) => {
+                let Some(object) = &mut self.object else {
+                    return Err(format!(
+                        "{source} has no place: the body is not a JSON object"
+                    ));
+                };
+                let before = object.clone();
+                if !path.write(object, Value::from(value)) {
+                    return Err(format!("{source} has no place in the body"));
+                }
+                if *object != before {
+                    self.body = object.to_string().into();
+                }
+                Ok(())
+            }
+            Kind::BodyDigest => Err("it is identified by its body's digest: set a body".into()),
+            Kind::First(sources) => match sources.first() {
+                Some(first) => self.write(first, value),
+                None => Ok(()),
+            },
+            Kind::All(sources) => {
+                for (i, source) in sources.iter().enumerate() {
+                    if i == 0 {
+                        self.write(source, value)?;
+                    } else {
+                        self.fill(source, value)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes a value if the source would read none. A body that is not a JSON object stays as it
+    /// is.
+    pub(super) fn fill(&mut self, source: &Source, value: &str) -> Result<(), String> {
+        match source.kind() {
+            Kind::BodyDigest => Ok(()),
+            Kind::Json(_) if self.object.is_none() => Ok(()),
+            Kind::Header(_) | Kind::Json(_) | Kind::First(_) if self.has(source) => Ok(()),
+            Kind::Header(_) | Kind::Json(_) | Kind::First(_) => self.write(source, value),
+            Kind::All(sources) => sources
+                .iter()
+                .try_for_each(|source| self.fill(source, value)),
+        }
+    }
+
+    /// Like `fill`, but leaves the body alone.
+    pub(super) fn fill_headers(&mut self, source: &Source, value: &str) -> Result<(), String> {
+        match source.kind() {
+            Kind::Header(_) => self.fill(source, value),
+            Kind::Json(_) | Kind::BodyDigest => Ok(()),
+            Kind::First(_) if self.has(source) => Ok(()),
+            Kind::First(sources) => match sources.first() {
+                Some(first) => self.fill_headers(first, value),
+                None => Ok(()),
+            },
+            Kind::All(sources) => sources
+                .iter()
+                .try_for_each(|source| self.fill_headers(source, value)),
+        }
+    }
+
+    /// Whether the source would read a value.
+    fn has(&self, source: &Source) -> bool {
+        match source.kind() {
+            Kind::Header(name) => self.head.headers.contains_key(name),
+            Kind::Json(path) => self
+                .object
+                .as_ref()
+                .is_some_and(|object| path.is_in(object)),
+            Kind::BodyDigest => true,
+            Kind::First(sources) => sources.iter().any(|source| self.has(source)),
+            Kind::All(sources) => sources.iter().all(|source| self.has(source)),
+        }
+    }
+}
+
+fn set_header(headers: &mut HeaderMap, name: &HeaderName, value: &str) -> Result<(), String> {
+    let value = HeaderValue::from_str(value)
+        .map_err(|_| format!("{value:?} cannot be in the header {name}"))?;
+    headers.insert(name.clone(), value);
+    Ok(())
+}

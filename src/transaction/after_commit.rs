@@ -1,0 +1,113 @@
+//! Work that a handler wants done after the commit.
+
+use std::any::Any;
+use std::fmt;
+use std::pin::Pin;
+use std::time::Duration;
+
+use tracing::Instrument;
+
+use crate::error::{BoxError, ErrorChain};
+use crate::in_flight::TaskGuard;
+use crate::panic::{self, catch_drop, catch_panic};
+
+type Work = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
+
+/// The output of work after the commit: `()`, or a `Result<(), E>` whose error is logged.
+pub trait WorkResult: sealed::Sealed {
+    #[doc(hidden)]
+    fn into_result(self) -> Result<(), BoxError>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+impl sealed::Sealed for () {}
+
+impl WorkResult for () {
+    fn into_result(self) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
+impl<E: Into<BoxError>> sealed::Sealed for Result<(), E> {}
+
+impl<E: Into<BoxError>> WorkResult for Result<(), E> {
+    fn into_result(self) -> Result<(), BoxError> {
+        self.map_err(Into::into)
+    }
+}
+
+/// The work to do after the commit, in order. Dropping it drops the work undone.
+#[derive(Default)]
+pub(crate) struct AfterCommit(Vec<Work>);
+
+impl AfterCommit {
+    pub(crate) fn push(&mut self, work: impl Future<Output: WorkResult> + Send + 'static) {
+        self.0.push(Box::pin(async { work.await.into_result() }));
+    }
+
+    /// Runs the work in a background task, one piece after the other, each for at most
+    /// `timeout`. A piece that fails does not affect the next.
+    pub(crate) fn spawn(mut self, timeout: Duration, task: impl FnOnce() -> TaskGuard) {
+        if self.0.is_empty() {
+            return;
+        }
+        let pieces = std::mem::take(&mut self.0);
+        let task = task();
+        let all = async move {
+            for mut work in pieces {
+                match run(work.as_mut(), timeout).await {
+                    Ok(()) => {}
+                    Err(WorkError::Failed(error)) => warn(ErrorChain(&*error)),
+                    Err(WorkError::Panicked(payload)) => warn_of_panic(&*payload),
+                    Err(WorkError::TimedOut) => {
+                        warn(format_args!("it took longer than {timeout:?}"))
+                    }
+                }
+                if let Err(payload) = catch_drop(work) {
+                    warn_of_panic(&*payload);
+                }
+            }
+            drop(task);
+        };
+        tokio::spawn(all.in_current_span());
+    }
+}
+
+enum WorkError {
+    Failed(BoxError),
+    Panicked(panic::Payload),
+    TimedOut,
+}
+
+async fn run(
+    work: impl Future<Output = Result<(), BoxError>>,
+    timeout: Duration,
+) -> Result<(), WorkError> {
+    tokio::time::timeout(timeout, catch_panic(work))
+        .await
+        .map_err(|_| WorkError::TimedOut)?
+        .map_err(WorkError::Panicked)?
+        .map_err(WorkError::Failed)
+}
+
+/// Without a commit, the work is not done.
+impl Drop for AfterCommit {
+    fn drop(&mut self) {
+        for work in self.0.drain(..) {
+            if let Err(payload) = catch_drop(work) {
+                warn_of_panic(&*payload);
+            }
+        }
+    }
+}
+
+fn warn_of_panic(payload: &(dyn Any + Send)) {
+    warn(format_args!("it panicked: {}", panic::message(payload)));
+}
+
+fn warn(reason: impl fmt::Display) {
+    tracing::warn!(%reason, "work after the commit of a webhook failed");
+}

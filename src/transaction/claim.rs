@@ -1,0 +1,312 @@
+//! The claim of a delivery, by one atomic insert.
+
+use std::time::Duration;
+
+use sqlx_core::transaction::TransactionManager;
+use tokio::time::Instant;
+
+use super::connection::TxConnection;
+use super::pg_error::{DatabaseError, Manager, with_timeout};
+use super::slot::ClaimedTx;
+use super::store::Store;
+use crate::delivery::Delivery;
+use crate::digest::Sha256Digest;
+
+/// Inserts the claim. Returns a row if the delivery was not claimed before.
+///
+/// All attempts at a delivery queue for one advisory lock, which is held to the end of the
+/// transaction. `lock_timeout` bounds the wait in the queue as a whole. Without the queue, an
+/// attempt would wait for the transaction that has inserted the row, then for the next one that
+/// inserts it after a failure, with a new `lock_timeout` each time.
+///
+/// The statement sets `lock_timeout` along with the values, before the wait, and restores it
+/// along with the returned row, before the handler's statements. Separate statements for that, or
+/// for the lock, would cost more.
+const CLAIM: &str = "
+    insert into idempotent_webhook.deliveries
+        (endpoint, tenant, delivery_id, event_type, digest)
+    values
+        ($1, $2, $3,
+        case when set_config('lock_timeout', $6, true) is not null then
+            case when pg_advisory_xact_lock(
+                hashtextextended($3, hashtextextended($2, hashtextextended($1, 0)))
+            ) is not null then $4 end
+        end,
+        $5)
+    on conflict do nothing
+    returning pg_current_xact_id()::text, set_config('lock_timeout', $7, true)
+";
+
+/// The same for the body's fingerprint, with the replay guard on.
+const CLAIM_BODY: &str = "
+    insert into idempotent_webhook.bodies (endpoint, tenant, digest, delivery_id)
+    values
+        ($1, $2, $3,
+        case when set_config('lock_timeout', $5, true) is not null then
+            case when pg_advisory_xact_lock(
+                hashtextextended(
+                    encode($3, 'hex'),
+                    hashtextextended($2, hashtextextended($1, 1))
+                )
+            ) is not null then $4 end
+        end)
+    on conflict do nothing
+    returning set_config('lock_timeout', $6, true)
+";
+
+const FIRST_DIGEST: &str = "
+    select digest
+    from idempotent_webhook.deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+";
+
+const FIRST_WITH_BODY: &str = "
+    select delivery_id
+    from idempotent_webhook.bodies
+    where endpoint = $1 and tenant = $2 and digest = $3
+";
+
+/// How often a claim is repeated after a serialization failure.
+const MAX_CONFLICTS: usize = 10;
+
+/// On how many connections a claim is tried.
+const MAX_CONNECTIONS: usize = 2;
+
+/// Which delivery to claim, and until when to wait for another process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClaimRequest<'a> {
+    pub(crate) delivery: &'a Delivery,
+    pub(crate) fingerprint: Option<Fingerprint>,
+    pub(crate) deadline: Instant,
+}
+
+impl ClaimRequest<'_> {
+    /// The time left to wait for another process.
+    fn wait(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
+/// The digest of a delivery's event type and body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fingerprint {
+    pub(crate) digest: Sha256Digest,
+    /// Whether another delivery with this digest is a duplicate.
+    pub(crate) guarded: bool,
+}
+
+impl Fingerprint {
+    /// The digest, if the replay guard is on.
+    pub(crate) fn guarded(self) -> Option<Sha256Digest> {
+        self.guarded.then_some(self.digest)
+    }
+}
+
+/// The result of a claim.
+pub(crate) enum Claim {
+    /// The delivery is claimed in this transaction.
+    Claimed(ClaimedTx),
+    /// It was committed before.
+    Duplicate(DuplicateOf),
+    /// Another process was still working on it at the deadline.
+    InFlight,
+}
+
+/// The result of a claim within its transaction.
+enum Inserted {
+    Claimed(TransactionId),
+    Duplicate(DuplicateOf),
+    WaitTimedOut,
+}
+
+/// Postgres' id of the transaction of a claim, as text: sqlx would look up the type `xid8` on
+/// every new connection.
+pub(super) struct TransactionId(pub(super) String);
+
+/// The committed delivery of which this one is a duplicate.
+pub(crate) enum DuplicateOf {
+    /// It has the same id and, as far as bodies are compared, the same body.
+    Id,
+    IdWithOtherBody {
+        first: Sha256Digest,
+        now: Sha256Digest,
+    },
+    /// The id of the first delivery is `None` if it is unknown.
+    BodyWithOtherId { first: Option<String> },
+}
+
+impl Store {
+    pub(crate) async fn claim(&self, request: ClaimRequest<'_>) -> Result<Claim, DatabaseError> {
+        let mut conflicts = 0;
+        let mut connections = 1;
+        loop {
+            let error = match self.try_claim(request).await {
+                Ok(claim) => return Ok(claim),
+                Err(error) => error,
+            };
+            if error.is_conflict() && conflicts < MAX_CONFLICTS {
+                // In `repeatable read` and `serializable`, a claim fails if the one that it has
+                // waited for was committed. With a new snapshot it is a duplicate.
+                conflicts += 1;
+            } else if error.may_be_the_connection() && connections < MAX_CONNECTIONS {
+                // Safe, because the handler has not run.
+                connections += 1;
+            } else {
+                return Err(error);
+            }
+        }
+    }
+
+    async fn try_claim(&self, request: ClaimRequest<'_>) -> Result<Claim, DatabaseError> {
+        let mut connection = self.begin().await?;
+        match self.insert(&mut connection, request).await {
+            Ok(Inserted::Claimed(id)) => {
+                Ok(Claim::Claimed(ClaimedTx::new(connection, id, self.timeout)))
+            }
+            Ok(Inserted::Duplicate(of)) => {
+                // Nothing was written and no attempt waits for it, so the rollback is sent while
+                // the connection returns to the pool.
+                Manager::start_rollback(&mut connection);
+                connection.release();
+                Ok(Claim::Duplicate(of))
+            }
+            Ok(Inserted::WaitTimedOut) => {
+                connection.roll_back(self.timeout).await;
+                Ok(Claim::InFlight)
+            }
+            Err(error) if error.is_conflict() => {
+                connection.roll_back(self.timeout).await;
+                Err(error)
+            }
+            // An unfinished statement, or a connection that the next delivery could not use
+            // either: dropping it closes it.
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Inserts the claim in a transaction.
+    async fn insert(
+        &self,
+        connection: &mut TxConnection,
+        request: ClaimRequest<'_>,
+    ) -> Result<Inserted, DatabaseError> {
+        let ClaimRequest {
+            delivery,
+            fingerprint,
+            ..
+        } = request;
+        let lock_timeout = self.lock_timeout(connection, delivery).await?;
+        let wait = request.wait();
+        let inserted = with_timeout(
+            wait + self.timeout,
+            sqlx::query_scalar(CLAIM)
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(delivery.id())
+                .bind(delivery.event_type())
+                .bind(fingerprint.map(|fingerprint| fingerprint.digest))
+                .bind(millis(wait))
+                .bind(&*lock_timeout)
+                .fetch_optional(&mut **connection),
+        );
+        let id = match inserted.await {
+            Ok(Some(id)) => id,
+            Ok(None) => {
+                let of = self.same_id(connection, delivery, fingerprint).await?;
+                return Ok(Inserted::Duplicate(of));
+            }
+            Err(error) if error.is_wait_over() => return Ok(Inserted::WaitTimedOut),
+            Err(error) => return Err(error),
+        };
+        if let Some(digest) = fingerprint.and_then(Fingerprint::guarded) {
+            let inserted = self.insert_body(connection, request, digest, &lock_timeout);
+            match inserted.await {
+                Ok(true) => {}
+                Ok(false) => {
+                    let of = self.same_body(connection, delivery, digest).await?;
+                    return Ok(Inserted::Duplicate(of));
+                }
+                Err(error) if error.is_wait_over() => return Ok(Inserted::WaitTimedOut),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Inserted::Claimed(TransactionId(id)))
+    }
+
+    /// Claims the fingerprint, in the transaction of the claim. Returns whether it was not
+    /// claimed before.
+    async fn insert_body(
+        &self,
+        connection: &mut TxConnection,
+        request: ClaimRequest<'_>,
+        digest: Sha256Digest,
+        lock_timeout: &str,
+    ) -> Result<bool, DatabaseError> {
+        let wait = request.wait();
+        let inserted = with_timeout(
+            wait + self.timeout,
+            sqlx::query(CLAIM_BODY)
+                .bind(request.delivery.endpoint())
+                .bind(request.delivery.key_tenant())
+                .bind(digest)
+                .bind(request.delivery.id())
+                .bind(millis(wait))
+                .bind(lock_timeout)
+                .fetch_optional(&mut **connection),
+        );
+        Ok(inserted.await?.is_some())
+    }
+
+    /// Compares the body with that of the committed delivery, if bodies are compared.
+    async fn same_id(
+        &self,
+        connection: &mut TxConnection,
+        delivery: &Delivery,
+        fingerprint: Option<Fingerprint>,
+    ) -> Result<DuplicateOf, DatabaseError> {
+        let Some(Fingerprint { digest: now, .. }) = fingerprint else {
+            return Ok(DuplicateOf::Id);
+        };
+        let first: Option<Option<Vec<u8>>> = with_timeout(
+            self.timeout,
+            sqlx::query_scalar(FIRST_DIGEST)
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(delivery.id())
+                .fetch_optional(&mut **connection),
+        )
+        .await?;
+        Ok(
+            match first.flatten().and_then(|digest| digest.try_into().ok()) {
+                Some(first) if first != now => DuplicateOf::IdWithOtherBody { first, now },
+                // The digest is unknown if the first was claimed without comparing bodies, or if
+                // it has been pruned meanwhile.
+                Some(_) | None => DuplicateOf::Id,
+            },
+        )
+    }
+
+    /// Finds the id under which the body was committed.
+    async fn same_body(
+        &self,
+        connection: &mut TxConnection,
+        delivery: &Delivery,
+        digest: Sha256Digest,
+    ) -> Result<DuplicateOf, DatabaseError> {
+        let first = with_timeout(
+            self.timeout,
+            sqlx::query_scalar(FIRST_WITH_BODY)
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(digest)
+                .fetch_optional(&mut **connection),
+        )
+        .await?;
+        Ok(DuplicateOf::BodyWithOtherId { first })
+    }
+}
+
+/// For `lock_timeout`, where zero would mean no limit.
+fn millis(time: Duration) -> String {
+    time.as_millis().max(1).to_string()
+}

@@ -1,0 +1,130 @@
+//! The commit of a delivery, and its rollback.
+
+use std::time::Duration;
+
+use sqlx::{AssertSqlSafe, Row};
+use sqlx_core::transaction::TransactionManager;
+
+use super::after_commit::AfterCommit;
+use super::connection::TxConnection;
+use super::pg_error::{DatabaseError, Manager, read_pending, with_timeout};
+use super::savepoint::CLAIM_DEPTH;
+use super::slot::ClaimedTx;
+use crate::random::random;
+
+/// The current transaction, which must be the one of the claim, with a nonce. Fails in an aborted
+/// transaction, whose `commit` Postgres would answer with a rollback and no error.
+///
+/// The nonce proves that this is the answer to this query: after a `COPY` that failed or was
+/// broken off, sqlx takes the answers to earlier statements for those to later ones.
+///
+/// One message with this query and the commit would save a round trip. But a message of two
+/// statements cannot be prepared, and parsing and planning the query would cost more.
+const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text || $1::text";
+
+/// Commits and begins an empty transaction: within one, Postgres sends no notifications, which
+/// sqlx would take for a protocol error.
+const COMMIT: &str = "commit and chain";
+
+/// Rolls back and returns the nonce. Begins an empty transaction, as `COMMIT` does.
+fn roll_back_and_return(nonce: &Nonce) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!("rollback and chain; select '{}'", nonce.0))
+}
+
+/// A text that no statement of a handler returns.
+struct Nonce(String);
+
+impl Nonce {
+    fn new() -> Self {
+        Self(format!("/{:016x}", random()))
+    }
+}
+
+/// Why the handler's work is not committed, or not known to be.
+#[derive(Debug)]
+pub(crate) enum CommitError {
+    /// A statement had failed, and the handler has ignored the error.
+    Aborted,
+    /// The claim's transaction has ended, or a savepoint is open.
+    TransactionReplaced,
+    Database(DatabaseError),
+}
+
+impl ClaimedTx {
+    /// Commits if the transaction is still the claim's. Returns the work to do after the commit.
+    pub(crate) async fn commit(self) -> Result<AfterCommit, CommitError> {
+        let Self {
+            mut connection,
+            id,
+            timeout,
+            after_commit,
+            ..
+        } = self;
+        if Manager::get_transaction_depth(&connection) != CLAIM_DEPTH {
+            connection.roll_back(timeout).await;
+            return Err(CommitError::TransactionReplaced);
+        }
+        let nonce = Nonce::new();
+        let committed = with_timeout(timeout, async {
+            read_pending(&mut connection).await?;
+            let current: Option<String> = sqlx::query_scalar(CURRENT_TRANSACTION)
+                .bind(&nonce.0)
+                .fetch_one(&mut *connection)
+                .await?;
+            let is_the_claims = current == Some(id.0 + &nonce.0);
+            if is_the_claims {
+                sqlx::raw_sql(COMMIT).execute(&mut *connection).await?;
+            }
+            Ok(is_the_claims)
+        });
+        match committed.await {
+            Ok(true) => {
+                // Ends the empty transaction while the connection returns to the pool.
+                Manager::start_rollback(&mut connection);
+                connection.release();
+                Ok(after_commit)
+            }
+            Ok(false) => {
+                connection.roll_back(timeout).await;
+                Err(CommitError::TransactionReplaced)
+            }
+            Err(error) if error.is_aborted_transaction() => {
+                connection.roll_back(timeout).await;
+                Err(CommitError::Aborted)
+            }
+            Err(error) => Err(CommitError::Database(error)),
+        }
+    }
+
+    /// Rolls back and waits for it, so that the next attempt can claim the delivery at once.
+    pub(crate) async fn roll_back(self) {
+        self.connection.roll_back(self.timeout).await;
+    }
+}
+
+impl TxConnection {
+    /// Rolls back and waits for it.
+    ///
+    /// If it cannot be rolled back, the connection is closed, which has the same effect a little
+    /// later. It is also closed if sqlx is out of step with Postgres, or counts another depth
+    /// than that of the claim.
+    pub(super) async fn roll_back(mut self, timeout: Duration) {
+        let intact = Manager::get_transaction_depth(&self) == CLAIM_DEPTH;
+        let nonce = Nonce::new();
+        let rolled_back = with_timeout(timeout, async {
+            read_pending(&mut self).await?;
+            let row = sqlx::raw_sql(roll_back_and_return(&nonce))
+                .fetch_one(&mut *self)
+                .await?;
+            row.try_get::<String, _>(0)
+        });
+        match rolled_back.await {
+            Ok(returned) if intact && returned == nonce.0 => {
+                Manager::start_rollback(&mut self);
+                self.release();
+            }
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, "could not roll back, closing the connection"),
+        }
+    }
+}

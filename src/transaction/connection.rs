@@ -1,0 +1,69 @@
+//! A pooled connection with an open transaction.
+
+use std::ops::{Deref, DerefMut};
+
+use sqlx::pool::PoolConnection;
+use sqlx::{PgConnection, Postgres};
+use tokio::sync::OwnedSemaphorePermit;
+
+/// A connection with an open transaction.
+///
+/// Dropping it closes the connection: one with an open transaction or an unfinished statement
+/// must never return to the pool.
+pub(super) struct TxConnection {
+    connection: Option<PoolConnection<Postgres>>,
+    /// Held for as long as the connection.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+const UNTIL_RELEASE: &str = "the connection is present until it is released or dropped";
+
+impl TxConnection {
+    pub(super) fn new(connection: PoolConnection<Postgres>) -> Self {
+        Self {
+            connection: Some(connection),
+            permit: None,
+        }
+    }
+
+    pub(super) fn with_permit(mut self, permit: Option<OwnedSemaphorePermit>) -> Self {
+        self.permit = permit;
+        self
+    }
+
+    /// Returns the connection to the pool. Its transaction must have ended.
+    pub(super) fn release(mut self) {
+        drop(self.connection.take());
+    }
+}
+
+impl Deref for TxConnection {
+    type Target = PgConnection;
+
+    #[expect(
+        clippy::expect_used,
+        reason = "only `release` and `drop` take the connection out"
+    )]
+    fn deref(&self) -> &PgConnection {
+        self.connection.as_deref().expect(UNTIL_RELEASE)
+    }
+}
+
+impl DerefMut for TxConnection {
+    #[expect(
+        clippy::expect_used,
+        reason = "only `release` and `drop` take the connection out"
+    )]
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        self.connection.as_deref_mut().expect(UNTIL_RELEASE)
+    }
+}
+
+impl Drop for TxConnection {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            // Postgres rolls back when the socket closes. Sending Terminate could block.
+            drop(connection.detach());
+        }
+    }
+}

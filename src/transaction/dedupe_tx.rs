@@ -1,0 +1,334 @@
+//! The transaction of a delivery, as the handler has it.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use http::{Extensions, StatusCode};
+use sqlx::{PgConnection, SqlSafeStr};
+
+use super::after_commit::WorkResult;
+use super::savepoint::{CLAIM_DEPTH, Savepoint, Work, intact};
+use super::slot::{ClaimedTx, NotAvailable, Slot};
+use super::versions::{self, Recency};
+
+/// The transaction in which the delivery was claimed.
+///
+/// Everything that a handler does through it commits together with the claim if the handler
+/// answers 2xx, and is rolled back with it otherwise. It dereferences to [`PgConnection`], so
+/// queries run with `.execute(&mut *tx)`. [`begin`](Self::begin) makes a savepoint.
+///
+/// ```
+/// use axum::{Json, http::StatusCode};
+/// use idempotent_webhook::{DedupeTx, HandlerError};
+///
+/// #[derive(serde::Deserialize)]
+/// struct Payment {
+///     order: i64,
+/// }
+///
+/// async fn paid(
+///     mut tx: DedupeTx,
+///     Json(payment): Json<Payment>,
+/// ) -> Result<StatusCode, HandlerError> {
+///     sqlx::query("update orders set status = 'paid' where id = $1")
+///         .bind(payment.order)
+///         .execute(&mut *tx)
+///         .await?;
+///     Ok(StatusCode::OK)
+/// }
+/// ```
+///
+/// A handler does not commit or roll back: the status of its response decides. The layer answers
+/// 500, and the provider delivers again, if the handler ends the transaction with SQL of its own,
+/// ignores the error of a statement, or keeps the `DedupeTx` beyond its response (in a task, or
+/// in the body of the response).
+///
+/// Functions that handlers call take `&mut PgConnection`, or `&mut DedupeTx` if they need its
+/// methods. There is no `sqlx::Transaction` to pass to functions that want one.
+///
+/// With the feature `axum` it is an extractor. `Option<DedupeTx>` is one too, and `None` on a
+/// route without the layer. Without the feature, [`DedupeTx::take`] takes it out of the request.
+///
+/// # What is refused
+///
+/// The transaction is lost if the future of [`begin`](Self::begin) is dropped between its request
+/// for the savepoint and the answer, by a timeout or by `select!`, or if sqlx's own
+/// `Connection::begin(&mut *tx)` fails or is dropped. From then on each use of `&mut *tx` panics
+/// before anything is sent. Otherwise the statement would be committed by itself, without the
+/// claim, and again at the next attempt. The layer answers 500, and nothing of the attempt is
+/// kept.
+///
+/// The same applies to a lost [`Savepoint`]. If its `commit` or `rollback` is cancelled, the
+/// transaction is not committed either.
+///
+/// Some uses cannot be detected. After the first two, writes may be committed although the
+/// delivery fails. After the third, a success may lack earlier writes:
+///
+/// - SQL text that ends the transaction (`commit`, `rollback`, `abort`, `end`, `prepare
+///   transaction`), followed by further statements.
+/// - A function that takes `&mut PgConnection`, calls sqlx's `begin`, `begin_with` or
+///   `transaction` on it, ignores that this failed or was cancelled, and continues with the very
+///   same reference; likewise with a savepoint of sqlx's in which it makes another one. Such a
+///   function has to return the error.
+/// - A savepoint of sqlx's own whose `commit` is cancelled after another one of the same depth
+///   was rolled back: sqlx then rolls back to that one.
+///
+/// sqlx gets out of step with Postgres when a `COPY` fails or is broken off: it takes the answers
+/// to earlier statements for those to later ones. The layer detects that before the commit, rolls
+/// back, closes the connection and answers 500 or 503.
+///
+/// The panic needs `panic = "unwind"`, which is Rust's default.
+pub struct DedupeTx {
+    /// Present until `drop`.
+    tx: Option<ClaimedTx>,
+    slot: Slot,
+}
+
+impl DedupeTx {
+    /// Whether a request has passed through a layer already.
+    pub(crate) fn is_in(extensions: &Extensions) -> bool {
+        extensions.get::<Slot>().is_some()
+    }
+
+    /// Takes the transaction out of a request's extensions.
+    ///
+    /// # Errors
+    ///
+    /// [`ExtractError`] if the request has not passed through
+    /// [`IdempotentWebhook`](crate::IdempotentWebhook), or if the transaction was taken already.
+    pub fn take(extensions: &Extensions) -> Result<Self, ExtractError> {
+        let slot = extensions.get::<Slot>().ok_or(ExtractError::MissingLayer)?;
+        match slot.take() {
+            Ok(tx) => Ok(Self {
+                tx: Some(tx),
+                slot: slot.clone(),
+            }),
+            Err(NotAvailable::Taken) => Err(ExtractError::AlreadyTaken),
+            Err(NotAvailable::Closed) => Err(ExtractError::Over),
+        }
+    }
+
+    /// Runs `work` after the commit, in a background task and in the order of these calls.
+    ///
+    /// It runs **at most once**: only if the commit was confirmed, and not at all if the process
+    /// ends before that, or if the confirmation is lost. Where that is not enough, write a job in
+    /// the transaction and do the work from there.
+    ///
+    /// The timeout of each piece of work is
+    /// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout). An error, a panic or a
+    /// timeout is logged and changes nothing. The future returns `()` or a `Result<(), E>`.
+    /// [`drained`](crate::IdempotentWebhook::drained) waits for it.
+    ///
+    /// ```no_run
+    /// # use idempotent_webhook::DedupeTx;
+    /// # use axum::http::StatusCode;
+    /// async fn handler(mut tx: DedupeTx) -> StatusCode {
+    ///     tx.after_commit(async { tokio::fs::write("/run/last-delivery", "now").await });
+    ///     StatusCode::OK
+    /// }
+    /// ```
+    pub fn after_commit(&mut self, work: impl Future<Output: WorkResult> + Send + 'static) {
+        if let Some(tx) = &mut self.tx {
+            tx.after_commit.push(work);
+        }
+    }
+
+    /// Records `version` as seen for `subject`, and returns how it compares with the highest
+    /// version seen before. It detects stale events, because dedupe does not put events in order.
+    ///
+    /// The subject is what the events are about, such as `sub_123`. The version is a number that
+    /// the provider raises with each event: a sequence number, or the time of the event. A
+    /// handler can skip and acknowledge an event that is [`Older`](Recency::Older).
+    ///
+    /// **Process an event that is the [`Same`](Recency::Same).** A provider's time is often in
+    /// whole seconds, like Stripe's `created`, and two updates within a second then have the same
+    /// version. Their order is unknown. Where it matters, use a version that changes with each
+    /// event, or fetch the object from the provider's API.
+    ///
+    /// The record is part of the transaction: a rollback removes it. Until the end of the
+    /// transaction, other transactions wait to advance the same subject. Handlers that advance
+    /// several subjects should do so in the same order. Otherwise they may deadlock, and Postgres
+    /// fails one of them.
+    ///
+    /// Subjects are separate for each endpoint, and for each tenant where
+    /// [`separate_ids`](crate::TenantSecrets::separate_ids) is on. [`prune`](crate::prune) deletes
+    /// those that have not been advanced for long.
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres. Return it, like any other.
+    ///
+    /// ```
+    /// use axum::{Json, http::StatusCode};
+    /// use idempotent_webhook::{DedupeTx, HandlerError, Recency};
+    ///
+    /// # #[derive(serde::Deserialize)]
+    /// # struct Event { subscription: String, created: i64 }
+    /// # async fn update(tx: &mut DedupeTx, event: &Event) -> sqlx::Result<()> { Ok(()) }
+    /// async fn handler(mut tx: DedupeTx, Json(event): Json<Event>) -> Result<StatusCode, HandlerError> {
+    ///     if tx.advance(&event.subscription, event.created).await? != Recency::Older {
+    ///         update(&mut tx, &event).await?;
+    ///     }
+    ///     Ok(StatusCode::OK)
+    /// }
+    /// ```
+    pub async fn advance(&mut self, subject: &str, version: i64) -> sqlx::Result<Recency> {
+        let delivery = self.slot.delivery().clone();
+        versions::advance(self, &delivery, subject, version).await
+    }
+
+    /// Makes a savepoint. What is done through it can be rolled back without the rest, for example
+    /// after a statement that may fail.
+    ///
+    /// Put a timeout around the statements, not around `begin` itself: see
+    /// [what is refused](Self#what-is-refused).
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres, for example if the transaction is aborted already.
+    pub async fn begin(&mut self) -> sqlx::Result<Savepoint<'_>> {
+        Savepoint::begin_on(self).await
+    }
+
+    /// Runs `work` in a savepoint. If it returns `Ok`, the savepoint is kept. If it returns an
+    /// error, the savepoint is rolled back, and the transaction can continue. As with
+    /// [`begin`](Self::begin), put a timeout within `work`.
+    ///
+    /// # Errors
+    ///
+    /// The error of `work`, or of Postgres for the savepoint itself.
+    ///
+    /// ```
+    /// use idempotent_webhook::DedupeTx;
+    /// use sqlx::Executor;
+    ///
+    /// async fn book(tx: &mut DedupeTx) -> sqlx::Result<()> {
+    ///     tx.transaction(|savepoint| {
+    ///         Box::pin(async move {
+    ///             savepoint.execute("update accounts set balance = balance - 1").await?;
+    ///             savepoint.execute("insert into payments default values").await?;
+    ///             Ok(())
+    ///         })
+    ///     })
+    ///     .await
+    /// }
+    /// ```
+    pub async fn transaction<T, E: From<sqlx::Error>>(
+        &mut self,
+        work: impl for<'s> FnOnce(&'s mut Savepoint<'_>) -> Work<'s, T, E> + Send,
+    ) -> Result<T, E> {
+        self.begin().await?.run(work).await
+    }
+
+    /// Hides sqlx's method, which fails within a transaction and gives up one of its levels.
+    #[doc(hidden)]
+    pub async fn begin_with(&mut self, _: impl SqlSafeStr) -> sqlx::Result<Savepoint<'_>> {
+        Err(sqlx::Error::InvalidSavePointStatement)
+    }
+
+    /// For the compiler's message only.
+    #[doc(hidden)]
+    pub async fn commit(self) -> sqlx::Result<()>
+    where
+        for<'a> &'a Self: EndedByHandler,
+    {
+        Ok(())
+    }
+
+    /// For the compiler's message only.
+    #[doc(hidden)]
+    pub async fn rollback(self) -> sqlx::Result<()>
+    where
+        for<'a> &'a Self: EndedByHandler,
+    {
+        Ok(())
+    }
+}
+
+/// Is implemented by nothing, so that the compiler explains how a `DedupeTx` ends.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a handler neither commits nor rolls back its `DedupeTx`",
+    label = "the layer does it, by the status of the response",
+    note = "answer 2xx to commit and anything else to roll back",
+    note = "for a part that may fail, make a savepoint: `tx.begin().await?`"
+)]
+pub trait EndedByHandler {}
+
+const UNTIL_DROP: &str = "a DedupeTx has its transaction until it is dropped";
+
+impl Deref for DedupeTx {
+    type Target = PgConnection;
+
+    #[expect(clippy::expect_used, reason = "only `drop` takes the transaction out")]
+    fn deref(&self) -> &PgConnection {
+        &self.tx.as_ref().expect(UNTIL_DROP).connection
+    }
+}
+
+impl DerefMut for DedupeTx {
+    /// # Panics
+    ///
+    /// If the transaction is lost, see [what is refused](DedupeTx#what-is-refused).
+    #[track_caller]
+    #[expect(clippy::expect_used, reason = "only `drop` takes the transaction out")]
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        let tx = self.tx.as_mut().expect(UNTIL_DROP);
+        intact(&mut tx.connection, CLAIM_DEPTH)
+    }
+}
+
+impl Drop for DedupeTx {
+    fn drop(&mut self) {
+        if let Some(tx) = self.tx.take() {
+            self.slot.put_back(tx);
+        }
+    }
+}
+
+impl fmt::Debug for DedupeTx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DedupeTx").finish_non_exhaustive()
+    }
+}
+
+/// Why an extractor of this crate failed: a mistake in the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExtractError {
+    /// The request has not passed through the layer.
+    MissingLayer,
+    /// The transaction was taken already, by another extractor or by a middleware.
+    AlreadyTaken,
+    /// The handler has answered, and the transaction has ended.
+    Over,
+}
+
+impl ExtractError {
+    /// The status of the response: 500.
+    pub fn status(&self) -> StatusCode {
+        StatusCode::INTERNAL_SERVER_ERROR
+    }
+
+    /// The body of the response. It does not reveal the mistake; the log does.
+    pub fn body_text(&self) -> &'static str {
+        "internal error"
+    }
+}
+
+impl fmt::Display for ExtractError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MissingLayer => {
+                "the route has no IdempotentWebhook: \
+                 add `.layer(IdempotentWebhook::new(..))` to it"
+            }
+            Self::AlreadyTaken => {
+                "DedupeTx is taken twice for one request: take it once and pass `&mut tx`"
+            }
+            Self::Over => "DedupeTx is taken after the handler has answered",
+        })
+    }
+}
+
+impl std::error::Error for ExtractError {}

@@ -1,0 +1,26 @@
+//! The transaction of a delivery: the claim, what the handler does in it, and the commit. All SQL
+//! of a request is in here.
+
+mod after_commit;
+mod claim;
+mod commit;
+mod connection;
+mod dedupe_tx;
+mod failures;
+mod pg_error;
+mod redelivery_window;
+mod savepoint;
+mod slot;
+mod store;
+mod versions;
+
+pub use after_commit::WorkResult;
+pub(crate) use claim::{Claim, ClaimRequest, DuplicateOf, Fingerprint};
+pub(crate) use commit::CommitError;
+pub use dedupe_tx::{DedupeTx, ExtractError};
+pub(crate) use failures::FailedAttempt;
+pub(crate) use pg_error::{DatabaseError, is_conflict};
+pub use savepoint::Savepoint;
+pub(crate) use slot::{ClaimedTx, Slot};
+pub(crate) use store::Store;
+pub use versions::Recency;

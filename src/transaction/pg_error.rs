@@ -1,0 +1,146 @@
+//! Errors of Postgres, and which of them are worth a retry.
+
+use std::fmt;
+use std::time::Duration;
+
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
+use sqlx::{Connection, PgConnection, Postgres};
+
+/// sqlx's functions behind its `Transaction`.
+pub(super) type Manager = <Postgres as sqlx::Database>::TransactionManager;
+
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+const SERIALIZATION_FAILURE: &str = "40001";
+const DEADLOCK_DETECTED: &str = "40P01";
+const IN_FAILED_TRANSACTION: &str = "25P02";
+const ACTIVE_TRANSACTION: &str = "25001";
+const UNDEFINED_TABLE: &str = "42P01";
+const QUERY_CANCELED: &str = "57014";
+const CONNECTION_EXCEPTION_CLASS: &str = "08";
+
+/// Why a step failed. Nothing was committed, unless the step was the commit.
+#[derive(Debug)]
+pub(crate) enum DatabaseError {
+    /// No connection or no answer within the timeout.
+    TimedOut,
+    Sqlx(sqlx::Error),
+}
+
+impl DatabaseError {
+    fn is(&self, codes: &[&str]) -> bool {
+        matches!(self, Self::Sqlx(error) if has_code(error, codes))
+    }
+
+    /// Whether `lock_timeout` expired, or a shorter `statement_timeout`.
+    pub(crate) fn is_wait_over(&self) -> bool {
+        self.is(&[LOCK_NOT_AVAILABLE, QUERY_CANCELED])
+    }
+
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Sqlx(error) if is_conflict(error))
+    }
+
+    /// Whether an earlier statement of the transaction had failed.
+    pub(crate) fn is_aborted_transaction(&self) -> bool {
+        self.is(&[IN_FAILED_TRANSACTION])
+    }
+
+    /// Whether it may be due to the connection: it is lost, or was left with other settings,
+    /// another role, or without its prepared statements.
+    pub(crate) fn may_be_the_connection(&self) -> bool {
+        matches!(
+            self,
+            Self::Sqlx(sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Database(_))
+        )
+    }
+
+    /// Whether the crate's tables are missing.
+    pub(crate) fn is_not_migrated(&self) -> bool {
+        self.is(&[UNDEFINED_TABLE])
+    }
+}
+
+impl fmt::Display for DatabaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => f.write_str("Postgres did not answer in time"),
+            Self::Sqlx(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<sqlx::Error> for DatabaseError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Sqlx(error)
+    }
+}
+
+fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
+    error
+        .as_database_error()
+        .and_then(|error| error.code())
+        .is_some_and(|code| codes.contains(&&*code))
+}
+
+/// Whether it only failed because of a concurrent transaction.
+pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
+    has_code(error, &[SERIALIZATION_FAILURE, DEADLOCK_DETECTED])
+}
+
+/// Whether beginning is worth a retry on another connection: this one is lost, or was left with
+/// an open transaction.
+pub(super) fn is_unusable(error: &sqlx::Error) -> bool {
+    is_connection_lost(error)
+        || has_code(error, &[ACTIVE_TRANSACTION, IN_FAILED_TRANSACTION])
+        || matches!(
+            error,
+            sqlx::Error::BeginFailed | sqlx::Error::InvalidSavePointStatement
+        )
+}
+
+/// Whether the connection is lost.
+fn is_connection_lost(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Database(error) => {
+            let class = error
+                .code()
+                .map(|code| code.starts_with(CONNECTION_EXCEPTION_CLASS));
+            class == Some(true)
+                // Postgres and PgBouncer end the session with it: at shutdown, after a crash, or
+                // because it was idle for too long.
+                || error
+                    .try_downcast_ref::<PgDatabaseError>()
+                    .is_some_and(|error| {
+                        matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic)
+                    })
+        }
+        _ => false,
+    }
+}
+
+/// Reads the answers to statements that were cancelled, or whose rows were not all read. If one of
+/// them has failed, the next statement reports it: the transaction is aborted, unless a savepoint
+/// was rolled back since.
+pub(super) async fn read_pending(connection: &mut PgConnection) -> sqlx::Result<()> {
+    loop {
+        // Hidden in sqlx's docs, where the pool needs it. The only way to do this without a round
+        // trip; with nothing pending it does nothing.
+        match Connection::flush(connection).await {
+            Err(error) if is_connection_lost(&error) => return Err(error),
+            Err(_) => {}
+            Ok(()) => return Ok(()),
+        }
+    }
+}
+
+/// Limits the time of a step.
+pub(super) async fn with_timeout<T>(
+    timeout: Duration,
+    step: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, DatabaseError> {
+    match tokio::time::timeout(timeout, step).await {
+        Ok(done) => Ok(done?),
+        Err(_) => Err(DatabaseError::TimedOut),
+    }
+}

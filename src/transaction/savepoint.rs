@@ -1,0 +1,212 @@
+//! Savepoints that stay within the transaction of the claim, whatever fails or is cancelled.
+//!
+//! If sqlx 0.9.0 cannot make a savepoint, or is cancelled while it makes one, it decrements its
+//! transaction depth and queues the rollback of that level; `Transaction::begin` decrements it
+//! twice. At depth zero the transaction is over, and each further statement is committed by
+//! itself. So the depth is checked before each use of the connection.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::pin::Pin;
+
+use sqlx::{PgConnection, SqlSafeStr};
+use sqlx_core::transaction::TransactionManager;
+
+use super::pg_error::{Manager, read_pending};
+
+/// sqlx's transaction depth in the transaction of a claim, outside of savepoints.
+pub(crate) const CLAIM_DEPTH: usize = 1;
+
+const LOST: &str = "the transaction of the delivery is lost or in doubt, so nothing more is \
+                    written: a savepoint could not be made, was cancelled while it began or \
+                    ended, or was never ended";
+
+/// The connection, if its innermost open transaction or savepoint is the one at `depth`.
+///
+/// # Panics
+///
+/// If it is not. At a lower depth, the next statement would be committed by itself although the
+/// delivery fails, and again for each retry. At a higher one, sqlx would confuse this savepoint
+/// with another.
+#[track_caller]
+#[expect(
+    clippy::panic,
+    reason = "`Deref` cannot fail otherwise, and the layer makes it a 500"
+)]
+pub(crate) fn intact(connection: &mut PgConnection, depth: usize) -> &mut PgConnection {
+    if Manager::get_transaction_depth(connection) != depth {
+        panic!("{LOST}");
+    }
+    connection
+}
+
+/// What [`DedupeTx::transaction`](crate::DedupeTx::transaction) runs.
+pub(crate) type Work<'s, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 's>>;
+
+/// A savepoint in the transaction of a delivery, see [`DedupeTx::begin`](crate::DedupeTx::begin).
+///
+/// It dereferences to [`PgConnection`], so queries run with `.execute(&mut *savepoint)`. It
+/// ends with [`commit`](Self::commit) or [`rollback`](Self::rollback). What it has committed is
+/// kept if the delivery commits.
+///
+/// Dropping it rolls it back as well, along with the next statement. After a cancelled statement,
+/// for example by a timeout, end it with `rollback`: otherwise the next statement would report
+/// the error of the cancelled one and not be sent.
+///
+/// ```
+/// use idempotent_webhook::DedupeTx;
+///
+/// /// Books a payment, or says why not if the order does not take it.
+/// async fn book(tx: &mut DedupeTx, order: i64) -> sqlx::Result<()> {
+///     let mut savepoint = tx.begin().await?;
+///     let booked = sqlx::query("insert into payments (order_id) values ($1)")
+///         .bind(order)
+///         .execute(&mut *savepoint)
+///         .await;
+///     match booked {
+///         Ok(_) => savepoint.commit().await,
+///         Err(error) => {
+///             savepoint.rollback().await?;
+///             sqlx::query("insert into refused_payments (order_id, reason) values ($1, $2)")
+///                 .bind(order)
+///                 .bind(error.to_string())
+///                 .execute(&mut **tx)
+///                 .await?;
+///             Ok(())
+///         }
+///     }
+/// }
+/// ```
+#[must_use = "a savepoint that is dropped is rolled back"]
+pub struct Savepoint<'t> {
+    connection: &'t mut PgConnection,
+    /// sqlx's transaction depth within it.
+    depth: usize,
+    open: bool,
+}
+
+impl<'t> Savepoint<'t> {
+    pub(crate) async fn begin_on(connection: &'t mut PgConnection) -> sqlx::Result<Self> {
+        // If these fail or are cancelled, sqlx's depth is unchanged. The answers to cancelled
+        // statements are read here, so that sqlx's own `begin` is a single round trip.
+        read_pending(connection).await?;
+        sqlx::raw_sql("savepoint idempotent_webhook; release savepoint idempotent_webhook")
+            .execute(&mut *connection)
+            .await?;
+        Manager::begin(connection, None).await?;
+        let depth = Manager::get_transaction_depth(connection);
+        Ok(Self {
+            connection,
+            depth,
+            open: true,
+        })
+    }
+
+    /// Makes a savepoint within this one.
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres, for example if the transaction is aborted.
+    pub async fn begin(&mut self) -> sqlx::Result<Savepoint<'_>> {
+        Savepoint::begin_on(self).await
+    }
+
+    /// Runs `work` in a savepoint within this one, see
+    /// [`DedupeTx::transaction`](crate::DedupeTx::transaction).
+    ///
+    /// # Errors
+    ///
+    /// The error of `work`, or of Postgres for the savepoint itself.
+    pub async fn transaction<T, E: From<sqlx::Error>>(
+        &mut self,
+        work: impl for<'s> FnOnce(&'s mut Savepoint<'_>) -> Work<'s, T, E> + Send,
+    ) -> Result<T, E> {
+        self.begin().await?.run(work).await
+    }
+
+    /// Hides sqlx's method, which fails within a transaction and gives up one of its levels.
+    #[doc(hidden)]
+    pub async fn begin_with(&mut self, _: impl SqlSafeStr) -> sqlx::Result<Savepoint<'_>> {
+        Err(sqlx::Error::InvalidSavePointStatement)
+    }
+
+    /// Keeps what was done through it, as part of the transaction or the outer savepoint.
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres, for example if the transaction is aborted.
+    pub async fn commit(mut self) -> sqlx::Result<()> {
+        // At another depth, sqlx would end another savepoint, or the transaction.
+        let connection = intact(self.connection, self.depth);
+        // If this is cancelled, it is unknown whether the savepoint still exists, and a rollback
+        // might return to an older one of the same name. Then sqlx's depth stays as it is, and
+        // everything that follows is refused.
+        self.open = false;
+        let committed = Manager::commit(connection).await;
+        self.open = is_refused(&committed);
+        committed
+    }
+
+    /// Undoes what was done through it, including failed and cancelled statements.
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres.
+    pub async fn rollback(mut self) -> sqlx::Result<()> {
+        let connection = intact(self.connection, self.depth);
+        // As in `commit`.
+        self.open = false;
+        read_pending(connection).await?;
+        let rolled_back = Manager::rollback(connection).await;
+        self.open = is_refused(&rolled_back);
+        rolled_back
+    }
+
+    pub(crate) async fn run<T, E: From<sqlx::Error>>(
+        mut self,
+        work: impl for<'s> FnOnce(&'s mut Savepoint<'_>) -> Work<'s, T, E> + Send,
+    ) -> Result<T, E> {
+        let done = work(&mut self).await?;
+        self.commit().await?;
+        Ok(done)
+    }
+}
+
+/// Whether Postgres has refused to end a savepoint, which then certainly exists.
+fn is_refused(ended: &sqlx::Result<()>) -> bool {
+    matches!(ended, Err(sqlx::Error::Database(_)))
+}
+
+impl Deref for Savepoint<'_> {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        self.connection
+    }
+}
+
+impl DerefMut for Savepoint<'_> {
+    /// # Panics
+    ///
+    /// If the savepoint is lost, see [`DedupeTx`](crate::DedupeTx#what-is-refused).
+    #[track_caller]
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        intact(self.connection, self.depth)
+    }
+}
+
+impl Drop for Savepoint<'_> {
+    fn drop(&mut self) {
+        // At a higher depth, an inner savepoint is open, and the delivery's commit will be refused.
+        // At a lower one, this savepoint has been rolled back.
+        if self.open && Manager::get_transaction_depth(self.connection) == self.depth {
+            Manager::start_rollback(self.connection);
+        }
+    }
+}
+
+impl fmt::Debug for Savepoint<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Savepoint").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,75 @@
+//! The connections of the pool, with a transaction begun.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sqlx::{PgPool, SqlSafeStr};
+use sqlx_core::transaction::TransactionManager;
+use tokio::sync::Semaphore;
+
+use super::connection::TxConnection;
+use super::pg_error::{DatabaseError, Manager, is_unusable, with_timeout};
+use super::redelivery_window::Registration;
+
+/// Begins a transaction, or fails on a connection that is already in one.
+///
+/// In an open transaction Postgres only warns about a plain `begin`, and the commit would include
+/// the work of others. `not deferrable` is the default, but setting it is an error once the
+/// transaction has run a query.
+pub(super) const BEGIN: &str = "begin not deferrable";
+
+/// Where deliveries are claimed. Clones share the connection limit and the registration.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    pool: PgPool,
+    /// For each step: to begin, to claim, to commit, to roll back.
+    pub(crate) timeout: Duration,
+    pub(super) redelivery_window: Duration,
+    permits: Option<Arc<Semaphore>>,
+    pub(super) registration: Arc<Mutex<Option<Registration>>>,
+}
+
+impl Store {
+    pub(crate) fn new(pool: PgPool, timeout: Duration, redelivery_window: Duration) -> Self {
+        Self {
+            pool,
+            timeout,
+            redelivery_window,
+            permits: None,
+            registration: Arc::default(),
+        }
+    }
+
+    /// Holds at most this many connections at once.
+    pub(crate) fn limit_connections(&mut self, connections: usize) {
+        let permits = connections.clamp(1, Semaphore::MAX_PERMITS);
+        self.permits = Some(Arc::new(Semaphore::new(permits)));
+    }
+
+    /// Begins a transaction on a connection that is in none.
+    pub(super) async fn begin(&self) -> Result<TxConnection, DatabaseError> {
+        with_timeout(self.timeout, self.begin_unbounded()).await
+    }
+
+    async fn begin_unbounded(&self) -> sqlx::Result<TxConnection> {
+        let permit = match &self.permits {
+            None => None,
+            // The semaphore is never closed, so this never fails.
+            Some(permits) => permits.clone().acquire_owned().await.ok(),
+        };
+        let mut connections_left = self.pool.options().get_max_connections();
+        loop {
+            // Boxed because it is by far the largest future of a request.
+            let connection = Box::pin(self.pool.acquire()).await?;
+            let mut connection = TxConnection::new(connection);
+            match Manager::begin(&mut connection, Some(BEGIN.into_sql_str())).await {
+                Ok(()) => return Ok(connection.with_permit(permit)),
+                Err(error) if connections_left > 0 && is_unusable(&error) => {
+                    connections_left -= 1;
+                    tracing::debug!(%error, "closing an unusable connection of the pool");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}

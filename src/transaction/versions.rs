@@ -1,0 +1,63 @@
+//! The highest version seen of each subject, by which stale events are detected.
+
+use sqlx::PgConnection;
+
+use crate::delivery::Delivery;
+
+/// How the version of an event compares with the highest one seen before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Recency {
+    /// Higher than any seen before, or the first one.
+    Newer,
+    /// Equal to the highest. It may be a new event all the same: if the version is a time, several
+    /// events may share it.
+    Same,
+    /// Lower than the highest: the event is stale.
+    Older,
+}
+
+/// Returns a row if the version is the highest. Either way it locks the subject until the end of
+/// the transaction, so that the answer stays true.
+const ADVANCE: &str = "
+    insert into idempotent_webhook.subjects as seen (endpoint, tenant, subject, version)
+    values ($1, $2, $3, $4)
+    on conflict (endpoint, tenant, subject) do update
+    set version = excluded.version, advanced_at = now()
+    where seen.version < excluded.version
+    returning true
+";
+
+const VERSION: &str = "
+    select version
+    from idempotent_webhook.subjects
+    where endpoint = $1 and tenant = $2 and subject = $3
+";
+
+pub(super) async fn advance(
+    connection: &mut PgConnection,
+    delivery: &Delivery,
+    subject: &str,
+    version: i64,
+) -> sqlx::Result<Recency> {
+    let advanced: Option<bool> = sqlx::query_scalar(ADVANCE)
+        .bind(delivery.endpoint())
+        .bind(delivery.key_tenant())
+        .bind(subject)
+        .bind(version)
+        .fetch_optional(&mut *connection)
+        .await?;
+    if advanced.is_some() {
+        return Ok(Recency::Newer);
+    }
+    let highest: i64 = sqlx::query_scalar(VERSION)
+        .bind(delivery.endpoint())
+        .bind(delivery.key_tenant())
+        .bind(subject)
+        .fetch_one(connection)
+        .await?;
+    Ok(if highest == version {
+        Recency::Same
+    } else {
+        Recency::Older
+    })
+}
