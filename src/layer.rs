@@ -57,7 +57,7 @@ use crate::settings::{Bodies, MAX_TIMEOUT, Settings};
 /// after it: `post(push).layer(webhook).get(page)`.
 ///
 /// In a `tower::ServiceBuilder`, layers that change the type of a body need a conversion before
-/// this one: `.map_request_body(axum::body::Body::new)`.
+/// this one: `.map_request(|request: Request<_>| request.map(Body::new))`.
 ///
 /// A clone shares the pool, the connection limit and the record of what is in flight.
 #[derive(Clone)]

@@ -1,16 +1,15 @@
-//! The points that every guide to receiving webhooks makes, and what does each of them
-//! here.
+//! The advice that every guide to receiving webhooks gives, and what follows it here.
 //!
-//! | | point | done by |
+//! | | advice | followed by |
 //! |---|---|---|
 //! | 1 | [Expect every delivery more than once](#1-expect-every-delivery-more-than-once) | the layer |
-//! | 2 | [Know a delivery by a stable id](#2-know-a-delivery-by-a-stable-id) | the preset |
-//! | 3 | [Take the provider's id, not one of your own](#3-take-the-providers-id-not-one-of-your-own) | the preset |
+//! | 2 | [Identify a delivery by a stable id](#2-identify-a-delivery-by-a-stable-id) | the preset |
+//! | 3 | [Use the provider's id, not one of your own](#3-use-the-providers-id-not-one-of-your-own) | the preset |
 //! | 4 | [Dedupe on receipt](#4-dedupe-on-receipt) | the layer |
 //! | 5 | [Claim and work atomically](#5-claim-and-work-atomically) | [`DedupeTx`] |
 //! | 6 | [Let ids expire, but not too soon](#6-let-ids-expire-but-not-too-soon) | [`Retention`] |
 //! | 7 | [Make effects conditional](#7-make-effects-conditional) | you, with [`DedupeTx::advance`] |
-//! | 8 | [Hand keys on to what you call](#8-hand-keys-on-to-what-you-call) | you, with [`Delivery::idempotency_key`] |
+//! | 8 | [Pass idempotency keys on](#8-pass-idempotency-keys-on) | you, with [`Delivery::idempotency_key`] |
 //! | 9 | [Put slow work into an outbox](#9-put-slow-work-into-an-outbox) | you, through [`DedupeTx`] |
 //! | 10 | [Answer with the right status](#10-answer-with-the-right-status) | the layer |
 //! | 11 | [Test with duplicates](#11-test-with-duplicates) | you, with `testing` |
@@ -18,9 +17,8 @@
 //!
 //! # 1. Expect every delivery more than once
 //!
-//! Every provider delivers at least once: again after a timeout, after an answer that got
-//! lost, and at somebody's request. Handlers behind [`IdempotentWebhook`] see one that was
-//! committed no second time:
+//! Every provider delivers at least once: again after a timeout, after a lost answer, and on
+//! request. Handlers behind [`IdempotentWebhook`] do not see a delivery again that was committed:
 //!
 //! ```no_run
 //! # use axum::{Router, routing::post};
@@ -32,104 +30,102 @@
 //! # }
 //! ```
 //!
-//! Left to you: a handler may still *run* more than once, if the attempt before was rolled
-//! back. Points 7 to 9 are about what it does outside its transaction.
+//! Left to you: a handler may still *run* more than once, if an attempt was rolled back. Points 7 to
+//! 9 are about what it does outside its transaction.
 //!
-//! # 2. Know a delivery by a stable id
+//! # 2. Identify a delivery by a stable id
 //!
-//! Neither a signature, which changes with each attempt, nor a time of receipt will do. Each
-//! preset takes what its provider repeats on every retry; for any other,
-//! [`Provider::delivery_id`] names the place, from a header, a JSON path, several of them, or
-//! a digest of the body. What has no usable id is a 400, never processed without dedupe.
+//! A signature changes with each attempt, and so does the time of receipt. Each preset uses what its
+//! provider repeats on every retry. For any other provider, [`Provider::delivery_id`] names the
+//! place: a header, a JSON path, several of them, or a digest of the body. A request without a usable
+//! id is a 400, never processed without dedupe.
 //!
-//! # 3. Take the provider's id, not one of your own
+//! # 3. Use the provider's id, not one of your own
 //!
-//! An id made on receipt is a new one for each attempt. [`Source`] only takes ids out of the
-//! request. Mind whether the signature covers it ([`Provider::signs_delivery_id`]): where it
-//! does not, [`IdempotentWebhook::replay_guard`] claims a digest of the body as well.
+//! An id that is made on receipt differs for each attempt. [`Source`] only reads ids out of the
+//! request. Check whether the signature covers it ([`Provider::signs_delivery_id`]). If it does not,
+//! [`IdempotentWebhook::replay_guard`] also claims a digest of the body.
 //!
-//! Left to you: some providers make two events of one change. Where that matters, choose an
-//! id that both share: `.delivery_id(Source::json("$.data.object.id".parse()?).and(..))`.
+//! Left to you: some providers send two events for one change. Where that matters, choose an id that
+//! both share: `.delivery_id(Source::json("$.data.object.id".parse()?).and(..))`.
 //!
 //! # 4. Dedupe on receipt
 //!
-//! Duplicates are answered with 200 before the handler is called, in every process that
-//! shares the database, also if they arrive at the same moment. With
-//! [`IdempotentWebhook::cache_processed`], without asking Postgres.
+//! Duplicates are answered with 200 before the handler is called, in every process that shares the
+//! database, even if they arrive at the same moment. With [`IdempotentWebhook::cache_processed`], this
+//! takes no query.
 //!
 //! # 5. Claim and work atomically
 //!
-//! Checking first and recording later loses a race or an event. The claim is one insert, in
-//! the transaction in which the handler writes:
+//! Checking first and recording later loses a race or an event. The claim is one insert, in the
+//! transaction in which the handler writes:
 //!
 //! ```no_run
-//! # use idempotent_webhook::DedupeTx;
+//! # use idempotent_webhook::{DedupeTx, HandlerError};
 //! # use axum::http::StatusCode;
-//! async fn payment(mut tx: DedupeTx) -> Result<StatusCode, StatusCode> {
+//! async fn payment(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
 //!     sqlx::query("update orders set status = 'paid' where id = 1")
 //!         .execute(&mut *tx)
-//!         .await
-//!         .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+//!         .await?;
 //!     Ok(StatusCode::OK)
 //! }
 //! ```
 //!
-//! Left to you: write through `tx` and not through a connection of your own.
+//! Left to you: write through `tx`, not through a connection of your own. The layer warns of a
+//! success whose handler has not taken `DedupeTx`.
 //!
 //! # 6. Let ids expire, but not too soon
 //!
-//! `Retention::new(pool, age).spawn()` forgets old deliveries, and of each endpoint none
-//! that its provider may still deliver again ([`Provider::redelivery_window`]).
-//! [`prune`](crate::prune) does it once and refuses an age that is too short.
+//! `Retention::new(pool, age).spawn()` deletes old deliveries, and keeps those that their provider may
+//! still redeliver ([`Provider::redelivery_window`]). [`prune`](crate::prune) does it once and refuses
+//! an age that is too short.
 //!
 //! # 7. Make effects conditional
 //!
-//! Dedupe does not put events in order. `tx.advance("sub_123", event.created)` says in the
-//! same transaction how this event compares with the newest that was seen of a subject. Skip
-//! one that is [`Older`](crate::Recency::Older), and only that: two events of one second are
-//! the [`Same`](crate::Recency::Same).
+//! Dedupe does not put events in order. `tx.advance("sub_123", event.created)` compares an event, in the
+//! same transaction, with the newest one seen of a subject. Skip one that is
+//! [`Older`](crate::Recency::Older), and only that: two events within a second are the
+//! [`Same`](crate::Recency::Same).
 //!
-//! Left to you: what the version of a subject is; and statements that are right whatever
-//! came before, such as `update … where status = 'pending'`.
+//! Left to you: what the version of a subject is, and statements that are right in any order, such as
+//! `update … where status = 'pending'`.
 //!
-//! # 8. Hand keys on to what you call
+//! # 8. Pass idempotency keys on
 //!
-//! A call to another API is not rolled back. `delivery.idempotency_key("refund")` is the
-//! same key on every attempt, for whoever takes an `Idempotency-Key`.
+//! A call to another API is not rolled back. `delivery.idempotency_key("refund")` is the same key on
+//! every attempt, for an API that takes an `Idempotency-Key`.
 //!
-//! Left to you: a call to an API that takes none may happen twice. Ask first whether it has
-//! been done, or accept it.
+//! Left to you: a call to an API without such keys may happen twice. Query first whether it has
+//! happened, or accept it.
 //!
 //! # 9. Put slow work into an outbox
 //!
-//! Providers wait for seconds. Write a job through `tx`, answer 200, and do the work from
-//! there: the job is there if and only if the delivery was processed. The example
-//! `examples/outbox` in the repository does so with an existing queue. For what may get
-//! lost, such as waking a worker, there is [`DedupeTx::after_commit`].
+//! Providers wait for seconds. Insert a job through `tx`, answer 200, and do the work in a worker: the
+//! job exists if and only if the delivery was processed ([job queues](super::works_with#job-queues)).
+//! For work that may be lost, such as waking a worker, there is [`DedupeTx::after_commit`].
 //!
 //! # 10. Answer with the right status
 //!
-//! A 2xx leaves only after the commit, a duplicate is a 200, a wrong signature a 401, an
-//! unusable request a 400, and what may succeed later is a 503 with `Retry-After`. It is
-//! never a 410, which some senders take as an order to delete the endpoint.
+//! A 2xx leaves only after the commit, a duplicate is a 200, a wrong signature a 401, an unusable
+//! request a 400, and a failure that may pass is a 503 with `Retry-After`. The layer never answers 410,
+//! which some senders take as an order to delete the endpoint.
 //!
-//! Left to you: answer 2xx for "done", anything else for "again, please". For an event that
-//! can never be processed, answer 2xx and write down why, or see
-//! [`IdempotentWebhook::also_commit_on`].
+//! Left to you: answer 2xx for "done", and anything else for "deliver it again". For an event that can
+//! never be processed, answer 2xx and record why, or see [`IdempotentWebhook::also_commit_on`].
 //!
 //! # 11. Test with duplicates
 //!
-//! The feature `testing` signs requests as each provider does, and asserts that a handler
-//! has its effects once, whatever arrives at the same moment and again:
-//! `assert_idempotent(&app, &TestDelivery::new(&presets::stripe(Secret::new("whsec_test").unwrap())), effects)`. The example
-//! `replay` sends a captured webhook to a URL, as often as asked.
+//! The feature `testing` signs requests as the provider does, and asserts that a delivery takes effect
+//! once, whether its copies arrive at the same moment or later:
+//! `assert_idempotent(&app, &TestDelivery::new(&provider), effects)`. The example `replay` sends a
+//! captured webhook to a URL.
 //!
 //! # 12. Watch it
 //!
-//! The feature `metrics` counts outcomes and rejections and measures claims, handlers and
-//! commits; one span a delivery names it in the log;
-//! [`IdempotentWebhook::record_failures`] keeps a table of what is failing, since when and
-//! how often. [`Endpoint::forget`](crate::Endpoint::forget) has a delivery processed once more.
+//! The feature `metrics` counts outcomes and rejections, and measures claims, handlers and commits. One
+//! span for each request names the delivery in the log. [`IdempotentWebhook::record_failures`] records
+//! what is failing, since when and how often. [`Endpoint::forget`](crate::Endpoint::forget) has a
+//! delivery processed again.
 //!
 //! Left to you: the alert. Deliveries that keep failing are lost when the provider gives up.
 //!

@@ -1,1 +1,104 @@
-//! Works with.
+//! Which other crates it works with, how, and what is not possible.
+//!
+//! # Functions that take a connection
+//!
+//! A [`DedupeTx`](crate::DedupeTx) dereferences to [`PgConnection`](sqlx::PgConnection). So does a
+//! [`Savepoint`](crate::Savepoint). Let functions take `&mut PgConnection`; callers with a pool or a
+//! `sqlx::Transaction` can call them as well:
+//!
+//! ```
+//! use axum::http::StatusCode;
+//! use idempotent_webhook::{DedupeTx, HandlerError};
+//! use sqlx::PgConnection;
+//!
+//! async fn mark_paid(connection: &mut PgConnection, order: i64) -> sqlx::Result<()> {
+//!     sqlx::query("update orders set status = 'paid' where id = $1")
+//!         .bind(order)
+//!         .execute(&mut *connection)
+//!         .await?;
+//!     Ok(())
+//! }
+//!
+//! async fn handler(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
+//!     mark_paid(&mut tx, 1).await?;
+//!     Ok(StatusCode::OK)
+//! }
+//! ```
+//!
+//! A function that takes `&mut Transaction<'_, Postgres>` cannot be called: there is no
+//! `sqlx::Transaction`, because the function could commit it. Change its parameter to
+//! `&mut PgConnection`. A function that calls `connection.begin()` makes a savepoint of sqlx's own;
+//! [`DedupeTx`](crate::DedupeTx#what-is-refused) says what to heed then.
+//!
+//! # sqlx's macros, sea-query and other builders
+//!
+//! `sqlx::query!`, and every query builder whose queries run on a `PgConnection`, run on `&mut *tx`.
+//!
+//! # SeaORM and Diesel
+//!
+//! They do not work on this transaction. SeaORM takes a pool or begins a transaction of its own, and
+//! cannot be given a connection of sqlx. Diesel has its own connections. What they write is not part
+//! of the transaction, and may happen twice. Two ways out:
+//!
+//! - Write with sqlx in webhook handlers. SeaORM's own query builder, sea-query, works (above).
+//! - Insert a job through `&mut *tx`, and use the ORM in the worker, with
+//!   [`Delivery::idempotency_key`](crate::Delivery::idempotency_key) as a unique key of what it
+//!   writes.
+//!
+//! # Job queues
+//!
+//! A queue works if its enqueue function takes a connection of sqlx 0.9, or is a function in SQL. With
+//! graphile_worker, for example:
+//!
+//! ```text
+//! jobs.with_executor(&mut *tx).add_job(job, JobSpec::default()).await?;
+//! ```
+//!
+//! The job exists if and only if the delivery was processed. A queue that only takes its own pool
+//! does not work: its job exists even if the delivery is rolled back.
+//!
+//! # axum extractors
+//!
+//! `Json`, `Form`, `Bytes`, `Path`, `State` and so on work as usual. The body is the raw body, and
+//! axum's own limit of 2 MB is replaced by the provider's. A rejection of an extractor is rolled back.
+//!
+//! `Option<DedupeTx>` and `Option<Delivery>` are `None` on a route without the layer, for a handler
+//! that serves both.
+//!
+//! # aide
+//!
+//! [`DedupeTx`](crate::DedupeTx) and [`Delivery`](crate::Delivery) are not part of an API's
+//! description. Wrap them: `NoApi(mut tx): NoApi<DedupeTx>`.
+//!
+//! # Middlewares
+//!
+//! tower-http's `TraceLayer` goes around the layer; the span of a delivery is within its span. A
+//! middleware between the layer and the handler sees a response before it is committed. One around
+//! the layer must not change the body: decompression breaks every signature. A `TimeoutLayer` around
+//! the layer shortens the answer, not the work, which finishes in its own task; set
+//! [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) instead.
+//!
+//! In a `tower::ServiceBuilder`, a layer that changes the type of the request's body needs one line
+//! after it, here of tower's feature `util`:
+//!
+//! ```
+//! use axum::body::Body;
+//! use axum::extract::Request;
+//! # use axum::routing::MethodRouter;
+//! # use idempotent_webhook::IdempotentWebhook;
+//! use tower::ServiceBuilder;
+//! # use tower_http::limit::RequestBodyLimitLayer;
+//! # fn build(route: MethodRouter, webhook: IdempotentWebhook) -> MethodRouter {
+//! route.layer(
+//!     ServiceBuilder::new()
+//!         .layer(RequestBodyLimitLayer::new(1024 * 1024))
+//!         .map_request(|request: Request<_>| request.map(Body::new))
+//!         .layer(webhook),
+//! )
+//! # }
+//! ```
+//!
+//! # Plain tower
+//!
+//! Without the feature `axum` the layer works with any `tower::Service` of `http::Request<B>` whose
+//! body types can be made from `Bytes`. Handlers use [`DedupeTx::take`](crate::DedupeTx::take).

@@ -45,7 +45,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How a provider signs, identifies and redelivers its webhooks.
 ///
-/// The [`presets`](crate::presets) and [`custom`](Self::custom) make values of this type, so
+/// The [`presets`] and [`custom`](Self::custom) make values of this type, so
 /// every setting of a preset can be adjusted:
 ///
 /// ```

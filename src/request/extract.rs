@@ -1,7 +1,9 @@
-//! The extractors for axum handlers.
+//! What axum handlers take and return.
+
+use std::convert::Infallible;
 
 use axum_core::extract::{FromRequestParts, OptionalFromRequestParts};
-use axum_core::response::{IntoResponse, Response};
+use axum_core::response::{IntoResponse, IntoResponseParts, Response, ResponseParts};
 use http::request::Parts;
 
 use super::handler_error::{FailureReason, HandlerError};
@@ -65,5 +67,16 @@ impl IntoResponse for ExtractError {
 impl IntoResponse for HandlerError {
     fn into_response(self) -> Response {
         Self::into_response(self)
+    }
+}
+
+/// Adds the reason to a response with a status and a body of its own:
+/// `(status, HandlerError::from(error), body)`.
+impl IntoResponseParts for HandlerError {
+    type Error = Infallible;
+
+    fn into_response_parts(self, mut parts: ResponseParts) -> Result<ResponseParts, Infallible> {
+        parts.extensions_mut().insert(self.into_reason());
+        Ok(parts)
     }
 }

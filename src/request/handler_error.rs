@@ -29,7 +29,8 @@ use crate::error::{BoxError, ErrorChain};
 /// }
 /// ```
 ///
-/// An error type of the application can use it in its `IntoResponse`:
+/// An error type of the application can use it in its `IntoResponse`, alone or beside a status and a
+/// body:
 ///
 /// ```
 /// use axum::http::StatusCode;
@@ -40,7 +41,8 @@ use crate::error::{BoxError, ErrorChain};
 ///
 /// impl IntoResponse for AppError {
 ///     fn into_response(self) -> Response {
-///         HandlerError::from(self.0).status(StatusCode::SERVICE_UNAVAILABLE).into_response()
+///         let status = StatusCode::SERVICE_UNAVAILABLE;
+///         (status, HandlerError::from(self.0), "try later").into_response()
 ///     }
 /// }
 /// ```
@@ -71,6 +73,12 @@ impl HandlerError {
     pub fn status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
+    }
+
+    /// The reason, for a response with a status and a body of its own.
+    #[cfg(feature = "axum")]
+    pub(super) fn into_reason(self) -> FailureReason {
+        self.reason
     }
 
     /// The response: the status with an empty body. Its extensions have the reason.

@@ -1,6 +1,7 @@
 //! The transaction of a delivery, as the handler has it.
 
 use std::fmt;
+use std::future::Ready;
 use std::ops::{Deref, DerefMut};
 
 use http::{Extensions, StatusCode};
@@ -228,24 +229,31 @@ impl DedupeTx {
 
     /// For the compiler's message only.
     #[doc(hidden)]
-    pub async fn commit(self) -> sqlx::Result<()>
+    pub fn commit(self) -> Ready<sqlx::Result<()>>
     where
         for<'a> &'a Self: EndedByHandler,
     {
-        Ok(())
+        std::future::ready(Ok(()))
     }
 
     /// For the compiler's message only.
     #[doc(hidden)]
-    pub async fn rollback(self) -> sqlx::Result<()>
+    pub fn rollback(self) -> Ready<sqlx::Result<()>>
     where
         for<'a> &'a Self: EndedByHandler,
     {
-        Ok(())
+        std::future::ready(Ok(()))
     }
 }
 
 /// Is implemented by nothing, so that the compiler explains how a `DedupeTx` ends.
+///
+/// ```compile_fail,E0277
+/// # use idempotent_webhook::DedupeTx;
+/// async fn handler(tx: DedupeTx) -> sqlx::Result<()> {
+///     tx.commit().await
+/// }
+/// ```
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a handler neither commits nor rolls back its `DedupeTx`",

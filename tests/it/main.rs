@@ -22,6 +22,7 @@ mod log;
 mod metrics;
 mod handshake;
 mod migrate;
+mod mistakes;
 mod pgbouncer;
 mod readme;
 mod recency;

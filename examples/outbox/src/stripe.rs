@@ -1,15 +1,14 @@
 //! The provider: sends events, signed as Stripe signs them.
 
 use std::net::SocketAddr;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use hmac::{Hmac, KeyInit, Mac};
+use axum::body::Bytes;
+use axum::http::Request;
+use idempotent_webhook::OUTCOME_HEADER;
+use idempotent_webhook::testing::TestDelivery;
 use serde_json::json;
-use sha2::Sha256;
 
 use crate::webhook;
-
-pub const SECRET: &str = "whsec_demo";
 
 /// Sends an event that says that an order is paid, and returns the status and the outcome,
 /// such as `200 processed`.
@@ -19,25 +18,22 @@ pub async fn deliver(
     order: &str,
 ) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
     let body = json!({
-        "id": event,
         "object": "event",
-        "type": "payment_intent.succeeded",
         "data": { "object": { "object": "payment_intent", "metadata": { "order": order } } },
-    })
-    .to_string();
-    let time = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes())?;
-    mac.update(format!("{time}.{body}").as_bytes());
-    let signature = hex::encode(mac.finalize().into_bytes());
-
+    });
+    let delivery: Request<Bytes> = TestDelivery::new(&webhook::provider()?)
+        .id(event)
+        .event_type("payment_intent.succeeded")
+        .body(body.to_string())
+        .request();
+    let (head, body) = delivery.into_parts();
     let response = reqwest::Client::new()
         .post(format!("http://{to}{}", webhook::PATH))
-        .header("Stripe-Signature", format!("t={time},v1={signature}"))
-        .header("Content-Type", "application/json")
+        .headers(head.headers)
         .body(body)
         .send()
         .await?;
-    let outcome = match response.headers().get("x-webhook-outcome") {
+    let outcome = match response.headers().get(OUTCOME_HEADER) {
         Some(outcome) => outcome.to_str()?,
         None => "without an outcome",
     };

@@ -1,28 +1,28 @@
-//! The webhook: takes note of what is to be done, and answers at once.
+//! The webhook: enqueues a job, and answers at once.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, post};
 use graphile_worker::WorkerUtils;
+use idempotent_webhook::Secret;
 use idempotent_webhook::provider::SecretError;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Secret, presets};
+use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook, Provider, presets};
 use serde_json::Value;
 use sqlx::PgPool;
 
 use crate::shipping::Ship;
-use crate::stripe;
 
 pub const PATH: &str = "/webhooks/stripe";
 
+/// The provider, as the application knows it and as it signs.
+pub fn provider() -> Result<Provider, SecretError> {
+    Ok(presets::stripe(Secret::new("whsec_demo")?))
+}
+
 /// The layer, with the endpoint and the provider of [`PATH`].
 pub fn layer(pool: PgPool) -> Result<IdempotentWebhook, SecretError> {
-    let secret = Secret::new(stripe::SECRET)?;
-    Ok(IdempotentWebhook::new(
-        pool,
-        "payments",
-        presets::stripe(secret),
-    ))
+    Ok(IdempotentWebhook::new(pool, "payments", provider()?))
 }
 
 /// The handler, which belongs behind [`layer`].
@@ -35,22 +35,20 @@ async fn payment(
     mut tx: DedupeTx,
     delivery: Delivery,
     Json(event): Json<Value>,
-) -> Result<StatusCode, StatusCode> {
+) -> Result<StatusCode, HandlerError> {
     let order = event["data"]["object"]["metadata"]["order"].as_str();
     let (Some("payment_intent.succeeded"), Some(order)) = (delivery.event_type(), order) else {
         return Ok(StatusCode::OK);
     };
     let ship = Ship {
         order: order.to_owned(),
-        // From the delivery, not from the job: it must be the same however often either
-        // is attempted.
+        // From the delivery, not from the job: it must be the same on every attempt at either.
         idempotency_key: delivery.idempotency_key("ship"),
     };
-    // By way of `tx` the job and the claim commit together, or neither does. The worker
-    // hears of the job when they do.
+    // Through `tx`, the job and the claim commit together, or neither does. The worker is notified
+    // of the job when they do.
     jobs.with_executor(&mut *tx)
         .add_job(ship, Ship::spec())
-        .await
-        .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+        .await?;
     Ok(StatusCode::OK)
 }

@@ -1,0 +1,289 @@
+//! Mistakes of an application, each made once, and what its developer learns.
+
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Outcome, Secret, TenantSecrets, presets,
+};
+use tower::ServiceExt;
+
+use crate::log::logged;
+use crate::support::{Database, Webhook, answer, github, ok, record, secret, send};
+
+fn with_method(method: Method) -> Request<Body> {
+    let mut request = github("a", "{}");
+    *request.method_mut() = method;
+    request
+}
+
+/// A browser, a scanner, or an uptime check.
+#[tokio::test]
+async fn g1_another_method_is_a_405_and_no_warning() {
+    let webhook = Webhook::new(ok).await;
+    let response = webhook.router.clone().oneshot(with_method(Method::GET));
+    let response = response.await.unwrap();
+    assert_eq!(response.status(), 405);
+    assert_eq!(response.headers()["allow"], "POST");
+    assert_eq!(
+        send(&webhook.router, with_method(Method::GET)).await,
+        answer(405, "rejected", "method not allowed")
+    );
+    let log = logged(async {
+        webhook.send(with_method(Method::DELETE)).await;
+    })
+    .await;
+    assert!(log.contains("webhook rejected status=405"), "{log}");
+    assert!(!log.contains("WARN"), "{log}");
+    assert_eq!((webhook.runs(), webhook.database.rows().await), (0, (0, 0)));
+}
+
+#[tokio::test]
+async fn g1_no_method_gets_past_the_layer_unverified() {
+    let database = Database::new().await;
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()));
+    async fn page() -> &'static str {
+        "a page"
+    }
+    let covered = Router::new().route("/", get(page).post(ok).layer(layer.clone()));
+    let beside = Router::new().route("/", post(ok).layer(layer).get(page));
+    let get = || Request::get("/").body(Body::empty()).unwrap();
+    assert_eq!(send(&covered, get()).await.status, 405);
+    assert_eq!(send(&beside, get()).await.body, "a page");
+    let forged = Request::post("/").body(Body::empty()).unwrap();
+    assert_eq!(send(&beside, forged).await.status, 401);
+    assert_eq!(send(&beside, github("a", "{}")).await.outcome, "processed");
+    assert_eq!(database.rows().await, (1, 1));
+}
+
+#[tokio::test]
+async fn a_provider_that_uses_another_method_says_so() {
+    let provider = presets::github(secret()).methods([Method::PUT, Method::POST]);
+    let database = Database::new().await;
+    let sent = TestDelivery::new(&provider).id("b");
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", provider);
+    let router = Router::new().route("/", post(ok).put(ok).layer(layer));
+    assert_eq!(sent.request::<Body>().method(), Method::PUT);
+    assert_eq!(send(&router, sent.request()).await.outcome, "processed");
+    assert_eq!(send(&router, github("a", "{}")).await.outcome, "processed");
+    assert_eq!(send(&router, with_method(Method::PATCH)).await.status, 405);
+    assert_eq!(database.rows().await, (2, 2));
+}
+
+#[tokio::test]
+async fn a_layer_around_a_router_is_told_from_a_handler_that_failed() {
+    let webhook = Webhook::new(ok).await;
+    let pool = webhook.database.pool.clone();
+    let layer = IdempotentWebhook::new(pool, "router", presets::github(secret()));
+    let router = Router::new().route("/known", post(ok)).layer(layer);
+    let log = logged(async {
+        let answer = send(&router, github("a", "{}")).await;
+        assert_eq!((answer.status, &*answer.outcome), (404, "failed"));
+    })
+    .await;
+    assert!(log.contains("put the layer on the route"), "{log}");
+
+    // A handler may answer 404 for reasons of its own.
+    let missing = Webhook::new(async |_: DedupeTx| StatusCode::NOT_FOUND).await;
+    let log = logged(async {
+        assert_eq!(missing.send(github("a", "{}")).await.status, 404);
+    })
+    .await;
+    assert!(
+        log.contains("webhook rolled back") && !log.contains("put the layer"),
+        "{log}"
+    );
+}
+
+#[tokio::test]
+async fn two_layers_with_one_endpoint_are_a_warning() {
+    const WARNING: &str = "two webhook layers of this process have the same endpoint";
+    let (database, other) = (Database::new().await, Database::new().await);
+    let layer = |database: &Database, endpoint: &str| {
+        let github = presets::github(secret());
+        IdempotentWebhook::new(database.pool.clone(), endpoint.to_owned(), github)
+    };
+    let log = logged(async {
+        let first = layer(&database, "shared");
+        let _clone = first.clone();
+        let _another = layer(&database, "another");
+        let _elsewhere = layer(&other, "shared");
+    })
+    .await;
+    assert!(!log.contains(WARNING), "{log}");
+
+    let log = logged(async {
+        let first = layer(&database, "shared");
+        // On a route, only the service is left of it.
+        let _route = Router::<()>::new().route("/", post(ok).layer(first));
+        let _second = layer(&database, "shared");
+    })
+    .await;
+    assert!(
+        log.contains(WARNING) && log.contains(r#"endpoint="shared""#),
+        "{log}"
+    );
+
+    let log = logged(async {
+        let _next = layer(&database, "shared");
+    })
+    .await;
+    assert!(!log.contains(WARNING), "those before are gone: {log}");
+}
+
+#[tokio::test]
+async fn the_reason_of_a_handler_reaches_the_log_and_the_record() {
+    async fn fails(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+        record(&mut tx, &delivery).await?;
+        match delivery.id().as_str() {
+            "sql" => {
+                sqlx::query("select no_such_column")
+                    .execute(&mut *tx)
+                    .await?;
+            }
+            "text" => Err("no such order")?,
+            _ => return Err(HandlerError::new("not yet").status(StatusCode::CONFLICT)),
+        }
+        Ok(StatusCode::OK)
+    }
+    let github_provider = presets::github(secret());
+    let webhook = Webhook::with(github_provider, IdempotentWebhook::record_failures, fails).await;
+    for (id, status, reason) in [
+        ("sql", 500, "error returned from database: column"),
+        ("text", 500, "no such order"),
+        ("status", 409, "not yet"),
+    ] {
+        let log = logged(async {
+            let answer = webhook.send(github(id, "{}")).await;
+            assert_eq!((answer.status, &*answer.body), (status, ""));
+        })
+        .await;
+        assert!(log.contains(&format!("reason=\"{reason}")), "{log}");
+        let recorded: (i16, String) = sqlx::query_as(
+            "select status, reason
+             from idempotent_webhook.failing_deliveries
+             where delivery_id = $1",
+        )
+        .bind(id)
+        .fetch_one(&webhook.database.pool)
+        .await
+        .unwrap();
+        assert_eq!(recorded.0.cast_unsigned(), status);
+        assert!(recorded.1.starts_with(reason), "{recorded:?}");
+    }
+    assert_eq!(webhook.database.rows().await, (0, 0));
+}
+
+/// An application's own error, with a body of its own.
+#[tokio::test]
+async fn an_error_of_the_application_can_carry_a_reason() {
+    struct AppError(std::io::Error);
+    impl IntoResponse for AppError {
+        fn into_response(self) -> Response {
+            let status = StatusCode::BAD_GATEWAY;
+            (status, HandlerError::from(self.0), "try later").into_response()
+        }
+    }
+    let webhook = Webhook::new(async |_: DedupeTx| -> Result<(), AppError> {
+        Err(AppError(std::io::Error::other("the bank is closed")))
+    })
+    .await;
+    let log = logged(async {
+        assert_eq!(
+            webhook.send(github("a", "{}")).await,
+            answer(502, "failed", "try later")
+        );
+    })
+    .await;
+    assert!(log.contains("the bank is closed"), "{log}");
+    assert_eq!(webhook.database.rows().await, (0, 0));
+}
+
+#[tokio::test]
+async fn a_handler_may_serve_routes_with_and_without_the_layer() {
+    async fn either(tx: Option<DedupeTx>, delivery: Option<Delivery>) -> Json<serde_json::Value> {
+        Json(serde_json::json!([
+            tx.is_some(),
+            delivery.as_ref().map(Delivery::id)
+        ]))
+    }
+    let webhook = Webhook::new(either).await;
+    let with = webhook.send(github("a", "{}")).await;
+    assert_eq!((with.status, &*with.body), (200, r#"[true,"a"]"#));
+    let plain = Router::new().route("/", post(either));
+    let without = send(&plain, github("a", "{}")).await;
+    assert_eq!((without.status, &*without.body), (200, "[false,null]"));
+    assert_eq!(webhook.database.rows().await, (1, 0));
+}
+
+#[tokio::test]
+async fn the_outcome_is_in_the_extensions_of_every_response() {
+    let webhook = Webhook::new(ok).await;
+    let tampered = TestDelivery::new(&presets::github(secret())).tampered();
+    for (request, outcome) in [
+        (github("a", "{}"), Outcome::Processed),
+        (github("a", "{}"), Outcome::Duplicate),
+        (tampered.request(), Outcome::Rejected),
+    ] {
+        let response = webhook.router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.extensions().get(), Some(&outcome));
+        let header = &response.headers()[idempotent_webhook::OUTCOME_HEADER];
+        assert_eq!(header, outcome.as_str());
+        assert_eq!(outcome.to_string(), outcome.as_str());
+    }
+    assert_eq!(webhook.database.rows().await, (1, 1));
+}
+
+fn panic_of<T>(build: impl FnOnce() -> T) -> String {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(build)) {
+        Ok(_) => "no panic".to_owned(),
+        Err(panic) => panic.downcast_ref::<String>().unwrap().clone(),
+    }
+}
+
+/// A developer hears of it when the application starts, not when the first delivery is rejected.
+#[tokio::test]
+async fn an_unusable_secret_is_refused_at_start() {
+    let database = Database::new().await;
+    let not_base64 = || Secret::new("whsec_not base64").unwrap();
+    let provider = presets::standard_webhooks(not_base64());
+    let error = provider.check_secrets().unwrap_err().to_string();
+    assert!(error.contains("Standard Webhooks needs"), "{error}");
+    assert!(
+        !error.contains("not base64"),
+        "it shows the secret: {error}"
+    );
+    let pool = database.pool.clone();
+    let message = panic_of(|| IdempotentWebhook::new(pool, "test", provider));
+    assert!(
+        message.starts_with(r#"endpoint "test": the webhook secret"#),
+        "{message}"
+    );
+
+    // Those of other schemes, and those that are looked up later, are fine.
+    assert!(presets::stripe(not_base64()).check_secrets().is_ok());
+    let looked_up = TenantSecrets::new(
+        |_| Some("acme".to_owned()),
+        async |_| Ok(Some(idempotent_webhook::Secrets::new(Secret::new("?")?))),
+    );
+    assert!(presets::svix(looked_up).check_secrets().is_ok());
+}
+
+#[tokio::test]
+async fn an_unusable_endpoint_is_refused_at_start() {
+    let database = Database::empty().await;
+    let long = "x".repeat(256);
+    for (endpoint, fault) in [
+        (" ", "blank"),
+        (&*long, "longer than 255 bytes"),
+        ("a\nb", "not free of control characters"),
+    ] {
+        let (pool, endpoint) = (database.pool.clone(), endpoint.to_owned());
+        let message =
+            panic_of(|| IdempotentWebhook::new(pool, endpoint, presets::github(secret())));
+        assert!(message.ends_with(fault), "{message}");
+    }
+}
