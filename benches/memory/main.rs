@@ -240,8 +240,8 @@ async fn one_by_one(server: &Server) {
         .await
         .unwrap();
     let plain = ("layer", through(layer(&pool, "layer")));
-    let remembering = layer(&pool, "remembering").cache_processed(1_000, LONG);
-    let remembering = ("layer, remembering", through(remembering));
+    let cached = layer(&pool, "cached").cache_processed(1_000, LONG);
+    let cached = ("layer, cached", through(cached));
     let by_hand = ("by hand, careful", by_hand(&pool));
     println!("\none request, until its connection is back in the pool");
     println!("1 MB in frames: the 62 frames are 62 allocations and 1000000 bytes of it\n");
@@ -254,7 +254,7 @@ async fn one_by_one(server: &Server) {
         (
             "duplicate",
             Sent::Duplicate,
-            vec![&plain, &remembering, &by_hand],
+            vec![&plain, &cached, &by_hand],
         ),
         (
             "wrong signature",

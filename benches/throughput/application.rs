@@ -16,7 +16,7 @@ use tokio::io::AsyncReadExt;
 pub const VARIANTS: [&str; 6] = [
     "layer",
     "layer, unpinged",
-    "layer, remembering",
+    "layer, cached",
     "by hand, bounded",
     "by hand, careful",
     "by hand, naive",
@@ -43,7 +43,7 @@ pub async fn run() {
     };
     let route = match variant.as_str() {
         "layer" | "layer, unpinged" => post(handle).layer(layer()),
-        "layer, remembering" => {
+        "layer, cached" => {
             post(handle).layer(layer().cache_processed(100_000, Duration::from_secs(600)))
         }
         "by hand, bounded" => post(bounded).with_state(pool.clone()),

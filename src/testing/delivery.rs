@@ -7,7 +7,7 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Uri};
 
-use super::places::Draft;
+use super::draft::Draft;
 use crate::provider::signature::UnsignedRequest;
 use crate::provider::{Provider, Secret};
 

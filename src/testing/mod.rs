@@ -31,7 +31,7 @@
 
 mod assertion;
 mod delivery;
-mod places;
+mod draft;
 
 pub use assertion::assert_idempotent;
 pub use delivery::TestDelivery;

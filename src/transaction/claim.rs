@@ -5,7 +5,7 @@ use std::time::Duration;
 use sqlx_core::transaction::TransactionManager;
 use tokio::time::Instant;
 
-use super::connection::TxConnection;
+use super::connection::{TransactionId, TxConnection};
 use super::pg_error::{DatabaseError, Manager, with_timeout};
 use super::slot::ClaimedTx;
 use super::store::Store;
@@ -118,10 +118,6 @@ enum Inserted {
     Duplicate(DuplicateOf),
     WaitTimedOut,
 }
-
-/// Postgres' id of the transaction of a claim, as text: sqlx would look up the type `xid8` on
-/// every new connection.
-pub(super) struct TransactionId(pub(super) String);
 
 /// The committed delivery of which this one is a duplicate.
 pub(crate) enum DuplicateOf {

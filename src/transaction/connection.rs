@@ -16,6 +16,10 @@ pub(super) struct TxConnection {
     permit: Option<OwnedSemaphorePermit>,
 }
 
+/// Postgres' id of the transaction of a claim, as text: sqlx would look up the type `xid8` on
+/// every new connection.
+pub(super) struct TransactionId(pub(super) String);
+
 const UNTIL_RELEASE: &str = "the connection is present until it is released or dropped";
 
 impl TxConnection {

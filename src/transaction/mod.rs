@@ -8,7 +8,7 @@ mod connection;
 mod dedupe_tx;
 mod failures;
 mod pg_error;
-mod redelivery_window;
+mod registration;
 mod savepoint;
 mod slot;
 mod store;

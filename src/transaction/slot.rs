@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::after_commit::AfterCommit;
-use super::claim::TransactionId;
-use super::connection::TxConnection;
+use super::connection::{TransactionId, TxConnection};
 use crate::delivery::Delivery;
 
 /// The open transaction of a claim, with everything that its commit needs.

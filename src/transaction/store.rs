@@ -6,10 +6,10 @@ use std::time::Duration;
 use sqlx::{PgPool, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, Manager, is_unusable, with_timeout};
-use super::redelivery_window::Registration;
 
 /// Begins a transaction, or fails on a connection that is already in one.
 ///
@@ -27,6 +27,14 @@ pub(crate) struct Store {
     pub(super) redelivery_window: Duration,
     permits: Option<Arc<Semaphore>>,
     pub(super) registration: Arc<Mutex<Option<Registration>>>,
+}
+
+/// This process's registration of its window.
+#[derive(Debug)]
+pub(super) struct Registration {
+    pub(super) registered_at: Instant,
+    /// The pool's own `lock_timeout`, restored after a claim.
+    pub(super) lock_timeout: Arc<str>,
 }
 
 impl Store {

@@ -3,13 +3,10 @@
 use std::time::Duration;
 
 use sqlx::PgPool;
-use sqlx::postgres::PgArguments;
-use sqlx::query::QueryScalar;
-use sqlx::{AssertSqlSafe, Postgres};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::ranges::{self, Range, Table};
-use super::schedule::Stop;
+use super::ranges::{self, Numbers, Range, Table};
 use super::turn::{Turn, Whose};
 use super::{BEGIN, Pruned, interval};
 use crate::metrics;
@@ -26,9 +23,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(120);
 
 /// Long enough for another process to find out whose turn it is.
 const A_MOMENT: Duration = Duration::from_millis(10);
-
-/// A query of a step. All of them return numbers.
-pub(super) type Numbers = QueryScalar<'static, Postgres, i64, PgArguments>;
 
 /// Why a pass ends early.
 enum Halt {
@@ -59,6 +53,26 @@ struct Round<'a> {
     /// The share of the time during which it works.
     share: f64,
     stop: &'a mut Stop,
+}
+
+/// Whether a round has been asked to stop.
+pub(super) struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    pub(super) fn new(asked: watch::Receiver<bool>) -> Self {
+        Self(asked)
+    }
+
+    fn is_asked(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    pub(super) async fn asked(&mut self) {
+        if self.0.wait_for(|asked| *asked).await.is_err() {
+            // The handle was dropped, so it will never be asked.
+            std::future::pending().await
+        }
+    }
 }
 
 impl<'a> Pass<'a> {
@@ -130,24 +144,24 @@ impl<'a> Pass<'a> {
         let due = || table.due_ranges(pages, age);
         for range in self.numbers(due).await?.into_iter().map(Range) {
             self.delete_resolved(table, range).await?;
-            if self.look_at(table, range).await? {
+            if self.examine(table, range).await? {
                 self.delete(table, range, count).await?;
-                self.look_at(table, range).await?;
+                self.examine(table, range).await?;
             }
         }
         Ok(())
     }
 
     /// Records when the range has to be read again, and returns whether that is now.
-    async fn look_at(&mut self, table: &Table, range: Range) -> Result<bool, Halt> {
+    async fn examine(&mut self, table: &Table, range: Range) -> Result<bool, Halt> {
         let age = interval(self.older_than);
         let forget = || table.forget(range);
         self.numbers(forget).await?;
-        let remember = || table.remember(range, age);
-        Ok(self.number(remember).await? == 1)
+        let record = || table.record(range, age);
+        Ok(self.number(record).await? == 1)
     }
 
-    /// Deletes the failures of a range whose deliveries have been processed since.
+    /// Deletes the failures of a range whose deliveries were processed since.
     async fn delete_resolved(&mut self, table: &Table, range: Range) -> Result<(), Halt> {
         if table.name != ranges::FAILURES.name {
             return Ok(());
@@ -236,11 +250,6 @@ impl<'a> Pass<'a> {
 /// The pause that makes the work this share of the time.
 fn pause_after(worked: Duration, share: f64) -> Duration {
     worked.mul_f64(1.0 / share - 1.0).min(MAX_PAUSE)
-}
-
-/// A statement of the crate's own, with a table's names filled in.
-pub(super) fn numbers(sql: String) -> Numbers {
-    sqlx::query_scalar(AssertSqlSafe(sql))
 }
 
 #[cfg(test)]

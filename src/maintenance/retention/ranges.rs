@@ -10,23 +10,27 @@
 //! when they are full, and when they are due. A range with rows of mixed ages is read at most fifty
 //! times within the age, and its rows stay longer by up to a fiftieth of it.
 
+use sqlx::postgres::PgArguments;
 use sqlx::postgres::types::PgInterval;
+use sqlx::query::QueryScalar;
+use sqlx::{AssertSqlSafe, Postgres};
 
-use super::pass::{Numbers, numbers};
+/// A query. All of them return numbers.
+pub(super) type Numbers = QueryScalar<'static, Postgres, i64, PgArguments>;
 
-/// How many pages a range has: 8 MiB with pages of 8 KiB.
+/// The pages of a range: 8 MiB with pages of 8 KiB.
 const RANGE: i64 = 1024;
 
-/// How many pages rows are deleted from in one transaction.
+/// The pages from which rows are deleted in one transaction.
 const PIECE: i64 = 128;
 
-/// Up to how many pages a table is read in each round: 64 MiB.
+/// Up to this many pages, a table is read in each round: 64 MiB.
 pub(super) const ALWAYS_READ: i64 = 8 * RANGE;
 
-/// A table whose rows may go.
+/// A table whose rows are deleted by age.
 pub(super) struct Table {
     pub(super) name: &'static str,
-    /// The column that says how old a row is.
+    /// The column with the time of a row.
     aged: &'static str,
 }
 
@@ -54,7 +58,7 @@ const SIZE: &str = "
     select pg_relation_size('idempotent_webhook.{table}') / current_setting('block_size')::int8
 ";
 
-/// When the oldest row of each endpoint can be pruned.
+/// When the oldest row of each endpoint can be deleted.
 const FIRST_DUE: &str = "
     select oldest.at + greatest($3, longest.redelivery_window) as due
     from (
@@ -96,14 +100,14 @@ const FORGET: &str = "
     returning range
 ";
 
-const REMEMBER: &str = "
+const RECORD: &str = "
     with first as materialized ({first_due}),
-    -- Nothing that is inserted from now on is due before.
+    -- Rows that are inserted from now on are not due before.
     shortest as (
         select greatest($3, min(redelivery_window)) as age
         from idempotent_webhook.redelivery_windows
     ),
-    remembered as (
+    recorded as (
         insert into idempotent_webhook.retention_ranges
             (table_name, range, relfilenode, older_than, next_due)
         select
@@ -111,7 +115,7 @@ const REMEMBER: &str = "
             $4,
             pg_relation_filenode('idempotent_webhook.{table}'),
             $3,
-                greatest(
+            greatest(
                 least(min(due), now() + (select age from shortest)),
                 now() + (select age from shortest) / 50
             )
@@ -121,7 +125,7 @@ const REMEMBER: &str = "
     from first
 ";
 
-/// Of an endpoint whose window is not on record, nothing.
+/// Deletes nothing of an endpoint whose window is not registered.
 const DELETE_BATCH: &str = "
     with deleted as (
         delete from idempotent_webhook.{table} as old
@@ -208,9 +212,9 @@ impl Table {
     }
 
     /// Records when a range has to be read again, and returns what `is_due` does.
-    pub(super) fn remember(&self, range: Range, age: PgInterval) -> Numbers {
+    pub(super) fn record(&self, range: Range, age: PgInterval) -> Numbers {
         let pages = range.pages();
-        numbers(self.sql(REMEMBER))
+        numbers(self.sql(RECORD))
             .bind(pages.first)
             .bind(pages.end)
             .bind(age)
@@ -227,7 +231,12 @@ impl Table {
     }
 }
 
-/// Deletes the failures of deliveries that have been processed since, and returns how many.
+/// A statement of this file, with the names of a table filled in.
+fn numbers(sql: String) -> Numbers {
+    sqlx::query_scalar(AssertSqlSafe(sql))
+}
+
+/// Deletes the failures of deliveries that were processed since, and returns how many.
 pub(super) fn delete_resolved_failures(pages: &Pages, limit: i64) -> Numbers {
     numbers(DELETE_RESOLVED_FAILURES.to_owned())
         .bind(pages.first)

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::Pruned;
-use super::pass::Pass;
+use super::pass::{Pass, Stop};
 use crate::random::random_fraction;
 
 /// The longest interval, far below what a `Duration` can hold.
@@ -98,7 +98,7 @@ impl Retention {
         let (stop, stopped) = watch::channel(false);
         RetentionTask {
             stop,
-            task: tokio::spawn(self.run(Stop(stopped))),
+            task: tokio::spawn(self.run(Stop::new(stopped))),
         }
     }
 
@@ -145,21 +145,6 @@ impl RetentionTask {
         self.stop.send_replace(true);
         // It neither panics nor is aborted, but the runtime may be shutting down.
         self.task.await.unwrap_or_default()
-    }
-}
-
-pub(super) struct Stop(watch::Receiver<bool>);
-
-impl Stop {
-    pub(super) fn is_asked(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    pub(super) async fn asked(&mut self) {
-        if self.0.wait_for(|asked| *asked).await.is_err() {
-            // The handle was dropped, so it will never be asked.
-            std::future::pending().await
-        }
     }
 }
 

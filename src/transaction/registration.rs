@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, Manager, with_timeout};
-use super::store::{BEGIN, Store};
+use super::store::{BEGIN, Registration, Store};
 use crate::delivery::Delivery;
 
 /// Makes room for this process's registration. Another window of the endpoint is deleted once no
@@ -32,14 +32,6 @@ const REGISTER: &str = "
 
 /// How often a process that claims deliveries registers its window.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
-
-/// This process's registration of its window.
-#[derive(Debug)]
-pub(super) struct Registration {
-    registered_at: Instant,
-    /// The pool's own `lock_timeout`, restored after a claim.
-    lock_timeout: Arc<str>,
-}
 
 impl Store {
     /// The pool's own `lock_timeout`. Registers the window first if that is due.

@@ -1,4 +1,4 @@
-//! Puts ids and event types into the places in which a provider has them.
+//! A request in the making, with the id and the event type where the provider has them.
 
 use bytes::Bytes;
 use http::HeaderMap;
