@@ -1,21 +1,20 @@
--- One row for each delivery whose effects are committed: it is inserted in the very
--- transaction that holds those effects.
+-- One row for each processed delivery, inserted in the transaction with its effects.
 create table idempotent_webhook.deliveries (
-    -- The key is compared byte by byte, whatever the database's collation.
+    -- The key is compared byte by byte, independent of the database's collation.
     endpoint text collate "C" not null,
-    -- Empty where tenants do not matter.
+    -- Empty unless the tenant is part of the key.
     tenant text collate "C" not null default '',
     delivery_id text collate "C" not null,
     event_type text,
     received_at timestamptz not null default now(),
-    -- The SHA-256 of event type and body, where the endpoint wants it.
+    -- The SHA-256 of event type and body, if the endpoint compares bodies.
     digest bytea,
-    -- The id first, since it is what sets keys apart: so most comparisons end with it.
+    -- The id first: it differs between most keys, so most comparisons end with it.
     primary key (delivery_id, endpoint, tenant)
 );
 
--- What those deliveries say that nobody may say again, for the guard against replays: the
--- SHA-256 as above, and the delivery that was the first to say it.
+-- The bodies of processed deliveries, for the replay guard: the SHA-256 as above, and the delivery
+-- that was the first with it.
 create table idempotent_webhook.bodies (
     endpoint text collate "C" not null,
     tenant text collate "C" not null default '',
@@ -25,10 +24,9 @@ create table idempotent_webhook.bodies (
     primary key (digest, endpoint, tenant)
 );
 
--- For how long each endpoint's provider may deliver again. Pruning keeps to the longest.
--- There are several rows for an endpoint while its configuration changes. Each process
--- registers its own hourly while it claims deliveries, and takes out what nobody has
--- registered for a day.
+-- How long each endpoint's provider may redeliver. Retention keeps deliveries for the longest window.
+-- There are several rows for an endpoint while its configuration changes. Each process registers its
+-- own hourly while it claims deliveries, and deletes those that no process has registered for a day.
 create table idempotent_webhook.redelivery_windows (
     endpoint text collate "C" not null,
     redelivery_window interval not null,

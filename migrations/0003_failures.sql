@@ -1,5 +1,5 @@
--- Deliveries whose attempts have been rolled back, for endpoints that keep a record. A row
--- does not count any more once the delivery has been processed; pruning takes it out.
+-- Deliveries whose attempts were rolled back, for endpoints that record failures. The row of a
+-- delivery that was processed since is obsolete; retention deletes it.
 create table idempotent_webhook.failures (
     endpoint text collate "C" not null,
     tenant text collate "C" not null default '',
@@ -8,13 +8,13 @@ create table idempotent_webhook.failures (
     attempts integer not null default 1,
     first_failed_at timestamptz not null default now(),
     last_failed_at timestamptz not null default now(),
-    -- What the sender was told last.
+    -- The last answer to the sender.
     status smallint not null,
     reason text not null,
     primary key (endpoint, tenant, delivery_id)
 );
 
--- Which deliveries are failing, since when, and how often.
+-- The deliveries that are failing, since when, and how often.
 create view idempotent_webhook.failing_deliveries as
 select
     endpoint,
