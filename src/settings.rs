@@ -1,6 +1,7 @@
 //! The settings of a layer, which its service reads.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::StatusCode;
@@ -36,6 +37,7 @@ pub(crate) struct Settings {
     pub(crate) record_failures: bool,
     pub(crate) allow_unused_transaction: bool,
     pub(crate) metrics: Metrics,
+    pub(crate) refused_a_method: Arc<AtomicBool>,
     pub(crate) body_timeout: Duration,
     pub(crate) handler_timeout: Duration,
     pub(crate) in_flight_timeout: Duration,
@@ -59,6 +61,7 @@ impl Settings {
             record_failures: false,
             allow_unused_transaction: false,
             metrics: Metrics::new(endpoint.clone(), provider.shared_name()),
+            refused_a_method: Arc::default(),
             body_timeout: Duration::from_secs(10),
             handler_timeout: Duration::from_secs(30),
             in_flight_timeout: in_flight_timeout.min(MAX_TIMEOUT),
@@ -81,6 +84,11 @@ impl Settings {
             digest: sha256_of([event_type.as_bytes(), body]),
             guarded,
         })
+    }
+
+    /// Whether a request was refused for its method before, of which there is one from now on.
+    pub(crate) fn has_refused_a_method(&self) -> bool {
+        self.refused_a_method.swap(true, Ordering::Relaxed)
     }
 
     /// Whether a response with this status commits.

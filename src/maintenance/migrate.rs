@@ -22,14 +22,21 @@ const MIGRATIONS: [(&str, &str); 4] = [
     ),
 ];
 
+const APPLIED: &str = "
+    select version, checksum
+    from idempotent_webhook.migrations
+    where success
+    order by version
+";
+
 /// Creates or updates the crate's tables.
 ///
 /// The tables and the history of their migrations are in the schema `idempotent_webhook`, so they
 /// do not interfere with an application's own `sqlx::migrate!()` on the same database, in either
 /// order. Calling it again changes nothing. Several processes may call it at once.
 ///
-/// The role needs the right to create a schema. If the application's role has fewer rights, call
-/// this with another role and grant these:
+/// The role needs the right to create a schema, unless the tables are up to date. If the
+/// application's role has fewer rights, call this with the owner's role first, and grant these:
 ///
 /// ```sql
 /// grant usage on schema idempotent_webhook to app;
@@ -53,9 +60,23 @@ pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
         Migration::new(version, name.into(), MigrationType::Simple, sql, false)
     });
     let mut migrator = Migrator::with_migrations(migrations.collect());
+    if is_up_to_date(pool, &migrator).await {
+        return Ok(());
+    }
     migrator.create_schema("idempotent_webhook");
     migrator.dangerous_set_table_name("idempotent_webhook.migrations");
     migrator.run(pool).await
+}
+
+/// Whether there is nothing to do, which a role without the right to create a schema may find out.
+/// Any doubt is left to sqlx.
+async fn is_up_to_date(pool: &PgPool, migrator: &Migrator) -> bool {
+    let applied: Result<Vec<(i64, Vec<u8>)>, _> = sqlx::query_as(APPLIED).fetch_all(pool).await;
+    let Ok(applied) = applied else { return false };
+    let known = migrator
+        .iter()
+        .map(|migration| (migration.version, migration.checksum.to_vec()));
+    applied.into_iter().eq(known)
 }
 
 /// Every attempt at a delivery would fail if the database could not store its id.

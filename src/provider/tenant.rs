@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::request::Parts;
 
-use super::secret::Secrets;
+use super::secret::{Secret, Secrets};
 use crate::delivery::{Tenant, check_text};
 use crate::error::BoxError;
 use crate::expiring_map::ExpiringMap;
@@ -29,7 +29,7 @@ type LookUp = Arc<dyn Fn(String) -> Lookup + Send + Sync>;
 ///
 /// ```no_run
 /// use http::request::Parts;
-/// use idempotent_webhook::{IdempotentWebhook, Secret, Secrets, TenantSecrets, presets};
+/// use idempotent_webhook::{IdempotentWebhook, Secret, TenantSecrets, presets};
 ///
 /// # fn main_(pool: sqlx::PgPool) {
 /// // /webhooks/{tenant}
@@ -44,8 +44,7 @@ type LookUp = Arc<dyn Fn(String) -> Lookup + Send + Sync>;
 ///                     .bind(tenant)
 ///                     .fetch_optional(&pool)
 ///                     .await?;
-///             let secret = found.map(Secret::new).transpose()?;
-///             Ok(secret.map(Secrets::new))
+///             Ok(found.map(Secret::new).transpose()?)
 ///         }
 ///     }
 /// });
@@ -72,7 +71,7 @@ pub struct TenantSecrets {
 
 impl TenantSecrets {
     /// Secrets by tenant, from a function that reads the tenant of a request and one that looks
-    /// up its [`Secrets`], or a [`ResolvedTenant`] where one tenant has several names.
+    /// up its [`Secret`] or [`Secrets`], or a [`ResolvedTenant`] where one tenant has several names.
     pub fn new<F, T>(
         tenant: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static,
         look_up: impl Fn(String) -> F + Send + Sync + 'static,
@@ -202,6 +201,13 @@ impl ResolvedTenant {
             name: Some(name.into()),
             secrets,
         }
+    }
+}
+
+/// A tenant with the name that the request used.
+impl From<Secret> for ResolvedTenant {
+    fn from(secret: Secret) -> Self {
+        Secrets::new(secret).into()
     }
 }
 

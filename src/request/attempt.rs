@@ -10,7 +10,8 @@ use tracing::Instrument;
 use super::failure::Failure;
 use super::handler_error::FailureReason;
 use super::log;
-use super::response::{Answer, UnusedTransaction};
+use super::response::{Answer, Suspicion};
+use super::rollback_test::RollBack;
 use crate::delivery::Delivery;
 use crate::in_flight::{Entered, FlightKey, InFlightGuard, ProcessedCache};
 use crate::metrics::Stage;
@@ -122,7 +123,7 @@ impl Attempt {
                     Ok(payload) => Failure::panicked(&*payload),
                     Err(_) => Failure::Cancelled,
                 });
-                log::answer(&settings.metrics, &answer);
+                log::answer(&settings, &answer);
                 answer
             }
         }
@@ -139,7 +140,7 @@ impl Attempt {
         {
             self.record_failure(failed).await;
         }
-        log::answer(&self.settings.metrics, &answer);
+        log::answer(&self.settings, &answer);
         self.guards.release(&answer);
         answer
     }
@@ -154,12 +155,18 @@ impl Attempt {
             Ok(Claim::InFlight) => return Answer::InFlight,
             Err(error) => return Failure::Claim(error).into(),
         };
+        let roll_back = RollBack::is_wanted(&request);
         let slot = Slot::new(self.delivery.clone(), tx);
         let to_commit = self.call_handler(inner, request, &slot).await;
         let Some(tx) = slot.close() else {
             return Failure::Outlived.into();
         };
         match to_commit {
+            Ok(mut response) if roll_back => {
+                tx.roll_back().await;
+                RollBack::done(&mut response);
+                Answer::RolledBack(response)
+            }
             Ok(response) => self.commit(tx, response).await,
             Err(Answer::RolledBack(mut response)) => {
                 explain_missing_handler(&mut response, &tx);
@@ -223,7 +230,7 @@ impl Attempt {
 
     async fn commit<R, E>(&self, tx: ClaimedTx, mut response: Response<R>) -> Answer<R, E> {
         let settings = &self.settings;
-        let is_unused = !tx.was_taken && !settings.allow_unused_transaction;
+        let suspicion = self.suspicion(&tx);
         let before_commit = settings
             .processed
             .as_ref()
@@ -241,11 +248,21 @@ impl Attempt {
         after_commit.spawn(settings.handler_timeout, || {
             settings.in_flight.background_task()
         });
-        if is_unused {
-            log::unused_transaction();
-            response.extensions_mut().insert(UnusedTransaction);
+        if let Some(suspicion) = suspicion {
+            log::suspicion(suspicion);
+            response.extensions_mut().insert(suspicion);
         }
         Answer::Processed(response)
+    }
+
+    fn suspicion(&self, tx: &ClaimedTx) -> Option<Suspicion> {
+        if !tx.was_taken && !self.settings.allow_unused_transaction {
+            Some(Suspicion::UnusedTransaction)
+        } else if tx.has_dropped_savepoint() {
+            Some(Suspicion::DroppedSavepoint)
+        } else {
+            None
+        }
     }
 
     async fn record_failure(&self, failed: FailedAttempt) {

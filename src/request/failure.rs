@@ -56,7 +56,10 @@ impl fmt::Display for Failure {
             ),
             Self::Claim(error) => write!(f, "could not claim the delivery: {error}"),
             Self::HandlerTimedOut(timeout) => {
-                write!(f, "the handler took longer than {timeout:?}")
+                write!(
+                    f,
+                    "the handler took longer than {timeout:?} (`handler_timeout`)"
+                )
             }
             Self::HandlerPanicked(message) => write!(f, "the handler panicked: {message}"),
             Self::Outlived => f.write_str(

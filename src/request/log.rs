@@ -5,9 +5,9 @@ use tracing::{Span, debug, error, error_span, info, warn};
 
 use super::handler_error::FailureReason;
 use super::rejection::Rejection;
-use super::response::Answer;
+use super::response::{Answer, Suspicion};
 use crate::delivery::Delivery;
-use crate::metrics::Metrics;
+use crate::settings::Settings;
 use crate::transaction::DuplicateOf;
 
 /// The span of a request, within the caller's span. The handler runs in it.
@@ -34,7 +34,8 @@ pub(super) fn identified(delivery: &Delivery) {
 }
 
 /// Logs and counts what became of a request.
-pub(super) fn answer<B, E>(metrics: &Metrics, answer: &Answer<B, E>) {
+pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
+    let metrics = &settings.metrics;
     let outcome = answer.outcome().as_str();
     metrics.outcome(outcome);
     Span::current().record("outcome", outcome);
@@ -58,8 +59,17 @@ pub(super) fn answer<B, E>(metrics: &Metrics, answer: &Answer<B, E>) {
             let status = rejection.status().as_u16();
             let reason = rejection.reason();
             match rejection {
-                // Browsers and scanners, not deliveries.
-                Rejection::Method(_) => debug!(status, reason, "webhook rejected"),
+                // Browsers and scanners, not deliveries. But the first one may be a sign of a layer
+                // in the wrong place.
+                Rejection::Method(_) if settings.has_refused_a_method() => {
+                    debug!(status, reason, "webhook rejected");
+                }
+                Rejection::Method(_) => warn!(
+                    status,
+                    reason,
+                    "webhook rejected; if another handler should have had this request, put the \
+                     layer on the webhook's route only (logged once)"
+                ),
                 _ => warn!(status, reason, "webhook rejected"),
             }
         }
@@ -80,11 +90,7 @@ pub(super) fn answer<B, E>(metrics: &Metrics, answer: &Answer<B, E>) {
     }
 }
 
-/// Warns of the one mistake of a handler that looks like success.
-pub(super) fn unused_transaction() {
-    warn!(
-        "webhook processed, but its handler has not taken DedupeTx: writes on other connections \
-         are not part of the transaction and may happen twice; take DedupeTx and write through \
-         it, or set `allow_unused_transaction` on the layer"
-    );
+/// Warns of a mistake of a handler that looks like success.
+pub(super) fn suspicion(suspicion: Suspicion) {
+    warn!("webhook processed, but {suspicion}");
 }

@@ -11,10 +11,15 @@ mod log;
 mod outcome;
 mod rejection;
 mod response;
+mod rollback_test;
 mod service;
 
 pub use handler_error::HandlerError;
 pub use outcome::{OUTCOME_HEADER, Outcome};
 pub use service::{IdempotentWebhookService, ResponseFuture};
 #[cfg(feature = "testing")]
-pub(crate) use {handler_error::FailureReason, response::UnusedTransaction};
+pub(crate) use {
+    handler_error::FailureReason,
+    response::Suspicion,
+    rollback_test::{RollBack, RolledBack},
+};

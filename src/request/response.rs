@@ -1,5 +1,6 @@
 //! The answer to a request: which status, which text, which headers.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use http::{Method, Response, StatusCode};
 
 use super::body::BodyError;
 use super::failure::Failure;
+use super::handler_error::FailureReason;
 use super::outcome::{OUTCOME_HEADER, Outcome};
 use super::rejection::Rejection;
 use crate::provider::Handshake;
@@ -29,10 +31,31 @@ pub(super) enum Answer<B, E> {
     InnerError(E),
 }
 
-/// In the extensions of a response whose handler has not taken the transaction, for
+/// What is wrong with a handler that answered success. In the extensions of its response, for
 /// `assert_idempotent`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct UnusedTransaction;
+pub(crate) enum Suspicion {
+    /// The handler has not taken the transaction.
+    UnusedTransaction,
+    /// It has dropped a savepoint with writes.
+    DroppedSavepoint,
+}
+
+impl fmt::Display for Suspicion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnusedTransaction => {
+                "its handler has not taken DedupeTx: writes on other connections are not part of \
+                 the transaction and may happen twice; take DedupeTx and write through it, or set \
+                 `allow_unused_transaction` on the layer"
+            }
+            Self::DroppedSavepoint => {
+                "its handler has dropped a savepoint, whose writes are rolled back: end it with \
+                 `commit()` or `rollback()`"
+            }
+        })
+    }
+}
 
 impl<B, E> From<Failure> for Answer<B, E> {
     fn from(failure: Failure) -> Self {
@@ -102,6 +125,12 @@ impl<B, E> Answer<B, E> {
 impl<B: From<Bytes>, E> Answer<B, E> {
     pub(super) fn into_response(self, retry_after: Duration) -> Result<Response<B>, E> {
         let outcome = self.outcome();
+        // For `assert_idempotent`; it does not leave the process.
+        let reason = match &self {
+            Self::Rejected(rejection) => Some(rejection.reason()),
+            Self::Failed(failure) => Some(failure.to_string()),
+            _ => None,
+        };
         let mut response = match self {
             Self::Processed(response) | Self::RolledBack(response) => response,
             Self::Duplicate(_) => Response::new(B::from(Bytes::new())),
@@ -124,6 +153,9 @@ impl<B: From<Bytes>, E> Answer<B, E> {
             .headers_mut()
             .insert(OUTCOME_HEADER, HeaderValue::from_static(outcome.as_str()));
         response.extensions_mut().insert(outcome);
+        if let Some(reason) = reason {
+            response.extensions_mut().insert(FailureReason(reason));
+        }
         Ok(response)
     }
 }

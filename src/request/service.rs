@@ -18,6 +18,7 @@ use super::authenticate::authenticate;
 use super::failure::Failure;
 use super::log;
 use super::response::Answer;
+use super::rollback_test::RollBack;
 use crate::settings::Settings;
 use crate::transaction::DedupeTx;
 
@@ -73,7 +74,7 @@ where
             let answer = match admit(settings.clone(), request).await {
                 Ok((attempt, request)) => attempt.spawn(inner, request).await,
                 Err(answer) => {
-                    log::answer(&settings.metrics, &answer);
+                    log::answer(&settings, &answer);
                     answer
                 }
             };
@@ -93,6 +94,10 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let deadline = Instant::now() + settings.in_flight_timeout;
+    if settings.allow_unused_transaction && RollBack::is_wanted(&request) {
+        // What such a handler writes would not be rolled back.
+        return Err(Answer::InFlight);
+    }
     let (head, body) = request.into_parts();
     if DedupeTx::is_in(&head.extensions) {
         return Err(Failure::Nested.into());

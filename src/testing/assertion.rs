@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use tower_service::Service;
 
 use super::TestDelivery;
-use crate::request::{FailureReason, Outcome, UnusedTransaction};
+use crate::request::{FailureReason, Outcome, RollBack, RolledBack, Suspicion};
 
 /// How many copies are sent at the same moment.
 const COPIES: usize = 5;
@@ -23,12 +23,15 @@ const MAX_TEXT: usize = 2000;
 /// `effects` counts its effects, with a query of the test: for example the rows of a table that
 /// the handler writes. The delivery is sent
 ///
-/// 1. five times at the same moment: one copy is processed and has at least one effect, the
+/// 1. once, and its success is rolled back: no effect remains. What remains was written by another
+///    connection, and not through [`DedupeTx`](crate::DedupeTx);
+/// 2. five times at the same moment: one copy is processed and has at least one effect, the
 ///    others are duplicates;
-/// 2. once more: a duplicate without further effects.
+/// 3. once more: a duplicate without further effects.
 ///
 /// The handler must take [`DedupeTx`](crate::DedupeTx), unless the layer has
-/// [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction). Each copy
+/// [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction), with which the
+/// first step checks nothing. Each copy
 /// must be answered with 2xx by [`IdempotentWebhook`](crate::IdempotentWebhook). All copies are
 /// the same delivery, so the handler's tables may have unique keys, and the layer may have a
 /// [`replay_guard`](crate::IdempotentWebhook::replay_guard).
@@ -55,6 +58,14 @@ pub async fn assert_idempotent<S, R>(
 {
     let before = effects().await;
 
+    send_and_roll_back(service, delivery).await;
+    let remaining = effects().await - before;
+    if remaining != 0 {
+        panic!(
+            "the delivery was rolled back, and {remaining} of its effects remain: its handler wrote \
+             them by another connection; write through `&mut *tx`"
+        );
+    }
     let processed = send(service, delivery, COPIES).await;
     let once = effects().await - before;
     if processed == 0 {
@@ -65,14 +76,41 @@ pub async fn assert_idempotent<S, R>(
     }
     if once <= 0 {
         panic!(
-            "the delivery had {once} effects: the query does not count what the handler \
-             does"
+            "the delivery had {once} effects: the query does not count what the handler does, or \
+             the handler ignores its event type (`TestDelivery::event_type`)"
         );
     }
     send(service, delivery, 1).await;
     let again = effects().await - before - once;
     if again != 0 {
         panic!("the delivery had been processed, was sent again and had {again} more effects");
+    }
+}
+
+/// Sends the delivery once, and has its success rolled back.
+#[expect(clippy::panic, reason = "an assertion panics")]
+async fn send_and_roll_back<S, R>(service: &S, delivery: &TestDelivery)
+where
+    S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Debug + Send,
+    R: Body + Send + 'static,
+    R::Data: Send,
+    R::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let mut request = delivery.request();
+    request.extensions_mut().insert(RollBack);
+    let response = spawn_send(service, request).await;
+    if response.extensions().get::<RolledBack>().is_some() {
+        return;
+    }
+    match response.extensions().get() {
+        // The layer allows writes by other connections.
+        Some(Outcome::InFlight) => {}
+        Some(Outcome::Duplicate) => {
+            panic!("the delivery was processed before: use a database or an id of its own")
+        }
+        _ => panic!("{}", describe(response).await),
     }
 }
 
@@ -88,40 +126,47 @@ where
     R::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let sending: Vec<_> = (0..copies)
-        .map(|_| {
-            let mut service = service.clone();
-            let request = delivery.request();
-            tokio::spawn(async move {
-                std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
-                service.call(request).await
-            })
-        })
+        .map(|_| spawn_send(service, delivery.request()))
         .collect();
     let mut processed = 0;
     for sent in sending {
-        let response = match sent.await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => panic!("the delivery failed: {error:?}"),
-            Err(error) => panic!("the delivery panicked: {error}"),
-        };
-        if response.extensions().get::<UnusedTransaction>().is_some() {
-            panic!(
-                "the delivery was processed, but its handler has not taken DedupeTx: its writes on \
-                 other connections are not part of the transaction"
-            );
+        let response = sent.await;
+        if let Some(suspicion) = response.extensions().get::<Suspicion>() {
+            panic!("the delivery was processed, but {suspicion}");
         }
-        let outcome = response.extensions().get().copied();
-        match outcome {
+        match response.extensions().get() {
             Some(Outcome::Processed) => processed += 1,
             Some(_) if response.status().is_success() => {}
-            Some(_) => panic!("{}", describe(response).await),
-            None => panic!(
-                "{}; it is not from IdempotentWebhook: is the layer on this route?",
-                describe(response).await
-            ),
+            _ => panic!("{}", describe(response).await),
         }
     }
     processed
+}
+
+/// Sends a request in a task of its own, which begins at once.
+#[expect(clippy::panic, reason = "an assertion panics")]
+fn spawn_send<S, R>(
+    service: &S,
+    request: Request<Full<Bytes>>,
+) -> impl Future<Output = Response<R>> + use<S, R>
+where
+    S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Debug + Send,
+    R: Send + 'static,
+{
+    let mut service = service.clone();
+    let task = tokio::spawn(async move {
+        std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
+        service.call(request).await
+    });
+    async {
+        match task.await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => panic!("the delivery failed: {error:?}"),
+            Err(error) => panic!("the delivery panicked: {error}"),
+        }
+    }
 }
 
 /// An answer, for the message of a failed assertion.
@@ -132,8 +177,9 @@ where
 {
     let (head, body) = response.into_parts();
     let mut text = format!("the delivery was answered with {}", head.status);
-    if let Some(outcome) = head.extensions.get::<Outcome>() {
-        text += &format!(", outcome {outcome}");
+    match head.extensions.get::<Outcome>() {
+        Some(outcome) => text += &format!(", outcome {outcome}"),
+        None => text += ", and not by IdempotentWebhook: is the layer on this route?",
     }
     if let Some(FailureReason(reason)) = head.extensions.get() {
         text += &format!(", reason: {reason}");

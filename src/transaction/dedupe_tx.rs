@@ -179,7 +179,8 @@ impl DedupeTx {
     }
 
     /// Makes a savepoint. What is done through it can be rolled back without the rest, for example
-    /// after a statement that may fail.
+    /// after a statement that may fail. End it with [`commit`](Savepoint::commit) or
+    /// [`rollback`](Savepoint::rollback): one that is dropped is rolled back.
     ///
     /// Put a timeout around the statements, not around `begin` itself: see
     /// [what is refused](Self#what-is-refused).
@@ -187,8 +188,11 @@ impl DedupeTx {
     /// # Errors
     ///
     /// Any error of Postgres, for example if the transaction is aborted already.
+    #[expect(clippy::expect_used, reason = "only `drop` takes the transaction out")]
     pub async fn begin(&mut self) -> sqlx::Result<Savepoint<'_>> {
-        Savepoint::begin_on(self).await
+        let tx = self.tx.as_ref().expect(UNTIL_DROP);
+        let dropped = tx.dropped_savepoint.clone();
+        Savepoint::begin_on(self, dropped).await
     }
 
     /// Runs `work` in a savepoint. If it returns `Ok`, the savepoint is kept. If it returns an

@@ -19,7 +19,7 @@ pub(crate) use claim::{Claim, ClaimRequest, DuplicateOf, Fingerprint};
 pub(crate) use commit::CommitError;
 pub use dedupe_tx::{DedupeTx, ExtractError};
 pub(crate) use failures::FailedAttempt;
-pub(crate) use pg_error::{DatabaseError, is_conflict};
+pub(crate) use pg_error::{DatabaseError, is_conflict, is_not_migrated};
 pub use savepoint::Savepoint;
 pub(crate) use slot::{ClaimedTx, Slot};
 pub(crate) use store::Store;

@@ -56,7 +56,7 @@ impl DatabaseError {
 
     /// Whether the crate's tables are missing.
     pub(crate) fn is_not_migrated(&self) -> bool {
-        self.is(&[UNDEFINED_TABLE])
+        matches!(self, Self::Sqlx(error) if is_not_migrated(error))
     }
 }
 
@@ -80,6 +80,11 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
         .as_database_error()
         .and_then(|error| error.code())
         .is_some_and(|code| codes.contains(&&*code))
+}
+
+/// Whether the crate's tables are missing.
+pub(crate) fn is_not_migrated(error: &sqlx::Error) -> bool {
+    has_code(error, &[UNDEFINED_TABLE])
 }
 
 /// Whether it only failed because of a concurrent transaction.

@@ -8,6 +8,8 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use sqlx::{PgConnection, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
@@ -49,7 +51,8 @@ pub(crate) type Work<'s, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Sen
 /// ends with [`commit`](Self::commit) or [`rollback`](Self::rollback). What it has committed is
 /// kept if the delivery commits.
 ///
-/// Dropping it rolls it back as well, along with the next statement. After a cancelled statement,
+/// Dropping it rolls it back as well, along with the next statement. If the handler then answers
+/// success, that is logged at WARN: it is easy to forget the commit. After a cancelled statement,
 /// for example by a timeout, end it with `rollback`: otherwise the next statement would report
 /// the error of the cancelled one and not be sent.
 ///
@@ -83,10 +86,16 @@ pub struct Savepoint<'t> {
     /// sqlx's transaction depth within it.
     depth: usize,
     open: bool,
+    used: bool,
+    /// Set if this one is dropped although it was used.
+    dropped: Arc<AtomicBool>,
 }
 
 impl<'t> Savepoint<'t> {
-    pub(crate) async fn begin_on(connection: &'t mut PgConnection) -> sqlx::Result<Self> {
+    pub(super) async fn begin_on(
+        connection: &'t mut PgConnection,
+        dropped: Arc<AtomicBool>,
+    ) -> sqlx::Result<Self> {
         // If these fail or are cancelled, sqlx's depth is unchanged. The answers to cancelled
         // statements are read here, so that sqlx's own `begin` is a single round trip.
         read_pending(connection).await?;
@@ -99,6 +108,8 @@ impl<'t> Savepoint<'t> {
             connection,
             depth,
             open: true,
+            used: false,
+            dropped,
         })
     }
 
@@ -108,7 +119,8 @@ impl<'t> Savepoint<'t> {
     ///
     /// Any error of Postgres, for example if the transaction is aborted.
     pub async fn begin(&mut self) -> sqlx::Result<Savepoint<'_>> {
-        Savepoint::begin_on(self).await
+        let dropped = self.dropped.clone();
+        Savepoint::begin_on(self, dropped).await
     }
 
     /// Runs `work` in a savepoint within this one, see
@@ -166,9 +178,17 @@ impl<'t> Savepoint<'t> {
         mut self,
         work: impl for<'s> FnOnce(&'s mut Savepoint<'_>) -> Work<'s, T, E> + Send,
     ) -> Result<T, E> {
-        let done = work(&mut self).await?;
-        self.commit().await?;
-        Ok(done)
+        match work(&mut self).await {
+            Ok(done) => {
+                self.commit().await?;
+                Ok(done)
+            }
+            Err(error) => {
+                // It is dropped on purpose.
+                self.used = false;
+                Err(error)
+            }
+        }
     }
 }
 
@@ -191,6 +211,7 @@ impl DerefMut for Savepoint<'_> {
     /// If the savepoint is lost, see [`DedupeTx`](crate::DedupeTx#what-is-refused).
     #[track_caller]
     fn deref_mut(&mut self) -> &mut PgConnection {
+        self.used = true;
         intact(self.connection, self.depth)
     }
 }
@@ -201,6 +222,9 @@ impl Drop for Savepoint<'_> {
         // At a lower one, this savepoint has been rolled back.
         if self.open && Manager::get_transaction_depth(self.connection) == self.depth {
             Manager::start_rollback(self.connection);
+            if self.used {
+                self.dropped.store(true, Ordering::Relaxed);
+            }
         }
     }
 }

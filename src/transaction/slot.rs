@@ -1,5 +1,6 @@
 //! How the transaction gets to the handler and back.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ pub(crate) struct ClaimedTx {
     pub(super) after_commit: AfterCommit,
     /// Whether the handler, or a middleware or extractor on its behalf, has taken it.
     pub(crate) was_taken: bool,
+    /// Set when a savepoint with writes is dropped without a commit or a rollback.
+    pub(super) dropped_savepoint: Arc<AtomicBool>,
 }
 
 impl ClaimedTx {
@@ -27,7 +30,13 @@ impl ClaimedTx {
             timeout,
             after_commit: AfterCommit::default(),
             was_taken: false,
+            dropped_savepoint: Arc::default(),
         }
+    }
+
+    /// Whether a savepoint with writes was dropped without a commit or a rollback.
+    pub(crate) fn has_dropped_savepoint(&self) -> bool {
+        self.dropped_savepoint.load(Ordering::Relaxed)
     }
 }
 

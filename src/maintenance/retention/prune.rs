@@ -7,6 +7,7 @@ use sqlx::PgPool;
 
 use super::pass::Pass;
 use super::{BEGIN, Pruned, redelivery_window};
+use crate::transaction::is_not_migrated;
 
 /// Deletes deliveries that were received, subjects that were advanced and attempts that failed
 /// longer ago than `older_than`, and returns how many there were.
@@ -86,12 +87,23 @@ impl fmt::Display for PruneError {
                 redelivery_window,
             } => write!(
                 f,
-                "the provider of endpoint {endpoint:?} may deliver again for {} seconds, and \
-                 deliveries must be kept for at least as long",
-                redelivery_window.as_secs_f64()
+                "the provider of endpoint {endpoint:?} may redeliver for {}, and deliveries must be \
+                 kept for at least as long",
+                in_words(*redelivery_window)
+            ),
+            Self::Database(error) if is_not_migrated(error) => f.write_str(
+                "could not prune deliveries; has `idempotent_webhook::migrate` been run?",
             ),
             Self::Database(_) => f.write_str("could not prune deliveries"),
         }
+    }
+}
+
+fn in_words(time: Duration) -> String {
+    const DAY: u64 = 24 * 60 * 60;
+    match time.as_secs() {
+        seconds if seconds > 0 && seconds % DAY == 0 => format!("{} days", seconds / DAY),
+        _ => format!("{} seconds", time.as_secs_f64()),
     }
 }
 

@@ -6,8 +6,9 @@ use sqlx::PgPool;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::Pruned;
 use super::pass::{Pass, Stop};
+use super::{PruneError, Pruned};
+use crate::error::ErrorChain;
 use crate::random::random_fraction;
 
 /// The longest interval, far below what a `Duration` can hold.
@@ -113,7 +114,8 @@ impl Retention {
                 // If the other process was killed, its turn ends soon.
                 Ok(false) => self.every.min(TURN),
                 Err(error) => {
-                    tracing::warn!(%error, "webhook retention failed");
+                    let error = PruneError::Database(error);
+                    tracing::warn!(error = %ErrorChain(&error), "webhook retention failed");
                     self.every
                 }
             };

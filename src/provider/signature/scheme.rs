@@ -213,7 +213,10 @@ impl fmt::Display for SignatureError {
         match self {
             Self::MissingHeader(name) => write!(f, "header {name} is missing"),
             Self::MalformedHeader(name) => write!(f, "header {name} is malformed"),
-            Self::NoMatch => f.write_str("signature matches none of the secrets"),
+            Self::NoMatch => f.write_str(
+                "signature matches none of the secrets: another secret, or a body that was changed \
+                 on the way",
+            ),
             Self::UnusableSecret => {
                 f.write_str("signature matches none of the secrets, and one of them is unusable")
             }

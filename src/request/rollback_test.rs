@@ -1,0 +1,23 @@
+//! A rollback in the place of a commit, by which `assert_idempotent` finds writes that are not part
+//! of the transaction.
+
+use http::{Request, Response};
+
+/// In the extensions of a request whose success is to be rolled back. Only the test kit can put it
+/// there: extensions do not come over the wire, and the type is private.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RollBack;
+
+/// In the extensions of the response, if the handler had answered success.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RolledBack;
+
+impl RollBack {
+    pub(super) fn is_wanted<B>(request: &Request<B>) -> bool {
+        request.extensions().get::<Self>().is_some()
+    }
+
+    pub(super) fn done<B>(response: &mut Response<B>) {
+        response.extensions_mut().insert(RolledBack);
+    }
+}
