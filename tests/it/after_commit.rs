@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
 use tokio::sync::{Notify, mpsc};
 
-use crate::support::{Database, Webhook, answer, github, record, secret, send, soon};
+use crate::support::{Database, Webhook, answer, assert_rows, github, record, secret, send, soon};
 
 type Notes = mpsc::UnboundedSender<String>;
 
@@ -57,7 +57,7 @@ async fn work_after_the_commit_is_done_in_order_and_none_of_it_disturbs_the_rest
         answer(200, "duplicate", "")
     );
     assert!(noted.try_recv().is_err());
-    assert_eq!(database.rows().await, (1, 1));
+    assert_rows!(database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn what_is_not_committed_has_no_work_after_it() {
         // The work is dropped, and with it the sender of notes but for the handler's own.
         tokio::task::yield_now().await;
         assert!(noted.try_recv().is_err());
-        assert_eq!(webhook.database.rows().await, (0, 0));
+        assert_rows!(webhook.database, claims: 0, effects: 0);
     }
 }
 
@@ -145,5 +145,5 @@ async fn a_panic_when_work_is_dropped_does_not_change_the_answer() {
     })
     .await;
     assert_eq!(webhook.send(github("a", "{}")).await.status, 409);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }

@@ -8,7 +8,8 @@ use axum::response::{IntoResponse, Response};
 use idempotent_webhook::{DedupeTx, Delivery, presets};
 
 use crate::support::{
-    Webhook, answer, gated, github, now, ok, record, secret, sending, soon, stripe, stripe_event,
+    Webhook, answer, assert_rows, gated, github, now, ok, record, secret, sending, soon, stripe,
+    stripe_event,
 };
 
 const UNAUTHORIZED: &str = "signature missing or not valid";
@@ -29,7 +30,7 @@ async fn a_processed_delivery_is_the_handlers_response_and_a_duplicate_is_an_emp
         answer(200, "processed", "done")
     );
     assert_eq!(webhook.runs(), 2);
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_rows!(webhook.database, claims: 2, effects: 2);
 }
 
 #[tokio::test]
@@ -75,7 +76,7 @@ async fn g1_a_request_that_is_not_authentic_is_a_401() {
         answer(401, "rejected", UNAUTHORIZED)
     );
     assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
     assert_eq!(webhook.database.pool.size(), connections);
 }
 
@@ -92,10 +93,10 @@ async fn a_handler_that_answers_otherwise_is_rolled_back_and_its_response_kept()
         assert_eq!(answered.status, status);
         assert_eq!(answered.outcome, "failed");
         assert_eq!(answered.body, "not today");
-        assert_eq!(webhook.database.rows().await, (0, 0));
+        assert_rows!(webhook.database, claims: 0, effects: 0);
     }
     assert_eq!(webhook.send(github("204", "{}")).await.outcome, "processed");
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -125,7 +126,7 @@ async fn further_statuses_commit_if_the_application_says_so() {
         webhook.send(github("worse", "{}")).await,
         answer(500, "failed", "")
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -139,7 +140,7 @@ async fn g6_a_panic_is_a_500_and_rolled_back() {
         webhook.send(github("a", "{}")).await,
         answer(500, "failed", "internal error")
     );
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
     assert_eq!(webhook.database.in_transaction().await, 0);
 }
 
@@ -160,7 +161,7 @@ async fn g6_a_handler_out_of_time_is_a_503_and_rolled_back() {
         soon(webhook.send(github("a", "{}"))).await,
         answer(503, "failed", "temporarily unavailable")
     );
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
     assert_eq!(webhook.database.in_transaction().await, 0);
 }
 
@@ -186,5 +187,5 @@ async fn g7_a_delivery_still_in_flight_when_the_wait_ends_is_a_503() {
         answer(200, "duplicate", "")
     );
     assert_eq!(webhook.runs(), 1);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }

@@ -11,7 +11,7 @@ use idempotent_webhook::{DedupeTx, Delivery, presets};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{Webhook, answer, github, ok, record, secret, send, wire};
+use crate::support::{Webhook, answer, assert_rows, github, ok, record, secret, send, wire};
 
 /// A valid JSON document of `length` bytes.
 fn json(length: usize) -> String {
@@ -30,7 +30,7 @@ async fn g9_a_large_body_reaches_a_json_handler() {
         webhook.send(github("a", json(size))).await,
         answer(200, "processed", &(size - 2).to_string())
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -70,10 +70,10 @@ async fn g9_a_body_over_the_limit_is_a_413() {
         too_large
     );
     assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 
     assert_eq!(webhook.send(github("a", json(1000))).await.status, 200);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 fn stream_of<T: Send + 'static>(
@@ -97,7 +97,7 @@ async fn a_limit_of_tower_http_is_a_413_as_well() {
     ]));
     let answered = send(&router, Request::from_parts(head, body)).await;
     assert_eq!(answered, answer(413, "rejected", "the body is too large"));
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }
 
 /// Sends a head, and pieces of a body with a pause before each, and reads the response.
@@ -129,7 +129,7 @@ async fn g9_a_content_length_over_the_limit_is_refused_unread() {
     let response = talk(address, &wire("a", "", 1 << 30), &[], Duration::ZERO).await;
     assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
     assert!(response.contains("x-webhook-outcome: rejected"));
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
@@ -139,7 +139,7 @@ async fn g1_a_request_without_a_signature_is_refused_unread() {
     let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n";
     let response = talk(address, head, &[], Duration::ZERO).await;
     assert!(response.starts_with("HTTP/1.1 401 "), "{response}");
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn g9_a_body_that_trickles_is_a_408() {
     assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
     assert!(response.contains("x-webhook-outcome: rejected"));
     assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
@@ -174,14 +174,14 @@ async fn a_body_that_breaks_off_is_a_400() {
         answer(400, "rejected", "the body broke off")
     );
     assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
 async fn an_empty_body_is_a_body() {
     let webhook = Webhook::new(ok).await;
     assert_eq!(webhook.send(github("a", "")).await.status, 200);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn a_body_that_the_handler_refuses_is_rolled_back() {
         (answered.status, answered.outcome.as_str()),
         (422, "failed")
     );
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
     assert_eq!(webhook.send(github("a", "[1]")).await.status, 200);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }

@@ -12,7 +12,9 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, Row};
 
 use crate::support::throwaway_postgres::{Durability, ThrowawayPostgres};
-use crate::support::{Database, Webhook, answer, github, ok, secret, send, send_copies, soon};
+use crate::support::{
+    Database, Webhook, answer, assert_rows, github, ok, secret, send, send_copies, soon,
+};
 
 const UNAVAILABLE: &str = "temporarily unavailable";
 
@@ -54,7 +56,7 @@ async fn g10_an_exhausted_pool_is_a_503_and_recovers() {
     );
     drop(taken);
     assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -80,7 +82,7 @@ async fn g10_a_stray_transaction_of_the_pool_is_not_committed() {
             "{sql}"
         );
     }
-    assert_eq!(webhook.database.rows().await, (3, 3));
+    assert_rows!(webhook.database, claims: 3, effects: 3);
     let mut connection = PgConnection::connect_with(&webhook.database.options().await)
         .await
         .unwrap();
@@ -121,7 +123,7 @@ async fn g10_dead_connections_are_passed_over_without_the_pools_ping() {
         send(&router, github("a", "{}")).await,
         answer(200, "processed", "done")
     );
-    assert_eq!(database.rows().await, (1, 1));
+    assert_rows!(database, claims: 1, effects: 1);
 }
 
 /// Cancelled at each of its awaits in turn, `pool.begin()` of sqlx 0.9.0 gives a connection
@@ -136,7 +138,7 @@ async fn g10_a_cancelled_begin_elsewhere_does_no_harm() {
         assert_eq!(answered, answer(200, "processed", "done"));
         // Seen from another connection, so it is committed.
         let round = i64::try_from(round).unwrap() + 1;
-        assert_eq!(webhook.database.rows().await, (round, round));
+        assert_rows!(webhook.database, claims: round, effects: round);
     }
 }
 
@@ -187,7 +189,7 @@ async fn g11_tables_of_the_same_name_are_not_confused() {
     for outcome in ["processed", "duplicate"] {
         assert_eq!(webhook.send(github("a", "{}")).await.outcome, outcome);
     }
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -223,7 +225,7 @@ async fn g11_any_default_isolation_will_do() {
             }
         }
         assert_eq!(webhook.runs(), 20);
-        assert_eq!(webhook.database.rows().await, (20, 20));
+        assert_rows!(webhook.database, claims: 20, effects: 20);
 
         // The guard against replays, with many ids for one body.
         let mut guarded = Vec::new();
@@ -242,7 +244,7 @@ async fn g11_any_default_isolation_will_do() {
             }
         }
         assert_eq!(webhook.runs(), 40);
-        assert_eq!(webhook.database.rows().await, (40, 40));
+        assert_rows!(webhook.database, claims: 40, effects: 40);
     }
 }
 
@@ -261,7 +263,7 @@ async fn g11_a_read_only_database_is_a_503() {
         send(&elsewhere, github("a", "{}")).await,
         answer(503, "failed", UNAVAILABLE)
     );
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
@@ -290,7 +292,7 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
     for outcome in ["processed", "duplicate"] {
         assert_eq!(send(&router, github("a", "{}")).await.outcome, outcome);
     }
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 
     webhook
         .database
@@ -377,7 +379,7 @@ async fn g10_sessions_that_postgres_ended_for_idleness_are_replaced_without_the_
             answer(200, "processed", "done")
         );
     }
-    assert_eq!(database.rows().await, (2, 2));
+    assert_rows!(database, claims: 2, effects: 2);
 }
 
 /// Somebody has left a connection of the pool such that no claim succeeds on it.
@@ -419,7 +421,7 @@ async fn g10_a_connection_that_no_claim_succeeds_on_is_closed_and_another_one_ta
         }
         assert_ne!(backend().await, poisoned, "{sql}");
     }
-    assert_eq!(webhook.database.rows().await, (12, 12));
+    assert_rows!(webhook.database, claims: 12, effects: 12);
 }
 
 /// A sequence counts what is rolled back as well.
@@ -448,7 +450,7 @@ async fn a_claim_that_loses_its_connection_is_tried_on_one_more() {
         .database
         .until("2 = (select last_value from claims)")
         .await;
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }
 
 /// On each connection that the pool makes, somebody begins a transaction.
@@ -478,5 +480,5 @@ async fn unusable_connections_are_replaced_as_often_as_the_pool_has_connections(
     );
     // Those that were in the pool, and a new one, for each of the two tries of the claim.
     assert_eq!(made.load(Ordering::Relaxed), 2 * 4);
-    assert_eq!(database.rows().await, (0, 0));
+    assert_rows!(database, claims: 0, effects: 0);
 }

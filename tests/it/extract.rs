@@ -4,7 +4,7 @@ use axum::Router;
 use axum::routing::post;
 use idempotent_webhook::{DedupeTx, Delivery};
 
-use crate::support::{Webhook, answer, github, send};
+use crate::support::{Webhook, answer, assert_rows, github, send};
 
 #[tokio::test]
 async fn a_transaction_taken_twice_is_a_500_and_rolled_back() {
@@ -14,7 +14,7 @@ async fn a_transaction_taken_twice_is_a_500_and_rolled_back() {
         webhook.send(github("a", "{}")).await,
         answer(500, "failed", "internal error")
     );
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]

@@ -10,7 +10,9 @@ use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{DedupeTx, Delivery, Endpoint, IdempotentWebhook, Secret, presets, prune};
 use sqlx::Executor;
 
-use crate::support::{SECRET, Webhook, answer, github, ok, record, secret, send, send_copies};
+use crate::support::{
+    SECRET, Webhook, answer, assert_rows, github, ok, record, secret, send, send_copies,
+};
 
 /// What the operator's query says: delivery, attempts, status, reason.
 async fn failing(webhook: &Webhook) -> Vec<(String, i32, i16, String)> {
@@ -72,12 +74,12 @@ async fn a_failing_delivery_is_on_record_until_it_succeeds() {
             assert_eq!((&**of, *attempts, *of_status), (id, attempt, status));
             assert!(said.starts_with(reason), "{said}");
             assert!(said.len() <= 1000 && !said.contains("4242"), "{said}");
-            assert_eq!(webhook.database.rows().await, (0, 0));
+            assert_rows!(webhook.database, claims: 0, effects: 0);
         }
         let answer = webhook.send(github(id, r#"{"card":"4242"}"#)).await;
         assert_eq!(answer.outcome, "processed", "{id}");
         assert_eq!(failing(&webhook).await, []);
-        assert_eq!(webhook.database.rows().await, (1, 1));
+        assert_rows!(webhook.database, claims: 1, effects: 1);
     }
 }
 
@@ -112,7 +114,7 @@ async fn a_record_that_cannot_be_written_changes_nothing() {
         webhook.send(github("teapot", "{}")).await,
         answer(200, "processed", "")
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 /// One process fails, the other one succeeds, in any order and at the same time.
@@ -137,7 +139,7 @@ async fn what_has_succeeded_in_another_process_is_not_failing() {
         let again = send(&webhook.router, request()).await;
         assert_eq!(again.status, 200);
     }
-    assert_eq!(webhook.database.rows().await, (30, 30));
+    assert_rows!(webhook.database, claims: 30, effects: 30);
     assert_eq!(failing(&webhook).await, []);
 }
 
@@ -205,7 +207,7 @@ async fn a_success_does_not_depend_on_the_record_of_failures() {
         }
         assert_eq!(send("push").await, answer(200, "processed", ""), "{set}");
         assert_eq!(send("push").await, answer(200, "duplicate", ""), "{set}");
-        assert_eq!(webhook.database.rows().await, (1, 1));
+        assert_rows!(webhook.database, claims: 1, effects: 1);
     }
 }
 

@@ -7,7 +7,7 @@ use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Endpoint, IdempotentWebhook, Secret, Secrets, TenantSecrets, presets};
 
 use crate::log::logged;
-use crate::support::{Webhook, github, ok, secret, send};
+use crate::support::{Webhook, assert_rows, github, ok, secret, send};
 
 #[tokio::test]
 async fn a_delivery_that_was_forgotten_is_processed_once_more() {
@@ -45,7 +45,7 @@ async fn a_delivery_that_was_forgotten_is_processed_once_more() {
     }
     assert_eq!(outcome().await, "processed");
     assert_eq!(outcome().await, "duplicate");
-    assert_eq!(webhook.database.rows().await, (1, 2));
+    assert_rows!(webhook.database, claims: 1, effects: 2);
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn the_memory_of_this_process_forgets_as_well() {
                 .unwrap()
         );
         let effects = 2 * (i64::try_from(round).unwrap() + 1);
-        assert_eq!(webhook.database.rows().await, (0, effects));
+        assert_rows!(webhook.database, claims: 0, effects: effects);
     }
 }
 
@@ -109,7 +109,7 @@ async fn what_the_replay_guard_knows_of_it_is_forgotten_too() {
             .unwrap()
     );
     assert_eq!(webhook.send(github("b", "{}")).await.outcome, "processed");
-    assert_eq!(webhook.database.rows().await, (1, 3));
+    assert_rows!(webhook.database, claims: 1, effects: 3);
 }
 
 #[tokio::test]

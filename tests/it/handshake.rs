@@ -6,7 +6,7 @@ use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Secret, presets};
 use tower::ServiceExt;
 
-use crate::support::{SECRET, Webhook, answer, ok, secret};
+use crate::support::{SECRET, Webhook, answer, assert_rows, ok, secret};
 
 fn verification() -> TestDelivery {
     TestDelivery::new(&presets::slack(Secret::new(SECRET).unwrap()))
@@ -30,7 +30,7 @@ async fn slacks_url_verification_is_answered_with_its_challenge() {
         "text/plain; charset=utf-8"
     );
     assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
@@ -54,5 +54,5 @@ async fn an_event_with_an_id_is_no_handshake_whatever_it_says() {
         webhook.send(event.request()).await,
         answer(200, "processed", "done")
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }

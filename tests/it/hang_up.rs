@@ -6,7 +6,9 @@ use idempotent_webhook::presets;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::support::{Webhook, answer, gated, github, ok, secret, send, sending, wire};
+use crate::support::{
+    Webhook, answer, assert_rows, gated, github, ok, secret, send, sending, wire,
+};
 
 /// A client that sends so much and then hangs up.
 async fn hang_up_after(webhook: &Webhook, sent: &str, until: impl Future<Output = ()>) {
@@ -30,7 +32,7 @@ async fn g8_a_hang_up_before_the_whole_request_is_there_leaves_nothing() {
     }
     a_moment().await;
     assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
     assert_eq!(webhook.database.in_transaction().await, 0);
     assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
 }
@@ -45,7 +47,7 @@ async fn g8_a_hang_up_during_the_wait_leaves_the_delivery_to_the_others() {
     gate.open();
     assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
     assert_eq!(webhook.runs(), 1);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
     webhook.settled().await;
 }
 
@@ -63,7 +65,7 @@ async fn g8_a_handler_whose_client_has_gone_completes_and_commits() {
         answer(200, "duplicate", "")
     );
     assert_eq!(webhook.runs(), 1);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,7 +89,7 @@ async fn a_shutdown_can_wait_for_work_whose_client_has_gone() {
     assert!(!drained.is_finished());
     gate.open();
     drained.await.unwrap();
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,7 +113,7 @@ async fn g8_a_hang_up_during_the_commit_changes_nothing() {
         )",
     );
     hang_up_after(&webhook, &wire("a", "{}", 2), committing).await;
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
     webhook.database.until("exists (select from effects)").await;
     webhook.settled().await;
     assert_eq!(
@@ -119,7 +121,7 @@ async fn g8_a_hang_up_during_the_commit_changes_nothing() {
         answer(200, "duplicate", "")
     );
     assert_eq!(webhook.runs(), 1);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 /// Hangs up after ever more time, so that every await between BEGIN and COMMIT is hit.
@@ -133,13 +135,13 @@ async fn g8_a_hang_up_at_any_moment_leaves_all_or_nothing() {
         let _ = tokio::time::timeout(Duration::from_micros(50 * moment), sending).await;
     }
     webhook.settled().await;
-    let (claimed, effects) = webhook.database.rows().await;
-    assert_eq!(claimed, effects);
+    let rows = webhook.database.rows().await;
+    assert_eq!(rows.claims, rows.effects);
     for moment in 0..200 {
         let retry = webhook.send(github(&moment.to_string(), "{}")).await;
         assert_eq!(retry.status, 200);
     }
-    assert_eq!(webhook.database.rows().await, (200, 200));
+    assert_rows!(webhook.database, claims: 200, effects: 200);
     assert_eq!(webhook.runs(), 200);
     webhook.settled().await;
 }

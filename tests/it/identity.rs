@@ -3,7 +3,7 @@
 use axum::http::HeaderName;
 use idempotent_webhook::{Source, presets};
 
-use crate::support::{Webhook, acme, answer, github, now, ok, secret, stripe};
+use crate::support::{Webhook, acme, answer, assert_rows, github, now, ok, secret, stripe};
 
 #[tokio::test]
 async fn g2_a_json_id_that_is_not_usable_is_a_400_and_leaves_no_row() {
@@ -56,7 +56,7 @@ async fn g2_a_json_id_that_is_not_usable_is_a_400_and_leaves_no_row() {
         answer(400, "rejected", &not_json)
     );
     assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn unusual_ids_that_are_usable_are_kept_to_the_byte() {
         .unwrap();
         assert!(stored, "{id}");
     }
-    assert_eq!(webhook.database.rows().await, (5, 5));
+    assert_rows!(webhook.database, claims: 5, effects: 5);
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn g2_a_header_id_that_is_not_usable_is_a_400_and_leaves_no_row() {
         );
     }
     assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 
     let not_utf8 = github("a", *b"{\"a\":\"\xff\"}");
     assert_eq!(
@@ -151,7 +151,7 @@ async fn g2_composite_ids_do_not_collide() {
         assert_eq!(webhook.send(request).await.outcome, "processed");
     }
     assert_eq!(webhook.send(with("a", "bc")).await.outcome, "duplicate");
-    assert_eq!(webhook.database.rows().await, (3, 3));
+    assert_rows!(webhook.database, claims: 3, effects: 3);
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn a_body_digest_tells_bodies_apart() {
     ] {
         assert_eq!(webhook.send(github("any", body)).await.outcome, outcome);
     }
-    assert_eq!(webhook.database.rows().await, (3, 3));
+    assert_rows!(webhook.database, claims: 3, effects: 3);
 }
 
 #[tokio::test]
@@ -178,7 +178,7 @@ async fn g14_a_deep_document_is_only_read() {
         webhook.send(stripe(body, now())).await,
         answer(200, "processed", "done")
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 /// Whoever chooses a plain id cannot make it one of several parts.
@@ -209,5 +209,5 @@ async fn g2_a_plain_alternative_does_not_collide_with_a_composite() {
             );
         }
     }
-    assert_eq!(webhook.database.rows().await, (5, 5));
+    assert_rows!(webhook.database, claims: 5, effects: 5);
 }

@@ -9,7 +9,8 @@ use axum::http::StatusCode;
 use idempotent_webhook::{DedupeTx, Delivery, presets};
 
 use crate::support::{
-    Answer, Webhook, answer, gated, github, ok, record, secret, send, send_copies, sending,
+    Answer, Webhook, answer, assert_rows, gated, github, ok, record, secret, send, send_copies,
+    sending,
 };
 
 /// A connection on its way back to the pool may still be rolling back for a moment.
@@ -33,7 +34,7 @@ async fn g3_one_of_many_simultaneous_deliveries_wins() {
         assert_eq!(count(&answers, "duplicate"), 49);
     }
     assert_eq!(webhook.runs(), 10);
-    assert_eq!(webhook.database.rows().await, (10, 10));
+    assert_rows!(webhook.database, claims: 10, effects: 10);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,7 +51,7 @@ async fn g3_one_wins_over_several_processes() {
         assert_eq!(count(&answers, "processed"), 1);
     }
     assert_eq!(webhook.runs(), 10);
-    assert_eq!(webhook.database.rows().await, (10, 10));
+    assert_rows!(webhook.database, claims: 10, effects: 10);
 }
 
 #[tokio::test]
@@ -97,7 +98,7 @@ async fn what_was_committed_here_is_remembered_if_asked_for() {
     tokio::time::sleep(memory).await;
     let again = webhook.send(github("ours", "{}")).await;
     assert_eq!(again, answer(200, "processed", ""));
-    assert_eq!(webhook.database.rows().await, (2, 3));
+    assert_rows!(webhook.database, claims: 2, effects: 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,7 +122,7 @@ async fn g7_if_the_first_fails_one_waiter_runs_the_handler() {
     assert_eq!(count(&answers, "processed"), 1);
     assert_eq!(count(&answers, "duplicate"), 17);
     assert_eq!(webhook.runs(), 3);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -149,7 +150,7 @@ async fn g7_waiters_hold_no_connection() {
     let answers = storm.await.unwrap();
     assert_eq!(count(&answers, "processed"), 1);
     assert_eq!(count(&answers, "duplicate"), 199);
-    assert_eq!(webhook.database.rows().await, (51, 51));
+    assert_rows!(webhook.database, claims: 51, effects: 51);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -183,7 +184,7 @@ async fn g7_a_delivery_in_flight_elsewhere_is_waited_for_within_bounds() {
     gate.open();
     assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
     assert_eq!(waiting.await.unwrap(), answer(200, "duplicate", ""));
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
     webhook.settled().await;
 }
 
@@ -234,7 +235,7 @@ async fn g7_the_wait_is_bounded_as_a_whole_however_many_take_over() {
         answer(503, "in-flight", "in flight, retry later")
     );
     assert_eq!(takes_over.await.unwrap(), answer(200, "processed", ""));
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,5 +258,5 @@ async fn g7_a_wait_that_the_databases_own_limit_ends_is_in_flight_too() {
     );
     gate.open();
     assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }

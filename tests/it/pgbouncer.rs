@@ -15,7 +15,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
 use tempfile::TempDir;
 
-use crate::support::{Database, answer, github, ok, secret, send, send_copies};
+use crate::support::{Database, answer, assert_rows, github, ok, secret, send, send_copies};
 
 /// Ends when the pipe to its standard input closes.
 struct PgBouncer {
@@ -122,7 +122,7 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
         let processed = answers.iter().filter(|a| a.outcome == "processed");
         assert_eq!(processed.count(), 1);
     }
-    assert_eq!(database.rows().await, (30, 30));
+    assert_rows!(database, claims: 30, effects: 30);
 
     database
         .run("update idempotent_webhook.deliveries set received_at = now() - interval '9 days'")
@@ -149,5 +149,5 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
     assert_eq!(pool.num_idle(), 5);
     let answered = send(&router, github("idle", "{}")).await;
     assert_eq!(answered, answer(200, "processed", "done"));
-    assert_eq!(database.rows().await, (1, 31));
+    assert_rows!(database, claims: 1, effects: 31);
 }

@@ -8,7 +8,9 @@ use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Recency, presets
 use serde::Deserialize;
 use tokio::sync::{Barrier, Mutex};
 
-use crate::support::{Webhook, answer, github, now, ok, secret, send, sending, stripe};
+use crate::support::{
+    Webhook, answer, assert_rows, github, now, ok, secret, send, sending, stripe,
+};
 
 #[derive(Deserialize)]
 struct Event {
@@ -123,10 +125,10 @@ async fn what_is_rolled_back_has_not_advanced() {
     .await;
     let request = || github("a", event("sub_1", 7));
     assert_eq!(webhook.send(request()).await.status, 500);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
     let elsewhere = webhook.elsewhere(presets::github(secret()), handler).await;
     assert_eq!(send(&elsewhere, request()).await.body, "Newer");
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -172,7 +174,7 @@ async fn what_is_stale_can_be_skipped_and_acknowledged() {
     assert_eq!(send("old", 1).await.status, 202);
     // It is a delivery like any other, and not processed again.
     assert_eq!(send("old", 1).await.outcome, "duplicate");
-    assert_eq!(webhook.database.rows().await, (2, 1));
+    assert_rows!(webhook.database, claims: 2, effects: 1);
 }
 
 /// As Stripe's `created`: two updates of one second have the same version, and the second one

@@ -12,7 +12,8 @@ use idempotent_webhook::{
 
 use crate::log::logged;
 use crate::support::{
-    Database, SECRET, Webhook, answer, gated, github, ok, secret, send, send_copies, sending,
+    Database, SECRET, Webhook, answer, assert_rows, gated, github, ok, secret, send, send_copies,
+    sending,
 };
 
 /// As GitHub delivered it once.
@@ -52,7 +53,7 @@ async fn a_captured_delivery_under_a_new_guid_is_a_duplicate_and_suspicious() {
     }
     assert!(!log.contains("refs/heads"), "{log}");
     assert_eq!(webhook.runs(), 1);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 
     // Neither its own retry nor another event is suspicious.
     let log = logged(async {
@@ -69,7 +70,7 @@ async fn a_captured_delivery_under_a_new_guid_is_a_duplicate_and_suspicious() {
     })
     .await;
     assert!(!log.contains("WARN"), "{log}");
-    assert_eq!(webhook.database.rows().await, (3, 3));
+    assert_rows!(webhook.database, claims: 3, effects: 3);
 }
 
 #[tokio::test]
@@ -78,7 +79,7 @@ async fn without_the_guard_a_captured_delivery_is_processed_under_a_new_guid() {
     for id in ["a", "b"] {
         assert_eq!(webhook.send(github(id, PUSH)).await.outcome, "processed");
     }
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_rows!(webhook.database, claims: 2, effects: 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,7 +104,7 @@ async fn of_many_guids_at_once_for_one_body_one_is_processed() {
         let processed = answers.iter().filter(|a| a.outcome == "processed");
         assert_eq!(processed.count(), 1);
     }
-    assert_eq!(webhook.database.rows().await, (10, 10));
+    assert_rows!(webhook.database, claims: 10, effects: 10);
 }
 
 #[tokio::test]
@@ -120,7 +121,7 @@ async fn what_was_pruned_may_be_said_again() {
     let week = Duration::from_secs(7 * 24 * 60 * 60);
     assert_eq!(prune(&database.pool, week).await.unwrap().deliveries, 1);
     assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "processed");
-    assert_eq!(database.rows().await, (1, 2));
+    assert_rows!(database, claims: 1, effects: 2);
 }
 
 #[tokio::test]
@@ -152,7 +153,7 @@ async fn bodies_are_those_of_an_endpoint_and_a_tenant() {
     };
     assert_eq!(outcomes("a").await, ["processed"; 4]);
     assert_eq!(outcomes("b").await, ["duplicate"; 4]);
-    assert_eq!(database.rows().await, (4, 4));
+    assert_rows!(database, claims: 4, effects: 4);
 
     let (_, endpoint, tenant) = routes[0];
     let forgotten = Endpoint::new(pool.clone(), endpoint)
@@ -162,7 +163,7 @@ async fn bodies_are_those_of_an_endpoint_and_a_tenant() {
     assert!(forgotten.unwrap());
     let only_there = ["processed", "duplicate", "duplicate", "duplicate"];
     assert_eq!(outcomes("c").await, only_there);
-    assert_eq!(database.rows().await, (4, 5));
+    assert_rows!(database, claims: 4, effects: 5);
 }
 
 /// Whoever replays a body that is in flight, under many ids, does not drain the pool.
@@ -190,7 +191,7 @@ async fn g7_replays_of_a_body_in_flight_hold_no_connection() {
     for replay in replays {
         assert_eq!(replay.await.unwrap(), answer(200, "duplicate", ""));
     }
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_rows!(webhook.database, claims: 2, effects: 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -215,7 +216,7 @@ async fn g7_a_body_in_flight_elsewhere_is_waited_for_within_bounds() {
     gate.open();
     assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
     assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "duplicate");
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
     webhook.settled().await;
 }
 
@@ -237,7 +238,7 @@ async fn a_body_that_only_came_with_a_duplicate_has_not_been_processed() {
     drop(connections);
     assert_eq!(rendered_anew.await.unwrap().outcome, "duplicate");
     assert_eq!(its_own.await.unwrap().outcome, "processed");
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_rows!(webhook.database, claims: 2, effects: 2);
 }
 
 #[tokio::test]
@@ -250,7 +251,7 @@ async fn a_body_whose_first_processing_failed_is_processed_under_its_next_id() {
         .await;
     assert_eq!(send(&elsewhere, github("a", PUSH)).await.status, 500);
     assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "processed");
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -288,7 +289,7 @@ async fn another_body_under_the_same_id_is_a_duplicate_with_a_warning() {
     })
     .await;
     assert!(!log.contains("WARN"), "{log}");
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_rows!(webhook.database, claims: 2, effects: 2);
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::{OnceCell, mpsc};
 
-use crate::support::{SECRET, Webhook, ok, secret, stripe_event};
+use crate::support::{SECRET, Webhook, assert_rows, ok, secret, stripe_event};
 
 /// Builds the example in the profile of the tests, for `cargo test --test it` does not, and
 /// asks cargo where it is.
@@ -179,14 +179,14 @@ async fn a_delivery_that_is_sent_again_is_processed_once() {
         run.out
     );
     assert!(run.out.contains("\nmedian ms:  "), "{}", run.out);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 
     // It was processed before, so there is nothing to compare.
     let again = replay(&stripe, "").await;
     again.ends(0, ONCE);
     assert_eq!(again.answers("200", "duplicate"), 2);
     assert!(!again.out.contains("median"), "{}", again.out);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -215,7 +215,7 @@ async fn copies_at_the_same_moment_are_processed_once() {
     assert!(run.out.contains(", 5 times, 5 at once, "), "{}", run.out);
     assert_eq!(run.answers("200", "processed"), 1);
     assert_eq!(run.answers("200", "duplicate"), 4);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -227,11 +227,11 @@ async fn the_body_comes_from_standard_input_and_the_id_from_the_command_line() {
         run.ends(0, ONCE);
         assert!(run.out.contains("\"evt_2\""), "{}", run.out);
     }
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 
     // A body without an id is given one.
     replay(&stripe, "{}").await.ends(0, ONCE);
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_rows!(webhook.database, claims: 2, effects: 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -251,7 +251,7 @@ async fn fresh_ids_are_processed_each() {
     let run = replay(&fresh, &stripe_event("evt_1")).await;
     run.ends(0, FRESH);
     assert_eq!(run.answers("200", "processed"), 3);
-    assert_eq!(webhook.database.rows().await, (3, 3));
+    assert_rows!(webhook.database, claims: 3, effects: 3);
 
     // The ids of this endpoint are all the same.
     let object: JsonPath = "$.object".parse().unwrap();
@@ -262,7 +262,7 @@ async fn fresh_ids_are_processed_each() {
     let run = replay(&fresh, &stripe_event("evt_1")).await;
     run.ends(1, NOT_FRESH);
     assert_eq!(run.answers("200", "duplicate"), 1);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -277,7 +277,7 @@ async fn what_the_provider_did_not_sign_or_long_ago_is_refused() {
         run.ends(0, REFUSED);
         assert_eq!(run.answers("401", "rejected"), 2);
     }
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 
     // An endpoint that looks at nothing.
     let careless = serve(Router::new().route("/", any(StatusCode::OK))).await;
@@ -297,13 +297,13 @@ async fn a_wrong_secret_is_not_as_expected() {
         "{}",
         run.out
     );
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 
     // That of the command line wins.
     let stripe = [&stripe[..], &["--secret", SECRET]].concat();
     let run = replay_as(Some("another"), &stripe, &stripe_event("evt_1")).await;
     run.ends(0, ONCE);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 /// The JSON form of a request, with headers that are not to be sent.
@@ -356,7 +356,7 @@ async fn a_capture_is_sent_as_it_is() {
     }
     let from_stdin = ["--capture", "-", "--url", &url];
     replay(&from_stdin, &text.to_string()).await.ends(0, ONCE);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 
     // What the endpoint sees of it.
     let (looking, mut seeing) = look().await;
@@ -464,11 +464,11 @@ async fn every_preset_takes_what_is_sent_for_it() {
         let provider = ["--provider", name, "--url", &url];
         let once = [&provider[..], &["--event-type", "a.type"]].concat();
         replay_as(Some(BASE64), &once, "{}").await.ends(0, ONCE);
-        assert_eq!(webhook.database.rows().await, (1, 1), "{name}");
+        assert_rows!(webhook.database, claims: 1, effects: 1, "{name}");
 
         let fresh = [&provider[..], &["--fresh-ids"]].concat();
         replay_as(Some(BASE64), &fresh, "{}").await.ends(0, FRESH);
-        assert_eq!(webhook.database.rows().await, (3, 3), "{name}");
+        assert_rows!(webhook.database, claims: 3, effects: 3, "{name}");
 
         let expired = [&provider[..], &["--expired"]].concat();
         let run = replay_as(Some(BASE64), &expired, "{}").await;
@@ -478,7 +478,7 @@ async fn every_preset_takes_what_is_sent_for_it() {
             }
             _ => run.ends(0, REFUSED),
         }
-        assert_eq!(webhook.database.rows().await, (3, 3), "{name}");
+        assert_rows!(webhook.database, claims: 3, effects: 3, "{name}");
     }
 }
 

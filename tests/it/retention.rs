@@ -5,7 +5,9 @@ use std::time::Duration;
 use idempotent_webhook::retention::PruneError;
 use idempotent_webhook::{migrate, presets, prune};
 
-use crate::support::{Database, Webhook, github, now, ok, secret, send, stripe, stripe_event};
+use crate::support::{
+    Database, Webhook, assert_rows, github, now, ok, secret, send, stripe, stripe_event,
+};
 
 const fn days(days: u64) -> Duration {
     Duration::from_secs(days * 24 * 60 * 60)
@@ -26,7 +28,7 @@ async fn old_deliveries_are_forgotten_in_batches_and_counted() {
     database.has_window("test", "1 hour").await;
     let pruned = prune(&database.pool, days(100)).await.unwrap();
     assert_eq!((pruned.deliveries, pruned.subjects), (30_000 - 2400, 0));
-    assert_eq!(database.rows().await.0, 2400);
+    assert_rows!(database, claims: 2400, effects: 0);
     for age in [days(100), Duration::MAX] {
         let pruned = prune(&database.pool, age).await.unwrap();
         assert_eq!(pruned.deliveries, 0);
@@ -75,7 +77,7 @@ async fn g12_an_age_below_the_redelivery_window_is_refused() {
         panic!("{refused}");
     };
     assert_eq!((endpoint.as_str(), redelivery_window), ("test", days(3)));
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
     assert_eq!(prune(pool, days(3)).await.unwrap().deliveries, 0);
     assert_eq!(webhook.send(github("a", "{}")).await.outcome, "duplicate");
 }
@@ -91,7 +93,7 @@ async fn g12_the_longest_window_of_all_endpoints_counts() {
     let pool = &webhook.database.pool;
     assert!(prune(pool, days(29)).await.is_err());
     assert_eq!(prune(pool, days(30)).await.unwrap().deliveries, 0);
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_rows!(webhook.database, claims: 2, effects: 2);
 }
 
 #[tokio::test]
@@ -118,7 +120,7 @@ async fn g12_a_window_that_was_corrected_holds_for_a_day() {
     assert_eq!(send(&elsewhere, github(id, "{}")).await.status, 200);
     assert_eq!(prune(pool, days(30)).await.unwrap().deliveries, 0);
     assert!(prune(pool, days(2)).await.is_err());
-    assert_eq!(webhook.database.rows().await, (3, 3));
+    assert_rows!(webhook.database, claims: 3, effects: 3);
 }
 
 #[tokio::test]
@@ -135,7 +137,7 @@ async fn g12_of_an_endpoint_without_a_window_on_record_nothing_is_deleted() {
     assert_eq!(webhook.send(github("b", "{}")).await.status, 200);
     assert_eq!(prune(pool, Duration::ZERO).await.unwrap().deliveries, 0);
     assert_eq!(webhook.send(github("b", "{}")).await.outcome, "duplicate");
-    assert_eq!(webhook.database.rows().await, (1, 2));
+    assert_rows!(webhook.database, claims: 1, effects: 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,7 +162,7 @@ async fn several_may_prune_at_once_under_any_isolation() {
         deleted += pruned.await.unwrap().unwrap().deliveries;
     }
     assert_eq!(deleted, 20_000);
-    assert_eq!(database.rows().await.0, 0);
+    assert_rows!(database, claims: 0, effects: 0);
 }
 
 /// A process registers its window again after an hour, with one delivery.

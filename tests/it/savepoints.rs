@@ -14,7 +14,7 @@ use fastrand::Rng;
 use idempotent_webhook::{DedupeTx, Delivery, Savepoint};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Postgres, Transaction};
 
-use crate::support::{Webhook, answer, github, record, sending};
+use crate::support::{Webhook, answer, assert_rows, github, record, sending};
 
 /// Sends a delivery four times to a handler that never answers success, or should not: none
 /// of the attempts leaves anything.
@@ -23,7 +23,7 @@ async fn assert_leaves_nothing(webhook: Webhook) {
         let answered = webhook.send(github("a", "{}")).await;
         assert_eq!(answered, answer(500, "failed", &answered.body));
         webhook.settled().await;
-        assert_eq!(webhook.database.rows().await, (0, 0));
+        assert_rows!(webhook.database, claims: 0, effects: 0);
     }
     assert_eq!(webhook.runs(), 4);
 }
@@ -161,7 +161,7 @@ async fn begin_with_costs_nothing_where_it_is_called_as_a_method() {
     }
     let webhook = Webhook::new(handler).await;
     assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -465,7 +465,7 @@ async fn g5_what_is_out_of_step_is_not_acknowledged_and_does_not_get_back_to_the
                 assert_eq!(answered.outcome, "failed");
             }
             webhook.settled().await;
-            assert_eq!(webhook.database.rows().await, (40, 40));
+            assert_rows!(webhook.database, claims: 40, effects: 40);
             assert_in_step(&webhook).await;
         }
     }
@@ -504,6 +504,6 @@ async fn g5_an_answer_that_the_handler_asked_for_is_not_taken_for_the_layers() {
         assert_eq!(webhook.send(github("a", "{}")).await.outcome, "failed");
     }
     webhook.settled().await;
-    assert_eq!(webhook.database.rows().await, (40, 40));
+    assert_rows!(webhook.database, claims: 40, effects: 40);
     assert_in_step(&webhook).await;
 }

@@ -13,7 +13,8 @@ use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Delivery, Provider, Secret, Secrets, Source, presets};
 
 use crate::support::{
-    SECRET, Webhook, answer, github, mac, now, ok, secret, shopify, stripe, stripe_event,
+    SECRET, Webhook, answer, assert_rows, github, mac, now, ok, secret, shopify, stripe,
+    stripe_event,
 };
 
 async fn describe(delivery: Delivery) -> String {
@@ -91,7 +92,7 @@ async fn while_a_secret_is_rotated_both_are_valid() {
 
     let webhook = Webhook::of(presets::github(old), ok).await;
     assert_eq!(webhook.send(github("a", "{}")).await.status, 401);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
@@ -249,6 +250,6 @@ async fn g1_an_id_of_standard_webhooks_with_a_full_stop_is_refused() {
         let dotted = sent.clone().id(format!("msg.{}", now()));
         assert_eq!(webhook.send(dotted.request()).await.status, 401);
         assert_eq!(webhook.send(sent.id("msg").request()).await.status, 200);
-        assert_eq!(webhook.database.rows().await, (1, 1));
+        assert_rows!(webhook.database, claims: 1, effects: 1);
     }
 }

@@ -15,7 +15,7 @@ use idempotent_webhook::{
     TenantSecrets, presets,
 };
 
-use crate::support::{Webhook, ok, record};
+use crate::support::{Webhook, assert_rows, ok, record};
 
 /// Base64 as well, for those who want that.
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -171,7 +171,7 @@ fn an_event_type_replaces_nothing_else_of_slacks_event() {
 }
 
 async fn effects(webhook: &Webhook) -> i64 {
-    webhook.database.rows().await.1
+    webhook.database.rows().await.effects
 }
 
 fn delivery() -> TestDelivery {
@@ -187,7 +187,7 @@ async fn a_handler_behind_the_layer_is_idempotent() {
         effects(&webhook).await
     })
     .await;
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 /// The application's own table does not take what the same body says twice.

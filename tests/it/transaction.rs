@@ -15,7 +15,9 @@ use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
 use sqlx::{Connection, Executor, PgConnection};
 
 use crate::log::logged;
-use crate::support::{Webhook, answer, github, ok, record, secret, send, sending};
+use crate::support::{
+    Rows, Webhook, answer, assert_rows, github, ok, record, secret, send, sending,
+};
 
 const INTERNAL_ERROR: &str = "internal error";
 
@@ -23,19 +25,15 @@ const INTERNAL_ERROR: &str = "internal error";
 async fn g4_the_claim_and_the_effects_commit_together() {
     async fn look(mut tx: DedupeTx, delivery: Delivery) -> String {
         record(&mut tx, &delivery).await.unwrap();
-        let rows: (i64, i64) = sqlx::query_as(
-            "select
-                (select count(*) from idempotent_webhook.deliveries),
-                (select count(*) from effects)",
-        )
-        .fetch_one(&mut *tx)
-        .await
-        .unwrap();
+        let rows = Rows::count(&mut *tx).await.unwrap();
         format!("{rows:?}")
     }
     let webhook = Webhook::new(look).await;
-    assert_eq!(webhook.send(github("a", "{}")).await.body, "(1, 1)");
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_eq!(
+        webhook.send(github("a", "{}")).await.body,
+        "Rows { claims: 1, effects: 1 }"
+    );
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -85,7 +83,7 @@ where
         answer(500, "failed", INTERNAL_ERROR)
     );
     webhook.settled().await;
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
@@ -124,7 +122,7 @@ async fn g5_a_transaction_moved_into_a_task_is_not_acknowledged() {
         .unwrap();
     drop(tx);
     webhook.settled().await;
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
@@ -160,14 +158,14 @@ async fn g5_a_commit_that_fails_is_not_acknowledged() {
         webhook.send(github("a", "{}")).await,
         answer(503, "failed", "temporarily unavailable")
     );
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 
     webhook.database.run("insert into parent values (7)").await;
     assert_eq!(
         webhook.send(github("a", "{}")).await,
         answer(200, "processed", "")
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -194,7 +192,7 @@ async fn g5_a_transaction_that_the_handler_ended_is_not_acknowledged() {
             "{id}"
         );
         webhook.settled().await;
-        assert_eq!(webhook.database.rows().await, (0, 0), "{id}");
+        assert_rows!(webhook.database, claims: 0, effects: 0, "{id}");
     }
 }
 
@@ -268,7 +266,7 @@ async fn g6_an_immediate_retry_of_a_failed_attempt_finds_the_way_clear() {
             assert_eq!(retry, answer(200, "processed", "done"), "{id}");
         }
     }
-    assert_eq!(webhook.database.rows().await, (30, 30));
+    assert_rows!(webhook.database, claims: 30, effects: 30);
 }
 
 /// The rollback has been awaited, not left to a connection that is being closed.
@@ -291,7 +289,7 @@ async fn g6_a_panic_does_not_cost_the_connection() {
     let router = Router::new().route("/", post(panics).layer(layer));
     assert_eq!(send(&router, github("a", "{}")).await.status, 500);
     assert_eq!(backend().await, before);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }
 
 /// It is deduplicated all the same, but what it writes is not.
@@ -311,7 +309,7 @@ async fn a_success_whose_transaction_was_never_taken_is_worth_a_warning() {
         "{log}"
     );
     assert_eq!(webhook.runs(), 1);
-    assert_eq!(webhook.database.rows().await, (1, 0));
+    assert_rows!(webhook.database, claims: 1, effects: 0);
 
     let meant = webhook
         .elsewhere_with(IdempotentWebhook::allow_unused_transaction, async || "done")
@@ -323,7 +321,7 @@ async fn a_success_whose_transaction_was_never_taken_is_worth_a_warning() {
     })
     .await;
     assert!(!log.contains(WARNING), "{log}");
-    assert_eq!(webhook.database.rows().await, (3, 1));
+    assert_rows!(webhook.database, claims: 3, effects: 1);
 }
 
 #[tokio::test]
@@ -338,7 +336,7 @@ async fn endpoints_are_namespaces_of_ids() {
     assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
     let at_other = send(&other, github("a", "{}")).await;
     assert_eq!(at_other.outcome, "processed");
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_rows!(webhook.database, claims: 2, effects: 2);
 }
 
 #[tokio::test]
@@ -400,7 +398,7 @@ async fn a_connection_limit_leaves_connections_to_the_handlers() {
     for sent in sending {
         assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
     }
-    assert_eq!(webhook.database.rows().await, (50, 50));
+    assert_rows!(webhook.database, claims: 50, effects: 50);
 }
 
 /// A statement may fail without the handler's noticing: cancelled on the way, or in a stream
@@ -443,7 +441,7 @@ async fn a_statement_that_failed_unseen_in_a_savepoint_is_undone_with_it() {
         webhook.send(github("a", "{}")).await,
         answer(200, "processed", "")
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 /// A statement is cancelled on its way and fails there; `rollback` undoes that as well.
@@ -467,7 +465,7 @@ async fn after_a_rollback_the_next_statement_does_not_hear_of_a_cancelled_one() 
         webhook.send(github("a", "{}")).await,
         answer(200, "processed", "")
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(webhook.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -485,7 +483,7 @@ async fn a_handler_may_listen_and_notify() {
             answer(200, "processed", "")
         );
     }
-    assert_eq!(webhook.database.rows().await, (3, 3));
+    assert_rows!(webhook.database, claims: 3, effects: 3);
 }
 
 /// The inner one would wait for the claim of the outer one, which waits for the inner one.
@@ -505,5 +503,5 @@ async fn a_layer_around_a_layer_is_a_500_at_once() {
         );
     }
     assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(webhook.database, claims: 0, effects: 0);
 }

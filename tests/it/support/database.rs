@@ -7,6 +7,7 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, UnixStream};
 use tokio::sync::OnceCell;
 
+use super::rows::Rows;
 use super::throwaway_postgres::{Durability, ThrowawayPostgres};
 
 /// A database of its own on the server that the tests share.
@@ -117,13 +118,10 @@ impl Database {
             .unwrap()
     }
 
-    /// How many deliveries are claimed, and how many effects the handlers have left.
-    pub async fn rows(&self) -> (i64, i64) {
-        (
-            self.count("select count(*) from idempotent_webhook.deliveries")
-                .await,
-            self.count("select count(*) from effects").await,
-        )
+    pub async fn rows(&self) -> Rows {
+        // Not from the test's pool, which may be exhausted on purpose.
+        let mut connection = self.options().await.connect().await.unwrap();
+        Rows::count(&mut connection).await.unwrap()
     }
 
     /// How many connections to this database are in a transaction.
@@ -152,3 +150,19 @@ impl Database {
         panic!("waited in vain until {condition}");
     }
 }
+
+/// Asserts how many deliveries are claimed, and how many effects the handlers have left. A
+/// macro, so that a failure is told where the test asserts it.
+macro_rules! assert_rows {
+    ($database:expr, claims: $claims:expr, effects: $effects:expr $(, $($message:tt)+)?) => {
+        assert_eq!(
+            $database.rows().await,
+            $crate::support::Rows {
+                claims: $claims,
+                effects: $effects,
+            }
+            $(, $($message)+)?
+        )
+    };
+}
+pub(crate) use assert_rows;
