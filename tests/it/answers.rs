@@ -141,7 +141,8 @@ async fn g6_a_panic_is_a_500_and_rolled_back() {
         answer(500, "failed", "internal error")
     );
     assert_rows!(webhook.database, claims: 0, effects: 0);
-    assert_eq!(webhook.database.in_transaction().await, 0);
+    assert_eq!(webhook.database.writing().await, 0);
+    webhook.settled().await;
 }
 
 #[tokio::test]
@@ -162,7 +163,8 @@ async fn g6_a_handler_out_of_time_is_a_503_and_rolled_back() {
         answer(503, "failed", "temporarily unavailable")
     );
     assert_rows!(webhook.database, claims: 0, effects: 0);
-    assert_eq!(webhook.database.in_transaction().await, 0);
+    assert_eq!(webhook.database.writing().await, 0);
+    webhook.settled().await;
 }
 
 #[tokio::test]
