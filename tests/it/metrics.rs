@@ -8,7 +8,7 @@ use axum::routing::{get, post};
 use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets, prune};
 use metrics_exporter_prometheus::PrometheusBuilder;
 
-use crate::support::{Database, github, record, secret, send, sending, soon};
+use crate::support::{Database, github, insert_effect, secret, send, soon, spawn_send};
 
 /// An endpoint of its own, since other tests in this process are counted as well.
 const ENDPOINT: &str = "metered";
@@ -53,7 +53,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
         "fails" => StatusCode::INTERNAL_SERVER_ERROR,
         _ => {
             let mut tx = tx;
-            record(&mut tx, &delivery).await.unwrap();
+            insert_effect(&mut tx, &delivery).await.unwrap();
             StatusCode::OK
         }
     };
@@ -95,7 +95,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
         }
     };
     let copies: Vec<_> = (0..4)
-        .map(|_| sending(&router, github("gated", "{}")))
+        .map(|_| spawn_send(&router, github("gated", "{}")))
         .collect();
     gate.reached().await;
     soon(waiters(3.0)).await;

@@ -15,7 +15,9 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
 use tempfile::TempDir;
 
-use crate::support::{Database, answer, assert_rows, github, ok, secret, send, send_copies};
+use crate::support::{
+    Database, answer, assert_rows, github, secret, send, send_copies, write_effect,
+};
 
 /// Ends when the pipe to its standard input closes.
 struct PgBouncer {
@@ -113,7 +115,7 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
     for _ in 0..3 {
         let pool = pgbouncer.pool(&database).await;
         let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()));
-        routers.push(Router::new().route("/", post(ok).layer(layer)));
+        routers.push(Router::new().route("/", post(write_effect).layer(layer)));
     }
     for round in 0..30 {
         let request = || github(&round.to_string(), "{}");
@@ -139,7 +141,7 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
         .test_before_acquire(false);
     let pool = pgbouncer.pool_with(&database, unpinged).await;
     let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
-    let router = Router::new().route("/", post(ok).layer(layer));
+    let router = Router::new().route("/", post(write_effect).layer(layer));
     let mut connections = Vec::new();
     for _ in 0..5 {
         connections.push(pool.acquire().await.unwrap());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use idempotent_webhook::{Retention, presets};
 
-use crate::support::{Database, Webhook, assert_rows, github, ok, secret};
+use crate::support::{Database, TestApp, assert_rows, github, secret, write_effect};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -69,9 +69,13 @@ async fn two_processes_prune_one_at_a_time_and_everything_once() {
 
 #[tokio::test]
 async fn g12_each_endpoint_keeps_what_may_still_come_again() {
-    let webhook = Webhook::of(presets::github(secret()).redelivery_window(30 * DAY), ok).await;
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
-    let database = &webhook.database;
+    let app = TestApp::of(
+        presets::github(secret()).redelivery_window(30 * DAY),
+        write_effect,
+    )
+    .await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    let database = &app.database;
     fill(database, "test", 10).await;
     fill(database, "another", 10).await;
     database.has_window("another", "7 days").await;

@@ -15,7 +15,7 @@ use idempotent_webhook::{
     DedupeTx, Delivery, IdempotentWebhook, Secret, Secrets, TenantSecrets, presets,
 };
 
-use crate::support::{Answer, Database, answer, assert_rows, record, send, soon};
+use crate::support::{Answer, Database, answer, assert_rows, insert_effect, send, soon};
 
 /// The tenants and their secrets, and who was looked up.
 #[derive(Clone, Default)]
@@ -52,7 +52,7 @@ impl Tenants {
 }
 
 async fn handler(mut tx: DedupeTx, delivery: Delivery) -> String {
-    record(&mut tx, &delivery).await.unwrap();
+    insert_effect(&mut tx, &delivery).await.unwrap();
     delivery.tenant().unwrap().to_owned()
 }
 

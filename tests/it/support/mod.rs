@@ -5,12 +5,17 @@
 pub mod throwaway_postgres;
 
 mod database;
+mod logged;
 mod request;
 mod rows;
-mod webhook;
+mod test_app;
 
 pub use database::Database;
 pub(crate) use database::assert_rows;
+pub use logged::logged;
 pub use request::{SECRET, acme, github, mac, now, secret, shopify, stripe, stripe_event, wire};
 pub use rows::Rows;
-pub use webhook::{Answer, Webhook, answer, gated, ok, record, send, send_copies, sending, soon};
+pub use test_app::{
+    Answer, TestApp, answer, gated, insert_effect, send, send_copies, soon, spawn_send,
+    write_effect,
+};
