@@ -9,7 +9,7 @@ use idempotent_webhook::{DedupeTx, Delivery, presets};
 
 use crate::support::{
     TestApp, answer, assert_rows, gated, github, insert_effect, now, secret, soon, spawn_send,
-    stripe, stripe_event, write_effect,
+    stripe, stripe_delivery, stripe_event, write_effect,
 };
 
 const UNAUTHORIZED: &str = "signature missing or not valid";
@@ -39,16 +39,14 @@ async fn g1_a_request_that_is_not_authentic_is_a_401() {
     let connections = app.database.pool.size();
     let event = || stripe_event("evt_1");
 
-    let mut missing = stripe(event(), now());
-    missing.headers_mut().remove("stripe-signature");
+    let missing = stripe_delivery(event()).unsigned().request();
 
     let mut malformed = stripe(event(), now());
     malformed
         .headers_mut()
         .insert("stripe-signature", "t=1".parse().unwrap());
 
-    let mut wrong = stripe(event(), now());
-    *wrong.body_mut() = stripe_event("evt_2").into();
+    let wrong = stripe_delivery(event()).tampered().request();
 
     let too_old = stripe(event(), now() - 302);
 

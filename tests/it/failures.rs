@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{DedupeTx, Delivery, Endpoint, IdempotentWebhook, Secret, presets, prune};
+use idempotent_webhook::{DedupeTx, Delivery, Endpoint, IdempotentWebhook, prune};
 use sqlx::Executor;
 
 use crate::support::{
-    SECRET, TestApp, answer, assert_rows, github, insert_effect, send, send_copies, write_effect,
+    TestApp, answer, assert_rows, github, github_delivery, insert_effect, send, send_copies,
+    write_effect,
 };
 
 /// What the operator's query says: delivery, attempts, status, reason.
@@ -89,9 +89,8 @@ async fn nothing_is_on_record_that_is_not_asked_for_or_was_no_attempt() {
     assert_eq!(failing(&app).await, []);
 
     let app = recording(IdempotentWebhook::record_failures).await;
-    let mut forged = github("teapot", "{}");
-    *forged.body_mut() = "[]".into();
-    assert_eq!(app.send(forged).await.status, 401);
+    let forged = github_delivery().id("teapot").tampered();
+    assert_eq!(app.send(forged.request()).await.status, 401);
     assert_eq!(failing(&app).await, []);
 }
 
@@ -182,9 +181,7 @@ async fn a_success_does_not_depend_on_the_record_of_failures() {
             .run("drop role if exists nothing; create role nothing")
             .await;
         let send = async |event_type: &str| {
-            let sent = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
-                .id("a")
-                .event_type(event_type);
+            let sent = github_delivery().id("a").event_type(event_type);
             app.send(sent.request()).await
         };
         assert_eq!(send("fails").await.status, 500);

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Endpoint, IdempotentWebhook, Secret, Secrets, TenantSecrets, presets};
+use idempotent_webhook::{Endpoint, IdempotentWebhook, Secrets, TenantSecrets, presets};
 
-use crate::support::{TestApp, assert_rows, github, logged, send, write_effect};
+use crate::support::{
+    TestApp, assert_rows, github, github_delivery, logged, secret, send, write_effect,
+};
 
 #[tokio::test]
 async fn a_delivery_that_was_forgotten_is_processed_once_more() {
@@ -110,12 +111,11 @@ async fn what_the_replay_guard_knows_of_it_is_forgotten_too() {
 async fn a_delivery_of_one_tenant_is_forgotten_for_that_tenant() {
     let secrets = TenantSecrets::new(
         |head| head.uri.query().map(str::to_owned),
-        async |_| Ok(Some(Secrets::new(Secret::new("a secret")?))),
+        async |_| Ok(Some(Secrets::new(secret()))),
     );
     let app = TestApp::of(presets::github(secrets.separate_ids()), write_effect).await;
     let outcome = async |tenant: &str| {
-        let sent = TestDelivery::new(&presets::github(Secret::new("a secret").unwrap()))
-            .uri(&format!("/?{tenant}"));
+        let sent = github_delivery().uri(&format!("/?{tenant}"));
         app.send(sent.request()).await.outcome
     };
     for tenant in ["acme", "globex"] {

@@ -2,14 +2,18 @@
 
 use axum::body::Body;
 use axum::http::{Request, header::CONTENT_TYPE};
+use idempotent_webhook::presets;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Secret, presets};
 use tower::ServiceExt;
 
-use crate::support::{SECRET, TestApp, answer, assert_rows, secret, write_effect};
+use crate::support::{TestApp, answer, assert_rows, secret, write_effect};
+
+fn slack_delivery() -> TestDelivery {
+    TestDelivery::new(&presets::slack(secret()))
+}
 
 fn verification() -> TestDelivery {
-    TestDelivery::new(&presets::slack(Secret::new(SECRET).unwrap()))
+    slack_delivery()
         .event_type("url_verification")
         .body(r#"{"token":"t","challenge":"3eZbrw1aBm2r","type":"url_verification"}"#)
 }
@@ -48,8 +52,8 @@ async fn g1_a_forged_handshake_gets_no_answer() {
 #[tokio::test]
 async fn an_event_with_an_id_is_no_handshake_whatever_it_says() {
     let app = TestApp::of(presets::slack(secret()), write_effect).await;
-    let event = TestDelivery::new(&presets::slack(Secret::new(SECRET).unwrap()))
-        .body(r#"{"event_id":"Ev1","challenge":"c","type":"url_verification"}"#);
+    let event =
+        slack_delivery().body(r#"{"event_id":"Ev1","challenge":"c","type":"url_verification"}"#);
     assert_eq!(
         app.send(event.request()).await,
         answer(200, "processed", "done")

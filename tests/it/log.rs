@@ -5,22 +5,24 @@ use axum::http::{Request, StatusCode};
 use idempotent_webhook::{DedupeTx, presets};
 use tower_http::trace::TraceLayer;
 
-use crate::support::{SECRET, TestApp, github, logged, now, secret, stripe, write_effect};
+use crate::support::{
+    SECRET, TestApp, github, github_delivery, logged, now, secret, stripe, stripe_delivery,
+    write_effect,
+};
 
 const BODY: &str = r#"{"id":"evt_1","card":"4242"}"#;
 
 #[tokio::test]
 async fn g13_a_rejection_is_logged_with_its_reason_and_without_the_unverified_id() {
     let app = TestApp::of(presets::stripe(secret()), write_effect).await;
-    let mut missing = stripe(BODY, now());
-    missing.headers_mut().remove("stripe-signature");
+    let missing = stripe_delivery(BODY).unsigned().request();
     let mut malformed = stripe(BODY, now());
     malformed
         .headers_mut()
         .insert("stripe-signature", "t=soon,v1=00".parse().unwrap());
-    let mut wrong = stripe(BODY, now());
+    let wrong = stripe_delivery(r#"{"id":"forged","card":"4242"}"#);
+    let wrong: Request<Body> = wrong.tampered().request();
     let signature = wrong.headers()["stripe-signature"].clone();
-    *wrong.body_mut() = r#"{"id":"forged","card":"4242"}"#.into();
     let signature = signature.to_str().unwrap().split("v1=").last().unwrap();
     for (request, reason) in [
         (missing, "header stripe-signature is missing"),
@@ -120,15 +122,11 @@ async fn the_level_says_whether_somebody_should_look() {
     let app = TestApp::github(write_effect).await;
     let failing = TestApp::github(fails).await;
     let panicking = TestApp::github(panics).await;
-    let forged = || {
-        let mut forged = github("a", "{}");
-        *forged.body_mut() = "[]".into();
-        forged
-    };
+    let forged = github_delivery().id("a").tampered().request();
     for (app, request, level, message) in [
         (&app, github("a", "{}"), "DEBUG", "webhook processed"),
         (&app, github("a", "{}"), "DEBUG", "webhook duplicate"),
-        (&app, forged(), "WARN", "webhook rejected"),
+        (&app, forged, "WARN", "webhook rejected"),
         (&failing, github("a", "{}"), "WARN", "webhook rolled back"),
         (&panicking, github("a", "{}"), "ERROR", "webhook failed"),
     ] {

@@ -5,13 +5,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::post;
-use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{
-    Endpoint, IdempotentWebhook, Secret, Secrets, TenantSecrets, presets, prune,
-};
+use idempotent_webhook::{Endpoint, IdempotentWebhook, Secrets, TenantSecrets, presets, prune};
 
 use crate::support::{
-    Database, SECRET, TestApp, answer, assert_rows, gated, github, logged, secret, send,
+    Database, TestApp, answer, assert_rows, gated, github, github_delivery, logged, secret, send,
     send_copies, spawn_send, write_effect,
 };
 
@@ -55,9 +52,7 @@ async fn a_captured_delivery_under_a_new_guid_is_a_duplicate_and_suspicious() {
             app.send(github("72d3162e-cc78", PUSH)).await.outcome,
             "duplicate"
         );
-        let create = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
-            .id("b")
-            .event_type("create");
+        let create = github_delivery().id("b").event_type("create");
         for other in [create.body(PUSH).request(), github("c", "{}")] {
             assert_eq!(app.send(other).await.outcome, "processed");
         }
@@ -135,9 +130,7 @@ async fn bodies_are_those_of_an_endpoint_and_a_tenant() {
     let outcomes = async |id: &str| {
         let mut outcomes = Vec::new();
         for (router, _, tenant) in &routes {
-            let sent = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
-                .uri(&format!("/?{tenant}"))
-                .id(id);
+            let sent = github_delivery().uri(&format!("/?{tenant}")).id(id);
             outcomes.push(send(router, sent.request()).await.outcome);
         }
         outcomes

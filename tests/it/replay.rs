@@ -21,7 +21,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::{OnceCell, mpsc};
 
-use crate::support::{SECRET, TestApp, assert_rows, secret, stripe_event, write_effect};
+use crate::support::{
+    SECRET, TestApp, assert_rows, github_delivery, secret, stripe_event, write_effect,
+};
 
 /// Builds the example in the profile of the tests, for `cargo test --test it` does not, and
 /// asks cargo where it is.
@@ -332,9 +334,7 @@ fn captured(delivery: &TestDelivery) -> Value {
 async fn a_capture_is_sent_as_it_is() {
     // White space and an escape that another writer of JSON would not keep.
     let body = "{ \"a\" : \"\\u00e9\" }\n";
-    let push = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
-        .id("a")
-        .body(body);
+    let push = github_delivery().id("a").body(body);
     let mut text = captured(&push);
     text["headers"]["X-Github-Event"] = "push".into();
     let mut base64 = text.clone();
@@ -392,12 +392,7 @@ async fn a_capture_is_sent_as_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_capture_is_neither_signed_nor_changed() {
-    let (_directory, file) = file(
-        &captured(&TestDelivery::new(&presets::github(
-            Secret::new(SECRET).unwrap(),
-        )))
-        .to_string(),
-    );
+    let (_directory, file) = file(&captured(&github_delivery()).to_string());
     for signing in [
         &["--provider", "github"][..],
         &["--secret", SECRET],
@@ -458,7 +453,7 @@ async fn every_preset_takes_what_is_sent_for_it() {
         ("awardee", presets::awardee),
     ];
     for (name, preset) in presets {
-        let keys = idempotent_webhook::Secret::new(BASE64).unwrap().into();
+        let keys = Secret::new(BASE64).unwrap().into();
         let app = TestApp::of(preset(keys), write_effect).await;
         let url = format!("http://{}/", app.serve().await);
         let provider = ["--provider", name, "--url", &url];

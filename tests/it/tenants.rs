@@ -10,12 +10,13 @@ use axum::http::Request;
 use axum::http::request::Parts;
 use axum::routing::post;
 use idempotent_webhook::provider::ResolvedTenant;
-use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
     DedupeTx, Delivery, IdempotentWebhook, Secret, Secrets, TenantSecrets, presets,
 };
 
-use crate::support::{Answer, Database, answer, assert_rows, insert_effect, send, soon};
+use crate::support::{
+    Answer, Database, answer, assert_rows, github_delivery, insert_effect, send, soon,
+};
 
 /// The tenants and their secrets, and who was looked up.
 #[derive(Clone, Default)]
@@ -63,7 +64,8 @@ fn router(database: &Database, secrets: TenantSecrets) -> Router {
 }
 
 fn request(tenant: &str, secret: &str, id: &str) -> Request<Body> {
-    TestDelivery::new(&presets::github(Secret::new(secret).unwrap()))
+    github_delivery()
+        .secret(Secret::new(secret).unwrap())
         .uri(&format!("/hooks/{tenant}"))
         .id(id)
         .request()

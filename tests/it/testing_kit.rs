@@ -15,7 +15,7 @@ use idempotent_webhook::{
     TenantSecrets, presets,
 };
 
-use crate::support::{TestApp, assert_rows, insert_effect, write_effect};
+use crate::support::{TestApp, assert_rows, github_delivery, insert_effect, write_effect};
 
 /// Base64 as well, for those who want that.
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -174,16 +174,13 @@ async fn effects(app: &TestApp) -> i64 {
     app.database.rows().await.effects
 }
 
-fn delivery() -> TestDelivery {
-    TestDelivery::new(&presets::github(
-        Secret::new(crate::support::SECRET).unwrap(),
-    ))
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_behind_the_layer_is_idempotent() {
     let app = TestApp::github(write_effect).await;
-    assert_idempotent(&app.router, &delivery(), async || effects(&app).await).await;
+    assert_idempotent(&app.router, &github_delivery(), async || {
+        effects(&app).await
+    })
+    .await;
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
@@ -212,7 +209,7 @@ async fn a_handler_with_a_unique_key_of_its_own_is_idempotent_too() {
         app.database
             .run("create table orders (said text primary key)")
             .await;
-        assert_idempotent(&app.router, &delivery(), async || {
+        assert_idempotent(&app.router, &github_delivery(), async || {
             sqlx::query_scalar("select count(*) from orders")
                 .fetch_one(&app.database.pool)
                 .await
@@ -244,7 +241,7 @@ fn a_body_without_an_id_gets_the_one_that_the_provider_would_say() {
 
 /// What the assertion says of a router that is not idempotent.
 async fn complaint(app: &TestApp, router: &axum::Router) -> String {
-    let delivery = delivery();
+    let delivery = github_delivery();
     message(assert_idempotent(router, &delivery, async || {
         effects(app).await
     }))
@@ -313,7 +310,7 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     // Between the times that it is sent, all deliveries are forgotten.
     let forgetful = TestApp::github(write_effect).await;
     let forget = "delete from idempotent_webhook.deliveries";
-    let delivery = delivery();
+    let delivery = github_delivery();
     let asserted = assert_idempotent(&forgetful.router, &delivery, async || {
         forgetful.database.run(forget).await;
         effects(&forgetful).await
@@ -345,14 +342,7 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     );
 
     let known = TestApp::github(write_effect).await;
-    known
-        .send(
-            TestDelivery::new(&presets::github(
-                Secret::new(crate::support::SECRET).unwrap(),
-            ))
-            .request(),
-        )
-        .await;
+    known.send(github_delivery().request()).await;
     let said = complaint(&known, &known.router).await;
     assert!(said.contains("was processed before"), "{said}");
 }

@@ -13,7 +13,10 @@ mod test_app;
 pub use database::Database;
 pub(crate) use database::assert_rows;
 pub use logged::logged;
-pub use request::{SECRET, acme, github, mac, now, secret, shopify, stripe, stripe_event, wire};
+pub use request::{
+    SECRET, acme, github, github_delivery, now, secret, shopify, stripe, stripe_delivery,
+    stripe_event, wire,
+};
 pub use rows::Rows;
 pub use test_app::{
     Answer, TestApp, answer, gated, insert_effect, send, send_copies, soon, spawn_send,
