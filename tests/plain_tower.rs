@@ -10,6 +10,9 @@
 #[path = "../examples/throwaway_postgres/mod.rs"]
 mod throwaway_postgres;
 
+#[path = "it/support/rows.rs"]
+mod rows;
+
 use std::convert::Infallible;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +23,7 @@ use http_body_util::{BodyExt, Full};
 use idempotent_webhook::service::ExtractError;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Secret, migrate, presets};
+use rows::Rows;
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use throwaway_postgres::{Durability, ThrowawayPostgres};
@@ -49,15 +53,8 @@ async fn database() -> (ThrowawayPostgres, PgPool, IdempotentWebhook) {
     (server, pool, layer)
 }
 
-async fn rows(pool: &PgPool) -> (i64, i64) {
-    sqlx::query_as(
-        "select
-            (select count(*) from idempotent_webhook.deliveries),
-            (select count(*) from effects)",
-    )
-    .fetch_one(pool)
-    .await
-    .unwrap()
+async fn rows(pool: &PgPool) -> Rows {
+    Rows::count(pool).await.unwrap()
 }
 
 async fn handle(request: Request<Body>) -> Result<Response<Body>, Infallible> {
@@ -94,7 +91,13 @@ async fn a_tower_service_is_made_idempotent() {
         let body = response.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(body, text);
     }
-    assert_eq!(rows(&pool).await, (1, 1));
+    assert_eq!(
+        rows(&pool).await,
+        Rows {
+            claims: 1,
+            effects: 1
+        }
+    );
 }
 
 #[tokio::test]
@@ -111,9 +114,21 @@ async fn g6_an_error_of_the_service_is_rolled_back_and_passed_on() {
     let service = ServiceBuilder::new().layer(layer).service(service_fn(fail));
     let error = service.clone().oneshot(push("a")).await.unwrap_err();
     assert_eq!(error.to_string(), "upstream is gone");
-    assert_eq!(rows(&pool).await, (0, 0));
+    assert_eq!(
+        rows(&pool).await,
+        Rows {
+            claims: 0,
+            effects: 0
+        }
+    );
     assert_eq!(service.oneshot(push("a")).await.unwrap().status(), 200);
-    assert_eq!(rows(&pool).await, (1, 1));
+    assert_eq!(
+        rows(&pool).await,
+        Rows {
+            claims: 1,
+            effects: 1
+        }
+    );
 }
 
 /// Is only ready after `poll_ready`, as a service with a limit would be.
@@ -157,5 +172,11 @@ async fn the_service_that_was_ready_is_the_one_that_is_called() {
         let response = service.ready().await.unwrap().call(push(id)).await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
     }
-    assert_eq!(rows(&pool).await, (2, 0));
+    assert_eq!(
+        rows(&pool).await,
+        Rows {
+            claims: 2,
+            effects: 0
+        }
+    );
 }

@@ -7,7 +7,9 @@ use axum::http::StatusCode;
 use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
 use tokio::sync::{Notify, mpsc};
 
-use crate::support::{Database, Webhook, answer, github, record, secret, send, soon};
+use crate::support::{
+    Database, TestApp, answer, assert_rows, github, insert_effect, secret, send, soon,
+};
 
 type Notes = mpsc::UnboundedSender<String>;
 
@@ -35,7 +37,7 @@ async fn work_after_the_commit_is_done_in_order_and_none_of_it_disturbs_the_rest
         tx.after_commit(panics());
         tx.after_commit(std::future::pending::<()>());
         tx.after_commit(note(notes.clone(), pool.clone(), "last"));
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         assert!(notes.send("answered".into()).is_ok());
         StatusCode::OK
     };
@@ -57,7 +59,7 @@ async fn work_after_the_commit_is_done_in_order_and_none_of_it_disturbs_the_rest
         answer(200, "duplicate", "")
     );
     assert!(noted.try_recv().is_err());
-    assert_eq!(database.rows().await, (1, 1));
+    assert_rows!(database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -65,7 +67,7 @@ async fn the_response_does_not_wait_for_the_work() {
     let (notes, mut noted) = mpsc::unbounded_channel();
     let go = Arc::new(Notify::new());
     let wait = go.clone();
-    let webhook = Webhook::new(async move |mut tx: DedupeTx| {
+    let app = TestApp::github(async move |mut tx: DedupeTx| {
         let (notes, wait) = (notes.clone(), wait.clone());
         tx.after_commit(async move {
             wait.notified().await;
@@ -74,7 +76,7 @@ async fn the_response_does_not_wait_for_the_work() {
         StatusCode::OK
     })
     .await;
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
     go.notify_one();
     assert_eq!(soon(noted.recv()).await, Some("done"));
 }
@@ -83,7 +85,7 @@ async fn the_response_does_not_wait_for_the_work() {
 async fn what_is_not_committed_has_no_work_after_it() {
     for (status, swallowed) in [(StatusCode::BAD_REQUEST, false), (StatusCode::OK, true)] {
         let (notes, mut noted) = mpsc::unbounded_channel();
-        let webhook = Webhook::new(async move |mut tx: DedupeTx| {
+        let app = TestApp::github(async move |mut tx: DedupeTx| {
             let notes = notes.clone();
             tx.after_commit(async move { notes.send("done") });
             if swallowed {
@@ -92,11 +94,11 @@ async fn what_is_not_committed_has_no_work_after_it() {
             status
         })
         .await;
-        assert_eq!(webhook.send(github("a", "{}")).await.outcome, "failed");
+        assert_eq!(app.send(github("a", "{}")).await.outcome, "failed");
         // The work is dropped, and with it the sender of notes but for the handler's own.
         tokio::task::yield_now().await;
         assert!(noted.try_recv().is_err());
-        assert_eq!(webhook.database.rows().await, (0, 0));
+        assert_rows!(app.database, claims: 0, effects: 0);
     }
 }
 
@@ -125,25 +127,24 @@ async fn a_panic_when_work_is_dropped_does_not_disturb_the_rest() {
             tx.after_commit(async move { notes.send("last") });
             StatusCode::OK
         };
-        let webhook = Webhook::with(
-            presets::github(secret()),
+        let app = TestApp::github_with(
             |layer| layer.handler_timeout(Duration::from_millis(300)),
             handler,
         )
         .await;
-        assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+        assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
         assert_eq!(soon(noted.recv()).await, Some("last"));
     }
 }
 
 #[tokio::test]
 async fn a_panic_when_work_is_dropped_does_not_change_the_answer() {
-    let webhook = Webhook::new(async |mut tx: DedupeTx| {
+    let app = TestApp::github(async |mut tx: DedupeTx| {
         let panics = PanicsInDrop;
         tx.after_commit(async move { drop(panics) });
         StatusCode::CONFLICT
     })
     .await;
-    assert_eq!(webhook.send(github("a", "{}")).await.status, 409);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_eq!(app.send(github("a", "{}")).await.status, 409);
+    assert_rows!(app.database, claims: 0, effects: 0);
 }

@@ -8,46 +8,45 @@ use axum::response::{IntoResponse, Response};
 use idempotent_webhook::{DedupeTx, Delivery, presets};
 
 use crate::support::{
-    Webhook, answer, gated, github, now, ok, record, secret, sending, soon, stripe, stripe_event,
+    TestApp, answer, assert_rows, gated, github, insert_effect, now, secret, soon, spawn_send,
+    stripe, stripe_delivery, stripe_event, write_effect,
 };
 
 const UNAUTHORIZED: &str = "signature missing or not valid";
 
 #[tokio::test]
 async fn a_processed_delivery_is_the_handlers_response_and_a_duplicate_is_an_empty_200() {
-    let webhook = Webhook::new(ok).await;
+    let app = TestApp::github(write_effect).await;
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(200, "processed", "done")
     );
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(200, "duplicate", "")
     );
     assert_eq!(
-        webhook.send(github("b", "{}")).await,
+        app.send(github("b", "{}")).await,
         answer(200, "processed", "done")
     );
-    assert_eq!(webhook.runs(), 2);
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_eq!(app.runs(), 2);
+    assert_rows!(app.database, claims: 2, effects: 2);
 }
 
 #[tokio::test]
 async fn g1_a_request_that_is_not_authentic_is_a_401() {
-    let webhook = Webhook::of(presets::stripe(secret()), ok).await;
-    let connections = webhook.database.pool.size();
+    let app = TestApp::of(presets::stripe(secret()), write_effect).await;
+    let connections = app.database.pool.size();
     let event = || stripe_event("evt_1");
 
-    let mut missing = stripe(event(), now());
-    missing.headers_mut().remove("stripe-signature");
+    let missing = stripe_delivery(event()).unsigned().request();
 
     let mut malformed = stripe(event(), now());
     malformed
         .headers_mut()
         .insert("stripe-signature", "t=1".parse().unwrap());
 
-    let mut wrong = stripe(event(), now());
-    *wrong.body_mut() = stripe_event("evt_2").into();
+    let wrong = stripe_delivery(event()).tampered().request();
 
     let too_old = stripe(event(), now() - 302);
 
@@ -63,128 +62,126 @@ async fn g1_a_request_that_is_not_authentic_is_a_401() {
     for request in [missing, malformed, wrong, too_old, disagreeing, not_ascii] {
         let shown = format!("{request:?}");
         assert_eq!(
-            webhook.send(request).await,
+            app.send(request).await,
             answer(401, "rejected", UNAUTHORIZED),
             "{shown}"
         );
     }
     assert_eq!(
-        webhook
-            .send(axum::http::Request::post("/").body("".into()).unwrap())
+        app.send(axum::http::Request::post("/").body("".into()).unwrap())
             .await,
         answer(401, "rejected", UNAUTHORIZED)
     );
-    assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
-    assert_eq!(webhook.database.pool.size(), connections);
+    assert_eq!(app.runs(), 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
+    assert_eq!(app.database.pool.size(), connections);
 }
 
 #[tokio::test]
 async fn a_handler_that_answers_otherwise_is_rolled_back_and_its_response_kept() {
     async fn fail(mut tx: DedupeTx, delivery: Delivery) -> Response {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         let status = delivery.id().as_str().parse().unwrap();
         (StatusCode::from_u16(status).unwrap(), "not today").into_response()
     }
-    let webhook = Webhook::new(fail).await;
+    let app = TestApp::github(fail).await;
     for status in [302, 400, 404, 409, 500, 503] {
-        let answered = webhook.send(github(&status.to_string(), "{}")).await;
+        let answered = app.send(github(&status.to_string(), "{}")).await;
         assert_eq!(answered.status, status);
         assert_eq!(answered.outcome, "failed");
         assert_eq!(answered.body, "not today");
-        assert_eq!(webhook.database.rows().await, (0, 0));
+        assert_rows!(app.database, claims: 0, effects: 0);
     }
-    assert_eq!(webhook.send(github("204", "{}")).await.outcome, "processed");
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_eq!(app.send(github("204", "{}")).await.outcome, "processed");
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
 async fn further_statuses_commit_if_the_application_says_so() {
     async fn never(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         match delivery.id().as_str() {
             "bad" => StatusCode::UNPROCESSABLE_ENTITY,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
-    let webhook = Webhook::with(
-        presets::github(secret()),
+    let app = TestApp::github_with(
         |layer| layer.also_commit_on(|status| status == StatusCode::UNPROCESSABLE_ENTITY),
         never,
     )
     .await;
     assert_eq!(
-        webhook.send(github("bad", "{}")).await,
+        app.send(github("bad", "{}")).await,
         answer(422, "processed", "")
     );
     assert_eq!(
-        webhook.send(github("bad", "{}")).await,
+        app.send(github("bad", "{}")).await,
         answer(200, "duplicate", "")
     );
     assert_eq!(
-        webhook.send(github("worse", "{}")).await,
+        app.send(github("worse", "{}")).await,
         answer(500, "failed", "")
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
 async fn g6_a_panic_is_a_500_and_rolled_back() {
     async fn panics(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         panic!("on purpose");
     }
-    let webhook = Webhook::new(panics).await;
+    let app = TestApp::github(panics).await;
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(500, "failed", "internal error")
     );
-    assert_eq!(webhook.database.rows().await, (0, 0));
-    assert_eq!(webhook.database.in_transaction().await, 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
+    assert_eq!(app.database.writing().await, 0);
+    app.settled().await;
 }
 
 #[tokio::test]
 async fn g6_a_handler_out_of_time_is_a_503_and_rolled_back() {
     async fn sleeps(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         tokio::time::sleep(Duration::from_secs(3600)).await;
         StatusCode::OK
     }
-    let webhook = Webhook::with(
-        presets::github(secret()),
+    let app = TestApp::github_with(
         |layer| layer.handler_timeout(Duration::from_millis(100)),
         sleeps,
     )
     .await;
     assert_eq!(
-        soon(webhook.send(github("a", "{}"))).await,
+        soon(app.send(github("a", "{}"))).await,
         answer(503, "failed", "temporarily unavailable")
     );
-    assert_eq!(webhook.database.rows().await, (0, 0));
-    assert_eq!(webhook.database.in_transaction().await, 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
+    assert_eq!(app.database.writing().await, 0);
+    app.settled().await;
 }
 
 #[tokio::test]
 async fn g7_a_delivery_still_in_flight_when_the_wait_ends_is_a_503() {
     let (mut gate, handler) = gated();
-    let webhook = Webhook::with(
-        presets::github(secret()),
+    let app = TestApp::github_with(
         |layer| layer.in_flight_timeout(Duration::from_millis(100)),
         handler,
     )
     .await;
-    let first = sending(&webhook.router, github("a", "{}"));
+    let first = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(503, "in-flight", "in flight, retry later")
     );
     gate.open();
     assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(200, "duplicate", "")
     );
-    assert_eq!(webhook.runs(), 1);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_eq!(app.runs(), 1);
+    assert_rows!(app.database, claims: 1, effects: 1);
 }

@@ -7,11 +7,13 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::Form;
 use axum::http::{HeaderValue, Request, StatusCode};
-use idempotent_webhook::{DedupeTx, Delivery, presets};
+use idempotent_webhook::{DedupeTx, Delivery};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{Webhook, answer, github, ok, record, secret, send, wire};
+use crate::support::{
+    TestApp, answer, assert_rows, github, insert_effect, send, wire, write_effect,
+};
 
 /// A valid JSON document of `length` bytes.
 fn json(length: usize) -> String {
@@ -21,40 +23,35 @@ fn json(length: usize) -> String {
 #[tokio::test]
 async fn g9_a_large_body_reaches_a_json_handler() {
     async fn length(mut tx: DedupeTx, delivery: Delivery, Json(text): Json<String>) -> String {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         text.len().to_string()
     }
-    let webhook = Webhook::new(length).await;
+    let app = TestApp::github(length).await;
     let size = 20 * 1024 * 1024;
     assert_eq!(
-        webhook.send(github("a", json(size))).await,
+        app.send(github("a", json(size))).await,
         answer(200, "processed", &(size - 2).to_string())
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
 async fn a_form_reaches_a_form_handler() {
-    let webhook = Webhook::new(async |Form(form): Form<Vec<(String, String)>>| form[0].1.clone());
-    let webhook = webhook.await;
+    let app = TestApp::github(async |Form(form): Form<Vec<(String, String)>>| form[0].1.clone());
+    let app = app.await;
     let mut request = github("a", "payload=%7B%7D");
     request.headers_mut().insert(
         "content-type",
         HeaderValue::from_static("application/x-www-form-urlencoded"),
     );
-    assert_eq!(webhook.send(request).await, answer(200, "processed", "{}"));
+    assert_eq!(app.send(request).await, answer(200, "processed", "{}"));
 }
 
 #[tokio::test]
 async fn g9_a_body_over_the_limit_is_a_413() {
-    let webhook = Webhook::with(
-        presets::github(secret()),
-        |layer| layer.body_limit(1000),
-        ok,
-    )
-    .await;
+    let app = TestApp::github_with(|layer| layer.body_limit(1000), write_effect).await;
     let too_large = answer(413, "rejected", "the body is too large");
-    assert_eq!(webhook.send(github("a", json(1001))).await, too_large);
+    assert_eq!(app.send(github("a", json(1001))).await, too_large);
 
     // Without a length, and in pieces.
     let body = json(1001);
@@ -65,15 +62,12 @@ async fn g9_a_body_over_the_limit_is_a_413() {
         .collect();
     let stream = Body::from_stream(stream_of(pieces));
     let (head, _) = github("a", body).into_parts();
-    assert_eq!(
-        webhook.send(Request::from_parts(head, stream)).await,
-        too_large
-    );
-    assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_eq!(app.send(Request::from_parts(head, stream)).await, too_large);
+    assert_eq!(app.runs(), 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
 
-    assert_eq!(webhook.send(github("a", json(1000))).await.status, 200);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_eq!(app.send(github("a", json(1000))).await.status, 200);
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 fn stream_of<T: Send + 'static>(
@@ -85,8 +79,8 @@ fn stream_of<T: Send + 'static>(
 
 #[tokio::test]
 async fn a_limit_of_tower_http_is_a_413_as_well() {
-    let webhook = Webhook::new(ok).await;
-    let router = webhook
+    let app = TestApp::github(write_effect).await;
+    let router = app
         .router
         .clone()
         .layer(tower_http::limit::RequestBodyLimitLayer::new(1000));
@@ -97,7 +91,7 @@ async fn a_limit_of_tower_http_is_a_413_as_well() {
     ]));
     let answered = send(&router, Request::from_parts(head, body)).await;
     assert_eq!(answered, answer(413, "rejected", "the body is too large"));
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 /// Sends a head, and pieces of a body with a pause before each, and reads the response.
@@ -124,79 +118,78 @@ async fn talk(address: SocketAddr, head: &str, pieces: &[&str], pause: Duration)
 
 #[tokio::test]
 async fn g9_a_content_length_over_the_limit_is_refused_unread() {
-    let webhook = Webhook::new(ok).await;
-    let address = webhook.serve().await;
+    let app = TestApp::github(write_effect).await;
+    let address = app.serve().await;
     let response = talk(address, &wire("a", "", 1 << 30), &[], Duration::ZERO).await;
     assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
     assert!(response.contains("x-webhook-outcome: rejected"));
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
 async fn g1_a_request_without_a_signature_is_refused_unread() {
-    let webhook = Webhook::new(ok).await;
-    let address = webhook.serve().await;
+    let app = TestApp::github(write_effect).await;
+    let address = app.serve().await;
     let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n";
     let response = talk(address, head, &[], Duration::ZERO).await;
     assert!(response.starts_with("HTTP/1.1 401 "), "{response}");
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
 async fn g9_a_body_that_trickles_is_a_408() {
-    let webhook = Webhook::with(
-        presets::github(secret()),
+    let app = TestApp::github_with(
         |layer| layer.body_timeout(Duration::from_millis(300)),
-        ok,
+        write_effect,
     )
     .await;
-    let address = webhook.serve().await;
+    let address = app.serve().await;
     // Each byte comes soon after the one before, so only a limit on the whole helps.
     let pieces = ["a"; 100];
     let pause = Duration::from_millis(20);
     let response = talk(address, &wire("a", "", pieces.len()), &pieces, pause).await;
     assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
     assert!(response.contains("x-webhook-outcome: rejected"));
-    assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_eq!(app.runs(), 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
 async fn a_body_that_breaks_off_is_a_400() {
-    let webhook = Webhook::new(ok).await;
+    let app = TestApp::github(write_effect).await;
     let (head, _) = github("a", "{}").into_parts();
     let broken = Body::from_stream(stream_of(vec![
         Ok("{"),
         Err(std::io::Error::other("reset by peer")),
     ]));
     assert_eq!(
-        webhook.send(Request::from_parts(head, broken)).await,
+        app.send(Request::from_parts(head, broken)).await,
         answer(400, "rejected", "the body broke off")
     );
-    assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_eq!(app.runs(), 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
 async fn an_empty_body_is_a_body() {
-    let webhook = Webhook::new(ok).await;
-    assert_eq!(webhook.send(github("a", "")).await.status, 200);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    let app = TestApp::github(write_effect).await;
+    assert_eq!(app.send(github("a", "")).await.status, 200);
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
 async fn a_body_that_the_handler_refuses_is_rolled_back() {
     async fn typed(mut tx: DedupeTx, delivery: Delivery, Json(_): Json<Vec<u8>>) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         StatusCode::OK
     }
-    let webhook = Webhook::new(typed).await;
-    let answered = webhook.send(github("a", "{}")).await;
+    let app = TestApp::github(typed).await;
+    let answered = app.send(github("a", "{}")).await;
     assert_eq!(
         (answered.status, answered.outcome.as_str()),
         (422, "failed")
     );
-    assert_eq!(webhook.database.rows().await, (0, 0));
-    assert_eq!(webhook.send(github("a", "[1]")).await.status, 200);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 0, effects: 0);
+    assert_eq!(app.send(github("a", "[1]")).await.status, 200);
+    assert_rows!(app.database, claims: 1, effects: 1);
 }

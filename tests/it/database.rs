@@ -12,7 +12,10 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, Row};
 
 use crate::support::throwaway_postgres::{Durability, ThrowawayPostgres};
-use crate::support::{Database, Webhook, answer, github, ok, secret, send, send_copies, soon};
+use crate::support::{
+    Database, TestApp, answer, assert_rows, github, github_delivery, secret, send, send_copies,
+    soon, write_effect,
+};
 
 const UNAVAILABLE: &str = "temporarily unavailable";
 
@@ -25,42 +28,40 @@ async fn g10_an_unreachable_database_is_a_503_and_a_forged_request_still_a_401()
     let pool = PgPoolOptions::new().connect_lazy_with(nowhere);
     let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()))
         .database_timeout(Duration::from_millis(200));
-    let router = Router::new().route("/", post(ok).layer(layer));
+    let router = Router::new().route("/", post(write_effect).layer(layer));
     assert_eq!(
         send(&router, github("a", "{}")).await,
         answer(503, "failed", UNAVAILABLE)
     );
-    let mut forged = github("a", "{}");
-    *forged.body_mut() = "[]".into();
-    assert_eq!(send(&router, forged).await.status, 401);
+    let forged = github_delivery().id("a").tampered();
+    assert_eq!(send(&router, forged.request()).await.status, 401);
 }
 
 #[tokio::test]
 async fn g10_an_exhausted_pool_is_a_503_and_recovers() {
-    let webhook = Webhook::with(
-        presets::github(secret()),
+    let app = TestApp::github_with(
         |layer| layer.database_timeout(Duration::from_millis(200)),
-        ok,
+        write_effect,
     )
     .await;
     let mut taken = Vec::new();
     for _ in 0..5 {
-        taken.push(webhook.database.pool.acquire().await.unwrap());
+        taken.push(app.database.pool.acquire().await.unwrap());
     }
     // The pool's own patience is longer.
     assert_eq!(
-        soon(webhook.send(github("a", "{}"))).await,
+        soon(app.send(github("a", "{}"))).await,
         answer(503, "failed", UNAVAILABLE)
     );
     drop(taken);
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
 async fn g10_a_stray_transaction_of_the_pool_is_not_committed() {
-    let webhook = Webhook::new(ok).await;
-    webhook.database.run("create table stray (id int)").await;
+    let app = TestApp::github(write_effect).await;
+    app.database.run("create table stray (id int)").await;
     for sql in [
         "begin",
         "begin; insert into stray values (1)",
@@ -69,19 +70,19 @@ async fn g10_a_stray_transaction_of_the_pool_is_not_committed() {
         // Leave it on every connection that the pool has.
         let mut connections = Vec::new();
         for _ in 0..5 {
-            let mut connection = webhook.database.pool.acquire().await.unwrap();
+            let mut connection = app.database.pool.acquire().await.unwrap();
             let _ = connection.execute(sqlx::raw_sql(sql)).await;
             connections.push(connection);
         }
         drop(connections);
         assert_eq!(
-            webhook.send(github(&sql.len().to_string(), "{}")).await,
+            app.send(github(&sql.len().to_string(), "{}")).await,
             answer(200, "processed", "done"),
             "{sql}"
         );
     }
-    assert_eq!(webhook.database.rows().await, (3, 3));
-    let mut connection = PgConnection::connect_with(&webhook.database.options().await)
+    assert_rows!(app.database, claims: 3, effects: 3);
+    let mut connection = PgConnection::connect_with(&app.database.options().await)
         .await
         .unwrap();
     let stray: i64 = sqlx::query_scalar("select count(*) from stray")
@@ -101,7 +102,7 @@ async fn g10_dead_connections_are_passed_over_without_the_pools_ping() {
         .test_before_acquire(false)
         .connect_lazy_with(database.options().await);
     let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
-    let router = Router::new().route("/", post(ok).layer(layer));
+    let router = Router::new().route("/", post(write_effect).layer(layer));
 
     let mut connections = Vec::new();
     for _ in 0..5 {
@@ -121,22 +122,22 @@ async fn g10_dead_connections_are_passed_over_without_the_pools_ping() {
         send(&router, github("a", "{}")).await,
         answer(200, "processed", "done")
     );
-    assert_eq!(database.rows().await, (1, 1));
+    assert_rows!(database, claims: 1, effects: 1);
 }
 
 /// Cancelled at each of its awaits in turn, `pool.begin()` of sqlx 0.9.0 gives a connection
 /// back to the pool in the midst of a transaction (transact-rs/sqlx #4393).
 #[tokio::test(flavor = "multi_thread")]
 async fn g10_a_cancelled_begin_elsewhere_does_no_harm() {
-    let webhook = Webhook::new(ok).await;
+    let app = TestApp::github(write_effect).await;
     for round in 0..200 {
         let moment = Duration::from_micros(5 * round);
-        let _ = tokio::time::timeout(moment, webhook.database.pool.begin()).await;
-        let answered = webhook.send(github(&round.to_string(), "{}")).await;
+        let _ = tokio::time::timeout(moment, app.database.pool.begin()).await;
+        let answered = app.send(github(&round.to_string(), "{}")).await;
         assert_eq!(answered, answer(200, "processed", "done"));
         // Seen from another connection, so it is committed.
         let round = i64::try_from(round).unwrap() + 1;
-        assert_eq!(webhook.database.rows().await, (round, round));
+        assert_rows!(app.database, claims: round, effects: round);
     }
 }
 
@@ -150,7 +151,7 @@ async fn g10_a_database_that_was_down_is_used_again_without_a_restart() {
         .unwrap();
     let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()))
         .database_timeout(Duration::from_secs(2));
-    let router = Router::new().route("/", post(ok).layer(layer));
+    let router = Router::new().route("/", post(write_effect).layer(layer));
     let processed = answer(200, "processed", "done");
     assert_eq!(send(&router, github("a", "{}")).await, processed);
 
@@ -159,9 +160,8 @@ async fn g10_a_database_that_was_down_is_used_again_without_a_restart() {
         send(&router, github("b", "{}")).await,
         answer(503, "failed", UNAVAILABLE)
     );
-    let mut forged = github("b", "{}");
-    *forged.body_mut() = "[]".into();
-    assert_eq!(send(&router, forged).await.status, 401);
+    let forged = github_delivery().id("b").tampered();
+    assert_eq!(send(&router, forged.request()).await.status, 401);
 
     server.start_again().await.unwrap();
     assert_eq!(send(&router, github("b", "{}")).await, processed);
@@ -176,25 +176,24 @@ async fn g10_a_database_that_was_down_is_used_again_without_a_restart() {
 
 #[tokio::test]
 async fn g11_tables_of_the_same_name_are_not_confused() {
-    let webhook = Webhook::new(ok).await;
-    webhook
-        .database
+    let app = TestApp::github(write_effect).await;
+    app.database
         .run(
             "create table deliveries (endpoint int, delivery_id int, event_type int);
              create table redelivery_windows (endpoint int)",
         )
         .await;
     for outcome in ["processed", "duplicate"] {
-        assert_eq!(webhook.send(github("a", "{}")).await.outcome, outcome);
+        assert_eq!(app.send(github("a", "{}")).await.outcome, outcome);
     }
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
 async fn g10_tables_that_are_missing_are_a_503() {
     let database = Database::empty().await;
     let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()));
-    let router = Router::new().route("/", post(ok).layer(layer));
+    let router = Router::new().route("/", post(write_effect).layer(layer));
     assert_eq!(
         send(&router, github("a", "{}")).await,
         answer(503, "failed", UNAVAILABLE)
@@ -204,17 +203,16 @@ async fn g10_tables_that_are_missing_are_a_503() {
 #[tokio::test(flavor = "multi_thread")]
 async fn g11_any_default_isolation_will_do() {
     for isolation in ["repeatable read", "serializable"] {
-        let webhook = Webhook::new(ok).await;
-        let name = &webhook.database.name;
-        webhook
-            .database
+        let app = TestApp::github(write_effect).await;
+        let name = &app.database.name;
+        app.database
             .run(&format!(
                 "alter database {name} set default_transaction_isolation = '{isolation}'"
             ))
             .await;
         let mut routers = Vec::new();
         for _ in 0..3 {
-            routers.push(webhook.elsewhere(presets::github(secret()), ok).await);
+            routers.push(app.elsewhere(write_effect).await);
         }
         for round in 0..20 {
             let request = || github(&round.to_string(), "{}");
@@ -222,14 +220,14 @@ async fn g11_any_default_isolation_will_do() {
                 assert_eq!(answered.status, 200, "{isolation}: {answered:?}");
             }
         }
-        assert_eq!(webhook.runs(), 20);
-        assert_eq!(webhook.database.rows().await, (20, 20));
+        assert_eq!(app.runs(), 20);
+        assert_rows!(app.database, claims: 20, effects: 20);
 
         // The guard against replays, with many ids for one body.
         let mut guarded = Vec::new();
         for _ in 0..3 {
             let set = IdempotentWebhook::replay_guard;
-            guarded.push(webhook.elsewhere_with(set, ok).await);
+            guarded.push(app.elsewhere_with(set, write_effect).await);
         }
         for round in 0..20 {
             let copy = AtomicU32::new(0);
@@ -241,34 +239,32 @@ async fn g11_any_default_isolation_will_do() {
                 assert_eq!(answered.status, 200, "{isolation}: {answered:?}");
             }
         }
-        assert_eq!(webhook.runs(), 40);
-        assert_eq!(webhook.database.rows().await, (40, 40));
+        assert_eq!(app.runs(), 40);
+        assert_rows!(app.database, claims: 40, effects: 40);
     }
 }
 
 #[tokio::test]
 async fn g11_a_read_only_database_is_a_503() {
-    let webhook = Webhook::new(ok).await;
-    let name = &webhook.database.name;
-    webhook
-        .database
+    let app = TestApp::github(write_effect).await;
+    let name = &app.database.name;
+    app.database
         .run(&format!(
             "alter database {name} set default_transaction_read_only = on"
         ))
         .await;
-    let elsewhere = webhook.elsewhere(presets::github(secret()), ok).await;
+    let elsewhere = app.elsewhere(write_effect).await;
     assert_eq!(
         send(&elsewhere, github("a", "{}")).await,
         answer(503, "failed", UNAVAILABLE)
     );
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
 async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
-    let webhook = Webhook::new(ok).await;
-    webhook
-        .database
+    let app = TestApp::github(write_effect).await;
+    app.database
         .run(
             "drop role if exists app;
              create role app login;
@@ -278,22 +274,20 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
         )
         .await;
     let pool = PgPoolOptions::new().connect_lazy_with(
-        webhook
-            .database
+        app.database
             .options()
             .await
             .username("app")
             .options([("search_path", "public")]),
     );
     let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
-    let router = Router::new().route("/", post(ok).layer(layer.clone()));
+    let router = Router::new().route("/", post(write_effect).layer(layer.clone()));
     for outcome in ["processed", "duplicate"] {
         assert_eq!(send(&router, github("a", "{}")).await.outcome, outcome);
     }
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 
-    webhook
-        .database
+    app.database
         .run(
             "grant update on idempotent_webhook.subjects to app;
              grant update on idempotent_webhook.failures to app",
@@ -322,8 +316,7 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
     let pruned = idempotent_webhook::prune(&pool, age).await.unwrap();
     assert_eq!(pruned.deliveries, 0);
 
-    webhook
-        .database
+    app.database
         .run(
             "insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
              values ('test', 'old', now() - interval '5 days')",
@@ -331,8 +324,7 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
         .await;
     let retention = Retention::new(pool, age).every(Duration::from_millis(100));
     let task = retention.spawn();
-    webhook
-        .database
+    app.database
         .until("not exists (select from idempotent_webhook.deliveries where delivery_id = 'old')")
         .await;
     assert_eq!(task.stop().await.deliveries, 1);
@@ -351,7 +343,7 @@ async fn g10_sessions_that_postgres_ended_for_idleness_are_replaced_without_the_
         .test_before_acquire(false)
         .connect_lazy_with(options.options([("idle_session_timeout", "1s")]));
     let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
-    let router = Router::new().route("/", post(ok).layer(layer));
+    let router = Router::new().route("/", post(write_effect).layer(layer));
     for id in ["a", "b"] {
         let mut connections = Vec::new();
         for _ in 0..5 {
@@ -377,15 +369,14 @@ async fn g10_sessions_that_postgres_ended_for_idleness_are_replaced_without_the_
             answer(200, "processed", "done")
         );
     }
-    assert_eq!(database.rows().await, (2, 2));
+    assert_rows!(database, claims: 2, effects: 2);
 }
 
 /// Somebody has left a connection of the pool such that no claim succeeds on it.
 #[tokio::test]
 async fn g10_a_connection_that_no_claim_succeeds_on_is_closed_and_another_one_taken() {
-    let webhook = Webhook::new(ok).await;
-    webhook
-        .database
+    let app = TestApp::github(write_effect).await;
+    app.database
         .run("drop role if exists nobody; create role nobody")
         .await;
     for (number, sql) in [
@@ -397,9 +388,9 @@ async fn g10_a_connection_that_no_claim_succeeds_on_is_closed_and_another_one_ta
     .into_iter()
     .enumerate()
     {
-        let pool = webhook.database.another_pool(1).await;
+        let pool = app.database.another_pool(1).await;
         let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
-        let router = Router::new().route("/", post(ok).layer(layer));
+        let router = Router::new().route("/", post(write_effect).layer(layer));
         let backend = async || -> i32 {
             let mut connection = pool.acquire().await.unwrap();
             let row = connection.fetch_one(sqlx::raw_sql("select pg_backend_pid()::text"));
@@ -419,15 +410,14 @@ async fn g10_a_connection_that_no_claim_succeeds_on_is_closed_and_another_one_ta
         }
         assert_ne!(backend().await, poisoned, "{sql}");
     }
-    assert_eq!(webhook.database.rows().await, (12, 12));
+    assert_rows!(app.database, claims: 12, effects: 12);
 }
 
 /// A sequence counts what is rolled back as well.
 #[tokio::test]
 async fn a_claim_that_loses_its_connection_is_tried_on_one_more() {
-    let webhook = Webhook::new(ok).await;
-    webhook
-        .database
+    let app = TestApp::github(write_effect).await;
+    app.database
         .run(
             "create sequence claims;
              create function lose() returns trigger language plpgsql as $$
@@ -441,14 +431,13 @@ async fn a_claim_that_loses_its_connection_is_tried_on_one_more() {
         )
         .await;
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(503, "failed", UNAVAILABLE)
     );
-    webhook
-        .database
+    app.database
         .until("2 = (select last_value from claims)")
         .await;
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 /// On each connection that the pool makes, somebody begins a transaction.
@@ -471,12 +460,12 @@ async fn unusable_connections_are_replaced_as_often_as_the_pool_has_connections(
         .connect_lazy_with(database.options().await);
     let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()))
         .database_timeout(Duration::from_secs(20));
-    let router = Router::new().route("/", post(ok).layer(layer));
+    let router = Router::new().route("/", post(write_effect).layer(layer));
     assert_eq!(
         soon(send(&router, github("a", "{}"))).await,
         answer(503, "failed", UNAVAILABLE)
     );
     // Those that were in the pool, and a new one, for each of the two tries of the claim.
     assert_eq!(made.load(Ordering::Relaxed), 2 * 4);
-    assert_eq!(database.rows().await, (0, 0));
+    assert_rows!(database, claims: 0, effects: 0);
 }

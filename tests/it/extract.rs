@@ -4,17 +4,17 @@ use axum::Router;
 use axum::routing::post;
 use idempotent_webhook::{DedupeTx, Delivery};
 
-use crate::support::{Webhook, answer, github, send};
+use crate::support::{TestApp, answer, assert_rows, github, send};
 
 #[tokio::test]
 async fn a_transaction_taken_twice_is_a_500_and_rolled_back() {
     async fn twice(_: DedupeTx, _: DedupeTx) {}
-    let webhook = Webhook::new(twice).await;
+    let app = TestApp::github(twice).await;
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(500, "failed", "internal error")
     );
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]

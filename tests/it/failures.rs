@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{DedupeTx, Delivery, Endpoint, IdempotentWebhook, Secret, presets, prune};
+use idempotent_webhook::{DedupeTx, Delivery, Endpoint, IdempotentWebhook, prune};
 use sqlx::Executor;
 
-use crate::support::{SECRET, Webhook, answer, github, ok, record, secret, send, send_copies};
+use crate::support::{
+    TestApp, answer, assert_rows, github, github_delivery, insert_effect, send, send_copies,
+    write_effect,
+};
 
 /// What the operator's query says: delivery, attempts, status, reason.
-async fn failing(webhook: &Webhook) -> Vec<(String, i32, i16, String)> {
+async fn failing(app: &TestApp) -> Vec<(String, i32, i16, String)> {
     sqlx::query_as(
         "select delivery_id, attempts, status, reason
          from idempotent_webhook.failing_deliveries
@@ -22,16 +24,16 @@ async fn failing(webhook: &Webhook) -> Vec<(String, i32, i16, String)> {
              and first_failed_at > now() - interval '1 minute'
          order by delivery_id",
     )
-    .fetch_all(&webhook.database.pool)
+    .fetch_all(&app.database.pool)
     .await
     .unwrap()
 }
 
 /// Fails as the delivery's id says, and succeeds at the third attempt.
-async fn recording(set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook) -> Webhook {
+async fn recording(set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook) -> TestApp {
     let attempts = Arc::new(AtomicU32::new(0));
     let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         if attempts.fetch_add(1, Ordering::Relaxed) >= 2 {
             return StatusCode::OK;
         }
@@ -45,8 +47,7 @@ async fn recording(set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook) -> 
             _ => StatusCode::IM_A_TEAPOT,
         }
     };
-    Webhook::with(
-        presets::github(secret()),
+    TestApp::github_with(
         |layer| set(layer.handler_timeout(Duration::from_millis(200))),
         handler,
     )
@@ -61,93 +62,85 @@ async fn a_failing_delivery_is_on_record_until_it_succeeds() {
         ("swallow", 500, "the handler answered success although"),
         ("slow", 503, "the handler took longer than 200ms"),
     ] {
-        let webhook = recording(IdempotentWebhook::record_failures).await;
+        let app = recording(IdempotentWebhook::record_failures).await;
         for attempt in 1..=2 {
-            let answer = webhook.send(github(id, r#"{"card":"4242"}"#)).await;
+            let answer = app.send(github(id, r#"{"card":"4242"}"#)).await;
             assert_eq!(answer.outcome, "failed", "{id}");
-            let on_record = failing(&webhook).await;
+            let on_record = failing(&app).await;
             let [(of, attempts, of_status, said)] = &on_record[..] else {
                 panic!("{id}: {on_record:?}");
             };
             assert_eq!((&**of, *attempts, *of_status), (id, attempt, status));
             assert!(said.starts_with(reason), "{said}");
             assert!(said.len() <= 1000 && !said.contains("4242"), "{said}");
-            assert_eq!(webhook.database.rows().await, (0, 0));
+            assert_rows!(app.database, claims: 0, effects: 0);
         }
-        let answer = webhook.send(github(id, r#"{"card":"4242"}"#)).await;
+        let answer = app.send(github(id, r#"{"card":"4242"}"#)).await;
         assert_eq!(answer.outcome, "processed", "{id}");
-        assert_eq!(failing(&webhook).await, []);
-        assert_eq!(webhook.database.rows().await, (1, 1));
+        assert_eq!(failing(&app).await, []);
+        assert_rows!(app.database, claims: 1, effects: 1);
     }
 }
 
 #[tokio::test]
 async fn nothing_is_on_record_that_is_not_asked_for_or_was_no_attempt() {
-    let webhook = recording(|layer| layer).await;
-    assert_eq!(webhook.send(github("teapot", "{}")).await.outcome, "failed");
-    assert_eq!(failing(&webhook).await, []);
+    let app = recording(|layer| layer).await;
+    assert_eq!(app.send(github("teapot", "{}")).await.outcome, "failed");
+    assert_eq!(failing(&app).await, []);
 
-    let webhook = recording(IdempotentWebhook::record_failures).await;
-    let mut forged = github("teapot", "{}");
-    *forged.body_mut() = "[]".into();
-    assert_eq!(webhook.send(forged).await.status, 401);
-    assert_eq!(failing(&webhook).await, []);
+    let app = recording(IdempotentWebhook::record_failures).await;
+    let forged = github_delivery().id("teapot").tampered();
+    assert_eq!(app.send(forged.request()).await.status, 401);
+    assert_eq!(failing(&app).await, []);
 }
 
 #[tokio::test]
 async fn a_record_that_cannot_be_written_changes_nothing() {
-    let webhook = recording(IdempotentWebhook::record_failures).await;
-    webhook
-        .database
+    let app = recording(IdempotentWebhook::record_failures).await;
+    app.database
         .run("drop view idempotent_webhook.failing_deliveries")
         .await;
-    webhook
-        .database
+    app.database
         .run("alter table idempotent_webhook.failures drop column reason")
         .await;
     for _ in 0..2 {
-        assert_eq!(webhook.send(github("teapot", "{}")).await.status, 418);
+        assert_eq!(app.send(github("teapot", "{}")).await.status, 418);
     }
     assert_eq!(
-        webhook.send(github("teapot", "{}")).await,
+        app.send(github("teapot", "{}")).await,
         answer(200, "processed", "")
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 /// One process fails, the other one succeeds, in any order and at the same time.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_succeeded_in_another_process_is_not_failing() {
-    let webhook = Webhook::with(
-        presets::github(secret()),
-        IdempotentWebhook::record_failures,
-        ok,
-    )
-    .await;
-    let failing_elsewhere = webhook
+    let app = TestApp::github_with(IdempotentWebhook::record_failures, write_effect).await;
+    let failing_elsewhere = app
         .elsewhere_with(IdempotentWebhook::record_failures, async || {
             StatusCode::INTERNAL_SERVER_ERROR
         })
         .await;
-    let routers = [failing_elsewhere, webhook.router.clone()];
+    let routers = [failing_elsewhere, app.router.clone()];
     for round in 0..30 {
         let request = || github(&round.to_string(), "{}");
         send_copies(&routers, 4, request).await;
         // Whatever happened, the provider sends until it has been a success.
-        let again = send(&webhook.router, request()).await;
+        let again = send(&app.router, request()).await;
         assert_eq!(again.status, 200);
     }
-    assert_eq!(webhook.database.rows().await, (30, 30));
-    assert_eq!(failing(&webhook).await, []);
+    assert_rows!(app.database, claims: 30, effects: 30);
+    assert_eq!(failing(&app).await, []);
 }
 
 #[tokio::test]
 async fn records_are_pruned() {
-    let webhook = recording(IdempotentWebhook::record_failures).await;
+    let app = recording(IdempotentWebhook::record_failures).await;
     for id in ["old", "new"] {
-        assert_eq!(webhook.send(github(id, "{}")).await.outcome, "failed");
+        assert_eq!(app.send(github(id, "{}")).await.outcome, "failed");
     }
-    let database = &webhook.database;
+    let database = &app.database;
     database
         .run(
             "update idempotent_webhook.failures set last_failed_at = now() - interval '5 days'
@@ -157,7 +150,7 @@ async fn records_are_pruned() {
     let age = Duration::from_secs(4 * 24 * 60 * 60);
     let pruned = prune(&database.pool, age).await.unwrap();
     assert_eq!(pruned.failures, 1);
-    let on_record = failing(&webhook).await;
+    let on_record = failing(&app).await;
     let [(of, ..)] = slice::from_ref(&on_record[0]) else {
         unreachable!("a slice of one");
     };
@@ -169,7 +162,7 @@ async fn records_are_pruned() {
 async fn a_success_does_not_depend_on_the_record_of_failures() {
     type Set = &'static str;
     async fn attempt(mut tx: DedupeTx, delivery: Delivery, set: Set) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         if delivery.event_type() == Some("fails") {
             return StatusCode::INTERNAL_SERVER_ERROR;
         }
@@ -183,36 +176,28 @@ async fn a_success_does_not_depend_on_the_record_of_failures() {
     ] {
         let handler =
             async move |tx: DedupeTx, delivery: Delivery| attempt(tx, delivery, set).await;
-        let webhook = Webhook::with(
-            presets::github(secret()),
-            IdempotentWebhook::record_failures,
-            handler,
-        )
-        .await;
-        webhook
-            .database
+        let app = TestApp::github_with(IdempotentWebhook::record_failures, handler).await;
+        app.database
             .run("drop role if exists nothing; create role nothing")
             .await;
         let send = async |event_type: &str| {
-            let sent = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
-                .id("a")
-                .event_type(event_type);
-            webhook.send(sent.request()).await
+            let sent = github_delivery().id("a").event_type(event_type);
+            app.send(sent.request()).await
         };
         assert_eq!(send("fails").await.status, 500);
         if !sabotage.is_empty() {
-            webhook.database.run(sabotage).await;
+            app.database.run(sabotage).await;
         }
         assert_eq!(send("push").await, answer(200, "processed", ""), "{set}");
         assert_eq!(send("push").await, answer(200, "duplicate", ""), "{set}");
-        assert_eq!(webhook.database.rows().await, (1, 1));
+        assert_rows!(app.database, claims: 1, effects: 1);
     }
 }
 
 #[tokio::test]
 async fn records_of_what_was_processed_since_are_pruned_and_forgotten() {
-    let webhook = recording(IdempotentWebhook::record_failures).await;
-    let database = &webhook.database;
+    let app = recording(IdempotentWebhook::record_failures).await;
+    let database = &app.database;
     let records = async || -> i64 {
         sqlx::query_scalar("select count(*) from idempotent_webhook.failures")
             .fetch_one(&database.pool)
@@ -220,23 +205,23 @@ async fn records_of_what_was_processed_since_are_pruned_and_forgotten() {
             .unwrap()
     };
     for outcome in ["failed", "failed", "processed"] {
-        assert_eq!(webhook.send(github("a", "{}")).await.outcome, outcome);
+        assert_eq!(app.send(github("a", "{}")).await.outcome, outcome);
     }
-    assert_eq!(failing(&webhook).await, []);
+    assert_eq!(failing(&app).await, []);
     assert_eq!(records().await, 1);
     let age = Duration::from_secs(4 * 24 * 60 * 60);
     assert_eq!(prune(&database.pool, age).await.unwrap().failures, 0);
     assert_eq!(records().await, 0);
 
-    let webhook = recording(IdempotentWebhook::record_failures).await;
+    let app = recording(IdempotentWebhook::record_failures).await;
     for outcome in ["failed", "failed", "processed"] {
-        assert_eq!(webhook.send(github("a", "{}")).await.outcome, outcome);
+        assert_eq!(app.send(github("a", "{}")).await.outcome, outcome);
     }
     assert!(
-        Endpoint::new(webhook.database.pool.clone(), "test")
+        Endpoint::new(app.database.pool.clone(), "test")
             .forget("a")
             .await
             .unwrap()
     );
-    assert_eq!(failing(&webhook).await, []);
+    assert_eq!(failing(&app).await, []);
 }

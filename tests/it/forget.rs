@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Endpoint, IdempotentWebhook, Secret, Secrets, TenantSecrets, presets};
+use idempotent_webhook::{Endpoint, IdempotentWebhook, Secrets, TenantSecrets, presets};
 
-use crate::log::logged;
-use crate::support::{Webhook, github, ok, secret, send};
+use crate::support::{
+    TestApp, assert_rows, github, github_delivery, logged, secret, send, write_effect,
+};
 
 #[tokio::test]
 async fn a_delivery_that_was_forgotten_is_processed_once_more() {
-    let webhook = Webhook::new(ok).await;
-    let pool = &webhook.database.pool;
-    let outcome = async || webhook.send(github("a", "{}")).await.outcome;
+    let app = TestApp::github(write_effect).await;
+    let pool = &app.database.pool;
+    let outcome = async || app.send(github("a", "{}")).await.outcome;
     assert_eq!(outcome().await, "processed");
     assert_eq!(outcome().await, "duplicate");
 
@@ -45,51 +45,46 @@ async fn a_delivery_that_was_forgotten_is_processed_once_more() {
     }
     assert_eq!(outcome().await, "processed");
     assert_eq!(outcome().await, "duplicate");
-    assert_eq!(webhook.database.rows().await, (1, 2));
+    assert_rows!(app.database, claims: 1, effects: 2);
 }
 
 #[tokio::test]
 async fn the_memory_of_this_process_forgets_as_well() {
     let remember = |layer: IdempotentWebhook| layer.cache_processed(10, Duration::from_secs(600));
-    let webhook = Webhook::with(presets::github(secret()), remember, ok).await;
-    let another_route = webhook.elsewhere_with(remember, ok).await;
-    let routers = [&webhook.router, &another_route];
+    let app = TestApp::github_with(remember, write_effect).await;
+    let another_route = app.elsewhere_with(remember, write_effect).await;
+    let routers = [&app.router, &another_route];
     for (round, router) in routers.into_iter().enumerate() {
         let outcome = async || send(router, github("a", "{}")).await.outcome;
         assert_eq!(outcome().await, "processed");
         assert_eq!(outcome().await, "duplicate");
         assert!(
-            Endpoint::new(webhook.database.pool.clone(), "test")
+            Endpoint::new(app.database.pool.clone(), "test")
                 .forget("a")
                 .await
                 .unwrap()
         );
         assert_eq!(outcome().await, "processed");
         assert!(
-            Endpoint::new(webhook.database.pool.clone(), "test")
+            Endpoint::new(app.database.pool.clone(), "test")
                 .forget("a")
                 .await
                 .unwrap()
         );
         let effects = 2 * (i64::try_from(round).unwrap() + 1);
-        assert_eq!(webhook.database.rows().await, (0, effects));
+        assert_rows!(app.database, claims: 0, effects: effects);
     }
 }
 
 #[tokio::test]
 async fn what_the_replay_guard_knows_of_it_is_forgotten_too() {
-    let webhook = Webhook::with(
-        presets::github(secret()),
-        IdempotentWebhook::replay_guard,
-        ok,
-    )
-    .await;
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
-    assert_eq!(webhook.send(github("b", "{}")).await.outcome, "duplicate");
-    let pool = &webhook.database.pool;
+    let app = TestApp::github_with(IdempotentWebhook::replay_guard, write_effect).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    assert_eq!(app.send(github("b", "{}")).await.outcome, "duplicate");
+    let pool = &app.database.pool;
     // Of those that say the same, the first stands for it.
-    let unguarded = webhook
-        .elsewhere_with(IdempotentWebhook::compare_bodies, ok)
+    let unguarded = app
+        .elsewhere_with(IdempotentWebhook::compare_bodies, write_effect)
         .await;
     assert_eq!(
         send(&unguarded, github("b", "{}")).await.outcome,
@@ -101,33 +96,32 @@ async fn what_the_replay_guard_knows_of_it_is_forgotten_too() {
             .await
             .unwrap()
     );
-    assert_eq!(webhook.send(github("b", "{}")).await.outcome, "duplicate");
+    assert_eq!(app.send(github("b", "{}")).await.outcome, "duplicate");
     assert!(
         Endpoint::new(pool.clone(), "test")
             .forget("a")
             .await
             .unwrap()
     );
-    assert_eq!(webhook.send(github("b", "{}")).await.outcome, "processed");
-    assert_eq!(webhook.database.rows().await, (1, 3));
+    assert_eq!(app.send(github("b", "{}")).await.outcome, "processed");
+    assert_rows!(app.database, claims: 1, effects: 3);
 }
 
 #[tokio::test]
 async fn a_delivery_of_one_tenant_is_forgotten_for_that_tenant() {
     let secrets = TenantSecrets::new(
         |head| head.uri.query().map(str::to_owned),
-        async |_| Ok(Some(Secrets::new(Secret::new("a secret")?))),
+        async |_| Ok(Some(Secrets::new(secret()))),
     );
-    let webhook = Webhook::of(presets::github(secrets.separate_ids()), ok).await;
+    let app = TestApp::of(presets::github(secrets.separate_ids()), write_effect).await;
     let outcome = async |tenant: &str| {
-        let sent = TestDelivery::new(&presets::github(Secret::new("a secret").unwrap()))
-            .uri(&format!("/?{tenant}"));
-        webhook.send(sent.request()).await.outcome
+        let sent = github_delivery().uri(&format!("/?{tenant}"));
+        app.send(sent.request()).await.outcome
     };
     for tenant in ["acme", "globex"] {
         assert_eq!(outcome(tenant).await, "processed");
     }
-    let pool = &webhook.database.pool;
+    let pool = &app.database.pool;
     assert!(
         !Endpoint::new(pool.clone(), "test")
             .forget("delivery-1")

@@ -2,44 +2,48 @@
 
 use axum::body::Body;
 use axum::http::{Request, header::CONTENT_TYPE};
+use idempotent_webhook::presets;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Secret, presets};
 use tower::ServiceExt;
 
-use crate::support::{SECRET, Webhook, answer, ok, secret};
+use crate::support::{TestApp, answer, assert_rows, secret, write_effect};
+
+fn slack_delivery() -> TestDelivery {
+    TestDelivery::new(&presets::slack(secret()))
+}
 
 fn verification() -> TestDelivery {
-    TestDelivery::new(&presets::slack(Secret::new(SECRET).unwrap()))
+    slack_delivery()
         .event_type("url_verification")
         .body(r#"{"token":"t","challenge":"3eZbrw1aBm2r","type":"url_verification"}"#)
 }
 
 #[tokio::test]
 async fn slacks_url_verification_is_answered_with_its_challenge() {
-    let webhook = Webhook::of(presets::slack(secret()), ok).await;
+    let app = TestApp::of(presets::slack(secret()), write_effect).await;
     for _ in 0..2 {
         assert_eq!(
-            webhook.send(verification().request()).await,
+            app.send(verification().request()).await,
             answer(200, "handshake", "3eZbrw1aBm2r")
         );
     }
     let request: Request<Body> = verification().request();
-    let response = webhook.router.clone().oneshot(request).await.unwrap();
+    let response = app.router.clone().oneshot(request).await.unwrap();
     assert_eq!(
         response.headers()[CONTENT_TYPE],
         "text/plain; charset=utf-8"
     );
-    assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_eq!(app.runs(), 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
 async fn g1_a_forged_handshake_gets_no_answer() {
-    let webhook = Webhook::of(presets::slack(secret()), ok).await;
+    let app = TestApp::of(presets::slack(secret()), write_effect).await;
     let sent = verification();
     for forged in [sent.tampered(), sent.unsigned(), sent.expired()] {
         assert_eq!(
-            webhook.send(forged.request()).await,
+            app.send(forged.request()).await,
             answer(401, "rejected", "signature missing or not valid")
         );
     }
@@ -47,12 +51,12 @@ async fn g1_a_forged_handshake_gets_no_answer() {
 
 #[tokio::test]
 async fn an_event_with_an_id_is_no_handshake_whatever_it_says() {
-    let webhook = Webhook::of(presets::slack(secret()), ok).await;
-    let event = TestDelivery::new(&presets::slack(Secret::new(SECRET).unwrap()))
-        .body(r#"{"event_id":"Ev1","challenge":"c","type":"url_verification"}"#);
+    let app = TestApp::of(presets::slack(secret()), write_effect).await;
+    let event =
+        slack_delivery().body(r#"{"event_id":"Ev1","challenge":"c","type":"url_verification"}"#);
     assert_eq!(
-        webhook.send(event.request()).await,
+        app.send(event.request()).await,
         answer(200, "processed", "done")
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use idempotent_webhook::presets;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::support::{Webhook, answer, gated, github, ok, secret, send, sending, wire};
+use crate::support::{
+    TestApp, answer, assert_rows, gated, github, send, spawn_send, wire, write_effect,
+};
 
 /// A client that sends so much and then hangs up.
-async fn hang_up_after(webhook: &Webhook, sent: &str, until: impl Future<Output = ()>) {
-    let mut client = TcpStream::connect(webhook.serve().await).await.unwrap();
+async fn hang_up_after(app: &TestApp, sent: &str, until: impl Future<Output = ()>) {
+    let mut client = TcpStream::connect(app.serve().await).await.unwrap();
     client.write_all(sent.as_bytes()).await.unwrap();
     until.await;
     drop(client);
@@ -22,56 +23,55 @@ async fn a_moment() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_hang_up_before_the_whole_request_is_there_leaves_nothing() {
-    let webhook = Webhook::new(ok).await;
+    let app = TestApp::github(write_effect).await;
     let whole = wire("a", r#"{"a":1}"#, 7);
     let head = whole.find("\r\n\r\n").unwrap() + 4;
     for length in [head / 2, head, head + 3] {
-        hang_up_after(&webhook, &whole[..length], a_moment()).await;
+        hang_up_after(&app, &whole[..length], a_moment()).await;
     }
     a_moment().await;
-    assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
-    assert_eq!(webhook.database.in_transaction().await, 0);
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    assert_eq!(app.runs(), 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
+    assert_eq!(app.database.in_transaction().await, 0);
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_hang_up_during_the_wait_leaves_the_delivery_to_the_others() {
     let (mut gate, handler) = gated();
-    let webhook = Webhook::new(handler).await;
-    let first = sending(&webhook.router, github("a", "{}"));
+    let app = TestApp::github(handler).await;
+    let first = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;
-    hang_up_after(&webhook, &wire("a", "{}", 2), a_moment()).await;
+    hang_up_after(&app, &wire("a", "{}", 2), a_moment()).await;
     gate.open();
     assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
-    assert_eq!(webhook.runs(), 1);
-    assert_eq!(webhook.database.rows().await, (1, 1));
-    webhook.settled().await;
+    assert_eq!(app.runs(), 1);
+    assert_rows!(app.database, claims: 1, effects: 1);
+    app.settled().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_handler_whose_client_has_gone_completes_and_commits() {
     let (mut gate, handler) = gated();
-    let webhook = Webhook::new(handler).await;
-    hang_up_after(&webhook, &wire("a", "{}", 2), gate.reached()).await;
+    let app = TestApp::github(handler).await;
+    hang_up_after(&app, &wire("a", "{}", 2), gate.reached()).await;
     a_moment().await;
     gate.open();
-    webhook.database.until("exists (select from effects)").await;
-    webhook.settled().await;
+    app.database.until("exists (select from effects)").await;
+    app.settled().await;
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(200, "duplicate", "")
     );
-    assert_eq!(webhook.runs(), 1);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_eq!(app.runs(), 1);
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_can_wait_for_work_whose_client_has_gone() {
     let (mut gate, handler) = gated();
     let mut layer = None;
-    let webhook = Webhook::with(
-        presets::github(secret()),
+    let app = TestApp::github_with(
         |new| {
             layer = Some(new.clone());
             new
@@ -81,20 +81,19 @@ async fn a_shutdown_can_wait_for_work_whose_client_has_gone() {
     .await;
     let layer = layer.unwrap();
     layer.drained().await;
-    hang_up_after(&webhook, &wire("a", "{}", 2), gate.reached()).await;
+    hang_up_after(&app, &wire("a", "{}", 2), gate.reached()).await;
     let drained = tokio::spawn(layer.drained());
     a_moment().await;
     assert!(!drained.is_finished());
     gate.open();
     drained.await.unwrap();
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_hang_up_during_the_commit_changes_nothing() {
-    let webhook = Webhook::new(ok).await;
-    webhook
-        .database
+    let app = TestApp::github(write_effect).await;
+    app.database
         .run(
             "create function dawdle() returns trigger language plpgsql as
                  'begin perform pg_sleep(0.3); return null; end';
@@ -102,7 +101,7 @@ async fn g8_a_hang_up_during_the_commit_changes_nothing() {
                  deferrable initially deferred for each row execute function dawdle()",
         )
         .await;
-    let committing = webhook.database.until(
+    let committing = app.database.until(
         "exists (
             select from pg_stat_activity
             where datname = current_database() and state = 'active'
@@ -110,36 +109,36 @@ async fn g8_a_hang_up_during_the_commit_changes_nothing() {
                 and pid <> pg_backend_pid()
         )",
     );
-    hang_up_after(&webhook, &wire("a", "{}", 2), committing).await;
-    assert_eq!(webhook.database.rows().await, (0, 0));
-    webhook.database.until("exists (select from effects)").await;
-    webhook.settled().await;
+    hang_up_after(&app, &wire("a", "{}", 2), committing).await;
+    assert_rows!(app.database, claims: 0, effects: 0);
+    app.database.until("exists (select from effects)").await;
+    app.settled().await;
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(200, "duplicate", "")
     );
-    assert_eq!(webhook.runs(), 1);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_eq!(app.runs(), 1);
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 /// Hangs up after ever more time, so that every await between BEGIN and COMMIT is hit.
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_hang_up_at_any_moment_leaves_all_or_nothing() {
-    let webhook = Webhook::new(ok).await;
+    let app = TestApp::github(write_effect).await;
     for moment in 0..200 {
-        let router = webhook.router.clone();
+        let router = app.router.clone();
         let id = moment.to_string();
         let sending = send(&router, github(&id, "{}"));
         let _ = tokio::time::timeout(Duration::from_micros(50 * moment), sending).await;
     }
-    webhook.settled().await;
-    let (claimed, effects) = webhook.database.rows().await;
-    assert_eq!(claimed, effects);
+    app.settled().await;
+    let rows = app.database.rows().await;
+    assert_eq!(rows.claims, rows.effects);
     for moment in 0..200 {
-        let retry = webhook.send(github(&moment.to_string(), "{}")).await;
+        let retry = app.send(github(&moment.to_string(), "{}")).await;
         assert_eq!(retry.status, 200);
     }
-    assert_eq!(webhook.database.rows().await, (200, 200));
-    assert_eq!(webhook.runs(), 200);
-    webhook.settled().await;
+    assert_rows!(app.database, claims: 200, effects: 200);
+    assert_eq!(app.runs(), 200);
+    app.settled().await;
 }

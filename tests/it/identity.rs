@@ -3,12 +3,14 @@
 use axum::http::HeaderName;
 use idempotent_webhook::{Source, presets};
 
-use crate::support::{Webhook, acme, answer, github, now, ok, secret, stripe};
+use crate::support::{
+    TestApp, acme, answer, assert_rows, github, now, secret, stripe, write_effect,
+};
 
 #[tokio::test]
 async fn g2_a_json_id_that_is_not_usable_is_a_400_and_leaves_no_row() {
     // Signed as GitHub signs, so that the kit sends each body as it is.
-    let webhook = Webhook::of(acme(Source::json("$.id".parse().unwrap())), ok).await;
+    let app = TestApp::of(acme(Source::json("$.id".parse().unwrap())), write_effect).await;
     let fault = |fault: &str| format!("no usable delivery id: $.id is {fault}");
     let wrong_type = fault("neither a string nor an integer");
     let not_json = "the body is not valid JSON".to_owned();
@@ -45,23 +47,23 @@ async fn g2_a_json_id_that_is_not_usable_is_a_400_and_leaves_no_row() {
     ] {
         let shown: String = body.chars().take(40).collect();
         assert_eq!(
-            webhook.send(github("", body)).await,
+            app.send(github("", body)).await,
             answer(400, "rejected", &text),
             "{shown}"
         );
     }
     let not_utf8 = b"{\"id\":\"evt_1\",\"name\":\"\xff\"}";
     assert_eq!(
-        webhook.send(github("", *not_utf8)).await,
+        app.send(github("", *not_utf8)).await,
         answer(400, "rejected", &not_json)
     );
-    assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_eq!(app.runs(), 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
 async fn unusual_ids_that_are_usable_are_kept_to_the_byte() {
-    let webhook = Webhook::of(presets::stripe(secret()), ok).await;
+    let app = TestApp::of(presets::stripe(secret()), write_effect).await;
     for (body, id) in [
         (
             r#"{"id":123456789012345678901234567890}"#,
@@ -79,7 +81,7 @@ async fn unusual_ids_that_are_usable_are_kept_to_the_byte() {
         (r#"{"id":"É😀"}"#, "É😀"),
     ] {
         assert_eq!(
-            webhook.send(stripe(body, now())).await,
+            app.send(stripe(body, now())).await,
             answer(200, "processed", "done"),
             "{body}"
         );
@@ -90,17 +92,17 @@ async fn unusual_ids_that_are_usable_are_kept_to_the_byte() {
             )",
         )
         .bind(id)
-        .fetch_one(&webhook.database.pool)
+        .fetch_one(&app.database.pool)
         .await
         .unwrap();
         assert!(stored, "{id}");
     }
-    assert_eq!(webhook.database.rows().await, (5, 5));
+    assert_rows!(app.database, claims: 5, effects: 5);
 }
 
 #[tokio::test]
 async fn g2_a_header_id_that_is_not_usable_is_a_400_and_leaves_no_row() {
-    let webhook = Webhook::new(ok).await;
+    let app = TestApp::github(write_effect).await;
     let fault = |fault: &str| format!("no usable delivery id: header x-github-delivery is {fault}");
     let with = |values: &[&[u8]]| {
         let mut request = github("", "{}");
@@ -121,17 +123,14 @@ async fn g2_a_header_id_that_is_not_usable_is_a_400_and_leaves_no_row() {
         (&[b"a", b"b"], fault("there more than once")),
         (&[long.as_bytes()], fault("longer than 255 bytes")),
     ] {
-        assert_eq!(
-            webhook.send(with(values)).await,
-            answer(400, "rejected", &text)
-        );
+        assert_eq!(app.send(with(values)).await, answer(400, "rejected", &text));
     }
-    assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_eq!(app.runs(), 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
 
     let not_utf8 = github("a", *b"{\"a\":\"\xff\"}");
     assert_eq!(
-        webhook.send(not_utf8).await,
+        app.send(not_utf8).await,
         answer(200, "processed", "done"),
         "the body is no business of an id in a header"
     );
@@ -140,7 +139,7 @@ async fn g2_a_header_id_that_is_not_usable_is_a_400_and_leaves_no_row() {
 #[tokio::test]
 async fn g2_composite_ids_do_not_collide() {
     let header = |name| Source::header(HeaderName::from_static(name));
-    let webhook = Webhook::of(acme(header("x-a").and(header("x-b"))), ok).await;
+    let app = TestApp::of(acme(header("x-a").and(header("x-b"))), write_effect).await;
     let with = |a: &str, b: &str| {
         let mut request = github("", "{}");
         request.headers_mut().insert("x-a", a.parse().unwrap());
@@ -148,15 +147,15 @@ async fn g2_composite_ids_do_not_collide() {
         request
     };
     for request in [with("ab", "c"), with("a", "bc"), with("a1:b", "c")] {
-        assert_eq!(webhook.send(request).await.outcome, "processed");
+        assert_eq!(app.send(request).await.outcome, "processed");
     }
-    assert_eq!(webhook.send(with("a", "bc")).await.outcome, "duplicate");
-    assert_eq!(webhook.database.rows().await, (3, 3));
+    assert_eq!(app.send(with("a", "bc")).await.outcome, "duplicate");
+    assert_rows!(app.database, claims: 3, effects: 3);
 }
 
 #[tokio::test]
 async fn a_body_digest_tells_bodies_apart() {
-    let webhook = Webhook::of(acme(Source::body_digest()), ok).await;
+    let app = TestApp::of(acme(Source::body_digest()), write_effect).await;
     for (body, outcome) in [
         ("a", "processed"),
         ("b", "processed"),
@@ -164,21 +163,21 @@ async fn a_body_digest_tells_bodies_apart() {
         ("", "processed"),
         ("", "duplicate"),
     ] {
-        assert_eq!(webhook.send(github("any", body)).await.outcome, outcome);
+        assert_eq!(app.send(github("any", body)).await.outcome, outcome);
     }
-    assert_eq!(webhook.database.rows().await, (3, 3));
+    assert_rows!(app.database, claims: 3, effects: 3);
 }
 
 #[tokio::test]
 async fn g14_a_deep_document_is_only_read() {
-    let webhook = Webhook::of(presets::stripe(secret()), ok).await;
+    let app = TestApp::of(presets::stripe(secret()), write_effect).await;
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
     let body = format!(r#"{{"data":{deep},"id":"evt_1"}}"#);
     assert_eq!(
-        webhook.send(stripe(body, now())).await,
+        app.send(stripe(body, now())).await,
         answer(200, "processed", "done")
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 /// Whoever chooses a plain id cannot make it one of several parts.
@@ -186,7 +185,7 @@ async fn g14_a_deep_document_is_only_read() {
 async fn g2_a_plain_alternative_does_not_collide_with_a_composite() {
     let header = |name| Source::header(HeaderName::from_static(name));
     let either = header("x-a").and(header("x-b")).or(header("x-c"));
-    let webhook = Webhook::of(acme(either), ok).await;
+    let app = TestApp::of(acme(either), write_effect).await;
     let with = |headers: &[(&'static str, &str)]| {
         let mut request = github("", "{}");
         for (name, value) in headers {
@@ -203,11 +202,11 @@ async fn g2_a_plain_alternative_does_not_collide_with_a_composite() {
     ] {
         for outcome in ["processed", "duplicate"] {
             assert_eq!(
-                webhook.send(with(headers)).await.outcome,
+                app.send(with(headers)).await.outcome,
                 outcome,
                 "{headers:?}"
             );
         }
     }
-    assert_eq!(webhook.database.rows().await, (5, 5));
+    assert_rows!(app.database, claims: 5, effects: 5);
 }

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use idempotent_webhook::{DedupeTx, Delivery, presets};
+use idempotent_webhook::{DedupeTx, Delivery};
 
 use crate::support::{
-    Answer, Webhook, answer, gated, github, ok, record, secret, send, send_copies, sending,
+    Answer, TestApp, answer, assert_rows, gated, github, insert_effect, send, send_copies,
+    spawn_send, write_effect,
 };
 
 /// A connection on its way back to the pool may still be rolling back for a moment.
@@ -24,24 +25,24 @@ fn count(answers: &[Answer], outcome: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g3_one_of_many_simultaneous_deliveries_wins() {
-    let webhook = Webhook::new(ok).await;
+    let app = TestApp::github(write_effect).await;
     for round in 0..10 {
         let request = || github(&round.to_string(), "{}");
-        let answers = send_copies(slice::from_ref(&webhook.router), 50, request).await;
+        let answers = send_copies(slice::from_ref(&app.router), 50, request).await;
         assert!(answers.iter().all(|a| a.status == 200), "{answers:?}");
         assert_eq!(count(&answers, "processed"), 1);
         assert_eq!(count(&answers, "duplicate"), 49);
     }
-    assert_eq!(webhook.runs(), 10);
-    assert_eq!(webhook.database.rows().await, (10, 10));
+    assert_eq!(app.runs(), 10);
+    assert_rows!(app.database, claims: 10, effects: 10);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g3_one_wins_over_several_processes() {
-    let webhook = Webhook::new(ok).await;
-    let mut routers = vec![webhook.router.clone()];
+    let app = TestApp::github(write_effect).await;
+    let mut routers = vec![app.router.clone()];
     for _ in 0..3 {
-        routers.push(webhook.elsewhere(presets::github(secret()), ok).await);
+        routers.push(app.elsewhere(write_effect).await);
     }
     for round in 0..10 {
         let request = || github(&round.to_string(), "{}");
@@ -49,22 +50,21 @@ async fn g3_one_wins_over_several_processes() {
         assert!(answers.iter().all(|a| a.status == 200), "{answers:?}");
         assert_eq!(count(&answers, "processed"), 1);
     }
-    assert_eq!(webhook.runs(), 10);
-    assert_eq!(webhook.database.rows().await, (10, 10));
+    assert_eq!(app.runs(), 10);
+    assert_rows!(app.database, claims: 10, effects: 10);
 }
 
 #[tokio::test]
 async fn what_was_committed_here_is_remembered_if_asked_for() {
     let memory = Duration::from_secs(2);
-    let webhook = Webhook::with(
-        presets::github(secret()),
+    let app = TestApp::github_with(
         |layer| {
             layer
                 .cache_processed(100, memory)
                 .database_timeout(Duration::from_millis(500))
         },
         async |mut tx: DedupeTx, delivery: Delivery| {
-            record(&mut tx, &delivery).await.unwrap();
+            insert_effect(&mut tx, &delivery).await.unwrap();
             match delivery.id().as_str() {
                 "bad" => StatusCode::INTERNAL_SERVER_ERROR,
                 _ => StatusCode::OK,
@@ -72,41 +72,40 @@ async fn what_was_committed_here_is_remembered_if_asked_for() {
         },
     )
     .await;
-    let elsewhere = webhook.elsewhere(presets::github(secret()), ok).await;
+    let elsewhere = app.elsewhere(write_effect).await;
     assert_eq!(send(&elsewhere, github("theirs", "{}")).await.status, 200);
-    assert_eq!(webhook.send(github("ours", "{}")).await.status, 200);
+    assert_eq!(app.send(github("ours", "{}")).await.status, 200);
     for _ in 0..2 {
-        assert_eq!(webhook.send(github("bad", "{}")).await.status, 500);
+        assert_eq!(app.send(github("bad", "{}")).await.status, 500);
     }
 
     // Without a connection, only what this process has committed can be answered for.
     let mut taken = Vec::new();
     for _ in 0..5 {
-        taken.push(webhook.database.pool.acquire().await.unwrap());
+        taken.push(app.database.pool.acquire().await.unwrap());
     }
     let duplicate = answer(200, "duplicate", "");
-    assert_eq!(webhook.send(github("ours", "{}")).await, duplicate);
-    assert_eq!(webhook.send(github("theirs", "{}")).await.status, 503);
+    assert_eq!(app.send(github("ours", "{}")).await, duplicate);
+    assert_eq!(app.send(github("theirs", "{}")).await.status, 503);
     drop(taken);
 
     // A row deleted by hand counts once the memory is over.
-    webhook
-        .database
+    app.database
         .run("delete from idempotent_webhook.deliveries where delivery_id = 'ours'")
         .await;
     tokio::time::sleep(memory).await;
-    let again = webhook.send(github("ours", "{}")).await;
+    let again = app.send(github("ours", "{}")).await;
     assert_eq!(again, answer(200, "processed", ""));
-    assert_eq!(webhook.database.rows().await, (2, 3));
+    assert_rows!(app.database, claims: 2, effects: 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g7_if_the_first_fails_one_waiter_runs_the_handler() {
     let attempts = Arc::new(AtomicU32::new(0));
-    let webhook = Webhook::new({
+    let app = TestApp::github({
         let attempts = attempts.clone();
         async move |mut tx: DedupeTx, delivery: Delivery| {
-            record(&mut tx, &delivery).await.unwrap();
+            insert_effect(&mut tx, &delivery).await.unwrap();
             tokio::time::sleep(Duration::from_millis(50)).await;
             match attempts.fetch_add(1, Ordering::Relaxed) {
                 0 => StatusCode::INTERNAL_SERVER_ERROR,
@@ -116,75 +115,75 @@ async fn g7_if_the_first_fails_one_waiter_runs_the_handler() {
         }
     })
     .await;
-    let answers = send_copies(slice::from_ref(&webhook.router), 20, || github("a", "{}")).await;
+    let answers = send_copies(slice::from_ref(&app.router), 20, || github("a", "{}")).await;
     assert_eq!(count(&answers, "failed"), 2);
     assert_eq!(count(&answers, "processed"), 1);
     assert_eq!(count(&answers, "duplicate"), 17);
-    assert_eq!(webhook.runs(), 3);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_eq!(app.runs(), 3);
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g7_waiters_hold_no_connection() {
     let (mut gate, slow) = gated();
-    let webhook =
-        Webhook::new(
-            async move |tx: DedupeTx, delivery: Delivery| match delivery.id().as_str() {
-                "slow" => Ok(slow(tx, delivery).await),
-                _ => ok(tx, delivery).await.map(|_| StatusCode::OK),
-            },
-        )
-        .await;
-    let routers = [webhook.router.clone()];
+    let app = TestApp::github(async move |tx: DedupeTx, delivery: Delivery| {
+        match delivery.id().as_str() {
+            "slow" => Ok(slow(tx, delivery).await),
+            _ => write_effect(tx, delivery).await.map(|_| StatusCode::OK),
+        }
+    })
+    .await;
+    let routers = [app.router.clone()];
     let storm =
         tokio::spawn(async move { send_copies(&routers, 200, || github("slow", "{}")).await });
     gate.reached().await;
     // The pool has five connections: with waiters holding them, these would starve.
     for id in 0..50 {
-        let other = webhook.send(github(&id.to_string(), "{}")).await;
+        let other = app.send(github(&id.to_string(), "{}")).await;
         assert_eq!(other, answer(200, "processed", ""));
     }
-    webhook.database.until(ONE_IN_TRANSACTION).await;
+    app.database.until(ONE_IN_TRANSACTION).await;
     gate.open();
     let answers = storm.await.unwrap();
     assert_eq!(count(&answers, "processed"), 1);
     assert_eq!(count(&answers, "duplicate"), 199);
-    assert_eq!(webhook.database.rows().await, (51, 51));
+    assert_rows!(app.database, claims: 51, effects: 51);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g7_a_delivery_in_flight_elsewhere_is_waited_for_within_bounds() {
     let (mut gate, slow) = gated();
-    let webhook = Webhook::with(
-        presets::github(secret()),
+    let app = TestApp::github_with(
         |layer| layer.in_flight_timeout(Duration::from_millis(200)),
-        ok,
+        write_effect,
     )
     .await;
-    let elsewhere = webhook.elsewhere(presets::github(secret()), slow).await;
-    let first = sending(&elsewhere, github("a", "{}"));
+    let elsewhere = app.elsewhere(slow).await;
+    let first = spawn_send(&elsewhere, github("a", "{}"));
     gate.reached().await;
 
     // No time at all is not for ever, which is what Postgres would take a zero for.
-    let impatient = webhook
-        .elsewhere_with(|layer| layer.in_flight_timeout(Duration::ZERO), ok)
+    let impatient = app
+        .elsewhere_with(
+            |layer| layer.in_flight_timeout(Duration::ZERO),
+            write_effect,
+        )
         .await;
-    for router in [&webhook.router, &impatient] {
+    for router in [&app.router, &impatient] {
         assert_eq!(
             send(router, github("a", "{}")).await,
             answer(503, "in-flight", "in flight, retry later")
         );
     }
-    let waiting = sending(&webhook.router, github("a", "{}"));
-    webhook
-        .database
+    let waiting = spawn_send(&app.router, github("a", "{}"));
+    app.database
         .until("exists (select from pg_locks where not granted and locktype = 'advisory')")
         .await;
     gate.open();
     assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
     assert_eq!(waiting.await.unwrap(), answer(200, "duplicate", ""));
-    assert_eq!(webhook.database.rows().await, (1, 1));
-    webhook.settled().await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+    app.settled().await;
 }
 
 /// Who takes over from a first that has failed may be as slow again. Whoever waits behind the
@@ -198,10 +197,10 @@ async fn g7_the_wait_is_bounded_as_a_whole_however_many_take_over() {
         StatusCode::INTERNAL_SERVER_ERROR
     };
     let (mut second_gate, second) = gated();
-    let webhook = Webhook::new(failing).await;
-    let elsewhere = webhook.elsewhere(presets::github(secret()), second).await;
-    let third = webhook
-        .elsewhere_with(|layer| layer.in_flight_timeout(WAIT), ok)
+    let app = TestApp::github(failing).await;
+    let elsewhere = app.elsewhere(second).await;
+    let third = app
+        .elsewhere_with(|layer| layer.in_flight_timeout(WAIT), write_effect)
         .await;
 
     let queue = async |length: u32| {
@@ -212,13 +211,13 @@ async fn g7_the_wait_is_bounded_as_a_whole_however_many_take_over() {
                 where not granted and locktype = 'advisory' and datname = current_database()
             )"
         );
-        webhook.database.until(&waiting).await;
+        app.database.until(&waiting).await;
     };
-    let fails = sending(&webhook.router, github("a", "{}"));
+    let fails = spawn_send(&app.router, github("a", "{}"));
     first_gate.reached().await;
-    let takes_over = sending(&elsewhere, github("a", "{}"));
+    let takes_over = spawn_send(&elsewhere, github("a", "{}"));
     queue(1).await;
-    let waits = sending(&third, github("a", "{}"));
+    let waits = spawn_send(&third, github("a", "{}"));
     queue(2).await;
 
     // Late in the wait of the third, the second takes over.
@@ -234,28 +233,27 @@ async fn g7_the_wait_is_bounded_as_a_whole_however_many_take_over() {
         answer(503, "in-flight", "in flight, retry later")
     );
     assert_eq!(takes_over.await.unwrap(), answer(200, "processed", ""));
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g7_a_wait_that_the_databases_own_limit_ends_is_in_flight_too() {
     let (mut gate, slow) = gated();
-    let webhook = Webhook::new(slow).await;
-    let first = sending(&webhook.router, github("a", "{}"));
+    let app = TestApp::github(slow).await;
+    let first = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;
-    let name = &webhook.database.name;
-    webhook
-        .database
+    let name = &app.database.name;
+    app.database
         .run(&format!(
             "alter database {name} set statement_timeout = '200ms'"
         ))
         .await;
-    let elsewhere = webhook.elsewhere(presets::github(secret()), ok).await;
+    let elsewhere = app.elsewhere(write_effect).await;
     assert_eq!(
         send(&elsewhere, github("a", "{}")).await,
         answer(503, "in-flight", "in flight, retry later")
     );
     gate.open();
     assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }

@@ -1,74 +1,28 @@
 //! G13: the operator learns the reason and never a secret, a signature or a body.
 
-use std::cell::RefCell;
-use std::io;
-use std::sync::{Arc, Mutex, Once};
-
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use idempotent_webhook::{DedupeTx, presets};
 use tower_http::trace::TraceLayer;
 
-use crate::support::{SECRET, Webhook, github, now, ok, secret, stripe};
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-thread_local! {
-    /// Where what is logged on this thread goes.
-    static LOG: RefCell<Option<Log>> = const { RefCell::new(None) };
-}
-
-/// One subscriber for all tests. With one for each, an event that another test is just
-/// logging for the first time may be taken for one that nobody wants.
-static SUBSCRIBER: Once = Once::new();
-
-/// What is logged, at any level, by this crate while `work` runs.
-pub async fn logged(work: impl Future<Output = ()>) -> String {
-    SUBSCRIBER.call_once(|| {
-        tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::TRACE)
-            .with_ansi(false)
-            .with_writer(|| LOG.with_borrow(|log| log.clone().unwrap_or_default()))
-            .init();
-    });
-    let log = Log::default();
-    // For this thread, which is all that the test's runtime has.
-    LOG.set(Some(log.clone()));
-    work.await;
-    LOG.set(None);
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    text.lines()
-        .filter(|line| line.contains("idempotent_webhook"))
-        .map(|line| format!("{line}\n"))
-        .collect()
-}
+use crate::support::{
+    SECRET, TestApp, github, github_delivery, logged, now, secret, stripe, stripe_delivery,
+    write_effect,
+};
 
 const BODY: &str = r#"{"id":"evt_1","card":"4242"}"#;
 
 #[tokio::test]
 async fn g13_a_rejection_is_logged_with_its_reason_and_without_the_unverified_id() {
-    let webhook = Webhook::of(presets::stripe(secret()), ok).await;
-    let mut missing = stripe(BODY, now());
-    missing.headers_mut().remove("stripe-signature");
+    let app = TestApp::of(presets::stripe(secret()), write_effect).await;
+    let missing = stripe_delivery(BODY).unsigned().request();
     let mut malformed = stripe(BODY, now());
     malformed
         .headers_mut()
         .insert("stripe-signature", "t=soon,v1=00".parse().unwrap());
-    let mut wrong = stripe(BODY, now());
+    let wrong = stripe_delivery(r#"{"id":"forged","card":"4242"}"#);
+    let wrong: Request<Body> = wrong.tampered().request();
     let signature = wrong.headers()["stripe-signature"].clone();
-    *wrong.body_mut() = r#"{"id":"forged","card":"4242"}"#.into();
     let signature = signature.to_str().unwrap().split("v1=").last().unwrap();
     for (request, reason) in [
         (missing, "header stripe-signature is missing"),
@@ -78,7 +32,7 @@ async fn g13_a_rejection_is_logged_with_its_reason_and_without_the_unverified_id
         (stripe("{", now()), "the body is not valid JSON: EOF"),
     ] {
         let log = logged(async {
-            webhook.send(request).await;
+            app.send(request).await;
         })
         .await;
         assert!(log.contains(reason), "{reason}: {log}");
@@ -98,9 +52,9 @@ async fn g13_an_authentic_delivery_is_logged_by_its_id() {
     }
     async fn twice(_: DedupeTx, _: DedupeTx) {}
 
-    let webhook = Webhook::new(ok).await;
+    let app = TestApp::github(write_effect).await;
     let send = async || {
-        webhook.send(github("guid", BODY)).await;
+        app.send(github("guid", BODY)).await;
     };
     let log = logged(send()).await;
     assert!(log.contains("webhook processed"), "{log}");
@@ -109,15 +63,18 @@ async fn g13_an_authentic_delivery_is_logged_by_its_id() {
     assert!(log.contains("webhook duplicate"), "{log}");
     assert!(!log.contains("WARN") && !log.contains("4242"), "{log}");
 
-    for (webhook, advice) in [
+    for (app, advice) in [
         (
-            Webhook::new(swallow).await,
+            TestApp::github(swallow).await,
             "run the statement in a savepoint",
         ),
-        (Webhook::new(twice).await, "take it once and pass `&mut tx`"),
+        (
+            TestApp::github(twice).await,
+            "take it once and pass `&mut tx`",
+        ),
     ] {
         let log = logged(async {
-            webhook.send(github("guid", BODY)).await;
+            app.send(github("guid", BODY)).await;
         })
         .await;
         assert!(log.contains(advice), "{log}");
@@ -128,16 +85,16 @@ async fn g13_an_authentic_delivery_is_logged_by_its_id() {
 
 #[tokio::test]
 async fn a_delivery_is_one_span_within_that_of_the_caller() {
-    let mut webhook = Webhook::new(async || {
+    let mut app = TestApp::github(async || {
         tracing::info!(target: "idempotent_webhook_test", "in the handler");
     })
     .await;
     let caller = TraceLayer::new_for_http().make_span_with(
         |request: &Request<Body>| tracing::info_span!("request", uri = %request.uri()),
     );
-    webhook.router = webhook.router.layer(caller);
+    app.router = app.router.layer(caller);
     let log = logged(async {
-        webhook.send(github("guid", "{}")).await;
+        app.send(github("guid", "{}")).await;
     })
     .await;
     for message in ["in the handler", "webhook processed"] {
@@ -162,23 +119,19 @@ async fn the_level_says_whether_somebody_should_look() {
     async fn panics() {
         panic!("on purpose")
     }
-    let webhook = Webhook::new(ok).await;
-    let failing = Webhook::new(fails).await;
-    let panicking = Webhook::new(panics).await;
-    let forged = || {
-        let mut forged = github("a", "{}");
-        *forged.body_mut() = "[]".into();
-        forged
-    };
-    for (webhook, request, level, message) in [
-        (&webhook, github("a", "{}"), "DEBUG", "webhook processed"),
-        (&webhook, github("a", "{}"), "DEBUG", "webhook duplicate"),
-        (&webhook, forged(), "WARN", "webhook rejected"),
+    let app = TestApp::github(write_effect).await;
+    let failing = TestApp::github(fails).await;
+    let panicking = TestApp::github(panics).await;
+    let forged = github_delivery().id("a").tampered().request();
+    for (app, request, level, message) in [
+        (&app, github("a", "{}"), "DEBUG", "webhook processed"),
+        (&app, github("a", "{}"), "DEBUG", "webhook duplicate"),
+        (&app, forged, "WARN", "webhook rejected"),
         (&failing, github("a", "{}"), "WARN", "webhook rolled back"),
         (&panicking, github("a", "{}"), "ERROR", "webhook failed"),
     ] {
         let log = logged(async {
-            webhook.send(request).await;
+            app.send(request).await;
         })
         .await;
         let line = log.lines().find(|line| line.contains(message)).unwrap();

@@ -8,7 +8,9 @@ use axum::routing::{get, post};
 use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets, prune};
 use metrics_exporter_prometheus::PrometheusBuilder;
 
-use crate::support::{Database, github, record, secret, send, sending, soon};
+use crate::support::{
+    Database, github, github_delivery, insert_effect, secret, send, soon, spawn_send,
+};
 
 /// An endpoint of its own, since other tests in this process are counted as well.
 const ENDPOINT: &str = "metered";
@@ -53,7 +55,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
         "fails" => StatusCode::INTERNAL_SERVER_ERROR,
         _ => {
             let mut tx = tx;
-            record(&mut tx, &delivery).await.unwrap();
+            insert_effect(&mut tx, &delivery).await.unwrap();
             StatusCode::OK
         }
     };
@@ -65,12 +67,12 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     assert_eq!(outcome(github("id-of-a-sender", "{}")).await, "processed");
     assert_eq!(outcome(github("id-of-a-sender", "{}")).await, "duplicate");
     assert_eq!(outcome(github("fails", "{}")).await, "failed");
-    let mut forged = github("forged-by-a-sender", "{}");
-    *forged.body_mut() = "text of a sender".into();
-    assert_eq!(outcome(forged).await, "rejected");
-    let mut unsigned = github("a", "{}");
-    unsigned.headers_mut().remove("x-hub-signature-256");
-    assert_eq!(outcome(unsigned).await, "rejected");
+    let forged = github_delivery()
+        .id("forged-by-a-sender")
+        .body("text of a sender");
+    assert_eq!(outcome(forged.tampered().request()).await, "rejected");
+    let unsigned = github_delivery().id("a").unsigned();
+    assert_eq!(outcome(unsigned.request()).await, "rejected");
     assert_eq!(outcome(github("a", "x".repeat(1001))).await, "rejected");
 
     let scraped = scrape().await;
@@ -95,7 +97,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
         }
     };
     let copies: Vec<_> = (0..4)
-        .map(|_| sending(&router, github("gated", "{}")))
+        .map(|_| spawn_send(&router, github("gated", "{}")))
         .collect();
     gate.reached().await;
     soon(waiters(3.0)).await;

@@ -15,7 +15,9 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
 use tempfile::TempDir;
 
-use crate::support::{Database, answer, github, ok, secret, send, send_copies};
+use crate::support::{
+    Database, answer, assert_rows, github, secret, send, send_copies, write_effect,
+};
 
 /// Ends when the pipe to its standard input closes.
 struct PgBouncer {
@@ -113,7 +115,7 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
     for _ in 0..3 {
         let pool = pgbouncer.pool(&database).await;
         let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()));
-        routers.push(Router::new().route("/", post(ok).layer(layer)));
+        routers.push(Router::new().route("/", post(write_effect).layer(layer)));
     }
     for round in 0..30 {
         let request = || github(&round.to_string(), "{}");
@@ -122,7 +124,7 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
         let processed = answers.iter().filter(|a| a.outcome == "processed");
         assert_eq!(processed.count(), 1);
     }
-    assert_eq!(database.rows().await, (30, 30));
+    assert_rows!(database, claims: 30, effects: 30);
 
     database
         .run("update idempotent_webhook.deliveries set received_at = now() - interval '9 days'")
@@ -139,7 +141,7 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
         .test_before_acquire(false);
     let pool = pgbouncer.pool_with(&database, unpinged).await;
     let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
-    let router = Router::new().route("/", post(ok).layer(layer));
+    let router = Router::new().route("/", post(write_effect).layer(layer));
     let mut connections = Vec::new();
     for _ in 0..5 {
         connections.push(pool.acquire().await.unwrap());
@@ -149,5 +151,5 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
     assert_eq!(pool.num_idle(), 5);
     let answered = send(&router, github("idle", "{}")).await;
     assert_eq!(answered, answer(200, "processed", "done"));
-    assert_eq!(database.rows().await, (1, 31));
+    assert_rows!(database, claims: 1, effects: 31);
 }

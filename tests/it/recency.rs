@@ -8,7 +8,9 @@ use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Recency, presets
 use serde::Deserialize;
 use tokio::sync::{Barrier, Mutex};
 
-use crate::support::{Webhook, answer, github, now, ok, secret, send, sending, stripe};
+use crate::support::{
+    TestApp, answer, assert_rows, github, now, secret, send, spawn_send, stripe, write_effect,
+};
 
 #[derive(Deserialize)]
 struct Event {
@@ -39,17 +41,17 @@ fn event(subject: &str, version: i64) -> String {
     format!(r#"{{"subject":"{subject}","version":{version}}}"#)
 }
 
-async fn highest(webhook: &Webhook, subject: &str) -> i64 {
+async fn highest(app: &TestApp, subject: &str) -> i64 {
     sqlx::query_scalar("select version from idempotent_webhook.subjects where subject = $1")
         .bind(subject)
-        .fetch_one(&webhook.database.pool)
+        .fetch_one(&app.database.pool)
         .await
         .unwrap()
 }
 
 #[tokio::test]
 async fn every_order_of_three_events_ends_with_the_newest() {
-    let webhook = Webhook::new(handler).await;
+    let app = TestApp::github(handler).await;
     for (order, expected) in [
         ([1, 2, 3], ["Newer", "Newer", "Newer"]),
         ([1, 3, 2], ["Newer", "Newer", "Older"]),
@@ -63,11 +65,11 @@ async fn every_order_of_three_events_ends_with_the_newest() {
         let subject = format!("{order:?}");
         for (n, (version, expected)) in order.into_iter().zip(expected).enumerate() {
             let id = format!("{subject} {n}").replace(' ', "");
-            let answer = webhook.send(github(&id, event(&subject, version))).await;
+            let answer = app.send(github(&id, event(&subject, version))).await;
             assert_eq!(answer.body, expected, "{version} of {order:?}");
         }
         let newest = order.into_iter().max().unwrap();
-        assert_eq!(highest(&webhook, &subject).await, newest, "{order:?}");
+        assert_eq!(highest(&app, &subject).await, newest, "{order:?}");
     }
 }
 
@@ -91,7 +93,7 @@ async fn of_events_that_race_the_newest_stays_and_none_is_newer_twice() {
             }
         }
     };
-    let webhook = Webhook::new(racing).await;
+    let app = TestApp::github(racing).await;
     for round in 0..20 {
         let subject = format!("round-{round}");
         let mut versions = [1, 2, 3, 3, 4];
@@ -101,7 +103,7 @@ async fn of_events_that_race_the_newest_stays_and_none_is_newer_twice() {
             .enumerate()
             .map(|(n, version)| {
                 let id = format!("{round}-{n}");
-                sending(&webhook.router, github(&id, event(&subject, version)))
+                spawn_send(&app.router, github(&id, event(&subject, version)))
             })
             .collect();
         for sent in sent {
@@ -110,47 +112,46 @@ async fn of_events_that_race_the_newest_stays_and_none_is_newer_twice() {
         let applied = std::mem::take(&mut *applied.lock().await);
         assert!(applied.is_sorted_by(|a, b| a < b), "{applied:?}");
         assert_eq!(applied.last(), Some(&4));
-        assert_eq!(highest(&webhook, &subject).await, 4);
+        assert_eq!(highest(&app, &subject).await, 4);
     }
 }
 
 #[tokio::test]
 async fn what_is_rolled_back_has_not_advanced() {
-    let webhook = Webhook::new(async |mut tx: DedupeTx, Json(event): Json<Event>| {
+    let app = TestApp::github(async |mut tx: DedupeTx, Json(event): Json<Event>| {
         apply(&mut tx, &event).await.unwrap();
         StatusCode::INTERNAL_SERVER_ERROR
     })
     .await;
     let request = || github("a", event("sub_1", 7));
-    assert_eq!(webhook.send(request()).await.status, 500);
-    assert_eq!(webhook.database.rows().await, (0, 0));
-    let elsewhere = webhook.elsewhere(presets::github(secret()), handler).await;
+    assert_eq!(app.send(request()).await.status, 500);
+    assert_rows!(app.database, claims: 0, effects: 0);
+    let elsewhere = app.elsewhere(handler).await;
     assert_eq!(send(&elsewhere, request()).await.body, "Newer");
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
 async fn endpoints_have_subjects_of_their_own() {
-    let webhook = Webhook::new(handler).await;
+    let app = TestApp::github(handler).await;
     let other = axum::routing::post(handler).layer(IdempotentWebhook::new(
-        webhook.database.pool.clone(),
+        app.database.pool.clone(),
         "other",
         presets::github(secret()),
     ));
     let other = axum::Router::new().route("/", other);
     let request = || github("a", event("sub_1", 7));
-    assert_eq!(webhook.send(request()).await.body, "Newer");
+    assert_eq!(app.send(request()).await.body, "Newer");
     assert_eq!(send(&other, request()).await.body, "Newer");
 }
 
 #[tokio::test]
 async fn nobody_pays_for_subjects_who_does_not_advance_any() {
-    let webhook = Webhook::new(ok).await;
-    webhook
-        .database
+    let app = TestApp::github(write_effect).await;
+    app.database
         .run("drop table idempotent_webhook.subjects")
         .await;
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
 }
 
 #[tokio::test]
@@ -166,13 +167,13 @@ async fn what_is_stale_can_be_skipped_and_acknowledged() {
             Recency::Same | Recency::Older => StatusCode::ACCEPTED,
         }
     }
-    let webhook = Webhook::new(skipping).await;
-    let send = async |id: &str, version| webhook.send(github(id, event("s", version))).await;
+    let app = TestApp::github(skipping).await;
+    let send = async |id: &str, version| app.send(github(id, event("s", version))).await;
     assert_eq!(send("new", 2).await.status, 200);
     assert_eq!(send("old", 1).await.status, 202);
     // It is a delivery like any other, and not processed again.
     assert_eq!(send("old", 1).await.outcome, "duplicate");
-    assert_eq!(webhook.database.rows().await, (2, 1));
+    assert_rows!(app.database, claims: 2, effects: 1);
 }
 
 /// As Stripe's `created`: two updates of one second have the same version, and the second one
@@ -208,9 +209,8 @@ async fn of_two_events_of_one_second_neither_is_skipped() {
         }
         StatusCode::OK
     }
-    let webhook = Webhook::of(presets::stripe(secret()), upsert).await;
-    webhook
-        .database
+    let app = TestApp::of(presets::stripe(secret()), upsert).await;
+    app.database
         .run("create table subscriptions (id text primary key, status text)")
         .await;
     for (id, created, status) in [
@@ -222,11 +222,11 @@ async fn of_two_events_of_one_second_neither_is_skipped() {
             r#"{{"id":"{id}","type":"customer.subscription.updated","created":{created},
                 "data":{{"object":{{"id":"sub_1","status":"{status}"}}}}}}"#
         );
-        let answered = webhook.send(stripe(body, now())).await;
+        let answered = app.send(stripe(body, now())).await;
         assert_eq!(answered, answer(200, "processed", ""));
     }
     let last: String = sqlx::query_scalar("select status from subscriptions")
-        .fetch_one(&webhook.database.pool)
+        .fetch_one(&app.database.pool)
         .await
         .unwrap();
     assert_eq!(last, "active");

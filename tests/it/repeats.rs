@@ -5,39 +5,31 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::post;
-use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{
-    Endpoint, IdempotentWebhook, Secret, Secrets, TenantSecrets, presets, prune,
-};
+use idempotent_webhook::{Endpoint, IdempotentWebhook, Secrets, TenantSecrets, presets, prune};
 
-use crate::log::logged;
 use crate::support::{
-    Database, SECRET, Webhook, answer, gated, github, ok, secret, send, send_copies, sending,
+    Database, TestApp, answer, assert_rows, gated, github, github_delivery, logged, secret, send,
+    send_copies, spawn_send, write_effect,
 };
 
 /// As GitHub delivered it once.
 const PUSH: &str =
     r#"{"ref":"refs/heads/main","after":"6dcb09b5b57875f334f61aebed695e2e4193db5e"}"#;
 
-async fn guarded() -> Webhook {
-    Webhook::with(
-        presets::github(secret()),
-        IdempotentWebhook::replay_guard,
-        ok,
-    )
-    .await
+async fn guarded() -> TestApp {
+    TestApp::github_with(IdempotentWebhook::replay_guard, write_effect).await
 }
 
 #[tokio::test]
 async fn a_captured_delivery_under_a_new_guid_is_a_duplicate_and_suspicious() {
-    let webhook = guarded().await;
+    let app = guarded().await;
     assert_eq!(
-        webhook.send(github("72d3162e-cc78", PUSH)).await,
+        app.send(github("72d3162e-cc78", PUSH)).await,
         answer(200, "processed", "done")
     );
     let log = logged(async {
         assert_eq!(
-            webhook.send(github("0badc0de-0000", PUSH)).await,
+            app.send(github("0badc0de-0000", PUSH)).await,
             answer(200, "duplicate", "")
         );
     })
@@ -51,46 +43,41 @@ async fn a_captured_delivery_under_a_new_guid_is_a_duplicate_and_suspicious() {
         assert!(log.contains(part), "{part}: {log}");
     }
     assert!(!log.contains("refs/heads"), "{log}");
-    assert_eq!(webhook.runs(), 1);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_eq!(app.runs(), 1);
+    assert_rows!(app.database, claims: 1, effects: 1);
 
     // Neither its own retry nor another event is suspicious.
     let log = logged(async {
         assert_eq!(
-            webhook.send(github("72d3162e-cc78", PUSH)).await.outcome,
+            app.send(github("72d3162e-cc78", PUSH)).await.outcome,
             "duplicate"
         );
-        let create = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
-            .id("b")
-            .event_type("create");
+        let create = github_delivery().id("b").event_type("create");
         for other in [create.body(PUSH).request(), github("c", "{}")] {
-            assert_eq!(webhook.send(other).await.outcome, "processed");
+            assert_eq!(app.send(other).await.outcome, "processed");
         }
     })
     .await;
     assert!(!log.contains("WARN"), "{log}");
-    assert_eq!(webhook.database.rows().await, (3, 3));
+    assert_rows!(app.database, claims: 3, effects: 3);
 }
 
 #[tokio::test]
 async fn without_the_guard_a_captured_delivery_is_processed_under_a_new_guid() {
-    let webhook = Webhook::new(ok).await;
+    let app = TestApp::github(write_effect).await;
     for id in ["a", "b"] {
-        assert_eq!(webhook.send(github(id, PUSH)).await.outcome, "processed");
+        assert_eq!(app.send(github(id, PUSH)).await.outcome, "processed");
     }
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_rows!(app.database, claims: 2, effects: 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_guids_at_once_for_one_body_one_is_processed() {
-    let webhook = guarded().await;
-    let elsewhere = {
-        let pool = webhook.database.another_pool(5).await;
-        let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()));
-        let handler = post(ok).layer(layer.replay_guard());
-        Router::new().route("/", handler)
-    };
-    let routers = [webhook.router.clone(), elsewhere];
+    let app = guarded().await;
+    let elsewhere = app
+        .elsewhere_with(IdempotentWebhook::replay_guard, write_effect)
+        .await;
+    let routers = [app.router.clone(), elsewhere];
     for round in 0..10 {
         let body = format!(r#"{{"round":{round}}}"#);
         let next = std::sync::atomic::AtomicU32::new(0);
@@ -103,14 +90,14 @@ async fn of_many_guids_at_once_for_one_body_one_is_processed() {
         let processed = answers.iter().filter(|a| a.outcome == "processed");
         assert_eq!(processed.count(), 1);
     }
-    assert_eq!(webhook.database.rows().await, (10, 10));
+    assert_rows!(app.database, claims: 10, effects: 10);
 }
 
 #[tokio::test]
 async fn what_was_pruned_may_be_said_again() {
-    let webhook = guarded().await;
-    let database = &webhook.database;
-    assert_eq!(webhook.send(github("a", PUSH)).await.outcome, "processed");
+    let app = guarded().await;
+    let database = &app.database;
+    assert_eq!(app.send(github("a", PUSH)).await.outcome, "processed");
     for table in ["deliveries", "bodies"] {
         let age = "set received_at = now() - interval '9 days'";
         database
@@ -119,8 +106,8 @@ async fn what_was_pruned_may_be_said_again() {
     }
     let week = Duration::from_secs(7 * 24 * 60 * 60);
     assert_eq!(prune(&database.pool, week).await.unwrap().deliveries, 1);
-    assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "processed");
-    assert_eq!(database.rows().await, (1, 2));
+    assert_eq!(app.send(github("b", PUSH)).await.outcome, "processed");
+    assert_rows!(database, claims: 1, effects: 2);
 }
 
 #[tokio::test]
@@ -135,7 +122,7 @@ async fn bodies_are_those_of_an_endpoint_and_a_tenant() {
         );
         let github = presets::github(secrets.separate_ids());
         let layer = IdempotentWebhook::new(pool.clone(), endpoint, github).replay_guard();
-        let router = Router::new().route("/", post(ok).layer(layer));
+        let router = Router::new().route("/", post(write_effect).layer(layer));
         for tenant in ["acme", "globex"] {
             routes.push((router.clone(), endpoint, tenant));
         }
@@ -143,16 +130,14 @@ async fn bodies_are_those_of_an_endpoint_and_a_tenant() {
     let outcomes = async |id: &str| {
         let mut outcomes = Vec::new();
         for (router, _, tenant) in &routes {
-            let sent = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
-                .uri(&format!("/?{tenant}"))
-                .id(id);
+            let sent = github_delivery().uri(&format!("/?{tenant}")).id(id);
             outcomes.push(send(router, sent.request()).await.outcome);
         }
         outcomes
     };
     assert_eq!(outcomes("a").await, ["processed"; 4]);
     assert_eq!(outcomes("b").await, ["duplicate"; 4]);
-    assert_eq!(database.rows().await, (4, 4));
+    assert_rows!(database, claims: 4, effects: 4);
 
     let (_, endpoint, tenant) = routes[0];
     let forgotten = Endpoint::new(pool.clone(), endpoint)
@@ -162,27 +147,22 @@ async fn bodies_are_those_of_an_endpoint_and_a_tenant() {
     assert!(forgotten.unwrap());
     let only_there = ["processed", "duplicate", "duplicate", "duplicate"];
     assert_eq!(outcomes("c").await, only_there);
-    assert_eq!(database.rows().await, (4, 5));
+    assert_rows!(database, claims: 4, effects: 5);
 }
 
 /// Whoever replays a body that is in flight, under many ids, does not drain the pool.
 #[tokio::test(flavor = "multi_thread")]
 async fn g7_replays_of_a_body_in_flight_hold_no_connection() {
     let (mut gate, handler) = gated();
-    let webhook = Webhook::with(
-        presets::github(secret()),
-        IdempotentWebhook::replay_guard,
-        handler,
-    )
-    .await;
-    let first = sending(&webhook.router, github("first", PUSH));
+    let app = TestApp::github_with(IdempotentWebhook::replay_guard, handler).await;
+    let first = spawn_send(&app.router, github("first", PUSH));
     gate.reached().await;
     let replays: Vec<_> = (0..20)
-        .map(|n| sending(&webhook.router, github(&format!("replay-{n}"), PUSH)))
+        .map(|n| spawn_send(&app.router, github(&format!("replay-{n}"), PUSH)))
         .collect();
-    let other = sending(&webhook.router, github("other", "{}"));
+    let other = spawn_send(&app.router, github("other", "{}"));
     gate.reached().await;
-    assert_eq!(webhook.database.in_transaction().await, 2);
+    assert_eq!(app.database.in_transaction().await, 2);
     gate.open();
     gate.open();
     assert_eq!(other.await.unwrap().outcome, "processed");
@@ -190,81 +170,75 @@ async fn g7_replays_of_a_body_in_flight_hold_no_connection() {
     for replay in replays {
         assert_eq!(replay.await.unwrap(), answer(200, "duplicate", ""));
     }
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_rows!(app.database, claims: 2, effects: 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn g7_a_body_in_flight_elsewhere_is_waited_for_within_bounds() {
     let (mut gate, slow) = gated();
-    let webhook = Webhook::with(
-        presets::github(secret()),
+    let app = TestApp::github_with(
         |layer| {
             layer
                 .replay_guard()
                 .in_flight_timeout(Duration::from_millis(200))
         },
-        ok,
+        write_effect,
     )
     .await;
-    let elsewhere = webhook
+    let elsewhere = app
         .elsewhere_with(IdempotentWebhook::replay_guard, slow)
         .await;
-    let first = sending(&elsewhere, github("a", PUSH));
+    let first = spawn_send(&elsewhere, github("a", PUSH));
     gate.reached().await;
-    assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "in-flight");
+    assert_eq!(app.send(github("b", PUSH)).await.outcome, "in-flight");
     gate.open();
     assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
-    assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "duplicate");
-    assert_eq!(webhook.database.rows().await, (1, 1));
-    webhook.settled().await;
+    assert_eq!(app.send(github("b", PUSH)).await.outcome, "duplicate");
+    assert_rows!(app.database, claims: 1, effects: 1);
+    app.settled().await;
 }
 
 /// While the second body of one delivery is found out to be a duplicate, a delivery of its
 /// own with that body waits for it.
 #[tokio::test]
 async fn a_body_that_only_came_with_a_duplicate_has_not_been_processed() {
-    let webhook = guarded().await;
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    let app = guarded().await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
     // Without a connection, nobody gets on.
     let mut connections = Vec::new();
     for _ in 0..5 {
-        connections.push(webhook.database.pool.acquire().await.unwrap());
+        connections.push(app.database.pool.acquire().await.unwrap());
     }
-    let rendered_anew = sending(&webhook.router, github("a", "{ }"));
+    let rendered_anew = spawn_send(&app.router, github("a", "{ }"));
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let its_own = sending(&webhook.router, github("b", "{ }"));
+    let its_own = spawn_send(&app.router, github("b", "{ }"));
     tokio::time::sleep(Duration::from_millis(50)).await;
     drop(connections);
     assert_eq!(rendered_anew.await.unwrap().outcome, "duplicate");
     assert_eq!(its_own.await.unwrap().outcome, "processed");
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_rows!(app.database, claims: 2, effects: 2);
 }
 
 #[tokio::test]
 async fn a_body_whose_first_processing_failed_is_processed_under_its_next_id() {
-    let webhook = guarded().await;
-    let elsewhere = webhook
+    let app = guarded().await;
+    let elsewhere = app
         .elsewhere_with(IdempotentWebhook::replay_guard, async || {
             axum::http::StatusCode::INTERNAL_SERVER_ERROR
         })
         .await;
     assert_eq!(send(&elsewhere, github("a", PUSH)).await.status, 500);
-    assert_eq!(webhook.send(github("b", PUSH)).await.outcome, "processed");
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_eq!(app.send(github("b", PUSH)).await.outcome, "processed");
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
 async fn another_body_under_the_same_id_is_a_duplicate_with_a_warning() {
-    let webhook = Webhook::with(
-        presets::github(secret()),
-        IdempotentWebhook::compare_bodies,
-        ok,
-    )
-    .await;
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    let app = TestApp::github_with(IdempotentWebhook::compare_bodies, write_effect).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
     let log = logged(async {
         assert_eq!(
-            webhook.send(github("a", "{ }")).await,
+            app.send(github("a", "{ }")).await,
             answer(200, "duplicate", "")
         );
     })
@@ -282,21 +256,21 @@ async fn another_body_under_the_same_id_is_a_duplicate_with_a_warning() {
     assert_eq!((first.len(), now.len()), (64, 64));
 
     let log = logged(async {
-        assert_eq!(webhook.send(github("a", "{}")).await.outcome, "duplicate");
+        assert_eq!(app.send(github("a", "{}")).await.outcome, "duplicate");
         // The same body under another id is none of its business.
-        assert_eq!(webhook.send(github("b", "{}")).await.outcome, "processed");
+        assert_eq!(app.send(github("b", "{}")).await.outcome, "processed");
     })
     .await;
     assert!(!log.contains("WARN"), "{log}");
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_rows!(app.database, claims: 2, effects: 2);
 }
 
 #[tokio::test]
 async fn what_was_claimed_before_bodies_were_compared_is_a_plain_duplicate() {
-    let webhook = Webhook::new(ok).await;
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
-    let elsewhere = webhook
-        .elsewhere_with(IdempotentWebhook::compare_bodies, ok)
+    let app = TestApp::github(write_effect).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    let elsewhere = app
+        .elsewhere_with(IdempotentWebhook::compare_bodies, write_effect)
         .await;
     let log = logged(async {
         let routers = slice::from_ref(&elsewhere);

@@ -21,7 +21,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::{OnceCell, mpsc};
 
-use crate::support::{SECRET, Webhook, ok, secret, stripe_event};
+use crate::support::{
+    SECRET, TestApp, assert_rows, github_delivery, secret, stripe_event, write_effect,
+};
 
 /// Builds the example in the profile of the tests, for `cargo test --test it` does not, and
 /// asks cargo where it is.
@@ -135,10 +137,10 @@ async fn replay(arguments: &[&str], stdin: &str) -> Run {
     replay_as(Some(SECRET), arguments, stdin).await
 }
 
-async fn stripe() -> (Webhook, String) {
-    let webhook = Webhook::of(presets::stripe(secret()), ok).await;
-    let url = format!("http://{}/", webhook.serve().await);
-    (webhook, url)
+async fn stripe() -> (TestApp, String) {
+    let app = TestApp::of(presets::stripe(secret()), write_effect).await;
+    let url = format!("http://{}/", app.serve().await);
+    (app, url)
 }
 
 /// A file in a directory that is deleted with it.
@@ -161,7 +163,7 @@ const NOT_REFUSED: &str = "Not as expected, which is: every answer 401.";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delivery_that_is_sent_again_is_processed_once() {
-    let (webhook, url) = stripe().await;
+    let (app, url) = stripe().await;
     let (_directory, body) = file(&stripe_event("evt_1"));
     let stripe = ["--provider", "stripe", "--url", &url, &body];
 
@@ -179,19 +181,19 @@ async fn a_delivery_that_is_sent_again_is_processed_once() {
         run.out
     );
     assert!(run.out.contains("\nmedian ms:  "), "{}", run.out);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 
     // It was processed before, so there is nothing to compare.
     let again = replay(&stripe, "").await;
     again.ends(0, ONCE);
     assert_eq!(again.answers("200", "duplicate"), 2);
     assert!(!again.out.contains("median"), "{}", again.out);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn copies_at_the_same_moment_are_processed_once() {
-    let (webhook, url) = stripe().await;
+    let (app, url) = stripe().await;
     let (_directory, body) = file(&stripe_event("evt_1"));
     let run = replay_as(
         None,
@@ -215,28 +217,28 @@ async fn copies_at_the_same_moment_are_processed_once() {
     assert!(run.out.contains(", 5 times, 5 at once, "), "{}", run.out);
     assert_eq!(run.answers("200", "processed"), 1);
     assert_eq!(run.answers("200", "duplicate"), 4);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_body_comes_from_standard_input_and_the_id_from_the_command_line() {
-    let (webhook, url) = stripe().await;
+    let (app, url) = stripe().await;
     let stripe = ["--provider", "stripe", "--url", &url];
     for more in [&["--id", "evt_2"][..], &["--id", "evt_2", "-"]] {
         let run = replay(&[&stripe, more].concat(), &stripe_event("evt_1")).await;
         run.ends(0, ONCE);
         assert!(run.out.contains("\"evt_2\""), "{}", run.out);
     }
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 
     // A body without an id is given one.
     replay(&stripe, "{}").await.ends(0, ONCE);
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_rows!(app.database, claims: 2, effects: 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fresh_ids_are_processed_each() {
-    let (webhook, url) = stripe().await;
+    let (app, url) = stripe().await;
     let fresh = [
         "--provider",
         "stripe",
@@ -251,23 +253,23 @@ async fn fresh_ids_are_processed_each() {
     let run = replay(&fresh, &stripe_event("evt_1")).await;
     run.ends(0, FRESH);
     assert_eq!(run.answers("200", "processed"), 3);
-    assert_eq!(webhook.database.rows().await, (3, 3));
+    assert_rows!(app.database, claims: 3, effects: 3);
 
     // The ids of this endpoint are all the same.
     let object: JsonPath = "$.object".parse().unwrap();
     let constant = presets::stripe(secret()).delivery_id(Source::json(object));
-    let webhook = Webhook::of(constant, ok).await;
-    let url = format!("http://{}/", webhook.serve().await);
+    let app = TestApp::of(constant, write_effect).await;
+    let url = format!("http://{}/", app.serve().await);
     let fresh = ["--provider", "stripe", "--url", &url, "--fresh-ids"];
     let run = replay(&fresh, &stripe_event("evt_1")).await;
     run.ends(1, NOT_FRESH);
     assert_eq!(run.answers("200", "duplicate"), 1);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_provider_did_not_sign_or_long_ago_is_refused() {
-    let (webhook, url) = stripe().await;
+    let (app, url) = stripe().await;
     for fault in ["--tampered", "--expired", "--unsigned"] {
         let run = replay(
             &["--provider", "stripe", "--url", &url, fault],
@@ -277,7 +279,7 @@ async fn what_the_provider_did_not_sign_or_long_ago_is_refused() {
         run.ends(0, REFUSED);
         assert_eq!(run.answers("401", "rejected"), 2);
     }
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(app.database, claims: 0, effects: 0);
 
     // An endpoint that looks at nothing.
     let careless = serve(Router::new().route("/", any(StatusCode::OK))).await;
@@ -287,7 +289,7 @@ async fn what_the_provider_did_not_sign_or_long_ago_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_secret_is_not_as_expected() {
-    let (webhook, url) = stripe().await;
+    let (app, url) = stripe().await;
     let stripe = ["--provider", "stripe", "--url", &url];
     let run = replay_as(Some("another"), &stripe, &stripe_event("evt_1")).await;
     run.ends(1, NOT_ONCE);
@@ -297,13 +299,13 @@ async fn a_wrong_secret_is_not_as_expected() {
         "{}",
         run.out
     );
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(app.database, claims: 0, effects: 0);
 
     // That of the command line wins.
     let stripe = [&stripe[..], &["--secret", SECRET]].concat();
     let run = replay_as(Some("another"), &stripe, &stripe_event("evt_1")).await;
     run.ends(0, ONCE);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 /// The JSON form of a request, with headers that are not to be sent.
@@ -332,17 +334,15 @@ fn captured(delivery: &TestDelivery) -> Value {
 async fn a_capture_is_sent_as_it_is() {
     // White space and an escape that another writer of JSON would not keep.
     let body = "{ \"a\" : \"\\u00e9\" }\n";
-    let push = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
-        .id("a")
-        .body(body);
+    let push = github_delivery().id("a").body(body);
     let mut text = captured(&push);
     text["headers"]["X-Github-Event"] = "push".into();
     let mut base64 = text.clone();
     base64["body"].take();
     base64["body_base64"] = BASE64.encode(body).into();
 
-    let webhook = Webhook::new(ok).await;
-    let url = format!("http://{}/", webhook.serve().await);
+    let app = TestApp::github(write_effect).await;
+    let url = format!("http://{}/", app.serve().await);
     for capture in [&text, &base64] {
         let (_directory, file) = file(&capture.to_string());
         let arguments = ["--capture", &file, "--url", &url, "--times", "3"];
@@ -356,7 +356,7 @@ async fn a_capture_is_sent_as_it_is() {
     }
     let from_stdin = ["--capture", "-", "--url", &url];
     replay(&from_stdin, &text.to_string()).await.ends(0, ONCE);
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 
     // What the endpoint sees of it.
     let (looking, mut seeing) = look().await;
@@ -392,12 +392,7 @@ async fn a_capture_is_sent_as_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_capture_is_neither_signed_nor_changed() {
-    let (_directory, file) = file(
-        &captured(&TestDelivery::new(&presets::github(
-            Secret::new(SECRET).unwrap(),
-        )))
-        .to_string(),
-    );
+    let (_directory, file) = file(&captured(&github_delivery()).to_string());
     for signing in [
         &["--provider", "github"][..],
         &["--secret", SECRET],
@@ -458,17 +453,17 @@ async fn every_preset_takes_what_is_sent_for_it() {
         ("awardee", presets::awardee),
     ];
     for (name, preset) in presets {
-        let keys = idempotent_webhook::Secret::new(BASE64).unwrap().into();
-        let webhook = Webhook::of(preset(keys), ok).await;
-        let url = format!("http://{}/", webhook.serve().await);
+        let keys = Secret::new(BASE64).unwrap().into();
+        let app = TestApp::of(preset(keys), write_effect).await;
+        let url = format!("http://{}/", app.serve().await);
         let provider = ["--provider", name, "--url", &url];
         let once = [&provider[..], &["--event-type", "a.type"]].concat();
         replay_as(Some(BASE64), &once, "{}").await.ends(0, ONCE);
-        assert_eq!(webhook.database.rows().await, (1, 1), "{name}");
+        assert_rows!(app.database, claims: 1, effects: 1, "{name}");
 
         let fresh = [&provider[..], &["--fresh-ids"]].concat();
         replay_as(Some(BASE64), &fresh, "{}").await.ends(0, FRESH);
-        assert_eq!(webhook.database.rows().await, (3, 3), "{name}");
+        assert_rows!(app.database, claims: 3, effects: 3, "{name}");
 
         let expired = [&provider[..], &["--expired"]].concat();
         let run = replay_as(Some(BASE64), &expired, "{}").await;
@@ -478,7 +473,7 @@ async fn every_preset_takes_what_is_sent_for_it() {
             }
             _ => run.ends(0, REFUSED),
         }
-        assert_eq!(webhook.database.rows().await, (3, 3), "{name}");
+        assert_rows!(app.database, claims: 3, effects: 3, "{name}");
     }
 }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 use idempotent_webhook::retention::PruneError;
 use idempotent_webhook::{migrate, presets, prune};
 
-use crate::support::{Database, Webhook, github, now, ok, secret, send, stripe, stripe_event};
+use crate::support::{
+    Database, TestApp, assert_rows, github, now, secret, send, stripe, stripe_event, write_effect,
+};
 
 const fn days(days: u64) -> Duration {
     Duration::from_secs(days * 24 * 60 * 60)
@@ -26,7 +28,7 @@ async fn old_deliveries_are_forgotten_in_batches_and_counted() {
     database.has_window("test", "1 hour").await;
     let pruned = prune(&database.pool, days(100)).await.unwrap();
     assert_eq!((pruned.deliveries, pruned.subjects), (30_000 - 2400, 0));
-    assert_eq!(database.rows().await.0, 2400);
+    assert_rows!(database, claims: 2400, effects: 0);
     for age in [days(100), Duration::MAX] {
         let pruned = prune(&database.pool, age).await.unwrap();
         assert_eq!(pruned.deliveries, 0);
@@ -53,13 +55,12 @@ async fn subjects_that_nobody_has_advanced_for_long_are_forgotten() {
 
 #[tokio::test]
 async fn g12_an_age_below_the_redelivery_window_is_refused() {
-    let webhook = Webhook::new(ok).await;
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
-    webhook
-        .database
+    let app = TestApp::github(write_effect).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    app.database
         .run("update idempotent_webhook.deliveries set received_at = now() - interval '2 days'")
         .await;
-    let pool = &webhook.database.pool;
+    let pool = &app.database.pool;
     let refused = prune(pool, days(1)).await.unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -75,39 +76,45 @@ async fn g12_an_age_below_the_redelivery_window_is_refused() {
         panic!("{refused}");
     };
     assert_eq!((endpoint.as_str(), redelivery_window), ("test", days(3)));
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
     assert_eq!(prune(pool, days(3)).await.unwrap().deliveries, 0);
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "duplicate");
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "duplicate");
 }
 
 #[tokio::test]
 async fn g12_the_longest_window_of_all_endpoints_counts() {
-    let webhook = Webhook::of(presets::stripe(secret()), ok).await;
+    let app = TestApp::of(presets::stripe(secret()), write_effect).await;
     let shorter = presets::stripe(secret()).redelivery_window(days(1));
-    let elsewhere = webhook.elsewhere(shorter, ok).await;
+    let elsewhere = app.elsewhere_of(shorter, write_effect).await;
     let event = |id| stripe(stripe_event(id), now());
-    webhook.send(event("evt_1")).await;
+    app.send(event("evt_1")).await;
     send(&elsewhere, event("evt_2")).await;
-    let pool = &webhook.database.pool;
+    let pool = &app.database.pool;
     assert!(prune(pool, days(29)).await.is_err());
     assert_eq!(prune(pool, days(30)).await.unwrap().deliveries, 0);
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_rows!(app.database, claims: 2, effects: 2);
 }
 
 #[tokio::test]
 async fn g12_a_window_that_was_corrected_holds_for_a_day() {
-    let webhook = Webhook::of(presets::github(secret()).redelivery_window(days(365)), ok).await;
-    assert_eq!(webhook.send(github("a", "{}")).await.status, 200);
-    let pool = &webhook.database.pool;
-    let corrected = async || webhook.elsewhere(presets::github(secret()), ok).await;
+    let app = TestApp::of(
+        presets::github(secret()).redelivery_window(days(365)),
+        write_effect,
+    )
+    .await;
+    assert_eq!(app.send(github("a", "{}")).await.status, 200);
+    let pool = &app.database.pool;
+    let corrected = async || {
+        app.elsewhere_of(presets::github(secret()), write_effect)
+            .await
+    };
 
     // The process with the long one may still be there.
     let (id, elsewhere) = ("b", corrected().await);
     assert_eq!(send(&elsewhere, github(id, "{}")).await.status, 200);
     assert!(prune(pool, days(30)).await.is_err());
 
-    webhook
-        .database
+    app.database
         .run(
             "update idempotent_webhook.redelivery_windows
              set registered_at = now() - interval '25 hours'
@@ -118,24 +125,23 @@ async fn g12_a_window_that_was_corrected_holds_for_a_day() {
     assert_eq!(send(&elsewhere, github(id, "{}")).await.status, 200);
     assert_eq!(prune(pool, days(30)).await.unwrap().deliveries, 0);
     assert!(prune(pool, days(2)).await.is_err());
-    assert_eq!(webhook.database.rows().await, (3, 3));
+    assert_rows!(app.database, claims: 3, effects: 3);
 }
 
 #[tokio::test]
 async fn g12_of_an_endpoint_without_a_window_on_record_nothing_is_deleted() {
-    let webhook = Webhook::new(ok).await;
-    assert_eq!(webhook.send(github("a", "{}")).await.status, 200);
+    let app = TestApp::github(write_effect).await;
+    assert_eq!(app.send(github("a", "{}")).await.status, 200);
     // The schema is made anew while the process runs.
-    webhook
-        .database
+    app.database
         .run("drop schema idempotent_webhook cascade")
         .await;
-    let pool = &webhook.database.pool;
+    let pool = &app.database.pool;
     migrate(pool).await.unwrap();
-    assert_eq!(webhook.send(github("b", "{}")).await.status, 200);
+    assert_eq!(app.send(github("b", "{}")).await.status, 200);
     assert_eq!(prune(pool, Duration::ZERO).await.unwrap().deliveries, 0);
-    assert_eq!(webhook.send(github("b", "{}")).await.outcome, "duplicate");
-    assert_eq!(webhook.database.rows().await, (1, 2));
+    assert_eq!(app.send(github("b", "{}")).await.outcome, "duplicate");
+    assert_rows!(app.database, claims: 1, effects: 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,32 +166,32 @@ async fn several_may_prune_at_once_under_any_isolation() {
         deleted += pruned.await.unwrap().unwrap().deliveries;
     }
     assert_eq!(deleted, 20_000);
-    assert_eq!(database.rows().await.0, 0);
+    assert_rows!(database, claims: 0, effects: 0);
 }
 
 /// A process registers its window again after an hour, with one delivery.
 #[tokio::test]
 async fn g12_a_window_that_somebody_has_deleted_is_on_record_again_within_the_hour() {
-    let webhook = Webhook::new(ok).await;
-    let database = &webhook.database;
+    let app = TestApp::github(write_effect).await;
+    let database = &app.database;
     let on_record = async || -> i64 {
         sqlx::query_scalar("select count(*) from idempotent_webhook.redelivery_windows")
             .fetch_one(&database.pool)
             .await
             .unwrap()
     };
-    assert_eq!(webhook.send(github("a", "{}")).await.status, 200);
+    assert_eq!(app.send(github("a", "{}")).await.status, 200);
     assert_eq!(on_record().await, 1);
     database
         .run("delete from idempotent_webhook.redelivery_windows")
         .await;
-    assert_eq!(webhook.send(github("b", "{}")).await.status, 200);
+    assert_eq!(app.send(github("b", "{}")).await.status, 200);
     assert_eq!(on_record().await, 0);
 
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(61 * 60)).await;
     tokio::time::resume();
-    assert_eq!(webhook.send(github("c", "{}")).await.status, 200);
+    assert_eq!(app.send(github("c", "{}")).await.status, 200);
     assert_eq!(on_record().await, 1);
 }
 

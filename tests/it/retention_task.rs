@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use idempotent_webhook::{Retention, presets};
 
-use crate::support::{Database, Webhook, github, ok, secret};
+use crate::support::{Database, TestApp, assert_rows, github, secret, write_effect};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -64,14 +64,18 @@ async fn two_processes_prune_one_at_a_time_and_everything_once() {
         deleted += task.stop().await.deliveries;
     }
     assert_eq!(deleted, 25_000);
-    assert_eq!(database.rows().await.0, 25_000);
+    assert_rows!(database, claims: 25_000, effects: 0);
 }
 
 #[tokio::test]
 async fn g12_each_endpoint_keeps_what_may_still_come_again() {
-    let webhook = Webhook::of(presets::github(secret()).redelivery_window(30 * DAY), ok).await;
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
-    let database = &webhook.database;
+    let app = TestApp::of(
+        presets::github(secret()).redelivery_window(30 * DAY),
+        write_effect,
+    )
+    .await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    let database = &app.database;
     fill(database, "test", 10).await;
     fill(database, "another", 10).await;
     database.has_window("another", "7 days").await;
@@ -114,7 +118,7 @@ async fn it_goes_on_after_an_error_and_stops_when_told() {
     assert_eq!(task.stop().await.deliveries, 500);
     fill(&database, "later", 10).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(database.rows().await.0, 1500);
+    assert_rows!(database, claims: 1500, effects: 0);
 }
 
 /// A table that is so large that not all of it is read in each round, with 3000 rows in each of
@@ -197,7 +201,7 @@ async fn a_process_that_was_killed_in_its_round_holds_up_the_others_for_minutes_
         .await;
     let task = retention(&database, 50 * DAY).spawn();
     tokio::time::sleep(Duration::from_millis(500)).await;
-    assert_eq!(database.rows().await.0, 1000);
+    assert_rows!(database, claims: 1000, effects: 0);
     database
         .run("update idempotent_webhook.retention_turns set ends_at = now()")
         .await;

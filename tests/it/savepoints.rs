@@ -14,18 +14,18 @@ use fastrand::Rng;
 use idempotent_webhook::{DedupeTx, Delivery, Savepoint};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Postgres, Transaction};
 
-use crate::support::{Webhook, answer, github, record, sending};
+use crate::support::{TestApp, answer, assert_rows, github, insert_effect, spawn_send};
 
 /// Sends a delivery four times to a handler that never answers success, or should not: none
 /// of the attempts leaves anything.
-async fn assert_leaves_nothing(webhook: Webhook) {
+async fn assert_leaves_nothing(app: TestApp) {
     for _ in 0..4 {
-        let answered = webhook.send(github("a", "{}")).await;
+        let answered = app.send(github("a", "{}")).await;
         assert_eq!(answered, answer(500, "failed", &answered.body));
-        webhook.settled().await;
-        assert_eq!(webhook.database.rows().await, (0, 0));
+        app.settled().await;
+        assert_rows!(app.database, claims: 0, effects: 0);
     }
-    assert_eq!(webhook.runs(), 4);
+    assert_eq!(app.runs(), 4);
 }
 
 /// Polls a future so many times at most, and drops it.
@@ -58,10 +58,10 @@ async fn g4_a_note_after_a_savepoint_within_an_aborted_one_is_not_committed() {
             within.commit().await
         };
         assert!(booked.await.is_err());
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         StatusCode::INTERNAL_SERVER_ERROR
     }
-    assert_leaves_nothing(Webhook::new(note).await).await;
+    assert_leaves_nothing(TestApp::github(note).await).await;
 }
 
 #[tokio::test]
@@ -69,10 +69,10 @@ async fn g4_nothing_is_written_after_a_begin_that_was_cancelled() {
     for polls in 0..6 {
         let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
             let _ = cancelled_after(polls, tx.begin()).await;
-            record(&mut tx, &delivery).await.unwrap();
+            insert_effect(&mut tx, &delivery).await.unwrap();
             StatusCode::INTERNAL_SERVER_ERROR
         };
-        assert_leaves_nothing(Webhook::new(handler).await).await;
+        assert_leaves_nothing(TestApp::github(handler).await).await;
     }
 }
 
@@ -85,10 +85,10 @@ async fn g4_nothing_is_written_after_a_second_level_that_was_cancelled_behind_a_
             assert!(cancelled_after(2, slow).await.is_none());
             let _ = cancelled_after(polls, savepoint.begin()).await;
             drop(savepoint);
-            record(&mut tx, &delivery).await.unwrap();
+            insert_effect(&mut tx, &delivery).await.unwrap();
             StatusCode::INTERNAL_SERVER_ERROR
         };
-        assert_leaves_nothing(Webhook::new(handler).await).await;
+        assert_leaves_nothing(TestApp::github(handler).await).await;
     }
 }
 
@@ -113,10 +113,10 @@ async fn g4_nothing_is_written_after_sqlxs_own_begin_has_failed() {
         let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
             let _ = tx.execute("select no_such_column").await;
             assert!(fails(&mut tx).await);
-            record(&mut tx, &delivery).await.unwrap();
+            insert_effect(&mut tx, &delivery).await.unwrap();
             StatusCode::OK
         };
-        assert_leaves_nothing(Webhook::new(handler).await).await;
+        assert_leaves_nothing(TestApp::github(handler).await).await;
     }
 }
 
@@ -124,7 +124,7 @@ async fn g4_nothing_is_written_after_sqlxs_own_begin_has_failed() {
 async fn g4_a_savepoint_that_is_gone_neither_commits_nor_rolls_back_the_transaction() {
     for commits in [true, false] {
         let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
-            record(&mut tx, &delivery).await.unwrap();
+            insert_effect(&mut tx, &delivery).await.unwrap();
             let mut savepoint = tx.begin().await.unwrap();
             // Gives up the savepoint's level.
             assert!(
@@ -138,7 +138,7 @@ async fn g4_a_savepoint_that_is_gone_neither_commits_nor_rolls_back_the_transact
             }
             StatusCode::OK
         };
-        assert_leaves_nothing(Webhook::new(handler).await).await;
+        assert_leaves_nothing(TestApp::github(handler).await).await;
     }
 }
 
@@ -148,20 +148,20 @@ async fn begin_with_costs_nothing_where_it_is_called_as_a_method() {
         assert!(tx.begin_with("begin").await.is_err());
         let mut savepoint = tx.begin().await.unwrap();
         assert!(savepoint.begin_with("begin").await.is_err());
-        record(&mut savepoint, &delivery).await;
+        insert_effect(&mut savepoint, &delivery).await;
         savepoint.commit().await.unwrap();
         StatusCode::OK
     }
-    async fn record(connection: &mut PgConnection, delivery: &Delivery) {
+    async fn insert_effect(connection: &mut PgConnection, delivery: &Delivery) {
         sqlx::query("insert into effects values ($1)")
             .bind(delivery.id().as_str())
             .execute(connection)
             .await
             .unwrap();
     }
-    let webhook = Webhook::new(handler).await;
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    let app = TestApp::github(handler).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -185,10 +185,10 @@ async fn work_in_a_savepoint_is_kept_or_undone_by_what_it_returns() {
         insert("last").execute(&mut *tx).await.unwrap();
         Ok(StatusCode::OK)
     }
-    let webhook = Webhook::new(handler).await;
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    let app = TestApp::github(handler).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
     let effects: Vec<String> = sqlx::query_scalar("select delivery_id from effects order by 1")
-        .fetch_all(&webhook.database.pool)
+        .fetch_all(&app.database.pool)
         .await
         .unwrap();
     assert_eq!(effects, ["kept", "last"]);
@@ -340,14 +340,14 @@ async fn g4_random_handlers_leave_what_was_acknowledged_and_nothing_else() {
             }
         }
     };
-    let webhook = Webhook::new(handler).await;
+    let app = TestApp::github(handler).await;
     let mut processed = 0;
     for case in 0..cases {
         let seed = format!("{:x}", fastrand::u64(..));
         *last.lock().unwrap() = Written::default();
-        let answered = webhook.send(github(&case.to_string(), seed.clone())).await;
+        let answered = app.send(github(&case.to_string(), seed.clone())).await;
         let effects: HashSet<String> = sqlx::query_scalar("select delivery_id from effects")
-            .fetch_all(&webhook.database.pool)
+            .fetch_all(&app.database.pool)
             .await
             .unwrap()
             .into_iter()
@@ -356,7 +356,7 @@ async fn g4_random_handlers_leave_what_was_acknowledged_and_nothing_else() {
         let claims = sqlx::query_scalar::<_, i64>(AssertSqlSafe(format!(
             "select count(*) from idempotent_webhook.deliveries where delivery_id = '{case}'"
         )))
-        .fetch_one(&webhook.database.pool)
+        .fetch_one(&app.database.pool)
         .await
         .unwrap();
         if answered.outcome == "processed" {
@@ -378,7 +378,7 @@ async fn g4_random_handlers_leave_what_was_acknowledged_and_nothing_else() {
         } else {
             assert_eq!((claims, effects.len()), (0, 0), "seed {seed}: {effects:?}");
         }
-        webhook.database.run("truncate effects").await;
+        app.database.run("truncate effects").await;
     }
     // Both happen often enough to mean something.
     assert!(
@@ -412,10 +412,10 @@ async fn lose_step(tx: &mut DedupeTx, how: Copy) {
 }
 
 /// No connection of the pool takes the answers to one statement for those to another.
-async fn assert_in_step(webhook: &Webhook) {
+async fn assert_in_step(app: &TestApp) {
     let mut connections = Vec::new();
     for _ in 0..5 {
-        let mut connection = webhook.database.pool.acquire().await.unwrap();
+        let mut connection = app.database.pool.acquire().await.unwrap();
         for number in [41, 42, 43] {
             let returned: i32 = sqlx::query_scalar("select $1 + 0")
                 .bind(number)
@@ -429,14 +429,14 @@ async fn assert_in_step(webhook: &Webhook) {
 }
 
 /// Has each connection of the pool prepare what the handler and the layer send.
-async fn warm(webhook: &Webhook) {
+async fn warm(app: &TestApp) {
     let sent: Vec<_> = (0..40)
-        .map(|n| sending(&webhook.router, github(&format!("warm-{n}"), "{}")))
+        .map(|n| spawn_send(&app.router, github(&format!("warm-{n}"), "{}")))
         .collect();
     for sent in sent {
         assert_eq!(sent.await.unwrap().status, 200);
     }
-    webhook.settled().await;
+    app.settled().await;
 }
 
 #[tokio::test]
@@ -444,7 +444,7 @@ async fn g5_what_is_out_of_step_is_not_acknowledged_and_does_not_get_back_to_the
     for how in [Copy::BrokenOff, Copy::Fails] {
         for status in [StatusCode::OK, StatusCode::BAD_GATEWAY] {
             let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
-                record(&mut tx, &delivery).await.unwrap();
+                insert_effect(&mut tx, &delivery).await.unwrap();
                 let is_warming = delivery.id().as_str().starts_with("warm");
                 if is_warming {
                     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -458,15 +458,15 @@ async fn g5_what_is_out_of_step_is_not_acknowledged_and_does_not_get_back_to_the
                 let _ = simple.fetch_optional(&mut *tx).await;
                 if is_warming { StatusCode::OK } else { status }
             };
-            let webhook = Webhook::new(handler).await;
-            warm(&webhook).await;
+            let app = TestApp::github(handler).await;
+            warm(&app).await;
             for _ in 0..3 {
-                let answered = webhook.send(github("a", "{}")).await;
+                let answered = app.send(github("a", "{}")).await;
                 assert_eq!(answered.outcome, "failed");
             }
-            webhook.settled().await;
-            assert_eq!(webhook.database.rows().await, (40, 40));
-            assert_in_step(&webhook).await;
+            app.settled().await;
+            assert_rows!(app.database, claims: 40, effects: 40);
+            assert_in_step(&app).await;
         }
     }
 }
@@ -476,7 +476,7 @@ async fn g5_what_is_out_of_step_is_not_acknowledged_and_does_not_get_back_to_the
 #[tokio::test]
 async fn g5_an_answer_that_the_handler_asked_for_is_not_taken_for_the_layers() {
     let handler = async |mut tx: DedupeTx, delivery: Delivery| {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         let is_warming = delivery.id().as_str().starts_with("warm");
         if is_warming {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -490,20 +490,19 @@ async fn g5_an_answer_that_the_handler_asked_for_is_not_taken_for_the_layers() {
             .unwrap();
         StatusCode::OK
     };
-    let webhook = Webhook::new(handler).await;
-    webhook
-        .database
+    let app = TestApp::github(handler).await;
+    app.database
         .run(
             "create table parent (id int primary key);
              insert into parent values (1);
              create table child (id int references parent deferrable initially deferred)",
         )
         .await;
-    warm(&webhook).await;
+    warm(&app).await;
     for _ in 0..3 {
-        assert_eq!(webhook.send(github("a", "{}")).await.outcome, "failed");
+        assert_eq!(app.send(github("a", "{}")).await.outcome, "failed");
     }
-    webhook.settled().await;
-    assert_eq!(webhook.database.rows().await, (40, 40));
-    assert_in_step(&webhook).await;
+    app.settled().await;
+    assert_rows!(app.database, claims: 40, effects: 40);
+    assert_in_step(&app).await;
 }

@@ -5,15 +5,14 @@ use std::time::{Duration, SystemTime};
 use axum::body::Bytes;
 use axum::extract::Request;
 use axum::http::{HeaderName, StatusCode};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use idempotent_webhook::provider::VerifyError;
 use idempotent_webhook::signature::{HmacSha256, SignatureError, SignedContent};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Delivery, Provider, Secret, Secrets, Source, presets};
 
 use crate::support::{
-    SECRET, Webhook, answer, github, mac, now, ok, secret, shopify, stripe, stripe_event,
+    SECRET, TestApp, answer, assert_rows, github, now, secret, shopify, stripe, stripe_event,
+    write_effect,
 };
 
 async fn describe(delivery: Delivery) -> String {
@@ -32,22 +31,22 @@ async fn describe(delivery: Delivery) -> String {
 #[tokio::test]
 async fn a_delivery_says_what_the_provider_said() {
     let time = now();
-    let webhook = Webhook::of(presets::stripe(secret()), describe).await;
+    let app = TestApp::of(presets::stripe(secret()), describe).await;
     let expected = format!(r#"test stripe evt_1 Some("invoice.paid") Some({time})"#);
     assert_eq!(
-        webhook.send(stripe(stripe_event("evt_1"), time)).await,
+        app.send(stripe(stripe_event("evt_1"), time)).await,
         answer(200, "processed", &expected)
     );
 
-    let webhook = Webhook::of(presets::github(secret()), describe).await;
+    let app = TestApp::github(describe).await;
     assert_eq!(
-        webhook.send(github("guid", "any bytes")).await,
+        app.send(github("guid", "any bytes")).await,
         answer(200, "processed", r#"test github guid Some("push") None"#)
     );
 
-    let webhook = Webhook::of(presets::shopify(secret()), describe).await;
+    let app = TestApp::of(presets::shopify(secret()), describe).await;
     assert_eq!(
-        webhook.send(shopify("wh-1", "{}")).await,
+        app.send(shopify("wh-1", "{}")).await,
         answer(
             200,
             "processed",
@@ -58,22 +57,22 @@ async fn a_delivery_says_what_the_provider_said() {
 
 #[tokio::test]
 async fn shopifys_newer_headers_win() {
-    let webhook = Webhook::of(presets::shopify(secret()), describe).await;
+    let app = TestApp::of(presets::shopify(secret()), describe).await;
     let mut request = shopify("older", "{}");
     let headers = request.headers_mut();
     headers.insert("shopify-webhook-id", "newer".parse().unwrap());
     headers.insert("shopify-topic", "Product".parse().unwrap());
     assert_eq!(
-        webhook.send(request).await.body,
+        app.send(request).await.body,
         r#"test shopify newer Some("Product") None"#
     );
 }
 
 #[tokio::test]
 async fn a_thin_stripe_event_is_identified_like_any_other() {
-    let webhook = Webhook::of(presets::stripe(secret()), describe).await;
+    let app = TestApp::of(presets::stripe(secret()), describe).await;
     let thin = r#"{"id":"evt_234","object":"v2.core.event","type":"v1.billing.meter.error"}"#;
-    let answered = webhook.send(stripe(thin, now())).await;
+    let answered = app.send(stripe(thin, now())).await;
     assert!(
         answered
             .body
@@ -86,12 +85,12 @@ async fn a_thin_stripe_event_is_identified_like_any_other() {
 async fn while_a_secret_is_rotated_both_are_valid() {
     let old = Secret::new("the old one").unwrap();
     let rotating = Secrets::new(old.clone()).and(secret());
-    let webhook = Webhook::of(presets::github(rotating), ok).await;
-    assert_eq!(webhook.send(github("a", "{}")).await.status, 200);
+    let app = TestApp::of(presets::github(rotating), write_effect).await;
+    assert_eq!(app.send(github("a", "{}")).await.status, 200);
 
-    let webhook = Webhook::of(presets::github(old), ok).await;
-    assert_eq!(webhook.send(github("a", "{}")).await.status, 401);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    let app = TestApp::of(presets::github(old), write_effect).await;
+    assert_eq!(app.send(github("a", "{}")).await.status, 401);
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
@@ -102,10 +101,10 @@ async fn the_handler_gets_the_very_bytes_that_were_signed() {
         assert_eq!(head.headers["x-github-event"], "push");
         (StatusCode::OK, format!("{body:?}"))
     };
-    let webhook = Webhook::new(echo).await;
+    let app = TestApp::github(echo).await;
     let bytes = b"\xef\xbb\xbf{\"a\": \xff\r\n}";
     assert_eq!(
-        webhook.send(github("a", *bytes)).await.body,
+        app.send(github("a", *bytes)).await.body,
         format!("{:?}", Bytes::from_static(bytes))
     );
 }
@@ -198,15 +197,16 @@ fn a_scheme_may_sign_the_id_as_well() {
         .delivery_id(id);
     assert!(provider.signs_delivery_id());
 
-    let signature = BASE64.encode(mac(b"msg_1.1000.{}"));
-    let (head, ()) = Request::post("/")
-        .header("webhook-id", "msg_1")
-        .header("webhook-timestamp", "1000")
-        .header("webhook-signature", format!("v1a,AA== v1,{signature}"))
-        .body(())
-        .unwrap()
-        .into_parts();
+    // printf 'msg_1.1000.{}' | openssl dgst -sha256 -hmac whsec_test_secret -binary | base64
+    let signature = "v1,GmNqZ+uDTiCjZVtYS9rJ8gIP/gn0SvLzEUarAvp10lo=";
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
+    let sent = TestDelivery::new(&provider).id("msg_1").body("{}").at(now);
+    let (mut head, _) = sent.request::<Bytes>().into_parts();
+    assert_eq!(head.headers["webhook-timestamp"], "1000");
+    assert_eq!(head.headers["webhook-signature"], signature);
+    let several = format!("v1a,AA== {signature}");
+    head.headers
+        .insert("webhook-signature", several.parse().unwrap());
     let verified = provider.verify(&head, b"{}", now).unwrap();
     assert_eq!(verified.delivery().unwrap().id().as_str(), "msg_1");
 
@@ -245,10 +245,10 @@ async fn g1_an_id_of_standard_webhooks_with_a_full_stop_is_refused() {
         presets::svix(secret()),
     ] {
         let sent = TestDelivery::new(&provider);
-        let webhook = Webhook::of(provider, ok).await;
+        let app = TestApp::of(provider, write_effect).await;
         let dotted = sent.clone().id(format!("msg.{}", now()));
-        assert_eq!(webhook.send(dotted.request()).await.status, 401);
-        assert_eq!(webhook.send(sent.id("msg").request()).await.status, 200);
-        assert_eq!(webhook.database.rows().await, (1, 1));
+        assert_eq!(app.send(dotted.request()).await.status, 401);
+        assert_eq!(app.send(sent.id("msg").request()).await.status, 200);
+        assert_rows!(app.database, claims: 1, effects: 1);
     }
 }

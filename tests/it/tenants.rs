@@ -10,12 +10,13 @@ use axum::http::Request;
 use axum::http::request::Parts;
 use axum::routing::post;
 use idempotent_webhook::provider::ResolvedTenant;
-use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
     DedupeTx, Delivery, IdempotentWebhook, Secret, Secrets, TenantSecrets, presets,
 };
 
-use crate::support::{Answer, Database, answer, record, send, soon};
+use crate::support::{
+    Answer, Database, answer, assert_rows, github_delivery, insert_effect, send, soon,
+};
 
 /// The tenants and their secrets, and who was looked up.
 #[derive(Clone, Default)]
@@ -52,7 +53,7 @@ impl Tenants {
 }
 
 async fn handler(mut tx: DedupeTx, delivery: Delivery) -> String {
-    record(&mut tx, &delivery).await.unwrap();
+    insert_effect(&mut tx, &delivery).await.unwrap();
     delivery.tenant().unwrap().to_owned()
 }
 
@@ -63,7 +64,8 @@ fn router(database: &Database, secrets: TenantSecrets) -> Router {
 }
 
 fn request(tenant: &str, secret: &str, id: &str) -> Request<Body> {
-    TestDelivery::new(&presets::github(Secret::new(secret).unwrap()))
+    github_delivery()
+        .secret(Secret::new(secret).unwrap())
         .uri(&format!("/hooks/{tenant}"))
         .id(id)
         .request()
@@ -100,7 +102,7 @@ async fn each_tenant_has_its_own_secret_and_an_unknown_one_is_a_401() {
         let sent = request(tenant, secret, "c");
         assert_eq!(send(&router, sent).await, forged(), "{tenant}");
     }
-    assert_eq!(database.rows().await, (2, 2));
+    assert_rows!(database, claims: 2, effects: 2);
 }
 
 #[tokio::test]
@@ -123,7 +125,7 @@ async fn g2_a_name_that_no_key_can_hold_is_nobodys() {
         let sent = request(tenant, "a secret", "a");
         assert_eq!(send(&router, sent).await, forged(), "{tenant}");
     }
-    assert_eq!(database.rows().await, (0, 0));
+    assert_rows!(database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
@@ -137,7 +139,7 @@ async fn a_lookup_that_fails_or_hangs_is_a_503() {
             "{tenant}"
         );
     }
-    assert_eq!(database.rows().await, (0, 0));
+    assert_rows!(database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
@@ -160,7 +162,7 @@ async fn what_was_looked_up_is_kept_for_a_time_and_a_rotated_secret_is_picked_up
     assert_eq!(status("new", "c").await, 200);
     assert_eq!(status("old", "d").await, 401);
     assert_eq!(tenants.looked_up(), ["acme"]);
-    assert_eq!(database.rows().await, (3, 3));
+    assert_rows!(database, claims: 3, effects: 3);
 }
 
 #[tokio::test]
@@ -205,7 +207,7 @@ async fn the_tenant_is_part_of_the_key_if_asked_for() {
         let expected = if separate { "processed" } else { "duplicate" };
         assert_eq!(second.outcome, expected);
         let rows = 1 + i64::from(separate);
-        assert_eq!(database.rows().await, (rows, rows));
+        assert_rows!(database, claims: rows, effects: rows);
         let again = send(&router, request("acme", "secret", "1")).await;
         assert_eq!(again.outcome, "duplicate");
     }
@@ -243,5 +245,5 @@ async fn a_captured_request_under_another_spelling_of_the_tenant_is_a_duplicate(
         send(&router, request("unusable", "secret", "c")).await,
         answer(503, "failed", "temporarily unavailable")
     );
-    assert_eq!(database.rows().await, (2, 2));
+    assert_rows!(database, claims: 2, effects: 2);
 }

@@ -15,7 +15,7 @@ use idempotent_webhook::{
     TenantSecrets, presets,
 };
 
-use crate::support::{Webhook, ok, record};
+use crate::support::{TestApp, assert_rows, github_delivery, insert_effect, write_effect};
 
 /// Base64 as well, for those who want that.
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -170,24 +170,18 @@ fn an_event_type_replaces_nothing_else_of_slacks_event() {
     );
 }
 
-async fn effects(webhook: &Webhook) -> i64 {
-    webhook.database.rows().await.1
-}
-
-fn delivery() -> TestDelivery {
-    TestDelivery::new(&presets::github(
-        Secret::new(crate::support::SECRET).unwrap(),
-    ))
+async fn effects(app: &TestApp) -> i64 {
+    app.database.rows().await.effects
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_behind_the_layer_is_idempotent() {
-    let webhook = Webhook::new(ok).await;
-    assert_idempotent(&webhook.router, &delivery(), async || {
-        effects(&webhook).await
+    let app = TestApp::github(write_effect).await;
+    assert_idempotent(&app.router, &github_delivery(), async || {
+        effects(&app).await
     })
     .await;
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 /// The application's own table does not take what the same body says twice.
@@ -211,14 +205,13 @@ async fn a_handler_with_a_unique_key_of_its_own_is_idempotent_too() {
             }
         };
         let provider = presets::github(crate::support::secret());
-        let webhook = Webhook::with(provider, set, handler).await;
-        webhook
-            .database
+        let app = TestApp::with(provider, set, handler).await;
+        app.database
             .run("create table orders (said text primary key)")
             .await;
-        assert_idempotent(&webhook.router, &delivery(), async || {
+        assert_idempotent(&app.router, &github_delivery(), async || {
             sqlx::query_scalar("select count(*) from orders")
-                .fetch_one(&webhook.database.pool)
+                .fetch_one(&app.database.pool)
                 .await
                 .unwrap()
         })
@@ -247,10 +240,10 @@ fn a_body_without_an_id_gets_the_one_that_the_provider_would_say() {
 }
 
 /// What the assertion says of a router that is not idempotent.
-async fn complaint(webhook: &Webhook, router: &axum::Router) -> String {
-    let delivery = delivery();
+async fn complaint(app: &TestApp, router: &axum::Router) -> String {
+    let delivery = github_delivery();
     message(assert_idempotent(router, &delivery, async || {
-        effects(webhook).await
+        effects(app).await
     }))
     .await
 }
@@ -267,8 +260,8 @@ async fn message(asserted: impl Future<Output = ()>) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_assertion_finds_what_is_not_idempotent() {
     // Past the layer's transaction.
-    let webhook = Webhook::new(ok).await;
-    let pool = webhook.database.pool.clone();
+    let app = TestApp::github(write_effect).await;
+    let pool = app.database.pool.clone();
     let naive = axum::routing::post(async move || {
         sqlx::query("insert into effects values ('naive')")
             .execute(&pool)
@@ -277,13 +270,13 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     });
     let naive = axum::Router::new().route("/", naive);
     assert_eq!(
-        complaint(&webhook, &naive).await,
+        complaint(&app, &naive).await,
         "the delivery was answered with 200 OK; it is not from IdempotentWebhook: is the layer \
          on this route?"
     );
 
     // What is taken for the id is another one each time.
-    let unstable = webhook.router.clone().layer(axum::middleware::map_request(
+    let unstable = app.router.clone().layer(axum::middleware::map_request(
         async |mut request: Request<Body>| {
             let id = format!("{:x}", fastrand::u128(..));
             request
@@ -293,14 +286,14 @@ async fn the_assertion_finds_what_is_not_idempotent() {
         },
     ));
     assert_eq!(
-        complaint(&webhook, &unstable).await,
+        complaint(&app, &unstable).await,
         "of 5 copies of the delivery, 5 were processed"
     );
 
-    let pool = Webhook::new(ok).await;
+    let pool = TestApp::github(write_effect).await;
     let past = pool.database.pool.clone();
     let past_the_transaction = pool
-        .elsewhere(presets::github(crate::support::secret()), async move || {
+        .elsewhere(async move || {
             sqlx::query("insert into effects values ('past')")
                 .execute(&past)
                 .await
@@ -310,14 +303,14 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     let said = complaint(&pool, &past_the_transaction).await;
     assert!(said.contains("has not taken DedupeTx"), "{said}");
 
-    let idle = Webhook::new(async |_: DedupeTx| StatusCode::OK).await;
+    let idle = TestApp::github(async |_: DedupeTx| StatusCode::OK).await;
     let said = complaint(&idle, &idle.router).await;
     assert!(said.contains("had 0 effects"), "{said}");
 
     // Between the times that it is sent, all deliveries are forgotten.
-    let forgetful = Webhook::new(ok).await;
+    let forgetful = TestApp::github(write_effect).await;
     let forget = "delete from idempotent_webhook.deliveries";
-    let delivery = delivery();
+    let delivery = github_delivery();
     let asserted = assert_idempotent(&forgetful.router, &delivery, async || {
         forgetful.database.run(forget).await;
         effects(&forgetful).await
@@ -327,8 +320,8 @@ async fn the_assertion_finds_what_is_not_idempotent() {
         "the delivery had been processed, was sent again and had 1 more effects"
     );
 
-    let failing = Webhook::new(async |mut tx: DedupeTx, delivery: Delivery| {
-        record(&mut tx, &delivery).await.unwrap();
+    let failing = TestApp::github(async |mut tx: DedupeTx, delivery: Delivery| {
+        insert_effect(&mut tx, &delivery).await.unwrap();
         HandlerError::new("no such order").status(StatusCode::CONFLICT)
     })
     .await;
@@ -337,22 +330,19 @@ async fn the_assertion_finds_what_is_not_idempotent() {
         "the delivery was answered with 409 Conflict, outcome failed, reason: no such order"
     );
 
-    let refused = Webhook::of(presets::github(Secret::new("another").unwrap()), ok).await;
+    let refused = TestApp::of(
+        presets::github(Secret::new("another").unwrap()),
+        write_effect,
+    )
+    .await;
     assert_eq!(
         complaint(&refused, &refused.router).await,
         "the delivery was answered with 401 Unauthorized, outcome rejected, text: signature \
          missing or not valid"
     );
 
-    let known = Webhook::new(ok).await;
-    known
-        .send(
-            TestDelivery::new(&presets::github(
-                Secret::new(crate::support::SECRET).unwrap(),
-            ))
-            .request(),
-        )
-        .await;
+    let known = TestApp::github(write_effect).await;
+    known.send(github_delivery().request()).await;
     let said = complaint(&known, &known.router).await;
     assert!(said.contains("was processed before"), "{said}");
 }

@@ -14,28 +14,26 @@ use futures_util::StreamExt;
 use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
 use sqlx::{Connection, Executor, PgConnection};
 
-use crate::log::logged;
-use crate::support::{Webhook, answer, github, ok, record, secret, send, sending};
+use crate::support::{
+    Rows, TestApp, answer, assert_rows, github, insert_effect, logged, secret, send, spawn_send,
+    write_effect,
+};
 
 const INTERNAL_ERROR: &str = "internal error";
 
 #[tokio::test]
 async fn g4_the_claim_and_the_effects_commit_together() {
     async fn look(mut tx: DedupeTx, delivery: Delivery) -> String {
-        record(&mut tx, &delivery).await.unwrap();
-        let rows: (i64, i64) = sqlx::query_as(
-            "select
-                (select count(*) from idempotent_webhook.deliveries),
-                (select count(*) from effects)",
-        )
-        .fetch_one(&mut *tx)
-        .await
-        .unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
+        let rows = Rows::count(&mut *tx).await.unwrap();
         format!("{rows:?}")
     }
-    let webhook = Webhook::new(look).await;
-    assert_eq!(webhook.send(github("a", "{}")).await.body, "(1, 1)");
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    let app = TestApp::github(look).await;
+    assert_eq!(
+        app.send(github("a", "{}")).await.body,
+        "Rows { claims: 1, effects: 1 }"
+    );
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -58,16 +56,16 @@ async fn g4_a_nested_begin_is_a_savepoint() {
         assert!(failed.execute("select no_such_column").await.is_err());
         failed.rollback().await.unwrap();
 
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         StatusCode::OK
     }
-    let webhook = Webhook::new(nested).await;
+    let app = TestApp::github(nested).await;
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(200, "processed", "")
     );
     let effects: Vec<String> = sqlx::query_scalar("select delivery_id from effects order by 1")
-        .fetch_all(&webhook.database.pool)
+        .fetch_all(&app.database.pool)
         .await
         .unwrap();
     assert_eq!(effects, ["a", "kept"]);
@@ -79,19 +77,19 @@ where
     H: Handler<T, ()> + Sync,
     T: 'static,
 {
-    let webhook = Webhook::new(handler).await;
+    let app = TestApp::github(handler).await;
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(500, "failed", INTERNAL_ERROR)
     );
-    webhook.settled().await;
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    app.settled().await;
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
 async fn g5_swallowed_sql_error_is_not_acknowledged() {
     async fn swallow(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         let _ = tx.execute("select no_such_column").await;
         StatusCode::OK
     }
@@ -104,17 +102,17 @@ type Kept = Arc<Mutex<Option<DedupeTx>>>;
 #[tokio::test]
 async fn g5_a_transaction_moved_into_a_task_is_not_acknowledged() {
     let kept = Kept::default();
-    let webhook = Webhook::new({
+    let app = TestApp::github({
         let kept = kept.clone();
         async move |mut tx: DedupeTx, delivery: Delivery| {
-            record(&mut tx, &delivery).await.unwrap();
+            insert_effect(&mut tx, &delivery).await.unwrap();
             *kept.lock().unwrap() = Some(tx);
             StatusCode::OK
         }
     })
     .await;
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(500, "failed", INTERNAL_ERROR)
     );
     // It can still be written to, and none of it will ever be committed.
@@ -123,14 +121,14 @@ async fn g5_a_transaction_moved_into_a_task_is_not_acknowledged() {
         .await
         .unwrap();
     drop(tx);
-    webhook.settled().await;
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    app.settled().await;
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
 async fn g5_a_transaction_held_by_a_streaming_body_is_not_acknowledged() {
     async fn stream(mut tx: DedupeTx, delivery: Delivery) -> Response {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         let mut tx = Some(tx);
         let rows = futures_util::stream::poll_fn(move |_| {
             drop(tx.take());
@@ -144,36 +142,35 @@ async fn g5_a_transaction_held_by_a_streaming_body_is_not_acknowledged() {
 #[tokio::test]
 async fn g5_a_commit_that_fails_is_not_acknowledged() {
     async fn defer(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         tx.execute("insert into child values (7)").await.unwrap();
         StatusCode::OK
     }
-    let webhook = Webhook::new(defer).await;
-    webhook
-        .database
+    let app = TestApp::github(defer).await;
+    app.database
         .run(
             "create table parent (id int primary key);
              create table child (id int references parent deferrable initially deferred)",
         )
         .await;
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(503, "failed", "temporarily unavailable")
     );
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(app.database, claims: 0, effects: 0);
 
-    webhook.database.run("insert into parent values (7)").await;
+    app.database.run("insert into parent values (7)").await;
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(200, "processed", "")
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
 async fn g5_a_transaction_that_the_handler_ended_is_not_acknowledged() {
     async fn end(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         let sql: &'static str = match delivery.id().as_str() {
             "rollback" => "rollback",
             "rollback and chain" => "rollback and chain",
@@ -184,24 +181,22 @@ async fn g5_a_transaction_that_the_handler_ended_is_not_acknowledged() {
         StatusCode::OK
     }
     let source = idempotent_webhook::Source::json("$.id".parse().unwrap());
-    let webhook = Webhook::of(crate::support::acme(source), end).await;
+    let app = TestApp::of(crate::support::acme(source), end).await;
     for id in ["rollback", "rollback and chain", "rollback; begin"] {
         assert_eq!(
-            webhook
-                .send(github("", format!(r#"{{"id":"{id}"}}"#)))
-                .await,
+            app.send(github("", format!(r#"{{"id":"{id}"}}"#))).await,
             answer(500, "failed", INTERNAL_ERROR),
             "{id}"
         );
-        webhook.settled().await;
-        assert_eq!(webhook.database.rows().await, (0, 0), "{id}");
+        app.settled().await;
+        assert_rows!(app.database, claims: 0, effects: 0, "{id}");
     }
 }
 
 #[tokio::test]
 async fn g5_a_savepoint_left_open_is_not_acknowledged() {
     async fn forget(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         std::mem::forget(tx.begin().await.unwrap());
         StatusCode::OK
     }
@@ -213,10 +208,10 @@ async fn g5_a_savepoint_left_open_is_not_acknowledged() {
 #[tokio::test]
 async fn g4_nothing_is_written_after_a_savepoint_that_could_not_be_made() {
     async fn swallow(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         let _ = tx.execute("select no_such_column").await;
         assert!(tx.begin().await.is_err());
-        assert!(record(&mut tx, &delivery).await.is_err());
+        assert!(insert_effect(&mut tx, &delivery).await.is_err());
         StatusCode::OK
     }
     assert_not_acknowledged(swallow).await;
@@ -227,7 +222,7 @@ async fn g4_nothing_is_written_after_a_savepoint_that_could_not_be_made() {
 #[tokio::test]
 async fn g5_a_transaction_that_sqlx_gave_up_is_not_acknowledged() {
     async fn swallow(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         let _ = tx.execute("select no_such_column").await;
         assert!(Connection::begin(&mut *tx).await.is_err());
         StatusCode::OK
@@ -238,15 +233,14 @@ async fn g5_a_transaction_that_sqlx_gave_up_is_not_acknowledged() {
 #[tokio::test]
 async fn g6_an_immediate_retry_of_a_failed_attempt_finds_the_way_clear() {
     async fn fail(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         match delivery.id().as_str().split('-').next() {
             Some("panic") => panic!("on purpose"),
             Some("hang") => std::future::pending().await,
             _ => StatusCode::BAD_GATEWAY,
         }
     }
-    let webhook = Webhook::with(
-        presets::github(secret()),
+    let app = TestApp::github_with(
         |layer| layer.handler_timeout(Duration::from_millis(300)),
         fail,
     )
@@ -254,32 +248,32 @@ async fn g6_an_immediate_retry_of_a_failed_attempt_finds_the_way_clear() {
     // In another process, which cannot know but from Postgres, and which has no patience
     // with a claim that is still there.
     let impatient = IdempotentWebhook::new(
-        webhook.database.another_pool(1).await,
+        app.database.another_pool(1).await,
         "test",
         presets::github(secret()),
     )
     .in_flight_timeout(Duration::ZERO);
-    let elsewhere = Router::new().route("/", post(ok).layer(impatient));
+    let elsewhere = Router::new().route("/", post(write_effect).layer(impatient));
     for number in 0..10 {
         for (how, status) in [("fail", 502), ("panic", 500), ("hang", 503)] {
             let id = format!("{how}-{number}");
-            assert_eq!(webhook.send(github(&id, "{}")).await.status, status);
+            assert_eq!(app.send(github(&id, "{}")).await.status, status);
             let retry = send(&elsewhere, github(&id, "{}")).await;
             assert_eq!(retry, answer(200, "processed", "done"), "{id}");
         }
     }
-    assert_eq!(webhook.database.rows().await, (30, 30));
+    assert_rows!(app.database, claims: 30, effects: 30);
 }
 
 /// The rollback has been awaited, not left to a connection that is being closed.
 #[tokio::test]
 async fn g6_a_panic_does_not_cost_the_connection() {
     async fn panics(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         panic!("on purpose");
     }
-    let webhook = Webhook::new(ok).await;
-    let pool = webhook.database.another_pool(1).await;
+    let app = TestApp::github(write_effect).await;
+    let pool = app.database.another_pool(1).await;
     let backend = async || -> i32 {
         sqlx::query_scalar("select pg_backend_pid()")
             .fetch_one(&pool)
@@ -291,17 +285,17 @@ async fn g6_a_panic_does_not_cost_the_connection() {
     let router = Router::new().route("/", post(panics).layer(layer));
     assert_eq!(send(&router, github("a", "{}")).await.status, 500);
     assert_eq!(backend().await, before);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 /// It is deduplicated all the same, but what it writes is not.
 #[tokio::test]
 async fn a_success_whose_transaction_was_never_taken_is_worth_a_warning() {
     const WARNING: &str = "its handler has not taken DedupeTx";
-    let webhook = Webhook::new(async || "done").await;
+    let app = TestApp::github(async || "done").await;
     let log = logged(async {
         for outcome in ["processed", "duplicate"] {
-            assert_eq!(webhook.send(github("a", "{}")).await.outcome, outcome);
+            assert_eq!(app.send(github("a", "{}")).await.outcome, outcome);
         }
     })
     .await;
@@ -310,35 +304,35 @@ async fn a_success_whose_transaction_was_never_taken_is_worth_a_warning() {
         log.contains("WARN") && log.contains(r#"delivery_id="a""#),
         "{log}"
     );
-    assert_eq!(webhook.runs(), 1);
-    assert_eq!(webhook.database.rows().await, (1, 0));
+    assert_eq!(app.runs(), 1);
+    assert_rows!(app.database, claims: 1, effects: 0);
 
-    let meant = webhook
+    let meant = app
         .elsewhere_with(IdempotentWebhook::allow_unused_transaction, async || "done")
         .await;
-    let taken = webhook.elsewhere(presets::github(secret()), ok).await;
+    let taken = app.elsewhere(write_effect).await;
     let log = logged(async {
         assert_eq!(send(&meant, github("b", "{}")).await.outcome, "processed");
         assert_eq!(send(&taken, github("c", "{}")).await.outcome, "processed");
     })
     .await;
     assert!(!log.contains(WARNING), "{log}");
-    assert_eq!(webhook.database.rows().await, (3, 1));
+    assert_rows!(app.database, claims: 3, effects: 1);
 }
 
 #[tokio::test]
 async fn endpoints_are_namespaces_of_ids() {
-    let webhook = Webhook::new(ok).await;
+    let app = TestApp::github(write_effect).await;
     let other = IdempotentWebhook::new(
-        webhook.database.pool.clone(),
+        app.database.pool.clone(),
         "other",
         presets::github(secret()),
     );
-    let other = Router::new().route("/", post(ok).layer(other));
-    assert_eq!(webhook.send(github("a", "{}")).await.outcome, "processed");
+    let other = Router::new().route("/", post(write_effect).layer(other));
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
     let at_other = send(&other, github("a", "{}")).await;
     assert_eq!(at_other.outcome, "processed");
-    assert_eq!(webhook.database.rows().await, (2, 2));
+    assert_rows!(app.database, claims: 2, effects: 2);
 }
 
 #[tokio::test]
@@ -349,17 +343,16 @@ async fn the_layers_settings_for_waiting_do_not_reach_the_handler() {
             .await
             .unwrap()
     }
-    let webhook = Webhook::new(show).await;
-    assert_eq!(webhook.send(github("a", "{}")).await.body, "0");
-    let name = &webhook.database.name;
-    webhook
-        .database
+    let app = TestApp::github(show).await;
+    assert_eq!(app.send(github("a", "{}")).await.body, "0");
+    let name = &app.database.name;
+    app.database
         .run(&format!(
             "alter database {name} set lock_timeout = '1234ms'"
         ))
         .await;
     for set in [|layer| layer, IdempotentWebhook::replay_guard] {
-        let elsewhere = webhook.elsewhere_with(set, show).await;
+        let elsewhere = app.elsewhere_with(set, show).await;
         for _ in 0..2 {
             let id = format!("{:x}", fastrand::u128(..));
             let answered = send(&elsewhere, github(&id, id.clone())).await;
@@ -370,19 +363,18 @@ async fn the_layers_settings_for_waiting_do_not_reach_the_handler() {
 
 #[tokio::test]
 async fn a_connection_limit_leaves_connections_to_the_handlers() {
-    let webhook = {
+    let app = {
         let pool: Arc<Mutex<Option<sqlx::PgPool>>> = Arc::default();
         let handler = {
             let pool = pool.clone();
             async move |mut tx: DedupeTx, delivery: Delivery| {
-                record(&mut tx, &delivery).await.unwrap();
+                insert_effect(&mut tx, &delivery).await.unwrap();
                 let pool = pool.lock().unwrap().clone().unwrap();
                 pool.execute("select pg_sleep(0.01)").await.unwrap();
                 StatusCode::OK
             }
         };
-        let webhook = Webhook::with(
-            presets::github(secret()),
+        let app = TestApp::github_with(
             |layer| {
                 layer
                     .max_connections(4)
@@ -391,16 +383,16 @@ async fn a_connection_limit_leaves_connections_to_the_handlers() {
             handler,
         )
         .await;
-        *pool.lock().unwrap() = Some(webhook.database.pool.clone());
-        webhook
+        *pool.lock().unwrap() = Some(app.database.pool.clone());
+        app
     };
     let sending: Vec<_> = (0..50)
-        .map(|id| sending(&webhook.router, github(&id.to_string(), "{}")))
+        .map(|id| spawn_send(&app.router, github(&id.to_string(), "{}")))
         .collect();
     for sent in sending {
         assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
     }
-    assert_eq!(webhook.database.rows().await, (50, 50));
+    assert_rows!(app.database, claims: 50, effects: 50);
 }
 
 /// A statement may fail without the handler's noticing: cancelled on the way, or in a stream
@@ -408,12 +400,12 @@ async fn a_connection_limit_leaves_connections_to_the_handlers() {
 #[tokio::test]
 async fn g5_a_statement_that_failed_unseen_is_not_acknowledged() {
     async fn cancelled(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         cancel_a_statement_that_fails(&mut tx).await;
         StatusCode::OK
     }
     async fn dropped(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         let mut rows = tx.fetch("select 1 / (n - 3) from generate_series(1, 3) n");
         assert!(rows.next().await.unwrap().is_ok());
         drop(rows);
@@ -432,18 +424,18 @@ async fn cancel_a_statement_that_fails(connection: &mut PgConnection) {
 #[tokio::test]
 async fn a_statement_that_failed_unseen_in_a_savepoint_is_undone_with_it() {
     async fn undone(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         let mut savepoint = tx.begin().await.unwrap();
         cancel_a_statement_that_fails(&mut savepoint).await;
         drop(savepoint);
         StatusCode::OK
     }
-    let webhook = Webhook::new(undone).await;
+    let app = TestApp::github(undone).await;
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(200, "processed", "")
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 /// A statement is cancelled on its way and fails there; `rollback` undoes that as well.
@@ -453,7 +445,7 @@ async fn after_a_rollback_the_next_statement_does_not_hear_of_a_cancelled_one() 
         let mut savepoint = tx.begin().await.unwrap();
         cancel_a_statement_that_fails(&mut savepoint).await;
         savepoint.rollback().await.unwrap();
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
 
         // Nor does a `begin` after one that was dropped.
         let mut savepoint = tx.begin().await.unwrap();
@@ -462,48 +454,48 @@ async fn after_a_rollback_the_next_statement_does_not_hear_of_a_cancelled_one() 
         tx.begin().await.unwrap().commit().await.unwrap();
         StatusCode::OK
     }
-    let webhook = Webhook::new(handler).await;
+    let app = TestApp::github(handler).await;
     assert_eq!(
-        webhook.send(github("a", "{}")).await,
+        app.send(github("a", "{}")).await,
         answer(200, "processed", "")
     );
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
 async fn a_handler_may_listen_and_notify() {
     async fn notify(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        record(&mut tx, &delivery).await.unwrap();
+        insert_effect(&mut tx, &delivery).await.unwrap();
         tx.execute("listen orders").await.unwrap();
         tx.execute("notify orders, 'paid'").await.unwrap();
         StatusCode::OK
     }
-    let webhook = Webhook::new(notify).await;
+    let app = TestApp::github(notify).await;
     for id in ["a", "b", "c"] {
         assert_eq!(
-            webhook.send(github(id, "{}")).await,
+            app.send(github(id, "{}")).await,
             answer(200, "processed", "")
         );
     }
-    assert_eq!(webhook.database.rows().await, (3, 3));
+    assert_rows!(app.database, claims: 3, effects: 3);
 }
 
 /// The inner one would wait for the claim of the outer one, which waits for the inner one.
 #[tokio::test]
 async fn a_layer_around_a_layer_is_a_500_at_once() {
-    let webhook = Webhook::new(ok).await;
+    let app = TestApp::github(write_effect).await;
     for endpoint in ["test", "another"] {
         let outer = IdempotentWebhook::new(
-            webhook.database.pool.clone(),
+            app.database.pool.clone(),
             endpoint,
             presets::github(secret()),
         );
-        let twice = webhook.router.clone().layer(outer);
+        let twice = app.router.clone().layer(outer);
         assert_eq!(
             send(&twice, github("a", "{}")).await,
             answer(500, "failed", INTERNAL_ERROR)
         );
     }
-    assert_eq!(webhook.runs(), 0);
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_eq!(app.runs(), 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
 }

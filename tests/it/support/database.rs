@@ -7,48 +7,78 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, UnixStream};
 use tokio::sync::OnceCell;
 
+use super::rows::Rows;
 use super::throwaway_postgres::{Durability, ThrowawayPostgres};
 
 /// A database of its own on the server that the tests share.
 pub struct Database {
     pub name: String,
     pub pool: PgPool,
+    /// One connection for a look at what is left behind. Not the test's pool, which may be
+    /// exhausted on purpose, and not one for all tests, each of which has a runtime of its own.
+    observer: PgPool,
 }
 
 static SERVER: OnceCell<ThrowawayPostgres> = OnceCell::const_new();
 static DATABASES: AtomicU32 = AtomicU32::new(0);
 
+/// What the databases of most tests are copied from: one with the crate's tables, and `effects`
+/// for the handlers to write to.
+const TEMPLATE: &str = "migrated";
+
 async fn server() -> &'static ThrowawayPostgres {
     SERVER
         .get_or_init(async || {
-            ThrowawayPostgres::start(Durability::Lossy)
+            let server = ThrowawayPostgres::start(Durability::Lossy)
                 .await
-                .unwrap_or_else(|error| panic!("{error}"))
+                .unwrap_or_else(|error| panic!("{error}"));
+            make_template(&server).await;
+            server
         })
         .await
 }
 
-impl Database {
-    /// An empty one.
-    pub async fn empty() -> Self {
-        let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
-        let mut admin = server().await.options("postgres").connect().await.unwrap();
-        admin
-            .execute(AssertSqlSafe(format!("create database {name}")))
-            .await
-            .unwrap();
-        let pool = Self::pool(server().await.options(&name), 5);
-        Self { name, pool }
-    }
+async fn make_template(server: &ThrowawayPostgres) {
+    create(server, TEMPLATE, "template1").await;
+    let pool = PgPool::connect_lazy_with(server.options(TEMPLATE));
+    idempotent_webhook::migrate(&pool).await.unwrap();
+    pool.execute("create table effects (delivery_id text)")
+        .await
+        .unwrap();
+    // Postgres copies only a database that nobody is connected to.
+    pool.close().await;
+}
 
+async fn create(server: &ThrowawayPostgres, name: &str, template: &str) {
+    let mut admin = server.options("postgres").connect().await.unwrap();
+    admin
+        .execute(AssertSqlSafe(format!(
+            "create database {name} template {template}"
+        )))
+        .await
+        .unwrap();
+}
+
+impl Database {
     /// One with the crate's tables, and `effects` for the handlers to write to.
     pub async fn new() -> Self {
-        let database = Self::empty().await;
-        idempotent_webhook::migrate(&database.pool).await.unwrap();
-        database
-            .run("create table effects (delivery_id text)")
-            .await;
-        database
+        Self::copied_from(TEMPLATE).await
+    }
+
+    /// An empty one.
+    pub async fn empty() -> Self {
+        Self::copied_from("template1").await
+    }
+
+    async fn copied_from(template: &str) -> Self {
+        let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
+        let server = server().await;
+        create(server, &name, template).await;
+        Self {
+            pool: Self::pool(server.options(&name), 5),
+            observer: Self::pool(server.options(&name), 1),
+            name,
+        }
     }
 
     fn pool(options: PgConnectOptions, connections: u32) -> PgPool {
@@ -109,21 +139,14 @@ impl Database {
     }
 
     async fn count(&self, sql: &str) -> i64 {
-        // Not from the test's pool, which may be exhausted on purpose.
-        let mut connection = self.options().await.connect().await.unwrap();
         sqlx::query_scalar(AssertSqlSafe(sql.to_owned()))
-            .fetch_one(&mut connection)
+            .fetch_one(&self.observer)
             .await
             .unwrap()
     }
 
-    /// How many deliveries are claimed, and how many effects the handlers have left.
-    pub async fn rows(&self) -> (i64, i64) {
-        (
-            self.count("select count(*) from idempotent_webhook.deliveries")
-                .await,
-            self.count("select count(*) from effects").await,
-        )
+    pub async fn rows(&self) -> Rows {
+        Rows::count(&self.observer).await.unwrap()
     }
 
     /// How many connections to this database are in a transaction.
@@ -133,6 +156,16 @@ impl Database {
              where datname = current_database() and pid <> pg_backend_pid()
                  and state in ('active', 'idle in transaction', 'idle in transaction (aborted)')
                  and backend_type = 'client backend'",
+        )
+        .await
+    }
+
+    /// How many connections to this database are in a transaction that has written something,
+    /// as a claim does. Not those that are on their way back to the pool after a rollback.
+    pub async fn writing(&self) -> i64 {
+        self.count(
+            "select count(*) from pg_stat_activity
+             where datname = current_database() and backend_xid is not null",
         )
         .await
     }
@@ -152,3 +185,19 @@ impl Database {
         panic!("waited in vain until {condition}");
     }
 }
+
+/// Asserts how many deliveries are claimed, and how many effects the handlers have left. A
+/// macro, so that a failure is told where the test asserts it.
+macro_rules! assert_rows {
+    ($database:expr, claims: $claims:expr, effects: $effects:expr $(, $($message:tt)+)?) => {
+        assert_eq!(
+            $database.rows().await,
+            $crate::support::Rows {
+                claims: $claims,
+                effects: $effects,
+            }
+            $(, $($message)+)?
+        )
+    };
+}
+pub(crate) use assert_rows;

@@ -5,9 +5,20 @@
 pub mod throwaway_postgres;
 
 mod database;
+mod logged;
 mod request;
-mod webhook;
+mod rows;
+mod test_app;
 
 pub use database::Database;
-pub use request::{SECRET, acme, github, mac, now, secret, shopify, stripe, stripe_event, wire};
-pub use webhook::{Answer, Webhook, answer, gated, ok, record, send, send_copies, sending, soon};
+pub(crate) use database::assert_rows;
+pub use logged::logged;
+pub use request::{
+    SECRET, acme, github, github_delivery, now, secret, shopify, stripe, stripe_delivery,
+    stripe_event, wire,
+};
+pub use rows::Rows;
+pub use test_app::{
+    Answer, TestApp, answer, gated, insert_effect, send, send_copies, soon, spawn_send,
+    write_effect,
+};

@@ -2,11 +2,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::Body;
 use axum::http::{HeaderName, Request};
-use hmac::{Hmac, KeyInit, Mac};
 use idempotent_webhook::signature::HmacSha256;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret, Source, presets};
-use sha2::Sha256;
 
 pub const SECRET: &str = "whsec_test_secret";
 
@@ -22,30 +20,30 @@ pub fn now() -> u64 {
         .as_secs()
 }
 
-/// The HMAC-SHA256 under `SECRET`.
-pub fn mac(signed: &[u8]) -> Vec<u8> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
-    mac.update(signed);
-    mac.finalize().into_bytes().to_vec()
-}
-
 /// A Stripe event as small as can be.
 pub fn stripe_event(id: &str) -> String {
     format!(r#"{{"id":"{id}","object":"event","type":"invoice.paid"}}"#)
 }
 
+/// A delivery of GitHub, to be described further.
+pub fn github_delivery() -> TestDelivery {
+    TestDelivery::new(&presets::github(secret()))
+}
+
+/// A delivery of Stripe whose body has the id.
+pub fn stripe_delivery(body: impl Into<Vec<u8>>) -> TestDelivery {
+    TestDelivery::new(&presets::stripe(secret())).body(body.into())
+}
+
 /// A request signed as Stripe signs at `time`, with a body that has the id.
 pub fn stripe(body: impl Into<Vec<u8>>, time: u64) -> Request<Body> {
     let time = UNIX_EPOCH + Duration::from_secs(time);
-    TestDelivery::new(&presets::stripe(Secret::new(SECRET).unwrap()))
-        .body(body.into())
-        .at(time)
-        .request()
+    stripe_delivery(body).at(time).request()
 }
 
 /// A request signed as GitHub signs.
 pub fn github(id: &str, body: impl Into<Vec<u8>>) -> Request<Body> {
-    TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
+    github_delivery()
         .id(id)
         .event_type("push")
         .body(body.into())
@@ -64,7 +62,7 @@ pub fn wire(id: &str, body: &str, content_length: usize) -> String {
 
 /// A request signed as Shopify signs.
 pub fn shopify(id: &str, body: impl Into<Vec<u8>>) -> Request<Body> {
-    TestDelivery::new(&presets::shopify(Secret::new(SECRET).unwrap()))
+    TestDelivery::new(&presets::shopify(secret()))
         .id(id)
         .event_type("orders/create")
         .body(body.into())

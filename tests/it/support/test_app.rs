@@ -10,7 +10,6 @@ use axum::http::{Request, StatusCode};
 use axum::routing::{MethodRouter, post};
 use http_body_util::BodyExt;
 use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, presets};
-use sqlx::PgPool;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
@@ -18,10 +17,11 @@ use tower::ServiceExt;
 use super::database::Database;
 use super::request::secret;
 
-/// A route behind the layer, on a database of its own.
-pub struct Webhook {
+/// An application with one route, behind the layer, on a database of its own.
+pub struct TestApp {
     pub database: Database,
     pub router: Router,
+    provider: Provider,
     runs: Arc<AtomicU32>,
 }
 
@@ -45,8 +45,8 @@ pub fn answer(status: u16, outcome: &str, body: &str) -> Answer {
     }
 }
 
-/// Writes down the delivery, as far as the transaction goes.
-pub async fn record(tx: &mut DedupeTx, delivery: &Delivery) -> sqlx::Result<()> {
+/// Inserts one effect of the delivery in the transaction.
+pub async fn insert_effect(tx: &mut DedupeTx, delivery: &Delivery) -> sqlx::Result<()> {
     sqlx::query("insert into effects (delivery_id) values ($1)")
         .bind(delivery.id().as_str())
         .execute(&mut **tx)
@@ -54,9 +54,12 @@ pub async fn record(tx: &mut DedupeTx, delivery: &Delivery) -> sqlx::Result<()> 
     Ok(())
 }
 
-/// A handler that leaves one effect and answers 200.
-pub async fn ok(mut tx: DedupeTx, delivery: Delivery) -> Result<&'static str, StatusCode> {
-    record(&mut tx, &delivery)
+/// A handler that writes one effect and answers 200.
+pub async fn write_effect(
+    mut tx: DedupeTx,
+    delivery: Delivery,
+) -> Result<&'static str, StatusCode> {
+    insert_effect(&mut tx, &delivery)
         .await
         .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
     Ok("done")
@@ -70,7 +73,7 @@ pub struct Gate {
 
 type Status = Pin<Box<dyn Future<Output = StatusCode> + Send>>;
 
-/// A handler that leaves one effect, and answers 200 each time the gate is opened.
+/// A handler that writes one effect, and answers 200 each time the gate is opened.
 pub fn gated() -> (
     Gate,
     impl Fn(DedupeTx, Delivery) -> Status + Clone + Send + Sync + 'static,
@@ -84,7 +87,7 @@ pub fn gated() -> (
     let handler = move |mut tx: DedupeTx, delivery: Delivery| -> Status {
         let (starting, open) = (starting.clone(), open.clone());
         Box::pin(async move {
-            record(&mut tx, &delivery).await.unwrap();
+            insert_effect(&mut tx, &delivery).await.unwrap();
             starting.send(()).await.unwrap();
             open.acquire().await.unwrap().forget();
             StatusCode::OK
@@ -105,15 +108,29 @@ impl Gate {
     }
 }
 
-impl Webhook {
-    pub async fn new<H, T>(handler: H) -> Self
+impl TestApp {
+    /// For deliveries of GitHub.
+    pub async fn github<H, T>(handler: H) -> Self
     where
         H: Handler<T, ()> + Sync,
         T: 'static,
     {
-        Self::with(presets::github(secret()), |layer| layer, handler).await
+        Self::of(presets::github(secret()), handler).await
     }
 
+    /// For deliveries of GitHub, with settings of the layer.
+    pub async fn github_with<H, T>(
+        set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook,
+        handler: H,
+    ) -> Self
+    where
+        H: Handler<T, ()> + Sync,
+        T: 'static,
+    {
+        Self::with(presets::github(secret()), set, handler).await
+    }
+
+    /// For deliveries of any provider.
     pub async fn of<H, T>(provider: Provider, handler: H) -> Self
     where
         H: Handler<T, ()> + Sync,
@@ -122,6 +139,7 @@ impl Webhook {
         Self::with(provider, |layer| layer, handler).await
     }
 
+    /// For deliveries of any provider, with settings of the layer.
     pub async fn with<H, T>(
         provider: Provider,
         set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook,
@@ -132,16 +150,14 @@ impl Webhook {
         T: 'static,
     {
         let database = Database::new().await;
-        let layer = set(IdempotentWebhook::new(
-            database.pool.clone(),
-            "test",
-            provider,
-        ));
+        let pool = database.pool.clone();
+        let layer = set(IdempotentWebhook::new(pool, "test", provider.clone()));
         let runs = Arc::new(AtomicU32::new(0));
         let router = Self::route(&layer, handler, runs.clone());
         Self {
             database,
             router,
+            provider,
             runs,
         }
     }
@@ -161,12 +177,12 @@ impl Webhook {
     }
 
     /// The same route in another process: nothing shared but the database.
-    pub async fn elsewhere<H, T>(&self, provider: Provider, handler: H) -> Router
+    pub async fn elsewhere<H, T>(&self, handler: H) -> Router
     where
         H: Handler<T, ()> + Sync,
         T: 'static,
     {
-        self.elsewhere_of(provider, |layer| layer, handler).await
+        self.elsewhere_with(|layer| layer, handler).await
     }
 
     /// The same route in another process, with settings of its own.
@@ -179,23 +195,20 @@ impl Webhook {
         H: Handler<T, ()> + Sync,
         T: 'static,
     {
-        let provider = presets::github(secret());
-        self.elsewhere_of(provider, set, handler).await
+        let pool = self.database.another_pool(5).await;
+        let layer = IdempotentWebhook::new(pool, "test", self.provider.clone());
+        Self::route(&set(layer), handler, self.runs.clone())
     }
 
-    async fn elsewhere_of<H, T>(
-        &self,
-        provider: Provider,
-        set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook,
-        handler: H,
-    ) -> Router
+    /// The same route in another process, which has another description of the provider.
+    pub async fn elsewhere_of<H, T>(&self, provider: Provider, handler: H) -> Router
     where
         H: Handler<T, ()> + Sync,
         T: 'static,
     {
-        let pool: PgPool = self.database.another_pool(5).await;
+        let pool = self.database.another_pool(5).await;
         let layer = IdempotentWebhook::new(pool, "test", provider);
-        Self::route(&set(layer), handler, self.runs.clone())
+        Self::route(&layer, handler, self.runs.clone())
     }
 
     /// How often the handler was called.
@@ -250,7 +263,7 @@ pub async fn soon<T>(answer: impl Future<Output = T>) -> T {
 }
 
 /// Sends in a task, as a client of its own.
-pub fn sending(router: &Router, request: Request<Body>) -> JoinHandle<Answer> {
+pub fn spawn_send(router: &Router, request: Request<Body>) -> JoinHandle<Answer> {
     let router = router.clone();
     tokio::spawn(async move { send(&router, request).await })
 }
@@ -262,7 +275,7 @@ pub async fn send_copies(
     request: impl Fn() -> Request<Body>,
 ) -> Vec<Answer> {
     let sending: Vec<_> = (0..copies)
-        .map(|copy| sending(&routers[copy % routers.len()], request()))
+        .map(|copy| spawn_send(&routers[copy % routers.len()], request()))
         .collect();
     let mut answers = Vec::new();
     for sent in sending {

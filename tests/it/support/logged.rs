@@ -1,0 +1,47 @@
+use std::cell::RefCell;
+use std::io;
+use std::sync::{Arc, Mutex, Once};
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+thread_local! {
+    /// Where what is logged on this thread goes.
+    static LOG: RefCell<Option<Log>> = const { RefCell::new(None) };
+}
+
+/// One subscriber for all tests. With one for each, an event that another test is just
+/// logging for the first time may be taken for one that nobody wants.
+static SUBSCRIBER: Once = Once::new();
+
+/// What is logged, at any level, by this crate while `work` runs.
+pub async fn logged(work: impl Future<Output = ()>) -> String {
+    SUBSCRIBER.call_once(|| {
+        tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_ansi(false)
+            .with_writer(|| LOG.with_borrow(|log| log.clone().unwrap_or_default()))
+            .init();
+    });
+    let log = Log::default();
+    // For this thread, which is all that the test's runtime has.
+    LOG.set(Some(log.clone()));
+    work.await;
+    LOG.set(None);
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    text.lines()
+        .filter(|line| line.contains("idempotent_webhook"))
+        .map(|line| format!("{line}\n"))
+        .collect()
+}
