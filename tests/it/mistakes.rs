@@ -11,8 +11,10 @@ use idempotent_webhook::{
 };
 use tower::ServiceExt;
 
-use crate::log::logged;
-use crate::support::{Database, Webhook, answer, github, ok, record, secret, send};
+use crate::support::{
+    Database, TestApp, answer, assert_rows, github, insert_effect, logged, secret, send,
+    write_effect,
+};
 
 fn with_method(method: Method) -> Request<Body> {
     let mut request = github("a", "{}");
@@ -22,23 +24,33 @@ fn with_method(method: Method) -> Request<Body> {
 
 /// A browser, a scanner, or an uptime check.
 #[tokio::test]
-async fn g1_another_method_is_a_405_and_no_warning() {
-    let webhook = Webhook::new(ok).await;
-    let response = webhook.router.clone().oneshot(with_method(Method::GET));
+async fn g1_another_method_is_a_405_with_one_warning() {
+    let app = TestApp::github(write_effect).await;
+    let response = app.router.clone().oneshot(with_method(Method::GET));
     let response = response.await.unwrap();
     assert_eq!(response.status(), 405);
     assert_eq!(response.headers()["allow"], "POST");
     assert_eq!(
-        send(&webhook.router, with_method(Method::GET)).await,
+        send(&app.router, with_method(Method::GET)).await,
         answer(405, "rejected", "method not allowed")
     );
     let log = logged(async {
-        webhook.send(with_method(Method::DELETE)).await;
+        app.send(with_method(Method::DELETE)).await;
     })
     .await;
     assert!(log.contains("webhook rejected status=405"), "{log}");
-    assert!(!log.contains("WARN"), "{log}");
-    assert_eq!((webhook.runs(), webhook.database.rows().await), (0, (0, 0)));
+    assert!(!log.contains("WARN"), "only the first is: {log}");
+    let another = TestApp::github(write_effect).await;
+    let log = logged(async {
+        another.send(with_method(Method::GET)).await;
+    })
+    .await;
+    assert!(
+        log.contains("put the layer on the webhook's route only"),
+        "{log}"
+    );
+    assert_eq!(app.runs(), 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
@@ -48,15 +60,15 @@ async fn g1_no_method_gets_past_the_layer_unverified() {
     async fn page() -> &'static str {
         "a page"
     }
-    let covered = Router::new().route("/", get(page).post(ok).layer(layer.clone()));
-    let beside = Router::new().route("/", post(ok).layer(layer).get(page));
+    let covered = Router::new().route("/", get(page).post(write_effect).layer(layer.clone()));
+    let beside = Router::new().route("/", post(write_effect).layer(layer).get(page));
     let get = || Request::get("/").body(Body::empty()).unwrap();
     assert_eq!(send(&covered, get()).await.status, 405);
     assert_eq!(send(&beside, get()).await.body, "a page");
     let forged = Request::post("/").body(Body::empty()).unwrap();
     assert_eq!(send(&beside, forged).await.status, 401);
     assert_eq!(send(&beside, github("a", "{}")).await.outcome, "processed");
-    assert_eq!(database.rows().await, (1, 1));
+    assert_rows!(database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -65,20 +77,22 @@ async fn a_provider_that_uses_another_method_says_so() {
     let database = Database::new().await;
     let sent = TestDelivery::new(&provider).id("b");
     let layer = IdempotentWebhook::new(database.pool.clone(), "test", provider);
-    let router = Router::new().route("/", post(ok).put(ok).layer(layer));
+    let router = Router::new().route("/", post(write_effect).put(write_effect).layer(layer));
     assert_eq!(sent.request::<Body>().method(), Method::PUT);
     assert_eq!(send(&router, sent.request()).await.outcome, "processed");
     assert_eq!(send(&router, github("a", "{}")).await.outcome, "processed");
     assert_eq!(send(&router, with_method(Method::PATCH)).await.status, 405);
-    assert_eq!(database.rows().await, (2, 2));
+    assert_rows!(database, claims: 2, effects: 2);
 }
 
 #[tokio::test]
 async fn a_layer_around_a_router_is_told_from_a_handler_that_failed() {
-    let webhook = Webhook::new(ok).await;
-    let pool = webhook.database.pool.clone();
+    let app = TestApp::github(write_effect).await;
+    let pool = app.database.pool.clone();
     let layer = IdempotentWebhook::new(pool, "router", presets::github(secret()));
-    let router = Router::new().route("/known", post(ok)).layer(layer);
+    let router = Router::new()
+        .route("/known", post(write_effect))
+        .layer(layer);
     let log = logged(async {
         let answer = send(&router, github("a", "{}")).await;
         assert_eq!((answer.status, &*answer.outcome), (404, "failed"));
@@ -87,7 +101,7 @@ async fn a_layer_around_a_router_is_told_from_a_handler_that_failed() {
     assert!(log.contains("put the layer on the route"), "{log}");
 
     // A handler may answer 404 for reasons of its own.
-    let missing = Webhook::new(async |_: DedupeTx| StatusCode::NOT_FOUND).await;
+    let missing = TestApp::github(async |_: DedupeTx| StatusCode::NOT_FOUND).await;
     let log = logged(async {
         assert_eq!(missing.send(github("a", "{}")).await.status, 404);
     })
@@ -118,7 +132,7 @@ async fn two_layers_with_one_endpoint_are_a_warning() {
     let log = logged(async {
         let first = layer(&database, "shared");
         // On a route, only the service is left of it.
-        let _route = Router::<()>::new().route("/", post(ok).layer(first));
+        let _route = Router::<()>::new().route("/", post(write_effect).layer(first));
         let _second = layer(&database, "shared");
     })
     .await;
@@ -137,7 +151,7 @@ async fn two_layers_with_one_endpoint_are_a_warning() {
 #[tokio::test]
 async fn the_reason_of_a_handler_reaches_the_log_and_the_record() {
     async fn fails(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
-        record(&mut tx, &delivery).await?;
+        insert_effect(&mut tx, &delivery).await?;
         match delivery.id().as_str() {
             "sql" => {
                 sqlx::query("select no_such_column")
@@ -149,15 +163,14 @@ async fn the_reason_of_a_handler_reaches_the_log_and_the_record() {
         }
         Ok(StatusCode::OK)
     }
-    let github_provider = presets::github(secret());
-    let webhook = Webhook::with(github_provider, IdempotentWebhook::record_failures, fails).await;
+    let app = TestApp::github_with(IdempotentWebhook::record_failures, fails).await;
     for (id, status, reason) in [
         ("sql", 500, "error returned from database: column"),
         ("text", 500, "no such order"),
         ("status", 409, "not yet"),
     ] {
         let log = logged(async {
-            let answer = webhook.send(github(id, "{}")).await;
+            let answer = app.send(github(id, "{}")).await;
             assert_eq!((answer.status, &*answer.body), (status, ""));
         })
         .await;
@@ -168,13 +181,13 @@ async fn the_reason_of_a_handler_reaches_the_log_and_the_record() {
              where delivery_id = $1",
         )
         .bind(id)
-        .fetch_one(&webhook.database.pool)
+        .fetch_one(&app.database.pool)
         .await
         .unwrap();
         assert_eq!(recorded.0.cast_unsigned(), status);
         assert!(recorded.1.starts_with(reason), "{recorded:?}");
     }
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 /// An application's own error, with a body of its own.
@@ -187,19 +200,19 @@ async fn an_error_of_the_application_can_carry_a_reason() {
             (status, HandlerError::from(self.0), "try later").into_response()
         }
     }
-    let webhook = Webhook::new(async |_: DedupeTx| -> Result<(), AppError> {
+    let app = TestApp::github(async |_: DedupeTx| -> Result<(), AppError> {
         Err(AppError(std::io::Error::other("the bank is closed")))
     })
     .await;
     let log = logged(async {
         assert_eq!(
-            webhook.send(github("a", "{}")).await,
+            app.send(github("a", "{}")).await,
             answer(502, "failed", "try later")
         );
     })
     .await;
     assert!(log.contains("the bank is closed"), "{log}");
-    assert_eq!(webhook.database.rows().await, (0, 0));
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
@@ -210,31 +223,31 @@ async fn a_handler_may_serve_routes_with_and_without_the_layer() {
             delivery.as_ref().map(Delivery::id)
         ]))
     }
-    let webhook = Webhook::new(either).await;
-    let with = webhook.send(github("a", "{}")).await;
+    let app = TestApp::github(either).await;
+    let with = app.send(github("a", "{}")).await;
     assert_eq!((with.status, &*with.body), (200, r#"[true,"a"]"#));
     let plain = Router::new().route("/", post(either));
     let without = send(&plain, github("a", "{}")).await;
     assert_eq!((without.status, &*without.body), (200, "[false,null]"));
-    assert_eq!(webhook.database.rows().await, (1, 0));
+    assert_rows!(app.database, claims: 1, effects: 0);
 }
 
 #[tokio::test]
 async fn the_outcome_is_in_the_extensions_of_every_response() {
-    let webhook = Webhook::new(ok).await;
+    let app = TestApp::github(write_effect).await;
     let tampered = TestDelivery::new(&presets::github(secret())).tampered();
     for (request, outcome) in [
         (github("a", "{}"), Outcome::Processed),
         (github("a", "{}"), Outcome::Duplicate),
         (tampered.request(), Outcome::Rejected),
     ] {
-        let response = webhook.router.clone().oneshot(request).await.unwrap();
+        let response = app.router.clone().oneshot(request).await.unwrap();
         assert_eq!(response.extensions().get(), Some(&outcome));
         let header = &response.headers()[idempotent_webhook::OUTCOME_HEADER];
         assert_eq!(header, outcome.as_str());
         assert_eq!(outcome.to_string(), outcome.as_str());
     }
-    assert_eq!(webhook.database.rows().await, (1, 1));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 fn panic_of<T>(build: impl FnOnce() -> T) -> String {
@@ -286,4 +299,105 @@ async fn an_unusable_endpoint_is_refused_at_start() {
             panic_of(|| IdempotentWebhook::new(pool, endpoint, presets::github(secret())));
         assert!(message.ends_with(fault), "{message}");
     }
+}
+
+#[tokio::test]
+async fn a_savepoint_that_was_not_committed_is_a_warning() {
+    async fn forgets(mut tx: DedupeTx, delivery: Delivery) -> Result<(), HandlerError> {
+        let id = delivery.id().as_str();
+        let mut savepoint = tx.begin().await?;
+        if id != "unused" {
+            sqlx::query("insert into effects values ('lost')")
+                .execute(&mut *savepoint)
+                .await?;
+        }
+        match id {
+            "rollback" => savepoint.rollback().await?,
+            "commit" => savepoint.commit().await?,
+            "nested" => {
+                savepoint.begin().await?.commit().await?;
+                drop(savepoint);
+            }
+            "transaction" => {
+                drop(savepoint);
+                let failed = tx.transaction(|savepoint| {
+                    Box::pin(async move {
+                        sqlx::query("insert into effects values ('lost')")
+                            .execute(&mut **savepoint)
+                            .await?;
+                        Err::<(), _>(sqlx::Error::RowNotFound)
+                    })
+                });
+                assert!(failed.await.is_err());
+            }
+            _ => drop(savepoint),
+        }
+        Ok(())
+    }
+    let app = TestApp::github(forgets).await;
+    for (id, warned) in [
+        ("dropped", true),
+        ("nested", true),
+        ("transaction", true),
+        ("unused", false),
+        ("rollback", false),
+        ("commit", false),
+    ] {
+        let log = logged(async {
+            assert_eq!(app.send(github(id, "{}")).await.outcome, "processed");
+        })
+        .await;
+        assert_eq!(
+            log.contains("has dropped a savepoint"),
+            warned,
+            "{id}: {log}"
+        );
+    }
+    assert_rows!(app.database, claims: 6, effects: 1);
+
+    // Of a failed delivery nothing is left anyway.
+    let app = TestApp::github(async |mut tx: DedupeTx| {
+        let mut savepoint = tx.begin().await.unwrap();
+        sqlx::query("insert into effects values ('lost')")
+            .execute(&mut *savepoint)
+            .await
+            .unwrap();
+        StatusCode::CONFLICT
+    })
+    .await;
+    let log = logged(async {
+        assert_eq!(app.send(github("a", "{}")).await.outcome, "failed");
+    })
+    .await;
+    assert!(!log.contains("savepoint"), "{log}");
+}
+
+/// One role migrates, another runs the application.
+#[tokio::test]
+async fn a_role_without_rights_may_migrate_what_is_up_to_date() {
+    let database = Database::new().await;
+    let role = format!("plain_{}", database.name);
+    database
+        .run(&format!(
+            "create role {role} login;
+             grant usage on schema idempotent_webhook to {role};
+             grant select, insert, delete on all tables in schema idempotent_webhook to {role}"
+        ))
+        .await;
+    let options = database.options().await.username(&role);
+    let pool = sqlx::PgPool::connect_lazy_with(options);
+    idempotent_webhook::migrate(&pool).await.unwrap();
+
+    database
+        .run("delete from idempotent_webhook.migrations where version = 4")
+        .await;
+    let refused = idempotent_webhook::migrate(&pool).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("permission denied"),
+        "{refused}"
+    );
+    pool.close().await;
+    database
+        .run(&format!("drop owned by {role}; drop role {role}"))
+        .await;
 }

@@ -64,8 +64,8 @@ async fn g12_an_age_below_the_redelivery_window_is_refused() {
     let refused = prune(pool, days(1)).await.unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "the provider of endpoint \"test\" may deliver again for 259200 seconds, and \
-         deliveries must be kept for at least as long"
+        "the provider of endpoint \"test\" may redeliver for 3 days, and deliveries must be \
+         kept for at least as long"
     );
     let PruneError::TooShort {
         endpoint,

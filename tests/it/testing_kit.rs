@@ -271,8 +271,8 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     let naive = axum::Router::new().route("/", naive);
     assert_eq!(
         complaint(&app, &naive).await,
-        "the delivery was answered with 200 OK; it is not from IdempotentWebhook: is the layer \
-         on this route?"
+        "the delivery was answered with 200 OK, and not by IdempotentWebhook: is the layer on \
+         this route?"
     );
 
     // What is taken for the id is another one each time.
@@ -301,6 +301,10 @@ async fn the_assertion_finds_what_is_not_idempotent() {
         })
         .await;
     let said = complaint(&pool, &past_the_transaction).await;
+    assert!(said.contains("1 of its effects remain"), "{said}");
+
+    let writes_nothing = TestApp::github(async || StatusCode::OK).await;
+    let said = complaint(&writes_nothing, &writes_nothing.router).await;
     assert!(said.contains("has not taken DedupeTx"), "{said}");
 
     let idle = TestApp::github(async |_: DedupeTx| StatusCode::OK).await;
@@ -337,12 +341,83 @@ async fn the_assertion_finds_what_is_not_idempotent() {
     .await;
     assert_eq!(
         complaint(&refused, &refused.router).await,
-        "the delivery was answered with 401 Unauthorized, outcome rejected, text: signature \
-         missing or not valid"
+        "the delivery was answered with 401 Unauthorized, outcome rejected, reason: signature \
+         matches none of the secrets: another secret, or a body that was changed on the way, \
+         text: signature missing or not valid"
+    );
+
+    let not_migrated = TestApp::github(write_effect).await;
+    let drop = "drop schema idempotent_webhook cascade";
+    not_migrated.database.run(drop).await;
+    let delivery = github_delivery();
+    let asserted = assert_idempotent(&not_migrated.router, &delivery, async || 0);
+    let said = message(asserted).await;
+    assert!(
+        said.contains("has `idempotent_webhook::migrate` been run?"),
+        "{said}"
     );
 
     let known = TestApp::github(write_effect).await;
     known.send(github_delivery().request()).await;
     let said = complaint(&known, &known.router).await;
     assert!(said.contains("was processed before"), "{said}");
+}
+
+/// The worst mistake, with `DedupeTx` taken: some of the writes go through the pool.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_assertion_finds_writes_past_the_transaction() {
+    for through_tx in [false, true] {
+        let app = TestApp::github(write_effect).await;
+        let pool = app.database.pool.clone();
+        let mixed = async move |mut tx: DedupeTx, delivery: Delivery| {
+            if through_tx {
+                insert_effect(&mut tx, &delivery).await.unwrap();
+            }
+            sqlx::query("insert into effects values ('past')")
+                .execute(&pool)
+                .await
+                .unwrap();
+        };
+        let router = app.elsewhere(mixed).await;
+        let said = complaint(&app, &router).await;
+        assert!(said.contains("1 of its effects remain"), "{said}");
+        assert_rows!(app.database, claims: 0, effects: 1);
+    }
+}
+
+/// A handler whose writes are idempotent by themselves need not use the transaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_elsewhere_pass_if_the_layer_allows_them() {
+    let app = TestApp::github(write_effect).await;
+    let pool = app.database.pool.clone();
+    let elsewhere = async move || {
+        sqlx::query(
+            "insert into effects select 'elsewhere'
+             where not exists (select from effects)",
+        )
+        .execute(&pool)
+        .await
+        .unwrap();
+    };
+    let allow = IdempotentWebhook::allow_unused_transaction;
+    let router = app.elsewhere_with(allow, elsewhere).await;
+    assert_idempotent(&router, &github_delivery(), async || effects(&app).await).await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// Easy to forget, and the writes are gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_assertion_finds_a_savepoint_that_was_not_committed() {
+    let app = TestApp::github(async |mut tx: DedupeTx, delivery: Delivery| {
+        insert_effect(&mut tx, &delivery).await.unwrap();
+        let mut savepoint = tx.begin().await.unwrap();
+        sqlx::query("insert into effects values ('lost')")
+            .execute(&mut *savepoint)
+            .await
+            .unwrap();
+    })
+    .await;
+    let said = complaint(&app, &app.router).await;
+    assert!(said.contains("has dropped a savepoint"), "{said}");
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
