@@ -20,5 +20,5 @@ pub use request::{
 pub use rows::Rows;
 pub use test_app::{
     Answer, TestApp, answer, gated, insert_effect, let_pass, send, send_copies, soon, spawn_send,
-    write_effect,
+    until_all_wait, write_effect,
 };
