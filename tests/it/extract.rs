@@ -29,14 +29,3 @@ async fn a_route_without_the_layer_is_a_500() {
         );
     }
 }
-
-#[test]
-fn extractors_can_cross_threads() {
-    fn is_send<T: Send>() {}
-    fn is_sync<T: Sync>() {}
-    is_send::<DedupeTx>();
-    is_send::<Delivery>();
-    is_sync::<Delivery>();
-    is_send::<idempotent_webhook::IdempotentWebhook>();
-    is_sync::<idempotent_webhook::IdempotentWebhook>();
-}

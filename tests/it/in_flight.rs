@@ -2,15 +2,15 @@
 
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use idempotent_webhook::{DedupeTx, Delivery};
 
 use crate::support::{
-    Answer, TestApp, answer, assert_rows, gated, github, insert_effect, send, send_copies,
-    spawn_send, write_effect,
+    Answer, TestApp, answer, assert_rows, gated, github, insert_effect, let_pass, send,
+    send_copies, spawn_send, write_effect,
 };
 
 /// A connection on its way back to the pool may still be rolling back for a moment.
@@ -56,7 +56,7 @@ async fn g3_one_wins_over_several_processes() {
 
 #[tokio::test]
 async fn what_was_committed_here_is_remembered_if_asked_for() {
-    let memory = Duration::from_secs(2);
+    let memory = Duration::from_secs(600);
     let app = TestApp::github_with(
         |layer| {
             layer
@@ -93,7 +93,7 @@ async fn what_was_committed_here_is_remembered_if_asked_for() {
     app.database
         .run("delete from idempotent_webhook.deliveries where delivery_id = 'ours'")
         .await;
-    tokio::time::sleep(memory).await;
+    let_pass(memory).await;
     let again = app.send(github("ours", "{}")).await;
     assert_eq!(again, answer(200, "processed", ""));
     assert_rows!(app.database, claims: 2, effects: 3);
@@ -186,23 +186,26 @@ async fn g7_a_delivery_in_flight_elsewhere_is_waited_for_within_bounds() {
     app.settled().await;
 }
 
-/// Who takes over from a first that has failed may be as slow again. Whoever waits behind the
-/// two does not begin to wait anew.
+/// Each of those that take over from one that has failed may be slow again. Whoever waits behind
+/// them does not begin to wait anew.
 #[tokio::test(flavor = "multi_thread")]
 async fn g7_the_wait_is_bounded_as_a_whole_however_many_take_over() {
-    const WAIT: Duration = Duration::from_secs(1);
-    let (mut first_gate, first) = gated();
-    let failing = async move |tx: DedupeTx, delivery: Delivery| {
-        first(tx, delivery).await;
-        StatusCode::INTERNAL_SERVER_ERROR
+    const WAIT: Duration = Duration::from_millis(500);
+    // Together they are slow for far longer than the wait.
+    const TAKING_OVER: u32 = 6;
+    let (mut gate, slow) = gated();
+    let fails = Arc::new(AtomicBool::new(true));
+    let handler = {
+        let fails = fails.clone();
+        async move |tx: DedupeTx, delivery: Delivery| {
+            let status = slow(tx, delivery).await;
+            match fails.load(Ordering::Relaxed) {
+                true => StatusCode::INTERNAL_SERVER_ERROR,
+                false => status,
+            }
+        }
     };
-    let (mut second_gate, second) = gated();
-    let app = TestApp::github(failing).await;
-    let elsewhere = app.elsewhere(second).await;
-    let third = app
-        .elsewhere_with(|layer| layer.in_flight_timeout(WAIT), write_effect)
-        .await;
-
+    let app = TestApp::github(handler.clone()).await;
     let queue = async |length: u32| {
         let waiting = format!(
             "{length} = (
@@ -213,26 +216,36 @@ async fn g7_the_wait_is_bounded_as_a_whole_however_many_take_over() {
         );
         app.database.until(&waiting).await;
     };
-    let fails = spawn_send(&app.router, github("a", "{}"));
-    first_gate.reached().await;
-    let takes_over = spawn_send(&elsewhere, github("a", "{}"));
-    queue(1).await;
-    let waits = spawn_send(&third, github("a", "{}"));
-    queue(2).await;
+    let mut attempts = vec![spawn_send(&app.router, github("a", "{}"))];
+    gate.reached().await;
+    for length in 1..=TAKING_OVER {
+        let elsewhere = app.elsewhere(handler.clone()).await;
+        attempts.push(spawn_send(&elsewhere, github("a", "{}")));
+        queue(length).await;
+    }
+    let last = app
+        .elsewhere_with(|layer| layer.in_flight_timeout(WAIT), write_effect)
+        .await;
+    let mut waits = spawn_send(&last, github("a", "{}"));
+    queue(TAKING_OVER + 1).await;
 
-    // Late in the wait of the third, the second takes over.
-    tokio::time::sleep(WAIT * 3 / 5).await;
-    first_gate.open();
-    assert_eq!(fails.await.unwrap().outcome, "failed");
-    second_gate.reached().await;
-    // Its time is over before it would have been the second time.
-    tokio::time::sleep(WAIT * 4 / 5).await;
-    second_gate.open();
-    assert_eq!(
-        waits.await.unwrap(),
-        answer(503, "in-flight", "in flight, retry later")
-    );
-    assert_eq!(takes_over.await.unwrap(), answer(200, "processed", ""));
+    // Late in the wait of the last one, the first one fails. If the wait began anew, it would be
+    // late in it when the next one fails, and so on.
+    let answered = loop {
+        match tokio::time::timeout(WAIT * 3 / 5, &mut waits).await {
+            Ok(answered) => break answered.unwrap(),
+            Err(_) => gate.open(),
+        }
+    };
+    assert_eq!(answered, answer(503, "in-flight", "in flight, retry later"));
+
+    fails.store(false, Ordering::Relaxed);
+    gate.open();
+    let mut answers = Vec::new();
+    for attempt in attempts {
+        answers.push(attempt.await.unwrap());
+    }
+    assert_eq!(count(&answers, "processed"), 1, "{answers:?}");
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 

@@ -10,6 +10,7 @@
 
 mod after_commit;
 mod answers;
+mod auto_traits;
 mod bodies;
 mod database;
 mod extract;

@@ -9,7 +9,7 @@ use idempotent_webhook::{Endpoint, IdempotentWebhook, Secrets, TenantSecrets, pr
 
 use crate::support::{
     Database, TestApp, answer, assert_rows, gated, github, github_delivery, logged, secret, send,
-    send_copies, spawn_send, write_effect,
+    send_copies, spawn_send, until_all_wait, write_effect,
 };
 
 /// As GitHub delivered it once.
@@ -210,9 +210,9 @@ async fn a_body_that_only_came_with_a_duplicate_has_not_been_processed() {
         connections.push(app.database.pool.acquire().await.unwrap());
     }
     let rendered_anew = spawn_send(&app.router, github("a", "{ }"));
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    until_all_wait().await;
     let its_own = spawn_send(&app.router, github("b", "{ }"));
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    until_all_wait().await;
     drop(connections);
     assert_eq!(rendered_anew.await.unwrap().outcome, "duplicate");
     assert_eq!(its_own.await.unwrap().outcome, "processed");

@@ -24,6 +24,26 @@ fn retention(database: &Database, age: Duration) -> Retention {
     Retention::new(database.pool.clone(), age).every(Duration::from_millis(100))
 }
 
+/// Has rounds counted, in which a process takes its turn first. In a sequence, which keeps what
+/// is rolled back as well.
+async fn count_rounds(database: &Database) {
+    database
+        .run(
+            "create sequence rounds minvalue 0;
+             select nextval('rounds');
+             create function count_round() returns trigger language plpgsql as
+                 'begin perform nextval(''rounds''); return null; end';
+             create trigger count_round after insert on idempotent_webhook.retention_turns
+                 for each row execute function count_round()",
+        )
+        .await;
+}
+
+/// Waits until the first round that was counted is over: another one has begun.
+async fn until_a_round_is_over(database: &Database) {
+    database.until("2 <= (select last_value from rounds)").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_processes_prune_one_at_a_time_and_everything_once() {
     let database = Database::new().await;
@@ -107,8 +127,9 @@ async fn it_goes_on_after_an_error_and_stops_when_told() {
     database
         .run("alter table idempotent_webhook.deliveries rename to elsewhere")
         .await;
+    count_rounds(&database).await;
     let task = retention(&database, 50 * DAY).spawn();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    until_a_round_is_over(&database).await;
     database
         .run("alter table idempotent_webhook.elsewhere rename to deliveries")
         .await;
@@ -172,8 +193,9 @@ async fn of_a_large_table_only_what_is_due_is_read() {
              where received_at > now() - interval '10 days'",
         )
         .await;
+    count_rounds(&database).await;
     let task = retention(&database, 50 * DAY).share_of_time(1.0).spawn();
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    until_a_round_is_over(&database).await;
     assert_eq!(task.stop().await.deliveries, 0);
 
     // A table that was rewritten is read anew, and a shorter age makes more of it due.

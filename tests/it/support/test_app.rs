@@ -262,6 +262,23 @@ pub async fn soon<T>(answer: impl Future<Output = T>) -> T {
         .expect("an answer within the time that was set, by far")
 }
 
+/// Lets the other tasks of this thread, which is all that the test's runtime has, run until each
+/// waits for something from outside: more rounds than any of them has steps.
+pub async fn until_all_wait() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Moves the clock on, for memories that end and intervals that are over. Nothing may be on its
+/// way to Postgres, whose answers a clock that jumps would overtake: the clock runs again before
+/// the next request.
+pub async fn let_pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
 /// Sends in a task, as a client of its own.
 pub fn spawn_send(router: &Router, request: Request<Body>) -> JoinHandle<Answer> {
     let router = router.clone();
