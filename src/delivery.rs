@@ -174,6 +174,8 @@ struct Inner {
     provider: Arc<str>,
     tenant: Option<Tenant>,
     verified: VerifiedDelivery,
+    attempt: u32,
+    first_received_at: SystemTime,
 }
 
 /// The key of a delivery within its endpoint.
@@ -196,6 +198,21 @@ impl Delivery {
             provider,
             tenant,
             verified,
+            attempt: 1,
+            first_received_at: SystemTime::now(),
+        }))
+    }
+
+    /// The same delivery at a later attempt.
+    pub(crate) fn at_attempt(self, attempt: u32, first_received_at: SystemTime) -> Self {
+        let inner = &*self.0;
+        Self(Arc::new(Inner {
+            endpoint: inner.endpoint.clone(),
+            provider: inner.provider.clone(),
+            tenant: inner.tenant.clone(),
+            verified: inner.verified.clone(),
+            attempt,
+            first_received_at,
         }))
     }
 
@@ -248,6 +265,19 @@ impl Delivery {
     /// When the provider signed this attempt, if the signature covers a time.
     pub fn signed_at(&self) -> Option<SystemTime> {
         self.0.verified.signed_at
+    }
+
+    /// The number of this attempt: 1 for a request of the provider. Attempts of
+    /// [`Recovery`](crate::Recovery) count on from all attempts before.
+    pub fn attempt(&self) -> u32 {
+        self.0.attempt
+    }
+
+    /// When the delivery was received first, as far as is known: for a request of the provider,
+    /// the time of the request; for an attempt of [`Recovery`](crate::Recovery), the time of the
+    /// first request that was kept.
+    pub fn first_received_at(&self) -> SystemTime {
+        self.0.first_received_at
     }
 
     /// An idempotency key for a call to another API, so that the call takes effect once

@@ -47,7 +47,7 @@ pub(crate) fn register(name: &Arc<str>, pool: &PgPool) {
     });
 }
 
-fn is_same_database(one: &PgConnectOptions, other: &PgConnectOptions) -> bool {
+pub(crate) fn is_same_database(one: &PgConnectOptions, other: &PgConnectOptions) -> bool {
     one.get_host() == other.get_host()
         && one.get_port() == other.get_port()
         && one.get_socket() == other.get_socket()

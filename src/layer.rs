@@ -4,13 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{HeaderName, StatusCode};
 use sqlx::PgPool;
 use tower_layer::Layer;
 
+use crate::delivery::Delivery;
 use crate::endpoint_names;
 use crate::in_flight::ProcessedCache;
 use crate::provider::Provider;
+use crate::recovery::{Keep, Quota, Schedule, Served};
 use crate::request::IdempotentWebhookService;
 use crate::settings::{Bodies, MAX_TIMEOUT, Settings};
 
@@ -159,6 +161,7 @@ impl IdempotentWebhook {
     /// Default: as many as the pool has.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.0.store.limit_connections(connections);
+        self.0.limit_accepted(connections);
         self
     }
 
@@ -220,7 +223,7 @@ impl IdempotentWebhook {
     }
 
     /// Records deliveries whose attempts were rolled back: how many attempts, when the first and
-    /// the last, with which status and reason, in the table `idempotent_webhook.failures`. The
+    /// the last, with which status and reason, in the table `idempotent_webhook.kept_deliveries`. The
     /// record is written in a transaction of its own, after the rollback and before the response.
     /// It has no body. A handler gives the reason with
     /// [`HandlerError`](crate::HandlerError); reasons are cut at 1000 characters.
@@ -236,8 +239,107 @@ impl IdempotentWebhook {
     ///
     /// Default: off. It does not slow down a success.
     pub fn record_failures(mut self) -> Self {
-        self.0.record_failures = true;
+        self.keep_mut();
         self
+    }
+
+    /// Keeps deliveries that failed, with their requests, so that [`Recovery`](crate::Recovery) runs
+    /// them again.
+    ///
+    /// A delivery is kept after the rollback and before the response, in a transaction of its own, if
+    /// the handler answered other than success, panicked or took too long, or if the commit was
+    /// refused. The sender gets the same response as without, with the outcome `kept`; if it cannot
+    /// be kept, the outcome is `failed`. Both its own retries and those of recovery run the handler,
+    /// and only one of them commits.
+    ///
+    /// What is kept: the method, the URI, the body, and the headers `content-type`,
+    /// `content-encoding`, those with the delivery id and the event type, and those that
+    /// [`keep_headers`](Self::keep_headers) names. The signature is not kept.
+    ///
+    /// It includes [`record_failures`](Self::record_failures). Default: off. It does not slow down a
+    /// success.
+    pub fn keep_failed(mut self) -> Self {
+        self.keep_mut().requests = true;
+        let (endpoint, pool) = (self.0.endpoint.clone(), self.0.store.pool().clone());
+        self.0
+            .served
+            .get_or_insert_with(|| Served::new(endpoint, pool));
+        self
+    }
+
+    /// Answers 200 with the outcome `kept` once a failed delivery is kept, so that the provider does
+    /// not retry it, or disable the webhook. If it cannot be kept, the provider hears of the failure.
+    ///
+    /// It includes [`keep_failed`](Self::keep_failed). Default: off.
+    pub fn acknowledge_kept(mut self) -> Self {
+        self = self.keep_failed();
+        self.keep_mut().acknowledge = true;
+        self
+    }
+
+    /// Keeps each delivery before the handler runs, answers 200 with the outcome `accepted`, and runs
+    /// the handler in the background, at once and in this process if it has the capacity. If the
+    /// delivery cannot be kept, the answer is a 503.
+    ///
+    /// This is for handlers that are slower than the provider's deadline. Handshakes are answered as
+    /// without. A body over [`keep_body_limit`](Self::keep_body_limit) is handled before the answer, as
+    /// without this setting. A handler that fails is run again by [`Recovery`](crate::Recovery).
+    ///
+    /// It includes [`keep_failed`](Self::keep_failed). Default: off.
+    pub fn accept_first(mut self) -> Self {
+        self = self.keep_failed();
+        self.keep_mut().accept_first = true;
+        self
+    }
+
+    /// Further headers to keep, which the handler reads.
+    pub fn keep_headers(mut self, headers: impl IntoIterator<Item = HeaderName>) -> Self {
+        self.keep_mut().headers.extend(headers);
+        self
+    }
+
+    /// The largest body that is kept, in bytes. A delivery with a larger one is recorded without its
+    /// request, and its outcome is `failed`. Default: 1 MiB.
+    pub fn keep_body_limit(mut self, bytes: usize) -> Self {
+        self.keep_mut().body_limit = bytes;
+        self
+    }
+
+    /// How much is kept of the endpoint at most: so many deliveries, and so many bytes of bodies. What
+    /// fails beyond it is only logged, with the outcome `failed`, and with
+    /// [`accept_first`](Self::accept_first) the answer is a 503. It is checked every 5 seconds, so
+    /// somewhat more may be kept.
+    ///
+    /// Default: 100,000 deliveries, 1 GiB.
+    pub fn keep_quota(mut self, deliveries: u32, bytes: u64) -> Self {
+        self.keep_mut().quota = Quota::new(deliveries, bytes);
+        self
+    }
+
+    /// Calls `hook` with a delivery that is dead, and the reason of its last attempt, in the process
+    /// that made it: to alert somebody. It must not block. A dead delivery is also logged at ERROR and
+    /// counted.
+    ///
+    /// Default: none.
+    pub fn on_dead(mut self, hook: impl Fn(&Delivery, &str) + Send + Sync + 'static) -> Self {
+        self.0.on_dead = Some(Arc::new(hook));
+        self
+    }
+
+    /// The delays between the attempts of [`Recovery`](crate::Recovery), each varied by a fifth.
+    /// After the last one, a delivery is dead.
+    ///
+    /// Default: 10 s, 1 min, 5 min, 15 min, 1 h, 3 h, 6 h, 12 h, 24 h, 24 h.
+    pub fn retry_delays(mut self, delays: impl IntoIterator<Item = Duration>) -> Self {
+        self.keep_mut().schedule = Schedule::new(delays);
+        self
+    }
+
+    fn keep_mut(&mut self) -> &mut Keep {
+        self.0.keep.get_or_insert_with(|| Keep {
+            body_limit: 1024 * 1024,
+            ..Keep::default()
+        })
     }
 
     /// Handlers of this route need not take [`DedupeTx`](crate::DedupeTx).
@@ -317,6 +419,9 @@ impl<S> Layer<S> for IdempotentWebhook {
     type Service = IdempotentWebhookService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
+        if let (Some(served), Some(keep)) = (&self.0.served, &self.0.keep) {
+            served.set(self.0.lease(), keep.schedule.attempts());
+        }
         IdempotentWebhookService::new(Arc::new(self.0.clone()), inner)
     }
 }

@@ -26,8 +26,10 @@
 //! # The promise
 //!
 //! The database effects a handler makes through [`DedupeTx`] commit at most once for each
-//! delivery id of an endpoint within the retention, and a 2xx leaves only after that commit.
-//! Effects outside the database are at-least-once, with a stable key to make them idempotent.
+//! delivery id of an endpoint within the retention. A 2xx leaves only after that commit or, where
+//! you chose so, after the delivery itself is committed; and an authentic delivery that was kept
+//! runs until it is done, or is there to be looked at. Effects outside the database are
+//! at-least-once, with a stable key to make them idempotent.
 //!
 //! [`documentation::guarantees`] says it in detail.
 //!
@@ -49,9 +51,9 @@
 //! [`IdempotentWebhook`] is the layer and has the settings. A [`Provider`] describes how a
 //! provider signs, identifies and redelivers: one of the [`presets`], or [`Provider::custom`] for
 //! any other. [`TenantSecrets`] serves many tenants behind one route. Handlers take [`DedupeTx`]
-//! and [`Delivery`]. [`migrate`] creates the tables, [`Retention`] keeps them small, and
-//! [`Endpoint`] is for operators' tools. [`documentation`] has a checklist, and which other crates
-//! it works with.
+//! and [`Delivery`]. [`migrate`] creates the tables, [`Retention`] keeps them small, [`Recovery`]
+//! runs failed deliveries again, and [`Endpoint`] is for operators' tools. [`documentation`] has a
+//! checklist, and which other crates it works with.
 //!
 //! # What handlers should know
 //!
@@ -94,13 +96,15 @@
 //!
 //! | name | kind | further labels |
 //! |---|---|---|
-//! | `idempotent_webhook_deliveries_total` | counter | `outcome`: `processed`, `duplicate`, `in-flight`, `rejected`, `failed`, `handshake` |
+//! | `idempotent_webhook_deliveries_total` | counter | `outcome`: `processed`, `duplicate`, `in-flight`, `rejected`, `failed`, `kept`, `accepted`, `handshake` |
 //! | `idempotent_webhook_rejections_total` | counter | `reason`: `method_not_allowed`, `missing_header`, `malformed_header`, `no_match`, `too_old`, `too_new`, `unknown_tenant`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
 //! | `idempotent_webhook_claim_seconds` | histogram | |
 //! | `idempotent_webhook_handler_seconds` | histogram | |
 //! | `idempotent_webhook_commit_seconds` | histogram | |
 //! | `idempotent_webhook_in_flight_waiters` | gauge | |
-//! | `idempotent_webhook_pruned_rows_total` | counter | `table`: `deliveries`, `bodies`, `subjects`, `failures` |
+//! | `idempotent_webhook_recovery_attempts_total` | counter | `outcome`, as above, of an attempt at a kept delivery |
+//! | `idempotent_webhook_dead_total` | counter | |
+//! | `idempotent_webhook_pruned_rows_total` | counter | `table`: `deliveries`, `bodies`, `subjects`, `kept_deliveries` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(unreachable_pub)]
@@ -111,6 +115,7 @@ mod request;
 mod settings;
 
 pub mod provider;
+pub mod recovery;
 mod in_flight;
 mod transaction;
 mod delivery;
@@ -137,6 +142,7 @@ pub use maintenance::{Endpoint, migrate};
 pub use provider::{JsonPath, Provider, Secret, Secrets, Source, TenantSecrets};
 #[doc(inline)]
 pub use provider::{presets, signature};
+pub use recovery::Recovery;
 pub use request::{HandlerError, OUTCOME_HEADER, Outcome};
 pub use transaction::{DedupeTx, Recency, Savepoint};
 

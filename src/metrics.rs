@@ -46,6 +46,8 @@ mod facade {
     const DELIVERIES: &str = "idempotent_webhook_deliveries_total";
     const REJECTIONS: &str = "idempotent_webhook_rejections_total";
     const WAITERS: &str = "idempotent_webhook_in_flight_waiters";
+    const RECOVERY: &str = "idempotent_webhook_recovery_attempts_total";
+    const DEAD: &str = "idempotent_webhook_dead_total";
     const PRUNED_ROWS: &str = "idempotent_webhook_pruned_rows_total";
 
     impl Stage {
@@ -65,6 +67,16 @@ mod facade {
             REJECTIONS,
             Unit::Count,
             "Rejected webhook requests by reason"
+        );
+        describe_counter!(
+            RECOVERY,
+            Unit::Count,
+            "Attempts at kept deliveries by outcome"
+        );
+        describe_counter!(
+            DEAD,
+            Unit::Count,
+            "Deliveries that are not run again unless an operator says so"
         );
         describe_counter!(PRUNED_ROWS, Unit::Count, "Rows that retention has deleted");
         describe_gauge!(
@@ -109,6 +121,15 @@ mod facade {
             histogram!(stage.metric(), self.labels([])).record(time);
         }
 
+        pub(crate) fn recovery(&self, outcome: &'static str) {
+            let labels = self.labels([Label::new("outcome", outcome)]);
+            counter!(RECOVERY, labels).increment(1);
+        }
+
+        pub(crate) fn dead(&self) {
+            counter!(DEAD, self.labels([])).increment(1);
+        }
+
         /// Counts a waiting duplicate until the guard is dropped.
         pub(crate) fn waiting(&self) -> Waiting {
             let waiters = gauge!(WAITERS, self.labels([]));
@@ -142,6 +163,10 @@ mod facade {
         pub(crate) fn rejection(&self, _: &'static str) {}
 
         pub(crate) fn duration(&self, _: Stage, _: Duration) {}
+
+        pub(crate) fn recovery(&self, _: &'static str) {}
+
+        pub(crate) fn dead(&self) {}
 
         pub(crate) fn waiting(&self) -> Waiting {
             Waiting

@@ -4,18 +4,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::StatusCode;
+use http::request::Parts;
 use sqlx::PgPool;
+use tokio::sync::Semaphore;
 
 use crate::delivery::Delivery;
 use crate::digest::sha256_of;
 use crate::in_flight::{InFlight, ProcessedCache};
 use crate::metrics::Metrics;
 use crate::provider::Provider;
+use crate::recovery::{Keep, KeptRequest, Served};
 use crate::transaction::{Fingerprint, Store};
 
 /// The longest timeout, far below what Postgres and the clock can hold.
 pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The longest lease of an attempt.
+const MAX_LEASE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// What is done with the bodies of deliveries besides verifying them.
 #[derive(Clone, Copy)]
@@ -24,6 +31,9 @@ pub(crate) enum Bodies {
     Compared,
     Guarded,
 }
+
+/// Called with a dead delivery and the reason of its last attempt.
+pub(crate) type OnDead = Arc<dyn Fn(&Delivery, &str) + Send + Sync>;
 
 /// The settings of a layer, with the state that its clones share.
 #[derive(Clone)]
@@ -34,7 +44,13 @@ pub(crate) struct Settings {
     pub(crate) in_flight: InFlight,
     pub(crate) processed: Option<ProcessedCache>,
     pub(crate) bodies: Bodies,
-    pub(crate) record_failures: bool,
+    /// `None` if failures are not even recorded.
+    pub(crate) keep: Option<Keep>,
+    /// How many deliveries that were accepted first run at once.
+    pub(crate) accepted: Arc<Semaphore>,
+    /// Tells the recovery of this process that it serves the endpoint.
+    pub(crate) served: Option<Arc<Served>>,
+    pub(crate) on_dead: Option<OnDead>,
     pub(crate) allow_unused_transaction: bool,
     pub(crate) metrics: Metrics,
     pub(crate) refused_a_method: Arc<AtomicBool>,
@@ -45,9 +61,14 @@ pub(crate) struct Settings {
     pub(crate) also_commit_on: Option<Arc<dyn Fn(StatusCode) -> bool + Send + Sync>>,
 }
 
+fn accepted_at_once(connections: usize) -> usize {
+    (connections / 2).clamp(1, Semaphore::MAX_PERMITS)
+}
+
 impl Settings {
     /// The defaults.
     pub(crate) fn new(pool: PgPool, endpoint: Arc<str>, provider: Provider) -> Self {
+        let connections = usize::try_from(pool.options().get_max_connections()).unwrap_or(1);
         let in_flight_timeout = provider.get_response_deadline().saturating_mul(3) / 5;
         Self {
             store: Store::new(
@@ -58,7 +79,10 @@ impl Settings {
             in_flight: InFlight::default(),
             processed: None,
             bodies: Bodies::Ignored,
-            record_failures: false,
+            keep: None,
+            accepted: Arc::new(Semaphore::new(accepted_at_once(connections))),
+            served: None,
+            on_dead: None,
             allow_unused_transaction: false,
             metrics: Metrics::new(endpoint.clone(), provider.shared_name()),
             refused_a_method: Arc::default(),
@@ -89,6 +113,28 @@ impl Settings {
     /// Whether a request was refused for its method before, of which there is one from now on.
     pub(crate) fn has_refused_a_method(&self) -> bool {
         self.refused_a_method.swap(true, Ordering::Relaxed)
+    }
+
+    /// Leaves connections to requests while deliveries run that were accepted first.
+    pub(crate) fn limit_accepted(&mut self, connections: usize) {
+        self.accepted = Arc::new(Semaphore::new(accepted_at_once(connections)));
+    }
+
+    /// The longest time that an attempt takes, from the moment when it is counted.
+    pub(crate) fn lease(&self) -> Duration {
+        // To begin, to claim, to commit or roll back, and to write down what became of it.
+        let steps = self.store.timeout.saturating_mul(8);
+        self.handler_timeout
+            .saturating_add(self.in_flight_timeout)
+            .saturating_add(steps)
+            .min(MAX_LEASE)
+    }
+
+    /// What is kept of a request, if failed requests are kept and this one is not too large.
+    pub(crate) fn kept_request(&self, head: &Parts, body: &Bytes) -> Option<KeptRequest> {
+        let keep = self.keep.as_ref().filter(|keep| keep.requests)?;
+        (body.len() <= keep.body_limit)
+            .then(|| KeptRequest::new(head, body, &self.provider, &keep.headers))
     }
 
     /// Whether a response with this status commits.

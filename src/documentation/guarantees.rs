@@ -3,9 +3,10 @@
 //! The promise in one sentence:
 //!
 //! > The database effects a handler makes through [`DedupeTx`](crate::DedupeTx) commit at most
-//! > once for each delivery id of an endpoint within the retention, and a 2xx leaves only after
-//! > that commit. Effects outside the database are at-least-once, with a stable key to make them
-//! > idempotent.
+//! > once for each delivery id of an endpoint within the retention. A 2xx leaves only after that
+//! > commit or, where you chose so, after the delivery itself is committed; and an authentic
+//! > delivery that was kept runs until it is done, or is there to be looked at. Effects outside the
+//! > database are at-least-once, with a stable key to make them idempotent.
 //!
 //! The name of a test begins with the guarantee that it checks, such as
 //! `g5_swallowed_sql_error_is_not_acknowledged`.
@@ -98,3 +99,50 @@
 //! # G14: no panic and no unbounded growth
 //!
 //! Nothing that a sender sends makes the layer panic, or grow without a bound.
+//!
+//! # R: recovery
+//!
+//! With [`keep_failed`](crate::IdempotentWebhook::keep_failed) and
+//! [`Recovery`](crate::Recovery):
+//!
+//! - **R1** A failed delivery is kept after the rollback and before the response, in a transaction of
+//!   its own, with its exact body. Of a forged request nothing is kept. If it cannot be kept, the
+//!   response is what it would have been without, and never a 2xx.
+//! - **R2** Of the headers, only those are kept that the handler needs again. Signatures,
+//!   `Authorization` and `Cookie` are not.
+//! - **R3** A body over [`keep_body_limit`](crate::IdempotentWebhook::keep_body_limit) is not kept.
+//!   The delivery is recorded without it, and its outcome is `failed`.
+//! - **R4** It runs through the application's router, marked as verified by a private type that no
+//!   request from outside can have.
+//! - **R5** An attempt of recovery and one of the provider queue for the same claim, so only one of
+//!   them commits. What is kept of a processed delivery is obsolete: it ends as a duplicate when its
+//!   turn comes. Retention keeps the row of a delivery for as long as something is kept of it.
+//!   [`forget`](crate::Endpoint::forget) also deletes what is kept of a processed delivery, so that it
+//!   does not run by itself. A delivery that is not processed is not forgotten by it.
+//! - **R6** An attempt is counted before it runs, by the clock of the database, so a handler that
+//!   kills its process uses up its attempts. Another process takes over when the longest time of an
+//!   attempt is over.
+//! - **R7** An attempt that did not reach the handler is not counted: Postgres is away, or no route
+//!   handles the delivery.
+//! - **R8** The schedule is that of [`retry_delays`](crate::IdempotentWebhook::retry_delays), each
+//!   delay varied by a fifth. A handler can choose another time, an end, or to discard the delivery
+//!   ([`HandlerError`](crate::HandlerError)).
+//! - **R9** Few attempts run at once ([`concurrency`](crate::Recovery::concurrency)). A waiting
+//!   delivery holds no connection. Endpoints take turns.
+//! - **R10** After several failures of different deliveries of an endpoint in a row, one is tried at
+//!   a time, and the others wait without using up attempts
+//!   ([`breaker`](crate::Recovery::breaker)). Operators [`pause`](crate::Endpoint::pause) and
+//!   [`resume`](crate::Endpoint::resume) an endpoint.
+//! - **R11** A process only takes deliveries of endpoints that it serves.
+//! - **R12** After the last attempt a delivery is dead. It stays until it is retried, discarded or
+//!   pruned.
+//! - **R13** [`Endpoint`](crate::Endpoint) lists, retries and discards what is kept. A retry of a
+//!   delivery that was processed meanwhile does nothing and says so.
+//! - **R14** With [`acknowledge_kept`](crate::IdempotentWebhook::acknowledge_kept) the provider gets
+//!   200 once a failed delivery is kept.
+//! - **R15** With [`accept_first`](crate::IdempotentWebhook::accept_first) it gets 200 once the
+//!   delivery is kept, and the handler runs in the background.
+//! - **R16** The handler can see the [`attempt`](crate::Delivery::attempt) and
+//!   [`first_received_at`](crate::Delivery::first_received_at). Its idempotency keys are the same at
+//!   each attempt. Recovery does not keep the order of deliveries; see
+//!   [`advance`](crate::DedupeTx::advance).

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 
+use crate::recovery::control::{self, Of};
+use crate::recovery::{Filter, KeptDelivery, Retried};
+
 /// The deliveries of an endpoint, for an operator's tool.
 ///
 /// ```no_run
@@ -40,5 +43,104 @@ impl Endpoint {
     pub fn tenant(mut self, tenant: impl Into<Arc<str>>) -> Self {
         self.tenant = Some(tenant.into());
         self
+    }
+
+    /// The deliveries that are not processed yet, by delivery id: those that are kept, and those
+    /// whose failure is recorded. At most `limit`.
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres.
+    pub async fn kept(&self, filter: &Filter, limit: u32) -> sqlx::Result<Vec<KeptDelivery>> {
+        control::list(&self.pool, self.of(), filter, limit).await
+    }
+
+    /// Has a kept delivery run again now, with a new schedule. It is a dead one, or one that is due
+    /// later.
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres.
+    pub async fn retry(&self, delivery_id: &str) -> sqlx::Result<Retried> {
+        let of = self.of();
+        if control::is_processed(&self.pool, of, delivery_id).await? {
+            return Ok(Retried::Processed);
+        }
+        let retried = control::retry(&self.pool, of, &Filter::new(), Some(delivery_id)).await?;
+        tracing::info!(
+            endpoint = &*self.name,
+            delivery_id,
+            retried,
+            "webhook delivery retried"
+        );
+        Ok(match retried {
+            0 => Retried::Unchanged,
+            _ => Retried::Due,
+        })
+    }
+
+    /// Has all kept deliveries of a filter run again now, with a new schedule. Returns how many.
+    ///
+    /// It works in batches, each in a transaction of its own. If it is cancelled, those of the
+    /// finished batches are run again.
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres.
+    pub async fn retry_all(&self, filter: &Filter) -> sqlx::Result<u64> {
+        let retried = control::retry(&self.pool, self.of(), filter, None).await?;
+        tracing::info!(
+            endpoint = &*self.name,
+            ?filter,
+            retried,
+            "webhook deliveries retried"
+        );
+        Ok(retried)
+    }
+
+    /// Deletes a kept delivery that should not be processed. Returns whether it was kept.
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres.
+    pub async fn discard(&self, delivery_id: &str) -> sqlx::Result<bool> {
+        let discarded = control::discard(&self.pool, self.of(), delivery_id).await?;
+        tracing::info!(
+            endpoint = &*self.name,
+            delivery_id,
+            discarded,
+            "webhook delivery discarded"
+        );
+        Ok(discarded)
+    }
+
+    /// Pauses recovery of the endpoint, in all processes. Requests of the provider are handled as
+    /// before.
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres.
+    pub async fn pause(&self) -> sqlx::Result<()> {
+        control::pause(&self.pool, &self.name).await?;
+        tracing::info!(endpoint = &*self.name, "webhook recovery paused");
+        Ok(())
+    }
+
+    /// Resumes recovery of the endpoint, also if failures in a row hold it back.
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres.
+    pub async fn resume(&self) -> sqlx::Result<()> {
+        control::resume(&self.pool, &self.name).await?;
+        tracing::info!(endpoint = &*self.name, "webhook recovery resumed");
+        Ok(())
+    }
+
+    fn of(&self) -> Of<'_> {
+        Of {
+            endpoint: &self.name,
+            tenant: self.tenant.as_deref(),
+        }
     }
 }

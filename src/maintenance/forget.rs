@@ -19,13 +19,20 @@ const FORGET: &str = "
             and bodies.digest = forgotten.digest
             and bodies.delivery_id = forgotten.delivery_id
     ),
-    -- Failed attempts from before it was processed.
+    -- Obsolete: it was kept before it was processed. It must not run again by itself.
     failure as (
-        delete from idempotent_webhook.failures
+        delete from idempotent_webhook.kept_deliveries
         using forgotten
-        where failures.endpoint = forgotten.endpoint
-            and failures.tenant = forgotten.tenant
-            and failures.delivery_id = forgotten.delivery_id
+        where kept_deliveries.endpoint = forgotten.endpoint
+            and kept_deliveries.tenant = forgotten.tenant
+            and kept_deliveries.delivery_id = forgotten.delivery_id
+    ),
+    request as (
+        delete from idempotent_webhook.kept_requests
+        using forgotten
+        where kept_requests.endpoint = forgotten.endpoint
+            and kept_requests.tenant = forgotten.tenant
+            and kept_requests.delivery_id = forgotten.delivery_id
     )
     select from forgotten
 ";

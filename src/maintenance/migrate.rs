@@ -12,10 +12,7 @@ const MIGRATIONS: [(&str, &str); 4] = [
         "subjects",
         include_str!("../../migrations/0002_subjects.sql"),
     ),
-    (
-        "failures",
-        include_str!("../../migrations/0003_failures.sql"),
-    ),
+    ("kept", include_str!("../../migrations/0003_kept.sql")),
     (
         "retention",
         include_str!("../../migrations/0004_retention.sql"),
@@ -42,7 +39,8 @@ const APPLIED: &str = "
 /// grant usage on schema idempotent_webhook to app;
 /// grant select, insert, delete on all tables in schema idempotent_webhook to app;
 /// grant update on idempotent_webhook.subjects to app; -- for `DedupeTx::advance`
-/// grant update on idempotent_webhook.failures to app; -- for `record_failures`
+/// -- for `record_failures` and `keep_failed`:
+/// grant update on idempotent_webhook.kept_deliveries, idempotent_webhook.kept_endpoints to app;
 /// ```
 ///
 /// Behind PgBouncer in transaction mode, run it on a direct connection: sqlx takes an

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
+use http::{HeaderName, Method};
 
 use handshake::HandshakeRule;
 #[cfg(not(feature = "testing"))]
@@ -234,6 +234,12 @@ impl Provider {
             .into_iter()
             .flat_map(Secrets::iter)
             .try_for_each(|secret| self.scheme.check_secret(secret))
+    }
+
+    /// The headers with the delivery id and the event type.
+    pub(crate) fn identifying_headers(&self) -> impl Iterator<Item = &HeaderName> {
+        let sources = [Some(self.identity.id()), self.identity.event_type()];
+        sources.into_iter().flatten().flat_map(Source::headers)
     }
 
     pub(crate) fn shared_name(&self) -> Arc<str> {

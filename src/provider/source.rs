@@ -106,6 +106,17 @@ impl Source {
         &self.0
     }
 
+    /// The headers that it reads.
+    pub(super) fn headers(&self) -> Vec<&HeaderName> {
+        match &self.0 {
+            Kind::Header(name) => vec![name],
+            Kind::Json(_) | Kind::BodyDigest => Vec::new(),
+            Kind::First(sources) | Kind::All(sources) => {
+                sources.iter().flat_map(Self::headers).collect()
+            }
+        }
+    }
+
     pub(super) fn json_paths(&self) -> Vec<&JsonPath> {
         match &self.0 {
             Kind::Json(path) => vec![path],

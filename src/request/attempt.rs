@@ -1,56 +1,83 @@
 //! An attempt at a delivery, from the claim to the commit.
 
-use std::sync::Arc;
-
 use http::{Request, Response, StatusCode};
 use tokio::time::Instant;
 use tower_service::Service;
 use tracing::Instrument;
 
+use super::admitted::{Admitted, Origin};
 use super::failure::Failure;
 use super::handler_error::FailureReason;
 use super::log;
 use super::response::{Answer, Suspicion};
 use super::rollback_test::RollBack;
-use crate::delivery::Delivery;
+use super::settle::result_of;
 use crate::in_flight::{Entered, FlightKey, InFlightGuard, ProcessedCache};
 use crate::metrics::Stage;
 use crate::panic::catch_panic;
-use crate::settings::Settings;
 use crate::transaction::{
-    Claim, ClaimRequest, ClaimedTx, DatabaseError, DuplicateOf, FailedAttempt, Fingerprint, Slot,
+    Claim, ClaimRequest, ClaimedTx, DatabaseError, DuplicateOf, Fingerprint, Slot,
 };
 
 /// A delivery on which no other attempt of this process works until its guards are dropped.
-pub(super) struct Attempt {
-    pub(super) settings: Arc<Settings>,
-    pub(super) delivery: Delivery,
-    pub(super) fingerprint: Option<Fingerprint>,
-    pub(super) guards: Guards,
-    /// Until when to wait for an attempt in another process.
-    pub(super) deadline: Instant,
+struct Attempt {
+    admitted: Admitted,
+    guards: Guards,
 }
 
-pub(super) struct Guards {
+/// Waits for other attempts of this process, and runs this one in a task of its own.
+pub(super) async fn handle<S, B, R>(
+    admitted: Admitted,
+    inner: S,
+    request: Request<B>,
+) -> Answer<R, S::Error>
+where
+    S: Service<Request<B>, Response = Response<R>> + Send + 'static,
+    S::Future: Send,
+    S::Error: Send + 'static,
+    B: Send + 'static,
+    R: Send + 'static,
+{
+    let entered = enter(&admitted).await;
+    if let Origin::Recovered(replay) = &admitted.origin {
+        replay.reach();
+    }
+    match entered {
+        Ok(guards) => Attempt { admitted, guards }.spawn(inner, request).await,
+        Err(answer) => {
+            let result = result_of(&answer);
+            admitted.settle(result).await;
+            admitted.log(&answer);
+            answer
+        }
+    }
+}
+
+struct Guards {
     id: InFlightGuard,
     /// With the replay guard.
     fingerprint: Option<InFlightGuard>,
 }
 
 /// Waits, holding no connection, for other attempts of this process.
-pub(super) async fn enter<B, E>(
-    settings: &Settings,
-    delivery: &Delivery,
-    fingerprint: Option<Fingerprint>,
-    deadline: Instant,
-) -> Result<Guards, Answer<B, E>> {
+async fn enter<B, E>(admitted: &Admitted) -> Result<Guards, Answer<B, E>> {
+    let Admitted {
+        settings,
+        delivery,
+        fingerprint,
+        deadline,
+        ..
+    } = admitted;
     let key = delivery.key();
-    let is_cached = |cache: &ProcessedCache| cache.contains(&key);
-    if settings.processed.as_ref().is_some_and(is_cached) {
+    // Only the claim may end what is kept: another process may have forgotten the delivery.
+    if let Origin::Received(_) = admitted.origin
+        && let Some(cache) = &settings.processed
+        && cache.contains(&key)
+    {
         return Err(Answer::Duplicate(DuplicateOf::Id));
     }
     let tenant = key.tenant.clone();
-    let enter = |key| settings.in_flight.enter(key, deadline, &settings.metrics);
+    let enter = |key| settings.in_flight.enter(key, *deadline, &settings.metrics);
     let id = match enter(FlightKey::Delivery(key)).await {
         Entered::First(guard) => guard,
         Entered::Processed => return Err(Answer::Duplicate(DuplicateOf::Id)),
@@ -90,7 +117,10 @@ impl Guards {
             | Answer::Rejected(_)
             | Answer::RolledBack(_)
             | Answer::Failed(_)
-            | Answer::InnerError(_) => (false, false),
+            | Answer::InnerError(_)
+            | Answer::Kept(_)
+            | Answer::Acknowledged
+            | Answer::Accepted => (false, false),
         };
         if id_is_processed {
             self.id.processed();
@@ -105,7 +135,7 @@ impl Guards {
 
 impl Attempt {
     /// Runs the attempt in a task of its own: to its end, even if the sender hangs up.
-    pub(super) async fn spawn<S, B, R>(self, inner: S, request: Request<B>) -> Answer<R, S::Error>
+    async fn spawn<S, B, R>(self, inner: S, request: Request<B>) -> Answer<R, S::Error>
     where
         S: Service<Request<B>, Response = Response<R>> + Send + 'static,
         S::Future: Send,
@@ -113,7 +143,7 @@ impl Attempt {
         B: Send + 'static,
         R: Send + 'static,
     {
-        let settings = self.settings.clone();
+        let settings = self.admitted.settings.clone();
         // Boxed, or spawning would move its kilobytes a dozen times.
         let run = Box::pin(self.run(inner, request));
         match tokio::spawn(run.in_current_span()).await {
@@ -129,32 +159,54 @@ impl Attempt {
         }
     }
 
-    /// Records and logs the result before the next attempt can begin.
+    /// Writes down and logs the result before the next attempt can begin.
     async fn run<S, B, R>(self, inner: S, request: Request<B>) -> Answer<R, S::Error>
     where
         S: Service<Request<B>, Response = Response<R>>,
     {
-        let answer = self.claim_and_handle(inner, request).await;
-        if self.settings.record_failures
-            && let Some(failed) = failed_attempt(&answer)
-        {
-            self.record_failure(failed).await;
-        }
-        log::answer(&self.settings, &answer);
-        self.guards.release(&answer);
+        let Self { admitted, guards } = self;
+        let answer = admitted.claim_and_handle(inner, request).await;
+        let result = result_of(&answer);
+        let answer = match admitted.settle(result).await {
+            true if admitted.acknowledges() => {
+                // The failure is logged as one, although the provider does not hear of it.
+                admitted.log(&Answer::Kept(Box::new(answer)));
+                guards.release(&Answer::<R, S::Error>::Acknowledged);
+                return Answer::Acknowledged;
+            }
+            true => Answer::Kept(Box::new(answer)),
+            false => answer,
+        };
+        admitted.log(&answer);
+        guards.release(&answer);
         answer
     }
+}
 
+impl Admitted {
     async fn claim_and_handle<S, B, R>(&self, inner: S, request: Request<B>) -> Answer<R, S::Error>
     where
         S: Service<Request<B>, Response = Response<R>>,
     {
-        let tx = match self.claim().await {
+        let mut tx = match self.claim().await {
             Ok(Claim::Claimed(tx)) => tx,
             Ok(Claim::Duplicate(of)) => return Answer::Duplicate(of),
             Ok(Claim::InFlight) => return Answer::InFlight,
             Err(error) => return Failure::Claim(error).into(),
         };
+        if let Origin::Accepted | Origin::Recovered(_) = self.origin {
+            match tx.is_still_kept(&self.delivery).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    tx.roll_back().await;
+                    return Failure::Discarded.into();
+                }
+                Err(error) => {
+                    tx.roll_back().await;
+                    return Failure::Claim(error).into();
+                }
+            }
+        }
         let roll_back = RollBack::is_wanted(&request);
         let slot = Slot::new(self.delivery.clone(), tx);
         let to_commit = self.call_handler(inner, request, &slot).await;
@@ -264,39 +316,6 @@ impl Attempt {
             None
         }
     }
-
-    async fn record_failure(&self, failed: FailedAttempt) {
-        let recorded = self.settings.store.record_failure(&failed, &self.delivery);
-        if let Err(error) = recorded.await {
-            tracing::warn!(%error, "could not record that a webhook failed");
-        }
-    }
-}
-
-/// The failure of an attempt whose handler had been called.
-fn failed_attempt<R, E>(answer: &Answer<R, E>) -> Option<FailedAttempt> {
-    match answer {
-        Answer::RolledBack(response) => {
-            let status = response.status();
-            Some(match response.extensions().get() {
-                Some(FailureReason(reason)) => FailedAttempt::new(status, reason),
-                None => FailedAttempt::new(status, format_args!("the handler answered {status}")),
-            })
-        }
-        Answer::Failed(failure) if failure.is_an_attempt() => {
-            Some(FailedAttempt::new(failure.status(), failure))
-        }
-        Answer::InnerError(_) => Some(FailedAttempt::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "the inner service failed",
-        )),
-        Answer::Failed(_)
-        | Answer::Processed(_)
-        | Answer::Duplicate(_)
-        | Answer::Handshake(_)
-        | Answer::InFlight
-        | Answer::Rejected(_) => None,
-    }
 }
 
 /// Adds a reason to a response that is probably not from a handler.
@@ -304,9 +323,11 @@ fn explain_missing_handler<R>(response: &mut Response<R>, tx: &ClaimedTx) {
     let status = response.status();
     let is_routing = [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&status);
     if is_routing && !tx.was_taken && response.extensions().get::<FailureReason>().is_none() {
-        response.extensions_mut().insert(FailureReason(format!(
-            "{status} without taking DedupeTx: if no handler serves this path, put the layer on \
-             the route and not around the router"
-        )));
+        response
+            .extensions_mut()
+            .insert(FailureReason::unhandled(format_args!(
+                "{status} without taking DedupeTx: if no handler serves this path, put the layer \
+                 on the route and not around the router"
+            )));
     }
 }

@@ -13,19 +13,40 @@ use super::rejection::Rejection;
 use super::response::Answer;
 use crate::delivery::Delivery;
 use crate::provider::{Verified, VerifyError};
+use crate::recovery::Replay;
 use crate::settings::Settings;
 
-/// The delivery of an authentic request, and its raw body.
+/// An authentic request of a delivery.
+pub(super) struct Authentic {
+    pub(super) delivery: Delivery,
+    /// The raw body.
+    pub(super) body: Bytes,
+    /// The request is one of recovery.
+    pub(super) replay: Option<Replay>,
+}
+
+/// Reads and verifies a request. One of recovery was verified when it was kept.
 pub(super) async fn authenticate<B, R, E>(
     settings: &Settings,
     head: &Parts,
     body: B,
-) -> Result<(Delivery, Bytes), Answer<R, E>>
+) -> Result<Authentic, Answer<R, E>>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let provider = &settings.provider;
+    if let Some(replay) = head.extensions.get::<Replay>()
+        && let Some(delivery) = replay.delivery_for(&settings.endpoint, provider.shared_name())
+    {
+        let timeout = settings.body_timeout;
+        let body = body::buffer(&head.headers, body, usize::MAX, timeout).await;
+        return Ok(Authentic {
+            delivery,
+            body: body.map_err(Rejection::from)?,
+            replay: Some(replay.clone()),
+        });
+    }
     if !provider.get_methods().contains(&head.method) {
         return Err(Rejection::Method(provider.get_methods().to_vec()).into());
     }
@@ -48,7 +69,11 @@ where
         Verified::Delivery(verified) => {
             let endpoint = settings.endpoint.clone();
             let name = provider.shared_name();
-            Ok((Delivery::new(endpoint, name, lookup.tenant, verified), body))
+            Ok(Authentic {
+                delivery: Delivery::new(endpoint, name, lookup.tenant, verified),
+                body,
+                replay: None,
+            })
         }
         Verified::Handshake(handshake) => Err(Answer::Handshake(handshake)),
     }

@@ -57,9 +57,7 @@ impl IntoResponse for ExtractError {
     fn into_response(self) -> Response {
         tracing::error!(reason = %self, "the webhook handler could not be called");
         let mut response = (self.status(), self.body_text()).into_response();
-        response
-            .extensions_mut()
-            .insert(FailureReason(self.to_string()));
+        response.extensions_mut().insert(FailureReason::new(self));
         response
     }
 }

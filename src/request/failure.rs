@@ -17,6 +17,10 @@ pub(super) enum Failure {
     Nested,
     /// No connection, no transaction or no claim.
     Claim(DatabaseError),
+    /// No more deliveries of the endpoint may be kept.
+    QuotaExhausted,
+    /// The delivery was kept, and discarded before its attempt began.
+    Discarded,
     HandlerTimedOut(Duration),
     HandlerPanicked(String),
     /// The handler has left its `DedupeTx` somewhere.
@@ -33,7 +37,14 @@ impl Failure {
 
     /// Whether the handler had been called.
     pub(super) fn is_an_attempt(&self) -> bool {
-        !matches!(self, Self::SecretLookup(_) | Self::Nested | Self::Claim(_))
+        !matches!(
+            self,
+            Self::SecretLookup(_)
+                | Self::Nested
+                | Self::Claim(_)
+                | Self::QuotaExhausted
+                | Self::Discarded
+        )
     }
 }
 
@@ -55,6 +66,12 @@ impl fmt::Display for Failure {
                 "could not claim the delivery: {error}; has `idempotent_webhook::migrate` been run?"
             ),
             Self::Claim(error) => write!(f, "could not claim the delivery: {error}"),
+            Self::QuotaExhausted => {
+                f.write_str("the delivery was not accepted: the quota of kept ones is exhausted")
+            }
+            Self::Discarded => {
+                f.write_str("the delivery was discarded or forgotten before its attempt began")
+            }
             Self::HandlerTimedOut(timeout) => {
                 write!(
                     f,

@@ -1,11 +1,13 @@
 //! Errors of handlers, with a reason for the operator.
 
 use std::fmt;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
 
 use crate::error::{BoxError, ErrorChain};
+use crate::recovery::Next;
 
 /// The error of a handler: a status for the sender, and a reason for the operator.
 ///
@@ -54,14 +56,35 @@ pub struct HandlerError {
 
 /// In the extensions of a handler's response.
 #[derive(Clone, Debug)]
-pub(crate) struct FailureReason(pub(crate) String);
+pub(crate) struct FailureReason {
+    pub(crate) text: String,
+    /// What is to become of the delivery.
+    pub(super) next: Next,
+}
+
+impl FailureReason {
+    pub(super) fn new(text: impl fmt::Display) -> Self {
+        Self {
+            text: text.to_string(),
+            next: Next::Scheduled,
+        }
+    }
+
+    /// The response is probably not that of a handler.
+    pub(super) fn unhandled(text: impl fmt::Display) -> Self {
+        Self {
+            next: Next::Unhandled,
+            ..Self::new(text)
+        }
+    }
+}
 
 impl HandlerError {
     /// An error with a reason for the log and the record. The sender does not see it.
     pub fn new(reason: impl fmt::Display) -> Self {
         Self {
             status: StatusCode::INTERNAL_SERVER_ERROR,
-            reason: FailureReason(reason.to_string()),
+            reason: FailureReason::new(reason),
         }
     }
 
@@ -72,6 +95,29 @@ impl HandlerError {
     #[must_use]
     pub fn status(mut self, status: StatusCode) -> Self {
         self.status = status;
+        self
+    }
+
+    /// [`Recovery`](crate::Recovery) runs the delivery again after this time, instead of as the
+    /// schedule says. The number of attempts stays that of the schedule.
+    #[must_use]
+    pub fn retry_after(mut self, delay: Duration) -> Self {
+        self.reason.next = Next::After(delay);
+        self
+    }
+
+    /// The delivery is dead at once, if it is kept: it is not run again unless an operator says so.
+    #[must_use]
+    pub fn dead(mut self) -> Self {
+        self.reason.next = Next::Dead;
+        self
+    }
+
+    /// The delivery is not kept, and deleted if it was: [`Recovery`](crate::Recovery) does not run it
+    /// again.
+    #[must_use]
+    pub fn discard(mut self) -> Self {
+        self.reason.next = Next::Discard;
         self
     }
 
@@ -99,6 +145,6 @@ impl<E: Into<BoxError>> From<E> for HandlerError {
 
 impl fmt::Display for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason.0)
+        f.write_str(&self.reason.text)
     }
 }

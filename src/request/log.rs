@@ -1,5 +1,7 @@
 //! What the operator learns of a request: a span, an event, and the metrics.
 
+use std::any::Any;
+
 use tracing::field::Empty;
 use tracing::{Span, debug, error, error_span, info, warn};
 
@@ -7,8 +9,10 @@ use super::handler_error::FailureReason;
 use super::rejection::Rejection;
 use super::response::{Answer, Suspicion};
 use crate::delivery::Delivery;
+use crate::metrics::Metrics;
+use crate::panic;
 use crate::settings::Settings;
-use crate::transaction::DuplicateOf;
+use crate::transaction::{DatabaseError, DuplicateOf};
 
 /// The span of a request, within the caller's span. The handler runs in it.
 ///
@@ -21,6 +25,7 @@ pub(super) fn span(endpoint: &str, provider: &str) -> Span {
         tenant = Empty,
         delivery_id = Empty,
         event_type = Empty,
+        attempt = Empty,
         outcome = Empty,
     )
 }
@@ -31,6 +36,9 @@ pub(super) fn identified(delivery: &Delivery) {
     span.record("tenant", delivery.tenant());
     span.record("delivery_id", delivery.id().as_str());
     span.record("event_type", delivery.event_type());
+    if delivery.attempt() > 1 {
+        span.record("attempt", delivery.attempt());
+    }
 }
 
 /// Logs and counts what became of a request.
@@ -39,7 +47,22 @@ pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     let outcome = answer.outcome().as_str();
     metrics.outcome(outcome);
     Span::current().record("outcome", outcome);
+    event(settings, answer);
+}
+
+/// Logs and counts what became of an attempt at a kept delivery, which is no request.
+pub(super) fn recovery<B, E>(settings: &Settings, answer: &Answer<B, E>) {
+    let outcome = answer.outcome().as_str();
+    settings.metrics.recovery(outcome);
+    Span::current().record("outcome", outcome);
+    event(settings, answer);
+}
+
+fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     match answer {
+        Answer::Kept(answer) => event(settings, answer),
+        Answer::Acknowledged => {}
+        Answer::Accepted => debug!("webhook accepted"),
         Answer::Processed(_) => debug!("webhook processed"),
         Answer::Duplicate(DuplicateOf::Id) => debug!("webhook duplicate"),
         Answer::Duplicate(DuplicateOf::IdWithOtherBody { first, now }) => warn!(
@@ -55,7 +78,7 @@ pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
         Answer::Handshake(_) => info!("webhook handshake answered"),
         Answer::InFlight => info!("webhook still in flight"),
         Answer::Rejected(rejection) => {
-            metrics.rejection(rejection.kind());
+            settings.metrics.rejection(rejection.kind());
             let status = rejection.status().as_u16();
             let reason = rejection.reason();
             match rejection {
@@ -78,7 +101,7 @@ pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
             reason = response
                 .extensions()
                 .get()
-                .map(|FailureReason(reason)| reason.as_str()),
+                .map(|reason: &FailureReason| reason.text.as_str()),
             "webhook rolled back: the handler did not answer success"
         ),
         Answer::Failed(failure) => error!(
@@ -93,4 +116,23 @@ pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
 /// Warns of a mistake of a handler that looks like success.
 pub(super) fn suspicion(suspicion: Suspicion) {
     warn!("webhook processed, but {suspicion}");
+}
+
+/// A delivery that is not run again unless an operator says so.
+pub(super) fn dead(metrics: &Metrics, reason: &str) {
+    metrics.dead();
+    error!(
+        reason,
+        "webhook dead: it is not run again unless an operator says so"
+    );
+}
+
+pub(super) fn hook_panicked(payload: &(dyn Any + Send)) {
+    let message = panic::message(payload);
+    error!(message, "the hook for dead webhooks panicked");
+}
+
+/// A result that could not be written down.
+pub(super) fn not_written(error: &DatabaseError) {
+    warn!(%error, "could not write down what became of a webhook");
 }

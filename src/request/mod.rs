@@ -1,5 +1,7 @@
 //! The lifecycle of a request, from its head to the response.
 
+mod accept;
+mod admitted;
 mod attempt;
 mod authenticate;
 mod body;
@@ -13,6 +15,7 @@ mod rejection;
 mod response;
 mod rollback_test;
 mod service;
+mod settle;
 
 pub use handler_error::HandlerError;
 pub use outcome::{OUTCOME_HEADER, Outcome};
@@ -21,5 +24,5 @@ pub use service::{IdempotentWebhookService, ResponseFuture};
 pub(crate) use {
     handler_error::FailureReason,
     response::Suspicion,
-    rollback_test::{RollBack, RolledBack},
+    rollback_test::{HandleFirst, RollBack, RolledBack},
 };

@@ -38,8 +38,12 @@ pub enum Outcome {
     InFlight,
     /// The request is not an authentic and usable delivery.
     Rejected,
-    /// Nothing was committed, or the result of the commit is unknown.
+    /// Nothing was committed, or the result of the commit is unknown. The delivery is not kept.
     Failed,
+    /// Nothing was committed, and the delivery is kept for [`Recovery`](crate::Recovery).
+    Kept,
+    /// The delivery is kept, and its handler runs in the background.
+    Accepted,
     /// The request was a handshake.
     Handshake,
 }
@@ -53,6 +57,8 @@ impl Outcome {
             Self::InFlight => "in-flight",
             Self::Rejected => "rejected",
             Self::Failed => "failed",
+            Self::Kept => "kept",
+            Self::Accepted => "accepted",
             Self::Handshake => "handshake",
         }
     }

@@ -29,6 +29,12 @@ pub(super) enum Answer<B, E> {
     Failed(Failure),
     /// The error of the inner service.
     InnerError(E),
+    /// A failure whose delivery is kept.
+    Kept(Box<Self>),
+    /// The same, which the provider does not hear of.
+    Acknowledged,
+    /// The delivery is kept before its first attempt.
+    Accepted,
 }
 
 /// What is wrong with a handler that answered success. In the extensions of its response, for
@@ -87,6 +93,8 @@ impl Failure {
         match self {
             Self::SecretLookup(_)
             | Self::Claim(_)
+            | Self::QuotaExhausted
+            | Self::Discarded
             | Self::HandlerTimedOut(_)
             | Self::Cancelled
             | Self::Commit(CommitError::Database(_)) => StatusCode::SERVICE_UNAVAILABLE,
@@ -118,6 +126,8 @@ impl<B, E> Answer<B, E> {
             Self::InFlight => Outcome::InFlight,
             Self::Rejected(_) => Outcome::Rejected,
             Self::RolledBack(_) | Self::Failed(_) | Self::InnerError(_) => Outcome::Failed,
+            Self::Kept(_) | Self::Acknowledged => Outcome::Kept,
+            Self::Accepted => Outcome::Accepted,
         }
     }
 }
@@ -133,7 +143,10 @@ impl<B: From<Bytes>, E> Answer<B, E> {
         };
         let mut response = match self {
             Self::Processed(response) | Self::RolledBack(response) => response,
-            Self::Duplicate(_) => Response::new(B::from(Bytes::new())),
+            Self::Duplicate(_) | Self::Acknowledged | Self::Accepted => {
+                Response::new(B::from(Bytes::new()))
+            }
+            Self::Kept(answer) => answer.into_response(retry_after)?,
             Self::Handshake(handshake) => handshake.response(),
             Self::InFlight => unavailable("in flight, retry later", retry_after),
             Self::Rejected(rejection) => {
@@ -154,7 +167,7 @@ impl<B: From<Bytes>, E> Answer<B, E> {
             .insert(OUTCOME_HEADER, HeaderValue::from_static(outcome.as_str()));
         response.extensions_mut().insert(outcome);
         if let Some(reason) = reason {
-            response.extensions_mut().insert(FailureReason(reason));
+            response.extensions_mut().insert(FailureReason::new(reason));
         }
         Ok(response)
     }

@@ -1,4 +1,4 @@
-//! A rollback in the place of a commit, by which `assert_idempotent` finds writes that are not part
+//! What the test kit asks of the layer: a rollback in the place of a commit, by which `assert_idempotent` finds writes that are not part
 //! of the transaction.
 
 use http::{Request, Response};
@@ -11,6 +11,16 @@ pub(crate) struct RollBack;
 /// In the extensions of the response, if the handler had answered success.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RolledBack;
+
+/// In the extensions of a request that is handled before the answer, also with `accept_first`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HandleFirst;
+
+impl HandleFirst {
+    pub(super) fn is_wanted<B>(request: &Request<B>) -> bool {
+        request.extensions().get::<Self>().is_some()
+    }
+}
 
 impl RollBack {
     pub(super) fn is_wanted<B>(request: &Request<B>) -> bool {

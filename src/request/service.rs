@@ -13,12 +13,14 @@ use tokio::time::Instant;
 use tower_service::Service;
 use tracing::Instrument;
 
-use super::attempt::{Attempt, enter};
-use super::authenticate::authenticate;
+use super::accept::accept;
+use super::admitted::{Admitted, Origin};
+use super::attempt::handle;
+use super::authenticate::{Authentic, authenticate};
 use super::failure::Failure;
 use super::log;
 use super::response::Answer;
-use super::rollback_test::RollBack;
+use super::rollback_test::{HandleFirst, RollBack};
 use crate::settings::Settings;
 use crate::transaction::DedupeTx;
 
@@ -71,8 +73,13 @@ where
         let span = log::span(&settings.endpoint, settings.provider.name());
         let response = async move {
             let retry_after = settings.retry_after;
-            let answer = match admit(settings.clone(), request).await {
-                Ok((attempt, request)) => attempt.spawn(inner, request).await,
+            let answer = match admit(&settings, request).await {
+                Ok((admitted, request))
+                    if admitted.is_accepted_first() && !HandleFirst::is_wanted(&request) =>
+                {
+                    accept(&settings, admitted, inner, request).await
+                }
+                Ok((admitted, request)) => handle(admitted, inner, request).await,
                 Err(answer) => {
                     log::answer(&settings, &answer);
                     answer
@@ -84,11 +91,11 @@ where
     }
 }
 
-/// Verifies a request and waits until no other attempt of this process works on its delivery.
+/// Verifies a request.
 async fn admit<B, R, E>(
-    settings: Arc<Settings>,
+    settings: &Arc<Settings>,
     request: Request<B>,
-) -> Result<(Attempt, Request<B>), Answer<R, E>>
+) -> Result<(Admitted, Request<B>), Answer<R, E>>
 where
     B: Body<Data = Bytes> + From<Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -102,18 +109,24 @@ where
     if DedupeTx::is_in(&head.extensions) {
         return Err(Failure::Nested.into());
     }
-    let (delivery, body) = authenticate(&settings, &head, body).await?;
-    log::identified(&delivery);
-    let fingerprint = settings.fingerprint(&delivery, &body);
-    let guards = enter(&settings, &delivery, fingerprint, deadline).await?;
-    let attempt = Attempt {
-        settings,
+    let Authentic {
         delivery,
-        fingerprint,
-        guards,
+        body,
+        replay,
+    } = authenticate(settings, &head, body).await?;
+    log::identified(&delivery);
+    let origin = match replay {
+        Some(replay) => Origin::Recovered(replay),
+        None => Origin::Received(settings.kept_request(&head, &body)),
+    };
+    let admitted = Admitted {
+        settings: settings.clone(),
+        fingerprint: settings.fingerprint(&delivery, &body),
+        delivery,
+        origin,
         deadline,
     };
-    Ok((attempt, Request::from_parts(head, B::from(body))))
+    Ok((admitted, Request::from_parts(head, B::from(body))))
 }
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

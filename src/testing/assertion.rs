@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use tower_service::Service;
 
 use super::TestDelivery;
-use crate::request::{FailureReason, Outcome, RollBack, RolledBack, Suspicion};
+use crate::request::{FailureReason, HandleFirst, Outcome, RollBack, RolledBack, Suspicion};
 
 /// How many copies are sent at the same moment.
 const COPIES: usize = 5;
@@ -147,7 +147,7 @@ where
 #[expect(clippy::panic, reason = "an assertion panics")]
 fn spawn_send<S, R>(
     service: &S,
-    request: Request<Full<Bytes>>,
+    mut request: Request<Full<Bytes>>,
 ) -> impl Future<Output = Response<R>> + use<S, R>
 where
     S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
@@ -155,6 +155,8 @@ where
     S::Error: Debug + Send,
     R: Send + 'static,
 {
+    // Its effects are to be counted when it is answered.
+    request.extensions_mut().insert(HandleFirst);
     let mut service = service.clone();
     let task = tokio::spawn(async move {
         std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
@@ -181,8 +183,8 @@ where
         Some(outcome) => text += &format!(", outcome {outcome}"),
         None => text += ", and not by IdempotentWebhook: is the layer on this route?",
     }
-    if let Some(FailureReason(reason)) = head.extensions.get() {
-        text += &format!(", reason: {reason}");
+    if let Some(reason) = head.extensions.get::<FailureReason>() {
+        text += &format!(", reason: {}", reason.text);
     }
     if let Ok(body) = Limited::new(body, MAX_TEXT).collect().await {
         let body = body.to_bytes();

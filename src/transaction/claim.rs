@@ -66,6 +66,14 @@ const FIRST_WITH_BODY: &str = "
     where endpoint = $1 and tenant = $2 and digest = $3
 ";
 
+/// Keeps a row of recovery until the end of the transaction: `discard` and `forget` wait for it.
+const STILL_KEPT: &str = "
+    select true
+    from idempotent_webhook.kept_deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+    for key share
+";
+
 /// How often a claim is repeated after a serialization failure.
 const MAX_CONFLICTS: usize = 10;
 
@@ -299,6 +307,24 @@ impl Store {
         )
         .await?;
         Ok(DuplicateOf::BodyWithOtherId { first })
+    }
+}
+
+impl ClaimedTx {
+    /// Whether the delivery is still kept, and was not discarded since its attempt was counted.
+    pub(crate) async fn is_still_kept(
+        &mut self,
+        delivery: &Delivery,
+    ) -> Result<bool, DatabaseError> {
+        let kept = with_timeout(
+            self.timeout,
+            sqlx::query(STILL_KEPT)
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(delivery.id())
+                .fetch_optional(&mut *self.connection),
+        );
+        Ok(kept.await?.is_some())
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sqlx::{PgPool, SqlSafeStr};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{PgPool, Postgres, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -17,6 +19,9 @@ use super::pg_error::{DatabaseError, Manager, is_unusable, with_timeout};
 /// the work of others. `not deferrable` is the default, but setting it is an error once the
 /// transaction has run a query.
 pub(super) const BEGIN: &str = "begin not deferrable";
+
+/// Likewise. At a higher level, concurrent changes of one row would fail.
+const BEGIN_READ_COMMITTED: &str = "begin isolation level read committed not deferrable";
 
 /// Where deliveries are claimed. Clones share the connection limit and the registration.
 #[derive(Clone, Debug)]
@@ -48,30 +53,54 @@ impl Store {
         }
     }
 
+    pub(crate) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
     /// Holds at most this many connections at once.
     pub(crate) fn limit_connections(&mut self, connections: usize) {
         let permits = connections.clamp(1, Semaphore::MAX_PERMITS);
         self.permits = Some(Arc::new(Semaphore::new(permits)));
     }
 
-    /// Begins a transaction on a connection that is in none.
-    pub(super) async fn begin(&self) -> Result<TxConnection, DatabaseError> {
-        with_timeout(self.timeout, self.begin_unbounded()).await
+    /// Runs a statement in a short transaction of its own, apart from that of a delivery.
+    pub(crate) async fn run(
+        &self,
+        statement: Query<'_, Postgres, PgArguments>,
+    ) -> Result<Vec<PgRow>, DatabaseError> {
+        with_timeout(self.timeout, async {
+            // Not limited, so that it does not wait for handlers.
+            let mut connection = self.begin_on_any(BEGIN_READ_COMMITTED).await?;
+            let rows = statement.fetch_all(&mut *connection).await?;
+            Manager::commit(&mut connection).await?;
+            connection.release();
+            Ok(rows)
+        })
+        .await
     }
 
-    async fn begin_unbounded(&self) -> sqlx::Result<TxConnection> {
+    /// Begins a transaction on a connection that is in none.
+    pub(super) async fn begin(&self) -> Result<TxConnection, DatabaseError> {
+        with_timeout(self.timeout, self.begin_unbounded(BEGIN)).await
+    }
+
+    async fn begin_unbounded(&self, begin: &'static str) -> sqlx::Result<TxConnection> {
         let permit = match &self.permits {
             None => None,
             // The semaphore is never closed, so this never fails.
             Some(permits) => permits.clone().acquire_owned().await.ok(),
         };
+        Ok(self.begin_on_any(begin).await?.with_permit(permit))
+    }
+
+    async fn begin_on_any(&self, begin: &'static str) -> sqlx::Result<TxConnection> {
         let mut connections_left = self.pool.options().get_max_connections();
         loop {
             // Boxed because it is by far the largest future of a request.
             let connection = Box::pin(self.pool.acquire()).await?;
             let mut connection = TxConnection::new(connection);
-            match Manager::begin(&mut connection, Some(BEGIN.into_sql_str())).await {
-                Ok(()) => return Ok(connection.with_permit(permit)),
+            match Manager::begin(&mut connection, Some(begin.into_sql_str())).await {
+                Ok(()) => return Ok(connection),
                 Err(error) if connections_left > 0 && is_unusable(&error) => {
                     connections_left -= 1;
                     tracing::debug!(%error, "closing an unusable connection of the pool");

@@ -101,7 +101,7 @@ async fn a_record_that_cannot_be_written_changes_nothing() {
         .run("drop view idempotent_webhook.failing_deliveries")
         .await;
     app.database
-        .run("alter table idempotent_webhook.failures drop column reason")
+        .run("alter table idempotent_webhook.kept_deliveries drop column reason")
         .await;
     for _ in 0..2 {
         assert_eq!(app.send(github("teapot", "{}")).await.status, 418);
@@ -143,7 +143,7 @@ async fn records_are_pruned() {
     let database = &app.database;
     database
         .run(
-            "update idempotent_webhook.failures set last_failed_at = now() - interval '5 days'
+            "update idempotent_webhook.kept_deliveries set last_failed_at = now() - interval '5 days'
              where delivery_id = 'old'",
         )
         .await;
@@ -172,7 +172,10 @@ async fn a_success_does_not_depend_on_the_record_of_failures() {
     for (set, sabotage) in [
         ("set local role nothing", ""),
         ("set local transaction_read_only = on", ""),
-        ("select", "drop table idempotent_webhook.failures cascade"),
+        (
+            "select",
+            "drop table idempotent_webhook.kept_deliveries cascade",
+        ),
     ] {
         let handler =
             async move |tx: DedupeTx, delivery: Delivery| attempt(tx, delivery, set).await;
@@ -199,7 +202,7 @@ async fn records_of_what_was_processed_since_are_pruned_and_forgotten() {
     let app = recording(IdempotentWebhook::record_failures).await;
     let database = &app.database;
     let records = async || -> i64 {
-        sqlx::query_scalar("select count(*) from idempotent_webhook.failures")
+        sqlx::query_scalar("select count(*) from idempotent_webhook.kept_deliveries")
             .fetch_one(&database.pool)
             .await
             .unwrap()

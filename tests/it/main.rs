@@ -27,6 +27,8 @@ mod mistakes;
 mod pgbouncer;
 mod readme;
 mod recency;
+mod recovery;
+mod recovery_faults;
 mod repeats;
 mod replay;
 mod retention;

@@ -126,6 +126,10 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
     }
     assert_rows!(database, claims: 30, effects: 30);
 
+    let recovered = Database::new().await;
+    let recovering = PgBouncer::start(&recovered, "").await;
+    crate::recovery::works_on(&recovered, recovering.pool(&recovered).await).await;
+
     database
         .run("update idempotent_webhook.deliveries set received_at = now() - interval '9 days'")
         .await;

@@ -117,8 +117,8 @@ impl<'a> Pass<'a> {
     }
 
     async fn all_tables(&mut self, pruned: &mut Pruned) -> Result<(), Halt> {
-        // Before the deliveries, by which resolved failures are found.
-        self.table(&ranges::FAILURES, &mut pruned.failures).await?;
+        // Before the deliveries, by which resolved rows are found.
+        self.table(&ranges::KEPT, &mut pruned.failures).await?;
         self.table(&ranges::DELIVERIES, &mut pruned.deliveries)
             .await?;
         // Not counted: they belong to the deliveries.
@@ -161,13 +161,13 @@ impl<'a> Pass<'a> {
         Ok(self.number(record).await? == 1)
     }
 
-    /// Deletes the failures of a range whose deliveries were processed since.
+    /// Deletes what is kept of a range whose deliveries were processed since.
     async fn delete_resolved(&mut self, table: &Table, range: Range) -> Result<(), Halt> {
-        if table.name != ranges::FAILURES.name {
+        if table.name != ranges::KEPT.name {
             return Ok(());
         }
         for pages in range.pieces() {
-            let resolved = || ranges::delete_resolved_failures(&pages, BATCH);
+            let resolved = || ranges::delete_resolved(&pages, BATCH);
             while self.number(resolved).await? >= BATCH {}
         }
         Ok(())

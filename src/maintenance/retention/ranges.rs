@@ -32,27 +32,62 @@ pub(super) struct Table {
     pub(super) name: &'static str,
     /// The column with the time of a row.
     aged: &'static str,
+    /// Which rows stay, whatever their age.
+    protected: &'static str,
+    /// What the deletion of a row returns, and what it takes along.
+    returning: &'static str,
+    along: &'static str,
 }
 
 pub(super) const DELIVERIES: Table = Table {
     name: "deliveries",
     aged: "received_at",
+    // Otherwise recovery could run a delivery that was processed.
+    protected: "exists (
+        select
+        from idempotent_webhook.kept_deliveries as kept
+        where kept.endpoint = {row}.endpoint
+            and kept.tenant = {row}.tenant
+            and kept.delivery_id = {row}.delivery_id
+            and kept.state <> 'recorded'
+    )",
+    returning: "1",
+    along: "",
 };
 
 pub(super) const BODIES: Table = Table {
     name: "bodies",
     aged: "received_at",
+    protected: "false",
+    returning: "1",
+    along: "",
 };
 
 pub(super) const SUBJECTS: Table = Table {
     name: "subjects",
     aged: "advanced_at",
+    protected: "false",
+    returning: "1",
+    along: "",
 };
 
-pub(super) const FAILURES: Table = Table {
-    name: "failures",
+pub(super) const KEPT: Table = Table {
+    name: "kept_deliveries",
     aged: "last_failed_at",
+    protected: "{row}.state = 'due'",
+    returning: "old.endpoint, old.tenant, old.delivery_id",
+    along: DELETE_REQUESTS,
 };
+
+/// The requests of deleted rows of `kept_deliveries`.
+const DELETE_REQUESTS: &str = ",
+    request as (
+        delete from idempotent_webhook.kept_requests as request
+        using deleted
+        where request.endpoint = deleted.endpoint
+            and request.tenant = deleted.tenant
+            and request.delivery_id = deleted.delivery_id
+    )";
 
 const SIZE: &str = "
     select pg_relation_size('idempotent_webhook.{table}') / current_setting('block_size')::int8
@@ -140,6 +175,7 @@ const DELETE_BATCH: &str = "
                     from idempotent_webhook.redelivery_windows
                     where redelivery_windows.endpoint = candidate.endpoint
                 )
+                and not ({protects_candidate})
             limit $4
         ))
         -- It may have been updated since it was selected.
@@ -149,30 +185,32 @@ const DELETE_BATCH: &str = "
             from idempotent_webhook.redelivery_windows
             where redelivery_windows.endpoint = old.endpoint
         )
-        returning 1
-    )
+        and not ({protects_old})
+        returning {returning}
+    ){along}
     select count(*) from deleted
 ";
 
-const DELETE_RESOLVED_FAILURES: &str = "
+const DELETE_RESOLVED: &str = "
     with deleted as (
-        delete from idempotent_webhook.failures
+        delete from idempotent_webhook.kept_deliveries as kept
         where ctid = any (array(
-            select failures.ctid
-            from idempotent_webhook.failures
+            select kept.ctid
+            from idempotent_webhook.kept_deliveries as kept
             where ctid >= format('(%s,0)', $1::int8)::tid
                 and ctid < format('(%s,0)', $2::int8)::tid
                 and exists (
                     select
                     from idempotent_webhook.deliveries
-                    where deliveries.endpoint = failures.endpoint
-                        and deliveries.tenant = failures.tenant
-                        and deliveries.delivery_id = failures.delivery_id
+                    where deliveries.endpoint = kept.endpoint
+                        and deliveries.tenant = kept.tenant
+                        and deliveries.delivery_id = kept.delivery_id
                 )
             limit $3
         ))
-        returning 1
-    )
+        and (kept.running_until is null or kept.running_until <= now())
+        returning kept.endpoint, kept.tenant, kept.delivery_id
+    ){along}
     select count(*) from deleted
 ";
 
@@ -181,6 +219,13 @@ impl Table {
     fn sql(&self, template: &str) -> String {
         template
             .replace("{first_due}", FIRST_DUE)
+            .replace(
+                "{protects_candidate}",
+                &self.protected.replace("{row}", "candidate"),
+            )
+            .replace("{protects_old}", &self.protected.replace("{row}", "old"))
+            .replace("{returning}", self.returning)
+            .replace("{along}", self.along)
             .replace("{table}", self.name)
             .replace("{aged}", self.aged)
     }
@@ -236,9 +281,9 @@ fn numbers(sql: String) -> Numbers {
     sqlx::query_scalar(AssertSqlSafe(sql))
 }
 
-/// Deletes the failures of deliveries that were processed since, and returns how many.
-pub(super) fn delete_resolved_failures(pages: &Pages, limit: i64) -> Numbers {
-    numbers(DELETE_RESOLVED_FAILURES.to_owned())
+/// Deletes what is kept of deliveries that were processed since, and returns how many.
+pub(super) fn delete_resolved(pages: &Pages, limit: i64) -> Numbers {
+    numbers(KEPT.sql(DELETE_RESOLVED))
         .bind(pages.first)
         .bind(pages.end)
         .bind(limit)

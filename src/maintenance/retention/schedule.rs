@@ -134,7 +134,7 @@ impl Retention {
     }
 }
 
-/// The handle of a running [`Retention`](crate::Retention).
+/// The handle of a running [`Retention`].
 #[derive(Debug)]
 pub struct RetentionTask {
     stop: watch::Sender<bool>,

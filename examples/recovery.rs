@@ -1,0 +1,148 @@
+//! A handler breaks, its provider never retries, and nothing is lost: deliveries are kept and run
+//! again, one is dead and retried by an operator, and a slow one is accepted first.
+//!
+//!     cargo run --example recovery
+//!
+//! It needs nothing running: it makes a database of its own, on the server of `DATABASE_URL`
+//! if that is set and on a PostgreSQL of its own otherwise.
+
+mod playground;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use idempotent_webhook::recovery::{Filter, KeptState};
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{
+    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Recovery, Secret, presets,
+};
+use playground::{send, step};
+use sqlx::PgPool;
+
+/// Whether the deployments' API is away.
+#[derive(Clone, Default)]
+struct Broken(Arc<AtomicBool>);
+
+async fn push(
+    State(Broken(broken)): State<Broken>,
+    mut tx: DedupeTx,
+    delivery: Delivery,
+) -> Result<StatusCode, HandlerError> {
+    sqlx::query("insert into deployments (delivery_id, attempt) values ($1, $2)")
+        .bind(delivery.id())
+        .bind(delivery.attempt().cast_signed())
+        .execute(&mut *tx)
+        .await?;
+    if broken.load(Ordering::Relaxed) {
+        return Err(HandlerError::new("the deployments' API is away"));
+    }
+    Ok(StatusCode::OK)
+}
+
+/// Slower than Slack's patience of three seconds, if this were not an example.
+async fn command(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    sqlx::query("insert into deployments (delivery_id, attempt) values ($1, 1)")
+        .bind(delivery.id())
+        .execute(&mut *tx)
+        .await?;
+    Ok(StatusCode::OK)
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    playground::run(example).await
+}
+
+async fn example(pool: PgPool) -> playground::Result<()> {
+    sqlx::query("create table deployments (delivery_id text, attempt int)")
+        .execute(&pool)
+        .await?;
+    let broken = Broken::default();
+    let github = presets::github(Secret::new("a secret")?);
+    let slack = presets::slack(Secret::new("another secret")?);
+    let pushes = IdempotentWebhook::new(pool.clone(), "pushes", github.clone())
+        .keep_failed()
+        // In earnest the default: from 10 seconds to a day, ten times.
+        .retry_delays([Duration::from_millis(200); 2]);
+    let commands = IdempotentWebhook::new(pool.clone(), "commands", slack.clone()).accept_first();
+    let app = Router::new()
+        .route("/github", post(push).layer(pushes))
+        .route("/slack", post(command).layer(commands))
+        .with_state(broken.clone());
+    let recovery = Recovery::new(pool.clone(), app.clone()).spawn();
+    let push = |id: &str| TestDelivery::new(&github).uri("/github").id(id);
+    let endpoint = Endpoint::new(pool.clone(), "pushes");
+
+    println!("The handler breaks");
+    broken.0.store(true, Ordering::Relaxed);
+    let answer = send(&app, &push("a")).await?;
+    step("a push, which GitHub never sends again", answer, "500 kept")?;
+    let dead = Filter::new().state(KeptState::Dead);
+    while endpoint.kept(&dead, 1).await?.is_empty() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let kept = endpoint.kept(&dead, 1).await?.remove(0);
+    step(
+        "its state after the last attempt",
+        kept.state.as_str(),
+        "dead",
+    )?;
+    step("attempts", kept.attempts, "3")?;
+    let reason = kept.reason.unwrap_or_default();
+    step("the reason", reason, "the deployments' API is away")?;
+
+    println!("It is mended, and the operator retries");
+    broken.0.store(false, Ordering::Relaxed);
+    step("retried", endpoint.retry_all(&dead).await?, "1")?;
+    step(
+        "deployments of the push",
+        processed(&pool, "a").await?,
+        "attempt 4",
+    )?;
+
+    println!("An outage ends before the last attempt");
+    broken.0.store(true, Ordering::Relaxed);
+    let answer = send(&app, &push("b")).await?;
+    step("a push", answer, "500 kept")?;
+    broken.0.store(false, Ordering::Relaxed);
+    step(
+        "deployments of the push",
+        processed(&pool, "b").await?,
+        "attempt 2",
+    )?;
+    let answer = send(&app, &push("b")).await?;
+    step("GitHub's `Redeliver`, by hand", answer, "200 duplicate")?;
+
+    println!("A handler is slower than the provider's patience");
+    let slow = TestDelivery::new(&slack).uri("/slack").id("Ev1");
+    step("a command", send(&app, &slow).await?, "200 accepted")?;
+    step(
+        "deployments of the command",
+        processed(&pool, "Ev1").await?,
+        "attempt 1",
+    )?;
+    recovery.stop().await;
+    Ok(())
+}
+
+/// Waits until a delivery has been processed, and says at which attempt.
+async fn processed(pool: &PgPool, id: &str) -> sqlx::Result<String> {
+    loop {
+        let attempt: Option<i32> =
+            sqlx::query_scalar("select attempt from deployments where delivery_id = $1")
+                .bind(id)
+                .fetch_optional(pool)
+                .await?;
+        if let Some(attempt) = attempt {
+            return Ok(format!("attempt {attempt}"));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

@@ -1,0 +1,180 @@
+//! The kept deliveries that are due, one at a time.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::{Method, Request, Uri};
+use http_body_util::Full;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use super::keep::interval;
+use super::replay::{Kept, Replay};
+use super::request::{FORMAT, decode};
+use super::schedule::MAX_DELAY;
+use super::served::Served;
+use crate::transaction::{DatabaseError, Store};
+
+/// The delivery of an endpoint that is due longest. It is counted and leased before it runs, so
+/// that one whose handler kills the process uses up its attempts.
+const TAKE: &str = "
+    with due as (
+        select kept.endpoint, kept.tenant, kept.delivery_id
+        from idempotent_webhook.kept_deliveries as kept
+        where kept.endpoint = $1
+            and kept.state = 'due'
+            and kept.next_attempt_at <= now()
+            and (kept.running_until is null or kept.running_until <= now())
+            and exists (
+                select
+                from idempotent_webhook.kept_requests as request
+                where request.endpoint = kept.endpoint
+                    and request.tenant = kept.tenant
+                    and request.delivery_id = kept.delivery_id
+                    and request.format = $3
+            )
+            and not exists (
+                select
+                from idempotent_webhook.kept_endpoints as state
+                where state.endpoint = $1
+                    and (
+                        state.paused_at is not null
+                        or cardinality(state.failed_ids) >= $4 and state.probe_at > now()
+                    )
+            )
+        order by kept.next_attempt_at
+        limit 1
+        for update of kept skip locked
+    ),
+    probe as (
+        update idempotent_webhook.kept_endpoints
+        set probe_at = now() + $5
+        where endpoint = $1 and cardinality(failed_ids) >= $4 and exists (select from due)
+    )
+    update idempotent_webhook.kept_deliveries as kept
+    set attempts = kept.attempts + 1,
+        retries = kept.retries + 1,
+        running_until = now() + $2
+    from due
+    join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
+    where kept.endpoint = due.endpoint
+        and kept.tenant = due.tenant
+        and kept.delivery_id = due.delivery_id
+    returning
+        kept.tenant, kept.tenant_name, kept.delivery_id, kept.event_type, kept.attempts,
+        kept.retries,
+        extract(epoch from kept.first_received_at)::float8 as first_received_at,
+        extract(epoch from request.signed_at)::float8 as signed_at,
+        request.method, request.uri, request.headers, request.body
+";
+
+/// In how many seconds the next delivery of these endpoints can be taken.
+const NEXT: &str = "
+    select extract(epoch from min(greatest(due.next_attempt_at, state.probe_at)) - now())::float8
+    from unnest($1::text[]) as served (endpoint)
+    left join lateral (
+        select paused_at, case when cardinality(failed_ids) >= $2 then probe_at end as probe_at
+        from idempotent_webhook.kept_endpoints
+        where kept_endpoints.endpoint = served.endpoint
+    ) as state on true
+    cross join lateral (
+        select kept.next_attempt_at
+        from idempotent_webhook.kept_deliveries as kept
+        where kept.endpoint = served.endpoint
+            and kept.state = 'due'
+            and (kept.running_until is null or kept.running_until <= now())
+        order by kept.next_attempt_at
+        limit 1
+    ) as due
+    where state.paused_at is null
+";
+
+/// When recovery holds back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Breaker {
+    /// After this many failures in a row, attempts are probes.
+    pub(super) failures: i32,
+    /// The time between two probes.
+    pub(super) probe_interval: Duration,
+}
+
+/// An attempt that is counted and has to be made.
+pub(super) struct Due {
+    pub(super) replay: Replay,
+    /// `None` if what was kept cannot be read.
+    pub(super) request: Option<Request<Full<Bytes>>>,
+}
+
+/// Counts the next attempt at a delivery of this endpoint. `None` if nothing is due.
+pub(super) async fn take(
+    store: &Store,
+    served: &Served,
+    breaker: Breaker,
+) -> Result<Option<Due>, DatabaseError> {
+    let statement = sqlx::query(TAKE)
+        .bind(&*served.endpoint)
+        .bind(interval(served.lease()))
+        .bind(FORMAT)
+        .bind(breaker.failures)
+        .bind(interval(breaker.probe_interval.min(MAX_DELAY)));
+    let rows = store.run(statement).await?;
+    let due = rows.first().map(|row| read(row, served.endpoint.clone()));
+    Ok(due.transpose()?)
+}
+
+/// How long to wait until something can be taken, if anything is due.
+pub(super) async fn next(
+    store: &Store,
+    endpoints: &[&str],
+    breaker: Breaker,
+) -> Result<Option<Duration>, DatabaseError> {
+    let statement = sqlx::query(NEXT).bind(endpoints).bind(breaker.failures);
+    let rows = store.run(statement).await?;
+    let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+    let seconds: Option<f64> = row.try_get(0)?;
+    Ok(seconds
+        .map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)))
+}
+
+fn read(row: &PgRow, endpoint: Arc<str>) -> sqlx::Result<Due> {
+    let count =
+        |column| -> sqlx::Result<u32> { Ok(row.try_get::<i32, _>(column)?.max(0).cast_unsigned()) };
+    let time = |seconds: f64| {
+        let since = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        SystemTime::UNIX_EPOCH + since
+    };
+    let replay = Replay::new(Kept {
+        endpoint,
+        key_tenant: row.try_get("tenant")?,
+        tenant_name: row.try_get("tenant_name")?,
+        delivery_id: row.try_get("delivery_id")?,
+        event_type: row.try_get("event_type")?,
+        signed_at: row.try_get::<Option<f64>, _>("signed_at")?.map(time),
+        attempt: count("attempts")?,
+        retries: count("retries")?,
+        first_received_at: time(row.try_get("first_received_at")?),
+    });
+    let request = request_of(row, replay.clone())?;
+    Ok(Due { replay, request })
+}
+
+fn request_of(row: &PgRow, replay: Replay) -> sqlx::Result<Option<Request<Full<Bytes>>>> {
+    let method: String = row.try_get("method")?;
+    let uri: String = row.try_get("uri")?;
+    let headers: Vec<u8> = row.try_get("headers")?;
+    let body: Vec<u8> = row.try_get("body")?;
+    let (Ok(method), Ok(uri), Some(headers)) = (
+        method.parse::<Method>(),
+        uri.parse::<Uri>(),
+        decode(&headers),
+    ) else {
+        return Ok(None);
+    };
+    let mut request = Request::new(Full::from(body));
+    *request.method_mut() = method;
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    request.extensions_mut().insert(replay);
+    Ok(Some(request))
+}

@@ -1,0 +1,370 @@
+//! What operators do with kept deliveries.
+
+use std::time::{Duration, SystemTime};
+
+use sqlx::postgres::PgRow;
+use sqlx::{PgPool, Row};
+use tokio::time::Instant;
+
+use super::keep::interval;
+use super::served;
+
+/// How many deliveries are changed in one transaction.
+const BATCH: i64 = 1000;
+
+const LIST: &str = "
+    select
+        kept.tenant_name, kept.tenant, kept.delivery_id, kept.event_type, kept.attempts,
+        kept.status, kept.reason,
+        extract(epoch from kept.first_received_at)::float8 as first_received_at,
+        extract(epoch from kept.last_failed_at)::float8 as last_failed_at,
+        extract(epoch from kept.next_attempt_at)::float8 as next_attempt_at,
+        case
+            when kept.state = 'due' and state.paused_at is not null then 'paused'
+            else kept.state
+        end as state
+    from idempotent_webhook.kept_deliveries as kept
+    left join idempotent_webhook.kept_endpoints as state using (endpoint)
+    where kept.endpoint = $1
+        and ($2::text is null or kept.tenant = $2)
+        and (
+            $3::text is null
+            or case
+                when kept.state = 'due' and state.paused_at is not null then 'paused'
+                else kept.state
+            end = $3
+        )
+        and ($4::text is null or kept.event_type = $4)
+        and ($5::text is null or strpos(kept.reason, $5) > 0)
+        and not exists (
+            select
+            from idempotent_webhook.deliveries
+            where deliveries.endpoint = kept.endpoint
+                and deliveries.tenant = kept.tenant
+                and deliveries.delivery_id = kept.delivery_id
+        )
+    order by kept.delivery_id, kept.tenant
+    limit $6
+";
+
+/// Runs kept deliveries again, with a new schedule. Those that are due at once already do not count.
+const RETRY: &str = "
+    with chosen as (
+        select kept.endpoint, kept.tenant, kept.delivery_id
+        from idempotent_webhook.kept_deliveries as kept
+        join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
+        left join idempotent_webhook.kept_endpoints as state using (endpoint)
+        where kept.endpoint = $1
+            and ($2::text is null or kept.tenant = $2)
+            and (
+                $3::text is null
+                or case
+                    when kept.state = 'due' and state.paused_at is not null then 'paused'
+                    else kept.state
+                end = $3
+            )
+            and ($4::text is null or kept.event_type = $4)
+            and ($5::text is null or strpos(kept.reason, $5) > 0)
+            and (
+                $6::text is null
+                or kept.delivery_id = $6 and kept.tenant = coalesce($2, '')
+            )
+            -- Those of a batch before that have failed again.
+            and (kept.last_failed_at is null or kept.last_failed_at < now() - $8)
+            and kept.state <> 'recorded'
+            and (kept.state = 'dead' or kept.next_attempt_at > now())
+            and (kept.running_until is null or kept.running_until <= now())
+        limit $7
+        for update of kept skip locked
+    )
+    update idempotent_webhook.kept_deliveries as kept
+    set state = 'due', retries = 0, next_attempt_at = now(), running_until = null
+    from chosen
+    where kept.endpoint = chosen.endpoint
+        and kept.tenant = chosen.tenant
+        and kept.delivery_id = chosen.delivery_id
+";
+
+const IS_PROCESSED: &str = "
+    select exists (
+        select
+        from idempotent_webhook.deliveries
+        where endpoint = $1 and tenant = coalesce($2, '') and delivery_id = $3
+    )
+";
+
+const DISCARD: &str = "
+    with discarded as (
+        delete from idempotent_webhook.kept_deliveries
+        where endpoint = $1 and tenant = coalesce($2, '') and delivery_id = $3
+        returning endpoint, tenant, delivery_id
+    ),
+    request as (
+        delete from idempotent_webhook.kept_requests as request
+        using discarded
+        where request.endpoint = discarded.endpoint
+            and request.tenant = discarded.tenant
+            and request.delivery_id = discarded.delivery_id
+    )
+    select from discarded
+";
+
+const PAUSE: &str = "
+    insert into idempotent_webhook.kept_endpoints (endpoint, paused_at)
+    values ($1, now())
+    on conflict (endpoint) do update
+    set paused_at = coalesce(kept_endpoints.paused_at, now())
+";
+
+const RESUME: &str = "
+    update idempotent_webhook.kept_endpoints
+    set paused_at = null, failed_ids = '{}', probe_at = null
+    where endpoint = $1
+";
+
+/// Which kept deliveries.
+///
+/// ```
+/// use idempotent_webhook::recovery::{Filter, KeptState};
+///
+/// let timeouts = Filter::new().state(KeptState::Dead).reason_contains("took longer");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    state: Option<KeptState>,
+    event_type: Option<String>,
+    reason: Option<String>,
+}
+
+impl Filter {
+    /// All of them.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Only those in this state.
+    #[must_use]
+    pub fn state(mut self, state: KeptState) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// Only those of this event type.
+    #[must_use]
+    pub fn event_type(mut self, event_type: impl Into<String>) -> Self {
+        self.event_type = Some(event_type.into());
+        self
+    }
+
+    /// Only those whose last reason has this text.
+    #[must_use]
+    pub fn reason_contains(mut self, text: impl Into<String>) -> Self {
+        self.reason = Some(text.into());
+        self
+    }
+}
+
+/// What is to become of a kept delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeptState {
+    /// Nothing: its request is not kept.
+    Recorded,
+    /// It is run again.
+    Due,
+    /// It is run again once its endpoint is resumed.
+    Paused,
+    /// It is not run again unless an operator says so.
+    Dead,
+}
+
+impl KeptState {
+    /// The name, such as `due`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Due => "due",
+            Self::Paused => "paused",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// A delivery that is not processed yet.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct KeptDelivery {
+    /// The tenant, where there is one.
+    pub tenant: Option<String>,
+    /// The delivery id.
+    pub delivery_id: String,
+    /// The event type, if it has one.
+    pub event_type: Option<String>,
+    /// What is to become of it.
+    pub state: KeptState,
+    /// How many attempts there have been, those of the provider included.
+    pub attempts: u32,
+    /// When the first request of it came.
+    pub first_received_at: SystemTime,
+    /// When the last attempt failed, if one has.
+    pub last_failed_at: Option<SystemTime>,
+    /// When the next attempt is due.
+    pub next_attempt_at: Option<SystemTime>,
+    /// The last answer, if an attempt has failed.
+    pub status: Option<u16>,
+    /// Why the last attempt failed.
+    pub reason: Option<String>,
+}
+
+/// The result of a retry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Retried {
+    /// It is due now, with a new schedule.
+    Due,
+    /// It was processed meanwhile, so there is nothing to do.
+    Processed,
+    /// There is no such delivery that could be run again, or it is due or running already.
+    Unchanged,
+}
+
+/// The key of an endpoint's deliveries: its name, and the tenant if only its deliveries are meant.
+#[derive(Clone, Copy)]
+pub(crate) struct Of<'a> {
+    pub(crate) endpoint: &'a str,
+    pub(crate) tenant: Option<&'a str>,
+}
+
+pub(crate) async fn list(
+    pool: &PgPool,
+    of: Of<'_>,
+    filter: &Filter,
+    limit: u32,
+) -> sqlx::Result<Vec<KeptDelivery>> {
+    let mut tx = pool.begin().await?;
+    let rows = sqlx::query(LIST)
+        .bind(of.endpoint)
+        .bind(of.tenant)
+        .bind(filter.state.map(KeptState::as_str))
+        .bind(&filter.event_type)
+        .bind(&filter.reason)
+        .bind(i64::from(limit))
+        .fetch_all(&mut *tx)
+        .await?;
+    tx.commit().await?;
+    rows.iter().map(read).collect()
+}
+
+fn read(row: &PgRow) -> sqlx::Result<KeptDelivery> {
+    let time = |seconds: f64| {
+        SystemTime::UNIX_EPOCH + Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    };
+    let state: String = row.try_get("state")?;
+    let key_tenant: String = row.try_get("tenant")?;
+    let tenant: Option<String> = row.try_get("tenant_name")?;
+    Ok(KeptDelivery {
+        tenant: tenant.or((!key_tenant.is_empty()).then_some(key_tenant)),
+        delivery_id: row.try_get("delivery_id")?,
+        event_type: row.try_get("event_type")?,
+        state: match &*state {
+            "due" => KeptState::Due,
+            "paused" => KeptState::Paused,
+            "dead" => KeptState::Dead,
+            _ => KeptState::Recorded,
+        },
+        attempts: row.try_get::<i32, _>("attempts")?.max(0).cast_unsigned(),
+        first_received_at: time(row.try_get("first_received_at")?),
+        last_failed_at: row.try_get::<Option<f64>, _>("last_failed_at")?.map(time),
+        next_attempt_at: row.try_get::<Option<f64>, _>("next_attempt_at")?.map(time),
+        status: row
+            .try_get::<Option<i16>, _>("status")?
+            .map(i16::cast_unsigned),
+        reason: row.try_get("reason")?,
+    })
+}
+
+/// Returns how many will be run again.
+pub(crate) async fn retry(
+    pool: &PgPool,
+    of: Of<'_>,
+    filter: &Filter,
+    delivery_id: Option<&str>,
+) -> sqlx::Result<u64> {
+    let mut retried = 0;
+    let started = Instant::now();
+    loop {
+        let mut tx = pool
+            .begin_with("begin isolation level read committed")
+            .await?;
+        let batch = sqlx::query(RETRY)
+            .bind(of.endpoint)
+            .bind(of.tenant)
+            .bind(filter.state.map(KeptState::as_str))
+            .bind(&filter.event_type)
+            .bind(&filter.reason)
+            .bind(delivery_id)
+            .bind(BATCH)
+            .bind(interval(started.elapsed()))
+            .execute(&mut *tx)
+            .await?
+            .rows_affected();
+        tx.commit().await?;
+        served::notify();
+        retried += batch;
+        if batch < BATCH.cast_unsigned() {
+            return Ok(retried);
+        }
+    }
+}
+
+pub(crate) async fn is_processed(
+    pool: &PgPool,
+    of: Of<'_>,
+    delivery_id: &str,
+) -> sqlx::Result<bool> {
+    let mut tx = pool.begin().await?;
+    let processed = sqlx::query_scalar(IS_PROCESSED)
+        .bind(of.endpoint)
+        .bind(of.tenant)
+        .bind(delivery_id)
+        .fetch_one(&mut *tx)
+        .await?;
+    tx.commit().await?;
+    Ok(processed)
+}
+
+/// Returns whether it was kept.
+pub(crate) async fn discard(pool: &PgPool, of: Of<'_>, delivery_id: &str) -> sqlx::Result<bool> {
+    let mut tx = pool
+        .begin_with("begin isolation level read committed")
+        .await?;
+    let discarded = sqlx::query(DISCARD)
+        .bind(of.endpoint)
+        .bind(of.tenant)
+        .bind(delivery_id)
+        .fetch_optional(&mut *tx)
+        .await?;
+    tx.commit().await?;
+    Ok(discarded.is_some())
+}
+
+pub(crate) async fn pause(pool: &PgPool, endpoint: &str) -> sqlx::Result<()> {
+    on_endpoint(pool, PAUSE, endpoint).await
+}
+
+pub(crate) async fn resume(pool: &PgPool, endpoint: &str) -> sqlx::Result<()> {
+    on_endpoint(pool, RESUME, endpoint).await?;
+    served::notify();
+    Ok(())
+}
+
+async fn on_endpoint(pool: &PgPool, statement: &'static str, endpoint: &str) -> sqlx::Result<()> {
+    let mut tx = pool
+        .begin_with("begin isolation level read committed")
+        .await?;
+    sqlx::query(statement)
+        .bind(endpoint)
+        .execute(&mut *tx)
+        .await?;
+    tx.commit().await
+}

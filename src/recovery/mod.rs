@@ -1,0 +1,20 @@
+//! Recovery: deliveries that failed are kept, and run again until they are processed or dead.
+
+mod attempts;
+pub(crate) mod control;
+mod keep;
+mod quota;
+mod replay;
+mod request;
+mod runner;
+mod schedule;
+mod served;
+
+pub use control::{Filter, KeptDelivery, KeptState, Retried};
+pub(crate) use keep::{Accepted, FailedAttempt, Keep, KeptAs, Next};
+pub(crate) use quota::Quota;
+pub(crate) use replay::Replay;
+pub(crate) use request::KeptRequest;
+pub use runner::{Recovery, RecoveryTask};
+pub(crate) use schedule::{Schedule, UNHANDLED_WAIT};
+pub(crate) use served::Served;

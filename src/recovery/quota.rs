@@ -1,0 +1,80 @@
+//! How much is kept of an endpoint at most.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sqlx::Row;
+use tokio::time::Instant;
+
+use crate::transaction::{DatabaseError, Store};
+
+/// How long the result of a check holds. Until then, more may be kept than the quota says.
+const CHECKED_FOR: Duration = Duration::from_secs(5);
+
+/// Counts at most as many rows as there may be.
+const IS_FULL: &str = "
+    select count(*) >= $2 or coalesce(sum(body_bytes), 0) >= $3
+    from (
+        select body_bytes
+        from idempotent_webhook.kept_deliveries
+        where endpoint = $1
+        limit $2
+    ) as kept
+";
+
+/// The quota of an endpoint. Clones share the last check.
+#[derive(Clone, Debug)]
+pub(crate) struct Quota {
+    deliveries: i64,
+    bytes: i64,
+    checked: Arc<Mutex<Option<(Instant, bool)>>>,
+}
+
+impl Quota {
+    pub(crate) fn new(deliveries: u32, bytes: u64) -> Self {
+        Self {
+            deliveries: deliveries.into(),
+            bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
+            checked: Arc::default(),
+        }
+    }
+
+    /// Whether nothing more may be kept of the endpoint.
+    pub(crate) async fn is_full(
+        &self,
+        store: &Store,
+        endpoint: &str,
+    ) -> Result<bool, DatabaseError> {
+        if let Some((at, is_full)) = *self.checked()
+            && at.elapsed() < CHECKED_FOR
+        {
+            return Ok(is_full);
+        }
+        let statement = sqlx::query(IS_FULL)
+            .bind(endpoint)
+            .bind(self.deliveries)
+            .bind(self.bytes);
+        let rows = store.run(statement).await?;
+        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+        let is_full: bool = row.try_get(0)?;
+        if is_full {
+            tracing::error!(
+                endpoint,
+                "webhook quota exhausted: no more failed deliveries of this endpoint are kept"
+            );
+        }
+        *self.checked() = Some((Instant::now(), is_full));
+        Ok(is_full)
+    }
+
+    fn checked(&self) -> std::sync::MutexGuard<'_, Option<(Instant, bool)>> {
+        // Nothing panics while it holds the lock.
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Quota {
+    fn default() -> Self {
+        Self::new(100_000, 1024 * 1024 * 1024)
+    }
+}

@@ -1,0 +1,108 @@
+//! The part of a request that is kept.
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{HeaderMap, Method, Uri};
+
+use crate::provider::Provider;
+
+/// How the columns of `kept_requests` are written.
+pub(super) const FORMAT: i16 = 1;
+
+/// A request as it is kept: without the signature, which is not needed again, and without any
+/// header that the provider or the application has not named.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptRequest {
+    pub(super) method: Method,
+    pub(super) uri: String,
+    /// Lines of `name: value`.
+    pub(super) headers: Vec<u8>,
+    pub(super) body: Bytes,
+}
+
+impl KeptRequest {
+    /// What is kept of an authentic request.
+    pub(crate) fn new(
+        head: &Parts,
+        body: &Bytes,
+        provider: &Provider,
+        further_headers: &[HeaderName],
+    ) -> Self {
+        let names = [&CONTENT_TYPE, &CONTENT_ENCODING]
+            .into_iter()
+            .chain(provider.identifying_headers())
+            .chain(further_headers);
+        Self {
+            method: head.method.clone(),
+            uri: received_uri(head).to_string(),
+            headers: encode(&head.headers, names),
+            body: body.clone(),
+        }
+    }
+}
+
+/// The URI as the server received it: `Router::nest` removes its prefix from that of the request.
+#[cfg(feature = "axum")]
+fn received_uri(head: &Parts) -> &Uri {
+    let original = head.extensions.get::<axum::extract::OriginalUri>();
+    original.map_or(&head.uri, |original| &original.0)
+}
+
+#[cfg(not(feature = "axum"))]
+fn received_uri(head: &Parts) -> &Uri {
+    &head.uri
+}
+
+fn encode<'a>(headers: &HeaderMap, names: impl Iterator<Item = &'a HeaderName>) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    let mut written = Vec::new();
+    for name in names {
+        if written.contains(&name) {
+            continue;
+        }
+        written.push(name);
+        for value in headers.get_all(name) {
+            encoded.extend_from_slice(name.as_str().as_bytes());
+            encoded.extend_from_slice(b": ");
+            encoded.extend_from_slice(value.as_bytes());
+            encoded.push(b'\n');
+        }
+    }
+    encoded
+}
+
+/// The headers of a kept request. `None` if they are not in the form that `encode` writes.
+pub(super) fn decode(encoded: &[u8]) -> Option<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    for line in encoded.split(|byte| *byte == b'\n') {
+        if line.is_empty() {
+            continue;
+        }
+        let colon = line.windows(2).position(|pair| pair == b": ")?;
+        let name = HeaderName::from_bytes(line.get(..colon)?).ok()?;
+        headers.append(name, HeaderValue::from_bytes(line.get(colon + 2..)?).ok()?);
+    }
+    Some(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_kept_as_they_are() {
+        const ID: HeaderName = HeaderName::from_static("x-id");
+        let mut headers = HeaderMap::new();
+        for value in [&b"a: b"[..], b"", b"\xff\t"] {
+            if let Ok(value) = HeaderValue::from_bytes(value) {
+                headers.append(ID, value);
+            }
+        }
+        headers.insert("authorization", HeaderValue::from_static("secret"));
+        let encoded = encode(&headers, [&ID, &ID, &CONTENT_TYPE].into_iter());
+        headers.remove("authorization");
+        assert_eq!(decode(&encoded), Some(headers));
+        assert_eq!(decode(b"no colon"), None);
+    }
+}

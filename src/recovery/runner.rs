@@ -1,0 +1,338 @@
+//! Runs kept deliveries again, through the application's router.
+
+use std::fmt;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use sqlx::PgPool;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinHandle;
+use tower_service::Service;
+
+use super::attempts::{self, Breaker, Due};
+use super::keep::{FailedAttempt, Next};
+use super::replay::Replay;
+use super::schedule::{Schedule, UNHANDLED_WAIT};
+use super::served::{self, Served};
+use crate::panic::catch_panic;
+use crate::transaction::{DatabaseError, Store};
+
+type Sent = Pin<Box<dyn Future<Output = Option<StatusCode>> + Send>>;
+type SendRequest = Arc<dyn Fn(Request<Full<Bytes>>) -> Sent + Send + Sync>;
+type Prepare = Arc<dyn Fn(&mut Parts) + Send + Sync>;
+
+/// For each step of its own on the database.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Runs kept deliveries again until they are processed or dead, in a background task.
+///
+/// It takes the application's router and sends kept deliveries through it, so that the handler
+/// has its path parameters, its state and its middlewares. The layer recognizes them by a private
+/// mark and does not verify them again. Run it in every process that serves the routes. Each process
+/// only takes deliveries of endpoints that it serves, with
+/// [`keep_failed`](crate::IdempotentWebhook::keep_failed) on the layer.
+///
+/// ```no_run
+/// use axum::{Router, http::StatusCode, routing::post};
+/// use idempotent_webhook::{DedupeTx, IdempotentWebhook, Recovery, Secret, presets};
+///
+/// # async fn push(_: DedupeTx) {}
+/// # async fn main_(pool: sqlx::PgPool, secret: Secret) -> std::io::Result<()> {
+/// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// let github = IdempotentWebhook::new(pool.clone(), "deployments", presets::github(secret))
+///     .keep_failed();
+/// let app: Router = Router::new().route("/webhooks/github", post(push).layer(github));
+///
+/// let recovery = Recovery::new(pool, app.clone()).spawn();
+/// axum::serve(listener, app).await?;
+/// recovery.stop().await;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// An attempt of recovery and one of the provider queue for the same claim, so only one of them
+/// commits. An attempt is counted before it runs: a handler that kills its process uses up its
+/// attempts. An attempt that did not reach the handler is not counted: Postgres was away, or no
+/// route handles the delivery.
+///
+/// After [`breaker`](Self::breaker) failures of different deliveries in a row, one delivery of
+/// the endpoint is tried every 30 seconds, and the others wait without using up attempts.
+#[must_use = "recovery does nothing until it is spawned"]
+#[derive(Clone)]
+pub struct Recovery {
+    pool: PgPool,
+    store: Store,
+    send: SendRequest,
+    prepare: Option<Prepare>,
+    concurrency: usize,
+    poll_interval: Duration,
+    breaker: Breaker,
+}
+
+impl Recovery {
+    /// Recovery of the deliveries that `service` handles, such as a `Router`, which are kept in the
+    /// database of `pool`.
+    pub fn new<S, R>(pool: PgPool, service: S) -> Self
+    where
+        S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
+        S::Future: Send,
+        S::Error: Send,
+        R: Send,
+    {
+        let service = Mutex::new(service);
+        let send = move |request| -> Sent {
+            let mut service = service
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            Box::pin(async move {
+                std::future::poll_fn(|cx| service.poll_ready(cx))
+                    .await
+                    .ok()?;
+                let response = service.call(request).await.ok()?;
+                Some(response.status())
+            })
+        };
+        Self {
+            store: Store::new(pool.clone(), TIMEOUT, Duration::ZERO),
+            pool,
+            send: Arc::new(send),
+            prepare: None,
+            concurrency: 2,
+            poll_interval: Duration::from_secs(5),
+            breaker: Breaker {
+                failures: 10,
+                probe_interval: Duration::from_secs(30),
+            },
+        }
+    }
+
+    /// How many deliveries this process runs again at the same time, at least 1. Default: 2.
+    pub fn concurrency(mut self, attempts: usize) -> Self {
+        self.concurrency = attempts.clamp(1, Semaphore::MAX_PERMITS);
+        self
+    }
+
+    /// How often it looks for deliveries that other processes have kept. Those of this process are
+    /// known at once. Default: 5 seconds.
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.poll_interval = interval.max(Duration::from_millis(10));
+        self
+    }
+
+    /// After this many failures of different deliveries of an endpoint in a row, one is tried in
+    /// each `probe_interval`, until one succeeds. Default: 10 failures, 30 seconds.
+    pub fn breaker(mut self, failures: u32, probe_interval: Duration) -> Self {
+        self.breaker = Breaker {
+            failures: i32::try_from(failures).unwrap_or(i32::MAX),
+            probe_interval,
+        };
+        self
+    }
+
+    /// Adds to each request what the server would have added, such as `ConnectInfo`.
+    pub fn prepare_request(mut self, prepare: impl Fn(&mut Parts) + Send + Sync + 'static) -> Self {
+        self.prepare = Some(Arc::new(prepare));
+        self
+    }
+
+    /// Starts the background task on the current tokio runtime.
+    ///
+    /// It runs until [`RecoveryTask::stop`] or the end of the runtime. Dropping the handle does not
+    /// stop it.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn spawn(self) -> RecoveryTask {
+        let (stop, stopped) = watch::channel(false);
+        RecoveryTask {
+            stop,
+            task: tokio::spawn(Arc::new(self).run(stopped)),
+        }
+    }
+
+    async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let permits = Arc::new(Semaphore::new(self.concurrency));
+        // The endpoint after the one that was served last comes first.
+        let mut last: Option<Arc<str>> = None;
+        if Served::on(&self.pool).is_empty() {
+            tracing::warn!(
+                "webhook recovery has nothing to do: no layer with `keep_failed` of this process \
+                 uses the same database, by host, port and name"
+            );
+        }
+        loop {
+            let free = permits.clone().acquire_owned();
+            // The semaphore is never closed.
+            let permit = race(asked(&mut stop, None), async { free.await.ok() });
+            let Some(permit) = permit.await else { break };
+            // Registered before it looks, so as not to miss one in between.
+            let kept = served::notified();
+            let wait = match self.take(&mut last).await {
+                Ok(Some((due, served))) => {
+                    tokio::spawn(self.clone().attempt(due, served, permit));
+                    continue;
+                }
+                Ok(None) => self.wait().await.unwrap_or(self.poll_interval),
+                Err(error) => {
+                    tracing::warn!(%error, "webhook recovery could not look for due deliveries");
+                    self.poll_interval
+                }
+            };
+            drop(permit);
+            let wait = tokio::time::timeout(wait.min(self.poll_interval), kept);
+            let go_on = async {
+                let _ = wait.await;
+                true
+            };
+            if !race(asked(&mut stop, false), go_on).await {
+                break;
+            }
+        }
+        let all = u32::try_from(self.concurrency).unwrap_or(u32::MAX);
+        // Those that are running.
+        let _ = permits.acquire_many(all).await;
+    }
+
+    /// Takes a delivery that is due, of one endpoint after the other.
+    async fn take(
+        &self,
+        last: &mut Option<Arc<str>>,
+    ) -> Result<Option<(Due, Arc<Served>)>, DatabaseError> {
+        let mut served = Served::on(&self.pool);
+        let next = served.partition_point(|served| Some(&served.endpoint) <= last.as_ref());
+        served.rotate_left(next);
+        for served in served {
+            if let Some(due) = attempts::take(&self.store, &served, self.breaker).await? {
+                *last = Some(served.endpoint.clone());
+                return Ok(Some((due, served)));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn wait(&self) -> Result<Duration, DatabaseError> {
+        let served = Served::on(&self.pool);
+        let endpoints: Vec<&str> = served.iter().map(|served| &*served.endpoint).collect();
+        let next = attempts::next(&self.store, &endpoints, self.breaker).await?;
+        // What is due and cannot be taken is being taken by another process.
+        let at_least = Duration::from_millis(50);
+        Ok(next.map_or(self.poll_interval, |next| next.max(at_least)))
+    }
+
+    async fn attempt(
+        self: Arc<Self>,
+        due: Due,
+        served: Arc<Served>,
+        _permit: OwnedSemaphorePermit,
+    ) {
+        let store = &self.store;
+        let delivery = due.replay.delivery("".into());
+        // One more than the schedule has, for an operator's retry.
+        if due.replay.retries() > served.attempts().saturating_add(1) {
+            let reason = "its attempts did not end: the process was killed, or did not answer";
+            return self.give_up(&due.replay, reason).await;
+        }
+        let Some(request) = due.request else {
+            let reason = "what was kept of the request cannot be read";
+            return self.give_up(&due.replay, reason).await;
+        };
+        let sent = catch_panic(async {
+            let (mut head, body) = request.into_parts();
+            if let Some(prepare) = &self.prepare {
+                prepare(&mut head);
+            }
+            (self.send)(Request::from_parts(head, body)).await
+        });
+        let status = match tokio::time::timeout(served.lease(), sent).await {
+            Ok(Ok(status)) => status,
+            Ok(Err(_)) | Err(_) => None,
+        };
+        if due.replay.was_reached() {
+            // The layer has written down what became of it.
+            return;
+        }
+        tracing::warn!(
+            endpoint = delivery.endpoint(),
+            delivery_id = delivery.id().as_str(),
+            status = status.map(|status| status.as_u16()),
+            "webhook recovery: no layer of this endpoint was reached, so this is no attempt; does \
+             the router that was given to Recovery have the route?"
+        );
+        let retries = due.replay.retries();
+        if let Err(error) = store.give_back(&delivery, retries, UNHANDLED_WAIT).await {
+            tracing::warn!(%error, "could not take back an attempt of webhook recovery");
+        }
+    }
+
+    /// Makes a delivery dead that cannot be run.
+    async fn give_up(&self, replay: &Replay, reason: &str) {
+        let delivery = replay.delivery("".into());
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        let failed = FailedAttempt::new(status, reason, Next::Dead);
+        let (retries, schedule) = (replay.retries(), Schedule::new([]));
+        let written = self
+            .store
+            .fail_kept(&failed, &delivery, retries, &schedule)
+            .await;
+        tracing::error!(
+            endpoint = delivery.endpoint(),
+            delivery_id = delivery.id().as_str(),
+            reason,
+            written = written.is_ok(),
+            "webhook dead: it is not run again unless an operator says so"
+        );
+    }
+}
+
+/// Resolves with `then` when recovery is asked to stop.
+async fn asked<T>(stop: &mut watch::Receiver<bool>, then: T) -> T {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        // The handle was dropped, so it will never be asked.
+        std::future::pending().await
+    }
+    then
+}
+
+/// Resolves with the first of two futures.
+async fn race<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) -> T {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    std::future::poll_fn(|cx| match one.as_mut().poll(cx) {
+        Poll::Ready(first) => Poll::Ready(first),
+        Poll::Pending => other.as_mut().poll(cx),
+    })
+    .await
+}
+
+impl fmt::Debug for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recovery")
+            .field("concurrency", &self.concurrency)
+            .field("poll_interval", &self.poll_interval)
+            .field("breaker", &self.breaker)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The handle of a running [`Recovery`].
+#[derive(Debug)]
+pub struct RecoveryTask {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl RecoveryTask {
+    /// Stops taking deliveries, and waits for the attempts that are running.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        // It neither panics nor is aborted, but the runtime may be shutting down.
+        let _ = self.task.await;
+    }
+}

@@ -1,0 +1,97 @@
+//! Deliveries that are kept before their handler runs, in the background.
+
+use std::sync::Arc;
+
+use http::{Request, Response};
+use tokio::sync::oneshot;
+use tower_service::Service;
+use tracing::Instrument;
+
+use super::admitted::{Admitted, Origin};
+use super::attempt::handle;
+use super::failure::Failure;
+use super::log;
+use super::response::Answer;
+use crate::recovery::Accepted;
+use crate::settings::Settings;
+use crate::transaction::DuplicateOf;
+
+/// Keeps a delivery and answers. The handler runs afterwards, in this process if it has the
+/// capacity, and otherwise by recovery.
+pub(super) async fn accept<S, B, R>(
+    settings: &Arc<Settings>,
+    mut admitted: Admitted,
+    inner: S,
+    request: Request<B>,
+) -> Answer<R, S::Error>
+where
+    S: Service<Request<B>, Response = Response<R>> + Send + 'static,
+    S::Future: Send,
+    S::Error: Send + 'static,
+    B: Send + 'static,
+    R: Send + 'static,
+{
+    let (answer, answered) = oneshot::channel();
+    let task = settings.in_flight.background_task();
+    // In a task: what is kept runs, even if the sender hangs up meanwhile.
+    let work = {
+        let settings = settings.clone();
+        async move {
+            match keep(&settings, &mut admitted).await {
+                Ok(permit) => {
+                    let _ = answer.send(Answer::Accepted);
+                    if let Some(permit) = permit {
+                        handle(admitted, inner, request).await;
+                        drop(permit);
+                    }
+                }
+                Err(refused) => {
+                    let _ = answer.send(refused);
+                }
+            }
+            drop(task);
+        }
+    };
+    tokio::spawn(Box::pin(work).in_current_span());
+    let answer = answered.await.unwrap_or(Answer::Failed(Failure::Cancelled));
+    log::answer(settings, &answer);
+    answer
+}
+
+/// Keeps a delivery, and returns the permit to run it now, if it has to be run and there is one.
+async fn keep<R, E>(
+    settings: &Arc<Settings>,
+    admitted: &mut Admitted,
+) -> Result<Option<tokio::sync::OwnedSemaphorePermit>, Answer<R, E>> {
+    let duplicate = || Answer::Duplicate(DuplicateOf::Id);
+    let Origin::Received(Some(request)) = std::mem::replace(&mut admitted.origin, Origin::Accepted)
+    else {
+        // Only such a delivery is accepted first.
+        return Ok(None);
+    };
+    if let Some(cache) = &settings.processed
+        && cache.contains(&admitted.delivery.key())
+    {
+        return Err(duplicate());
+    }
+    let keep = settings.keep.as_ref().map(|keep| &keep.quota);
+    if let Some(quota) = keep {
+        match quota
+            .is_full(&settings.store, admitted.delivery.endpoint())
+            .await
+        {
+            Ok(false) => {}
+            Ok(true) => return Err(Failure::QuotaExhausted.into()),
+            Err(error) => return Err(Failure::Claim(error).into()),
+        }
+    }
+    let permit = settings.accepted.clone().try_acquire_owned().ok();
+    let lease = permit.is_some().then(|| settings.lease());
+    let accepted = settings.store.accept(&admitted.delivery, &request, lease);
+    match accepted.await {
+        Ok(Accepted::New { begun: true }) => Ok(permit),
+        Ok(Accepted::New { begun: false } | Accepted::Known) => Ok(None),
+        Ok(Accepted::Processed) => Err(duplicate()),
+        Err(error) => Err(Failure::Claim(error).into()),
+    }
+}
