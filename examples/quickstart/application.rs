@@ -14,6 +14,7 @@ use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook};
 use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
 
+use crate::recovery;
 use crate::senders::Sender;
 
 #[derive(Clone)]
@@ -89,13 +90,23 @@ async fn ledger(State(pool): State<PgPool>) -> Result<Json<Vec<Row>>, StatusCode
 
 impl Application {
     pub async fn new(pool: PgPool) -> Result<Self, Box<dyn Error>> {
-        sqlx::query(
-            "create table if not exists ledger (
-                endpoint text,
-                delivery_id text,
-                event_type text,
-                received_at timestamptz
-            )",
+        // Several processes may begin at the same moment.
+        sqlx::raw_sql(
+            "begin;
+             select pg_advisory_xact_lock(hashtextextended('quickstart', 0));
+             create table if not exists ledger (
+                 endpoint text,
+                 delivery_id text,
+                 event_type text,
+                 received_at timestamptz
+             );
+             create table if not exists attempts (
+                 endpoint text,
+                 delivery_id text,
+                 attempts bigint,
+                 primary key (endpoint, delivery_id)
+             );
+             commit",
         )
         .execute(&pool)
         .await?;
@@ -120,7 +131,7 @@ impl Application {
         self.senders.iter().map(move |sender| sender.curl(address))
     }
 
-    pub fn router(&self) -> Router {
+    pub fn router(&self) -> Result<Router, String> {
         let mut router = Router::new()
             .route("/ledger", get(ledger))
             .with_state(self.pool.clone());
@@ -130,7 +141,17 @@ impl Application {
             let route = post(receive).layer(layer).with_state(self.state.clone());
             router = router.route(&format!("/webhooks/{name}"), route);
         }
-        router
+        Ok(router.merge(recovery::router(&self.pool, &self.senders)?))
+    }
+
+    /// How often the handler of a recoverable delivery has been called.
+    pub async fn attempts(&self, delivery_id: &str) -> sqlx::Result<i64> {
+        sqlx::query_scalar(
+            "select coalesce(sum(attempts), 0)::int8 from attempts where delivery_id = $1",
+        )
+        .bind(delivery_id)
+        .fetch_one(&self.pool)
+        .await
     }
 
     /// How often a handler has been called since the last time this was asked.

@@ -8,6 +8,7 @@
 //! its own otherwise.
 
 mod application;
+mod recovery;
 mod senders;
 mod tour;
 
@@ -18,8 +19,10 @@ use std::error::Error;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use application::Application;
+use idempotent_webhook::Recovery;
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use throwaway_postgres::{Durability, ThrowawayPostgres};
@@ -72,12 +75,17 @@ async fn run(mode: Mode) -> Result<bool, Box<dyn Error>> {
 
     println!("Serving on http://{address}");
     println!("  POST /webhooks/stripe /webhooks/github /webhooks/shopify /webhooks/acme");
-    println!("  GET  /ledger");
+    println!("  POST /recovery/kept /recovery/acknowledged /recovery/accepted");
+    println!("  GET  /ledger /recovery");
     for secret in application.secrets() {
         println!("  {secret}");
     }
     println!();
-    let server = axum::serve(listener, application.router())
+    let router = application.router()?;
+    let recovery = Recovery::new(pool.clone(), router.clone())
+        .poll_interval(Duration::from_secs(1))
+        .spawn();
+    let server = axum::serve(listener, router)
         .with_graceful_shutdown(stopped())
         .into_future();
 
@@ -92,6 +100,7 @@ async fn run(mode: Mode) -> Result<bool, Box<dyn Error>> {
         }
         as_expected
     };
+    recovery.stop().await;
     pool.close().await;
     Ok(as_expected)
 }

@@ -10,6 +10,7 @@ use idempotent_webhook::OUTCOME_HEADER;
 use idempotent_webhook::testing::TestDelivery;
 
 use crate::application::Application;
+use crate::senders::Sender;
 
 /// A row of the tour and what it must come to.
 struct Step<'a> {
@@ -161,6 +162,7 @@ pub async fn run(application: &Application, address: SocketAddr) -> Result<bool,
     for step in steps {
         as_expected &= take(&step, application, address).await?;
     }
+    as_expected &= recover(application, github, address).await?;
     println!();
     if as_expected {
         println!("All as it should be.\n");
@@ -221,6 +223,53 @@ async fn take(
         ],
     );
     Ok(good)
+}
+
+/// A delivery whose handler fails twice, and whose provider never retries.
+async fn recover(
+    application: &Application,
+    github: &Sender,
+    address: SocketAddr,
+) -> Result<bool, Box<dyn Error>> {
+    let id = github.fresh_id();
+    let push = github
+        .delivery(&id)
+        .uri("/recovery/kept")
+        .body(r#"{"fail_times":2}"#);
+    let (status, outcome) = send(reqwest::Client::new(), address, push).await?;
+    let runs = application.attempts(&id).await?;
+    let kept = (status, &*outcome, runs) == (500, "kept", 1);
+    print_row(
+        if kept { "" } else { "!" },
+        [
+            "a handler that fails twice: kept".to_owned(),
+            status.to_string(),
+            outcome,
+            runs.to_string(),
+            application.ledger_rows(&id).await?.to_string(),
+        ],
+    );
+    let mut rows = 0;
+    for _ in 0..200 {
+        rows = application.ledger_rows(&id).await?;
+        if rows > 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let runs = application.attempts(&id).await? - runs;
+    let recovered = (runs, rows) == (2, 1);
+    print_row(
+        if recovered { "" } else { "!" },
+        [
+            "and run again until it succeeds".to_owned(),
+            "-".to_owned(),
+            "-".to_owned(),
+            runs.to_string(),
+            rows.to_string(),
+        ],
+    );
+    Ok(kept && recovered)
 }
 
 /// Sends a delivery and returns the status and the outcome.

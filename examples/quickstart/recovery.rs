@@ -1,0 +1,155 @@
+//! Routes whose deliveries are kept if they fail, and run again.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use idempotent_webhook::recovery::{Filter, KeptDelivery};
+use idempotent_webhook::{DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook};
+use serde::{Deserialize, Serialize};
+use sqlx::PgPool;
+
+use crate::senders::Sender;
+
+/// How many kept deliveries of an endpoint are listed.
+const LISTED: u32 = 1000;
+
+/// The endpoints, the senders whose deliveries they take, and what each adds to its layer.
+pub const ENDPOINTS: [(&str, &str, Set); 3] = [
+    ("kept", "github", IdempotentWebhook::keep_failed),
+    (
+        "acknowledged",
+        "shopify",
+        IdempotentWebhook::acknowledge_kept,
+    ),
+    ("accepted", "acme", IdempotentWebhook::accept_first),
+];
+
+type Set = fn(IdempotentWebhook) -> IdempotentWebhook;
+
+/// The delays between attempts: `RECOVERY_DELAYS=100ms,2s,1m`, or short ones, for a demonstration.
+pub fn delays() -> Result<Vec<Duration>, String> {
+    match std::env::var("RECOVERY_DELAYS") {
+        Ok(list) => list.split(',').map(parse).collect(),
+        Err(_) => Ok(vec![Duration::from_millis(500); 5]),
+    }
+}
+
+fn parse(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let wrong = || format!("RECOVERY_DELAYS: {text:?} is not a time such as 100ms, 2s or 1m");
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    match unit {
+        "ms" => Ok(Duration::from_millis(number)),
+        "s" => Ok(Duration::from_secs(number)),
+        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
+        _ => Err(wrong()),
+    }
+}
+
+/// The routes `/recovery/<endpoint>`, and `GET /recovery` with what is kept.
+pub fn router(pool: &PgPool, senders: &[Sender]) -> Result<Router, String> {
+    let delays = delays()?;
+    let mut router = Router::new().route("/recovery", get(list));
+    for (endpoint, sender, set) in ENDPOINTS {
+        let Some(sender) = senders.iter().find(|of| of.name() == sender) else {
+            continue;
+        };
+        let layer = IdempotentWebhook::new(pool.clone(), endpoint, sender.provider());
+        let layer = set(layer).retry_delays(delays.clone());
+        router = router.route(&format!("/recovery/{endpoint}"), post(receive).layer(layer));
+    }
+    Ok(router.with_state(pool.clone()))
+}
+
+/// What a delivery asks of the handler.
+#[derive(Deserialize)]
+struct Asked {
+    /// To fail at this many attempts.
+    #[serde(default)]
+    fail_times: i64,
+    /// To abort the process at this many attempts.
+    #[serde(default)]
+    abort_times: i64,
+    /// To take this long.
+    #[serde(default)]
+    sleep_ms: u64,
+}
+
+async fn receive(
+    State(pool): State<PgPool>,
+    mut tx: DedupeTx,
+    delivery: Delivery,
+    Json(asked): Json<Asked>,
+) -> Result<StatusCode, HandlerError> {
+    // Through the pool, since the count has to survive rollbacks.
+    let attempts: i64 = sqlx::query_scalar(
+        "insert into attempts as known (endpoint, delivery_id, attempts)
+         values ($1, $2, 1)
+         on conflict (endpoint, delivery_id) do update
+         set attempts = known.attempts + 1
+         returning attempts",
+    )
+    .bind(delivery.endpoint())
+    .bind(delivery.id())
+    .fetch_one(&pool)
+    .await?;
+    tokio::time::sleep(Duration::from_millis(asked.sleep_ms)).await;
+    if attempts <= asked.abort_times {
+        std::process::abort();
+    }
+    sqlx::query(
+        "insert into ledger (endpoint, delivery_id, event_type, received_at)
+         values ($1, $2, $3, now())",
+    )
+    .bind(delivery.endpoint())
+    .bind(delivery.id())
+    .bind(delivery.event_type())
+    .execute(&mut *tx)
+    .await?;
+    if attempts <= asked.fail_times {
+        return Err(HandlerError::new(format_args!(
+            "it was asked to fail at attempt {attempts}"
+        )));
+    }
+    Ok(StatusCode::OK)
+}
+
+#[derive(Serialize)]
+struct Listed {
+    endpoint: &'static str,
+    delivery_id: String,
+    state: &'static str,
+    attempts: u32,
+    reason: Option<String>,
+}
+
+impl Listed {
+    fn new(endpoint: &'static str, kept: KeptDelivery) -> Self {
+        Self {
+            endpoint,
+            delivery_id: kept.delivery_id,
+            state: kept.state.as_str(),
+            attempts: kept.attempts,
+            reason: kept.reason,
+        }
+    }
+}
+
+async fn list(State(pool): State<PgPool>) -> Result<Json<Vec<Listed>>, StatusCode> {
+    let mut listed = Vec::new();
+    for (endpoint, ..) in ENDPOINTS {
+        let kept = Endpoint::new(pool.clone(), endpoint)
+            .kept(&Filter::new(), LISTED)
+            .await
+            .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+        listed.extend(kept.into_iter().map(|kept| Listed::new(endpoint, kept)));
+    }
+    Ok(Json(listed))
+}
