@@ -7,7 +7,9 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, Secret, presets};
+use idempotent_webhook::{
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Provider, Recovery, Secret, presets,
+};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
 use tokio::io::AsyncReadExt;
@@ -17,6 +19,8 @@ use tokio::net::TcpListener;
 pub const DATABASE: &str = "UNDER_FIRE_DATABASE";
 /// The size of the pool.
 pub const CONNECTIONS: &str = "UNDER_FIRE_CONNECTIONS";
+/// Whether it recovers, which would disturb those that count the application's messages.
+pub const RECOVERS: &str = "UNDER_FIRE_RECOVERS";
 /// How long it waits for Postgres, in milliseconds.
 pub const PATIENCE: &str = "UNDER_FIRE_PATIENCE";
 
@@ -49,6 +53,11 @@ pub async fn run() {
         .route("/", post(handle).layer(layer))
         .route("/by-hand", post(by_hand).with_state((pool(), provider)));
 
+    let router = match std::env::var_os(RECOVERS) {
+        Some(_) => recovering(router, pool(), patience),
+        None => router,
+    };
+
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
     let mut parent = tokio::io::stdin();
@@ -56,6 +65,73 @@ pub async fn run() {
         served = axum::serve(listener, router) => served.unwrap(),
         // Standard input is a pipe from the parent.
         _ = parent.read_u8() => {}
+    }
+}
+
+/// With routes whose deliveries are kept, and recovery.
+fn recovering(router: Router, pool: PgPool, patience: u64) -> Router {
+    let router = router.merge(recoverable(&pool, patience));
+    Recovery::new(pool, router.clone())
+        .poll_interval(Duration::from_millis(500))
+        .breaker(u32::MAX, Duration::ZERO)
+        .spawn();
+    router
+}
+
+/// How often a delivery is run again.
+pub const RETRIES: usize = 8;
+
+/// Routes whose deliveries are kept, each in its own way.
+fn recoverable(pool: &PgPool, patience: u64) -> Router {
+    type Set = fn(IdempotentWebhook) -> IdempotentWebhook;
+    let routes: [(&str, Set); 3] = [
+        ("kept", IdempotentWebhook::keep_failed),
+        ("acknowledged", IdempotentWebhook::acknowledge_kept),
+        ("accepted", IdempotentWebhook::accept_first),
+    ];
+    let mut router = Router::new();
+    for (name, set) in routes {
+        let provider = presets::github(Secret::new(SECRET).unwrap());
+        let layer = set(IdempotentWebhook::new(pool.clone(), name, provider))
+            .database_timeout(Duration::from_millis(patience))
+            .handler_timeout(Duration::from_secs(1))
+            .in_flight_timeout(Duration::from_secs(1))
+            .retry_delays([Duration::from_millis(300); RETRIES]);
+        router = router.route(&format!("/{name}"), post(handle_kept).layer(layer));
+    }
+    router.with_state(pool.clone())
+}
+
+#[derive(serde::Deserialize)]
+struct Kept {
+    /// What it does at each attempt, the first one first.
+    behaviours: Vec<String>,
+}
+
+/// Leaves one effect, and then does as the delivery says for this attempt.
+async fn handle_kept(
+    State(pool): State<PgPool>,
+    mut tx: DedupeTx,
+    delivery: Delivery,
+    axum::Json(kept): axum::Json<Kept>,
+) -> Result<StatusCode, HandlerError> {
+    // Through the pool, since the count has to survive.
+    let attempts: i64 = sqlx::query_scalar(
+        "insert into attempts as known (delivery_id, attempts) values ($1, 1)
+         on conflict (delivery_id) do update set attempts = known.attempts + 1
+         returning attempts",
+    )
+    .bind(delivery.id())
+    .fetch_one(&pool)
+    .await?;
+    work(&mut tx, delivery.id().as_str()).await?;
+    let attempt = usize::try_from(attempts - 1)?;
+    match kept.behaviours.get(attempt).map(String::as_str) {
+        Some("fail") => Err(HandlerError::new("as the delivery says")),
+        Some("panic") => panic!("as the delivery says"),
+        Some("hang") => std::future::pending().await,
+        Some("abort") => std::process::abort(),
+        _ => Ok(StatusCode::OK),
     }
 }
 

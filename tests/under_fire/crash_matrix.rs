@@ -6,51 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tokio::process::Command;
-
 use crate::Length;
+use crate::fault::{FAULTS, Fault};
 use crate::process::Process;
-use crate::proxy::{Due, GoOn, Message, Proxy};
+use crate::proxy::{Message, Proxy};
 use crate::sender::{Attempt, Sender};
 use crate::server::{Server, Stored};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
-    /// The connection is cut. Before a message from Postgres, this is the answer lost.
-    Cut,
-    /// Nothing more gets through, and nobody is told.
-    Silence,
-    /// The application is killed with SIGKILL.
-    KillApplication,
-    /// An administrator ends the backend.
-    TerminateBackend,
-    /// The backend is killed with SIGKILL, upon which Postgres recovers as after a crash.
-    KillBackend,
-    /// Postgres is stopped in immediate mode and started again.
-    RestartPostgres,
-}
-
-const FAULTS: [Fault; 6] = [
-    Fault::Cut,
-    Fault::Silence,
-    Fault::KillApplication,
-    Fault::TerminateBackend,
-    Fault::KillBackend,
-    Fault::RestartPostgres,
-];
-
-impl Fault {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Cut => "cut",
-            Self::Silence => "silence",
-            Self::KillApplication => "kill app",
-            Self::TerminateBackend => "end backend",
-            Self::KillBackend => "kill backend",
-            Self::RestartPostgres => "restart db",
-        }
-    }
-}
 
 /// What came of all rounds of one boundary and one fault.
 #[derive(Default)]
@@ -230,7 +191,7 @@ impl Lane {
             .await
             .unwrap_or_else(|_| panic!("boundary {number} was never reached"))
             .unwrap();
-        let inflicted = self.inflict(fault, due).await;
+        let inflicted = fault.inflict(due, &self.process, &self.server).await;
 
         let attempt = first.await.unwrap();
         cell.first.insert(match (&attempt, inflicted) {
@@ -243,40 +204,6 @@ impl Lane {
 
         // Whatever state the fault has left the pool in.
         self.deliver(&format!("after-{id}")).await;
-    }
-
-    /// Does the harm. Not before there is a backend to be harmed.
-    async fn inflict(&self, fault: Fault, due: Due) -> bool {
-        let mut inflicted = true;
-        let go_on = match (fault, due.backend) {
-            (Fault::Cut, _) => GoOn::Cut,
-            (Fault::Silence, _) => GoOn::Silence,
-            (Fault::KillApplication, _) => {
-                self.process.kill().await;
-                GoOn::Cut
-            }
-            (Fault::RestartPostgres, _) => {
-                self.server.restart().await;
-                GoOn::Forward
-            }
-            (Fault::TerminateBackend, Some(backend)) => {
-                self.server.terminate(backend).await;
-                GoOn::Forward
-            }
-            (Fault::KillBackend, Some(backend)) => {
-                let kill = Command::new("kill")
-                    .args(["-KILL", &backend.to_string()])
-                    .status();
-                assert!(kill.await.unwrap().success());
-                GoOn::Forward
-            }
-            (Fault::TerminateBackend | Fault::KillBackend, None) => {
-                inflicted = false;
-                GoOn::Forward
-            }
-        };
-        due.go_on.send(go_on).ok();
-        inflicted
     }
 
     async fn attempt(&self, id: &str) -> Attempt {

@@ -4,7 +4,8 @@
 //!     cargo test --test under_fire                        the short form of all
 //!     cargo test --release --test under_fire -- --long    the long form of all
 //!     cargo test --test under_fire -- soak                one of crash_matrix, handover,
-//!                                                         soak, storm
+//!                                                         soak, recovery, recovery_matrix,
+//!                                                         storm
 
 #![allow(
     clippy::expect_used,
@@ -16,9 +17,12 @@
 
 mod application;
 mod crash_matrix;
+mod fault;
 mod handover;
 mod process;
 mod proxy;
+mod recovery;
+mod recovery_matrix;
 mod sender;
 mod server;
 mod soak;
@@ -33,7 +37,7 @@ use std::time::Instant;
 /// How much of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// Within a minute.
+    /// Within minutes.
     Short,
     /// Within half an hour.
     Long,
@@ -65,7 +69,14 @@ async fn main() -> ExitCode {
     let started = Instant::now();
     let mut passed = 0;
     let mut failed = 0;
-    for name in ["crash_matrix", "handover", "soak", "storm"] {
+    for name in [
+        "crash_matrix",
+        "handover",
+        "soak",
+        "recovery",
+        "recovery_matrix",
+        "storm",
+    ] {
         if !is_asked_for(name) {
             continue;
         }
@@ -75,6 +86,8 @@ async fn main() -> ExitCode {
                 "crash_matrix" => crash_matrix::run(length).await,
                 "handover" => handover::run().await,
                 "soak" => soak::run(length).await,
+                "recovery" => recovery::run(length).await,
+                "recovery_matrix" => recovery_matrix::run(length).await,
                 _ => storm::run(length).await,
             }
         });

@@ -8,13 +8,14 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
-use crate::application::{CONNECTIONS, DATABASE, PATIENCE};
+use crate::application::{CONNECTIONS, DATABASE, PATIENCE, RECOVERS};
 
 /// An application that is started again after it was killed.
 pub struct Process {
     database: String,
     connections: u32,
     patience: Duration,
+    recovers: bool,
     running: Mutex<Option<Running>>,
 }
 
@@ -29,7 +30,16 @@ impl Process {
             database,
             connections,
             patience,
+            recovers: false,
             running: Mutex::new(None),
+        }
+    }
+
+    /// One that runs kept deliveries again.
+    pub fn recovering(self) -> Self {
+        Self {
+            recovers: true,
+            ..self
         }
     }
 
@@ -48,7 +58,11 @@ impl Process {
     }
 
     async fn start(&self) -> Running {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        if self.recovers {
+            command.env(RECOVERS, "yes");
+        }
+        let mut child = command
             .env(DATABASE, &self.database)
             .env(CONNECTIONS, self.connections.to_string())
             .env(PATIENCE, self.patience.as_millis().to_string())

@@ -48,6 +48,26 @@ impl Sender {
         self.send_to(to, "/", id, behaviour, DEADLINE).await
     }
 
+    /// Sends a delivery whose handler behaves like this at its attempts, and then succeeds.
+    pub async fn send_once(
+        &self,
+        to: SocketAddr,
+        path: &str,
+        id: &str,
+        behaviours: &[&str],
+    ) -> Attempt {
+        let body = serde_json::json!({ "delivery": id, "behaviours": behaviours });
+        let request = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
+            .uri(&format!("http://{to}{path}"))
+            .id(id)
+            .event_type("push")
+            .body(body.to_string())
+            .request::<reqwest::Body>();
+        let mut request: reqwest::Request = request.try_into().unwrap();
+        *request.timeout_mut() = Some(DEADLINE);
+        self.answer(request).await
+    }
+
     pub async fn send_to(
         &self,
         to: SocketAddr,
@@ -68,8 +88,11 @@ impl Sender {
         let behaviour = behaviour.parse().unwrap();
         request.headers_mut().insert("x-behaviour", behaviour);
         *request.timeout_mut() = Some(patience);
-        let response = self.client.execute(request).await;
-        match response {
+        self.answer(request).await
+    }
+
+    async fn answer(&self, request: reqwest::Request) -> Attempt {
+        match self.client.execute(request).await {
             Ok(response) => Attempt::Answered {
                 status: response.status().as_u16(),
                 outcome: response

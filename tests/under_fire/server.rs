@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions, Executor, PgConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgConnection};
 
 use crate::throwaway_postgres::{Durability, ThrowawayPostgres};
 
@@ -29,9 +29,12 @@ impl Server {
             .unwrap();
         idempotent_webhook::migrate(&pool).await.unwrap();
         // Without a key, so that an effect that happens twice is seen.
-        pool.execute("create table effects (delivery_id text)")
-            .await
-            .unwrap();
+        pool.execute(sqlx::raw_sql(
+            "create table effects (delivery_id text);
+             create table attempts (delivery_id text primary key, attempts bigint)",
+        ))
+        .await
+        .unwrap();
         pool.close().await;
         Self { postgres }
     }
@@ -106,8 +109,9 @@ impl Server {
         .await
     }
 
-    pub async fn count(&self, sql: &'static str) -> i64 {
+    pub async fn count(&self, sql: &str) -> i64 {
         self.ask(|mut connection| async move {
+            let sql = AssertSqlSafe(sql.to_owned());
             sqlx::query_scalar(sql).fetch_one(&mut connection).await
         })
         .await

@@ -1,0 +1,178 @@
+//! A provider that never retries, as GitHub. Three processes with recovery on one Postgres, handlers
+//! that fail, panic, hang and abort their process some times and then succeed, processes that are
+//! killed and a Postgres that crashes. At the end every delivery that was kept or acknowledged has
+//! happened once, or is dead.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+
+use crate::Length;
+use crate::application::RETRIES;
+use crate::process::Process;
+use crate::sender::{Attempt, Sender};
+use crate::server::Server;
+
+struct Recovering {
+    server: Server,
+    processes: Vec<Process>,
+    sender: Sender,
+    /// How often each answer was given.
+    answers: Mutex<BTreeMap<String, u32>>,
+    /// The deliveries that were kept or acknowledged.
+    promised: Mutex<Vec<String>>,
+    kills: AtomicU32,
+    over: AtomicBool,
+}
+
+const SENDERS: usize = 16;
+const PATHS: [&str; 3] = ["/kept", "/acknowledged", "/accepted"];
+
+/// How long the last delivery may take, with the leases of processes that were killed.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+pub async fn run(length: Length) {
+    let deliveries: u32 = match length {
+        Length::Short => 300,
+        Length::Long => 6_000,
+    };
+    let seed = fastrand::u64(..);
+    println!("\nrecovery: {deliveries} deliveries sent once, 3 processes, seed {seed}\n");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let server = Server::start().await;
+    let processes = (0..3)
+        .map(|_| Process::new(server.url(), 10, Duration::from_secs(1)).recovering())
+        .collect();
+    let recovering = Arc::new(Recovering {
+        server,
+        processes,
+        sender: Sender::new(),
+        answers: Mutex::default(),
+        promised: Mutex::default(),
+        kills: AtomicU32::new(0),
+        over: AtomicBool::new(false),
+    });
+
+    let started = Instant::now();
+    let supervisor = tokio::spawn(recovering.clone().supervise(random.fork()));
+    let senders = Arc::new(Semaphore::new(SENDERS));
+    let mut sending = Vec::new();
+    for number in 0..deliveries {
+        if number == deliveries / 3 || number == deliveries * 2 / 3 {
+            recovering.server.restart().await;
+        }
+        let permit = senders.clone().acquire_owned().await.unwrap();
+        let (recovering, random) = (recovering.clone(), random.fork());
+        sending.push(tokio::spawn(async move {
+            recovering.deliver(number, random).await;
+            drop(permit);
+        }));
+    }
+    for sent in sending {
+        sent.await.unwrap();
+    }
+    recovering.over.store(true, Ordering::Relaxed);
+    supervisor.await.unwrap();
+    recovering.wait_for_the_last().await;
+
+    let count = async |sql: String| recovering.server.count(&sql).await;
+    let effects = count("select count(*) from effects".into()).await;
+    let distinct = count("select count(distinct delivery_id) from effects".into()).await;
+    let dead = "select count(*) from idempotent_webhook.kept_deliveries where state = 'dead'";
+    let dead = count(dead.into()).await;
+    let excessive = count(format!(
+        "select count(*) from attempts where attempts > {} + 2",
+        RETRIES
+    ))
+    .await;
+    let mut lost = Vec::new();
+    let promised = recovering.promised.lock().unwrap().clone();
+    for id in &promised {
+        let there = count(format!(
+            "select (select count(*) from effects where delivery_id = '{id}')
+                + (select count(*) from idempotent_webhook.kept_deliveries
+                   where delivery_id = '{id}' and state = 'dead')"
+        ))
+        .await;
+        if there != 1 {
+            lost.push(id.clone());
+        }
+    }
+    for (answer, times) in &*recovering.answers.lock().unwrap() {
+        println!("  {answer:<20} {times:>6}");
+    }
+    println!(
+        "\n{deliveries} deliveries, {} kept or acknowledged, {} processes killed, Postgres crashed \
+         twice, in {:.0} s",
+        promised.len(),
+        recovering.kills.load(Ordering::Relaxed),
+        started.elapsed().as_secs_f64(),
+    );
+    println!(
+        "processed {distinct}, doubled {}, dead {dead}, lost {}, with too many attempts {excessive}",
+        effects - distinct,
+        lost.len()
+    );
+    assert!(lost.is_empty(), "{lost:?}");
+    assert_eq!((effects, excessive), (distinct, 0));
+}
+
+impl Recovering {
+    /// Sends a delivery once, and notes what it was promised.
+    async fn deliver(&self, number: u32, mut random: fastrand::Rng) {
+        let id = format!("delivery-{number}");
+        let path = PATHS[random.usize(..PATHS.len())];
+        let behaviours: Vec<&str> = (0..random.usize(..3))
+            .map(|_| match random.f64() {
+                0.0..0.6 => "fail",
+                0.6..0.85 => "panic",
+                0.85..0.95 => "hang",
+                _ => "abort",
+            })
+            .collect();
+        let process = &self.processes[random.usize(..self.processes.len())];
+        let address = process.address().await;
+        let attempt = self.sender.send_once(address, path, &id, &behaviours).await;
+        let answer = match &attempt {
+            Attempt::Answered { status, outcome } => format!("{status} {outcome}"),
+            Attempt::Unanswered => "no answer".into(),
+        };
+        *self.answers.lock().unwrap().entry(answer).or_default() += 1;
+        let is_kept = matches!(&attempt, Attempt::Answered { outcome, .. } if outcome == "kept");
+        if is_kept || attempt.is_acknowledged() {
+            self.promised.lock().unwrap().push(id);
+        }
+    }
+
+    /// Kills one process after another, and starts those again that are gone.
+    async fn supervise(self: Arc<Self>, mut random: fastrand::Rng) {
+        while !self.over.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(random.u64(200..900))).await;
+            let process = &self.processes[random.usize(..self.processes.len())];
+            process.kill().await;
+            self.kills.fetch_add(1, Ordering::Relaxed);
+            for process in &self.processes {
+                process.address().await;
+            }
+        }
+    }
+
+    /// Waits until nothing is due, and keeps the processes alive meanwhile.
+    async fn wait_for_the_last(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        let due = "select count(*) from idempotent_webhook.kept_deliveries where state = 'due'";
+        while self.server.count(due).await > 0 {
+            assert!(
+                Instant::now() < deadline,
+                "some deliveries are due for ever"
+            );
+            for process in &self.processes {
+                process.address().await;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
