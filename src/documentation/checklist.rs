@@ -13,7 +13,8 @@
 //! | 9 | [Put slow work into an outbox](#9-put-slow-work-into-an-outbox) | you, through [`DedupeTx`] |
 //! | 10 | [Answer with the right status](#10-answer-with-the-right-status) | the layer |
 //! | 11 | [Test with duplicates](#11-test-with-duplicates) | you, with `testing` |
-//! | 12 | [Watch it](#12-watch-it) | you, with `metrics` |
+//! | 12 | [Run again what has failed](#12-run-again-what-has-failed) | [`Recovery`] |
+//! | 13 | [Watch it](#13-watch-it) | you, with `metrics` |
 //!
 //! # 1. Expect every delivery more than once
 //!
@@ -120,19 +121,32 @@
 //! `assert_idempotent(&app, &TestDelivery::new(&provider), effects)`. The example `replay` sends a
 //! captured webhook to a URL.
 //!
-//! # 12. Watch it
+//! # 12. Run again what has failed
+//!
+//! Some providers never retry, and the others give up or disable the endpoint.
+//! [`IdempotentWebhook::keep_failed`] keeps a delivery that failed, with its request, and [`Recovery`]
+//! runs it again until it is processed or dead. For a handler that is slower than the provider's
+//! deadline, [`IdempotentWebhook::accept_first`] keeps the delivery, answers, and runs the handler in
+//! the background.
+//!
+//! Left to you: `Recovery` in each process that serves the routes, and what becomes of a dead delivery
+//! ([`Endpoint::retry`], [`Endpoint::discard`]).
+//!
+//! # 13. Watch it
 //!
 //! The feature `metrics` counts outcomes and rejections, and measures claims, handlers and commits. One
 //! span for each request names the delivery in the log. [`IdempotentWebhook::record_failures`] records
-//! what is failing, since when and how often. [`Endpoint::forget`](crate::Endpoint::forget) has a
-//! delivery processed again.
+//! what is failing, since when and how often. [`Endpoint::forget`] has a delivery processed again.
 //!
-//! Left to you: the alert. Deliveries that keep failing are lost when the provider gives up.
+//! Left to you: the alert. Deliveries that fail and are not kept are lost when the provider gives up,
+//! and dead ones wait for somebody.
 //!
 //! [`IdempotentWebhook`]: crate::IdempotentWebhook
 //! [`IdempotentWebhook::replay_guard`]: crate::IdempotentWebhook::replay_guard
 //! [`IdempotentWebhook::cache_processed`]: crate::IdempotentWebhook::cache_processed
 //! [`IdempotentWebhook::also_commit_on`]: crate::IdempotentWebhook::also_commit_on
+//! [`IdempotentWebhook::keep_failed`]: crate::IdempotentWebhook::keep_failed
+//! [`IdempotentWebhook::accept_first`]: crate::IdempotentWebhook::accept_first
 //! [`IdempotentWebhook::record_failures`]: crate::IdempotentWebhook::record_failures
 //! [`DedupeTx`]: crate::DedupeTx
 //! [`DedupeTx::advance`]: crate::DedupeTx::advance
@@ -141,5 +155,9 @@
 //! [`Provider::delivery_id`]: crate::Provider::delivery_id
 //! [`Provider::signs_delivery_id`]: crate::Provider::signs_delivery_id
 //! [`Provider::redelivery_window`]: crate::Provider::redelivery_window
+//! [`Recovery`]: crate::Recovery
+//! [`Endpoint::discard`]: crate::Endpoint::discard
+//! [`Endpoint::forget`]: crate::Endpoint::forget
+//! [`Endpoint::retry`]: crate::Endpoint::retry
 //! [`Retention`]: crate::Retention
 //! [`Source`]: crate::Source
