@@ -115,18 +115,18 @@ async fn handle_kept(
     delivery: Delivery,
     axum::Json(kept): axum::Json<Kept>,
 ) -> Result<StatusCode, HandlerError> {
-    // Through the pool, since the count has to survive.
-    let attempts: i64 = sqlx::query_scalar(
-        "insert into attempts as known (delivery_id, attempts) values ($1, 1)
-         on conflict (delivery_id) do update set attempts = known.attempts + 1
-         returning attempts",
+    // Through the pool, since the count has to survive. A row for each attempt: one for each delivery
+    // would stay locked by an attempt whose connection has gone silent.
+    let before: i64 = sqlx::query_scalar(
+        "with counted as (insert into attempts (delivery_id) values ($1))
+         select count(*) from attempts where delivery_id = $1",
     )
     .bind(delivery.id())
     .fetch_one(&pool)
     .await?;
     work(&mut tx, delivery.id().as_str()).await?;
-    let attempt = usize::try_from(attempts - 1)?;
-    match kept.behaviours.get(attempt).map(String::as_str) {
+    let before = usize::try_from(before)?;
+    match kept.behaviours.get(before).map(String::as_str) {
         Some("fail") => Err(HandlerError::new("as the delivery says")),
         Some("panic") => panic!("as the delivery says"),
         Some("hang") => std::future::pending().await,

@@ -84,7 +84,8 @@ pub async fn run(length: Length) {
     let dead = "select count(*) from idempotent_webhook.kept_deliveries where state = 'dead'";
     let dead = count(dead.into()).await;
     let excessive = count(format!(
-        "select count(*) from attempts where attempts > {} + 2",
+        "select count(*)
+         from (select from attempts group by delivery_id having count(*) > {} + 2) as excessive",
         RETRIES
     ))
     .await;

@@ -175,12 +175,15 @@ impl Lane {
     async fn end_of(&self, id: &str) -> usize {
         let deadline = Instant::now() + PATIENCE;
         while self.count(id, "idempotent_webhook.kept_deliveries").await > 0 {
+            let dead = format!(
+                "select count(*) from idempotent_webhook.kept_deliveries
+                 where delivery_id = '{id}' and state = 'dead'"
+            );
+            assert_eq!(self.server.count(&dead).await, 0, "{id} is dead");
             assert!(Instant::now() < deadline, "{id} is kept for ever");
             self.process.address().await;
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        let attempts =
-            format!("select coalesce(max(attempts), 0) from attempts where delivery_id = '{id}'");
-        usize::try_from(self.server.count(&attempts).await).unwrap()
+        usize::try_from(self.count(id, "attempts").await).unwrap()
     }
 }

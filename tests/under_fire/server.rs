@@ -31,7 +31,7 @@ impl Server {
         // Without a key, so that an effect that happens twice is seen.
         pool.execute(sqlx::raw_sql(
             "create table effects (delivery_id text);
-             create table attempts (delivery_id text primary key, attempts bigint)",
+             create table attempts (delivery_id text)",
         ))
         .await
         .unwrap();
