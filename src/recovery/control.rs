@@ -12,30 +12,47 @@ use super::served;
 /// How many deliveries are changed in one transaction.
 const BATCH: i64 = 1000;
 
-const LIST: &str = "
+/// The state as operators know it.
+macro_rules! state {
+    () => {
+        "case
+            when kept.state = 'due' and state.paused_at is not null then 'paused'
+            else kept.state
+        end"
+    };
+}
+
+/// Of the endpoint `$1`, the tenant `$2` if it is given, and a [`Filter`].
+macro_rules! is_chosen {
+    () => {
+        concat!(
+            "kept.endpoint = $1
+        and ($2::text is null or kept.tenant = $2)
+        and ($3::text is null or ",
+            state!(),
+            " = $3)
+        and ($4::text is null or kept.event_type = $4)
+        and ($5::text is null or strpos(kept.reason, $5) > 0)"
+        )
+    };
+}
+
+const LIST: &str = concat!(
+    "
     select
         kept.tenant_name, kept.tenant, kept.delivery_id, kept.event_type, kept.attempts,
         kept.status, kept.reason,
         extract(epoch from kept.first_received_at)::float8 as first_received_at,
         extract(epoch from kept.last_failed_at)::float8 as last_failed_at,
         extract(epoch from kept.next_attempt_at)::float8 as next_attempt_at,
-        case
-            when kept.state = 'due' and state.paused_at is not null then 'paused'
-            else kept.state
-        end as state
+        ",
+    state!(),
+    " as state
     from idempotent_webhook.kept_deliveries as kept
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
-    where kept.endpoint = $1
-        and ($2::text is null or kept.tenant = $2)
-        and (
-            $3::text is null
-            or case
-                when kept.state = 'due' and state.paused_at is not null then 'paused'
-                else kept.state
-            end = $3
-        )
-        and ($4::text is null or kept.event_type = $4)
-        and ($5::text is null or strpos(kept.reason, $5) > 0)
+    where ",
+    is_chosen!(),
+    "
         and not exists (
             select
             from idempotent_webhook.deliveries
@@ -45,26 +62,20 @@ const LIST: &str = "
         )
     order by kept.delivery_id, kept.tenant
     limit $6
-";
+"
+);
 
 /// Runs kept deliveries again, with a new schedule. Those that are due at once already do not count.
-const RETRY: &str = "
+const RETRY: &str = concat!(
+    "
     with chosen as (
         select kept.endpoint, kept.tenant, kept.delivery_id
         from idempotent_webhook.kept_deliveries as kept
         join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
         left join idempotent_webhook.kept_endpoints as state using (endpoint)
-        where kept.endpoint = $1
-            and ($2::text is null or kept.tenant = $2)
-            and (
-                $3::text is null
-                or case
-                    when kept.state = 'due' and state.paused_at is not null then 'paused'
-                    else kept.state
-                end = $3
-            )
-            and ($4::text is null or kept.event_type = $4)
-            and ($5::text is null or strpos(kept.reason, $5) > 0)
+        where ",
+    is_chosen!(),
+    "
             and (
                 $6::text is null
                 or kept.delivery_id = $6 and kept.tenant = coalesce($2, '')
@@ -83,7 +94,8 @@ const RETRY: &str = "
     where kept.endpoint = chosen.endpoint
         and kept.tenant = chosen.tenant
         and kept.delivery_id = chosen.delivery_id
-";
+"
+);
 
 const IS_PROCESSED: &str = "
     select exists (
