@@ -336,10 +336,7 @@ impl IdempotentWebhook {
     }
 
     fn keep_mut(&mut self) -> &mut Keep {
-        self.0.keep.get_or_insert_with(|| Keep {
-            body_limit: 1024 * 1024,
-            ..Keep::default()
-        })
+        self.0.keep.get_or_insert_default()
     }
 
     /// Handlers of this route need not take [`DedupeTx`](crate::DedupeTx).

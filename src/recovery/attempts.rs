@@ -16,8 +16,8 @@ use super::schedule::MAX_DELAY;
 use super::served::Served;
 use crate::transaction::{DatabaseError, Store};
 
-/// The delivery of an endpoint that is due longest. It is counted and leased before it runs, so
-/// that one whose handler kills the process uses up its attempts.
+/// The deliveries of an endpoint that are due longest; one, if it is a probe. They are counted and
+/// leased before they run, so that one whose handler kills the process uses up its attempts.
 const TAKE: &str = "
     with due as (
         select kept.endpoint, kept.tenant, kept.delivery_id
@@ -44,7 +44,16 @@ const TAKE: &str = "
                     )
             )
         order by kept.next_attempt_at
-        limit 1
+        limit (
+            select case
+                when exists (
+                    select
+                    from idempotent_webhook.kept_endpoints as state
+                    where state.endpoint = $1 and cardinality(state.failed_ids) >= $4
+                ) then 1
+                else $6::bigint
+            end
+        )
         for update of kept skip locked
     ),
     probe as (
@@ -106,21 +115,23 @@ pub(super) struct Due {
     pub(super) request: Option<Request<Full<Bytes>>>,
 }
 
-/// Counts the next attempt at a delivery of this endpoint. `None` if nothing is due.
+/// Counts the next attempts at deliveries of this endpoint, at most `limit`.
 pub(super) async fn take(
     store: &Store,
     served: &Served,
     breaker: Breaker,
-) -> Result<Option<Due>, DatabaseError> {
+    limit: usize,
+) -> Result<Vec<Due>, DatabaseError> {
     let statement = sqlx::query(TAKE)
         .bind(&*served.endpoint)
         .bind(interval(served.lease()))
         .bind(FORMAT)
         .bind(breaker.failures)
-        .bind(interval(breaker.probe_interval.min(MAX_DELAY)));
+        .bind(interval(breaker.probe_interval.min(MAX_DELAY)))
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX));
     let rows = store.run(statement).await?;
-    let due = rows.first().map(|row| read(row, served.endpoint.clone()));
-    Ok(due.transpose()?)
+    let due = rows.iter().map(|row| read(row, served.endpoint.clone()));
+    Ok(due.collect::<sqlx::Result<_>>()?)
 }
 
 /// How long to wait until something can be taken, if anything is due.

@@ -7,6 +7,9 @@ use http::{HeaderName, StatusCode};
 use sqlx::Row;
 use sqlx::postgres::types::PgInterval;
 
+use super::acceptance::Acceptance;
+use super::end::End;
+use super::group_commit::GroupCommit;
 use super::quota::Quota;
 use super::request::{FORMAT, KeptRequest};
 use super::schedule::{MAX_DELAY, Schedule};
@@ -68,61 +71,6 @@ const KEEP: &str = "
     select state, exists (select from before where state = 'dead') from kept
 ";
 
-/// Keeps a delivery before its first attempt, and brings one that is kept forward.
-const ACCEPT: &str = "
-    with processed as (
-        select
-        from idempotent_webhook.deliveries
-        where endpoint = $1 and tenant = $2 and delivery_id = $3
-    ),
-    paused as (
-        select
-        from idempotent_webhook.kept_endpoints
-        where endpoint = $1 and paused_at is not null
-    ),
-    accepted as (
-        insert into idempotent_webhook.kept_deliveries as known (
-            endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts,
-            first_received_at, next_attempt_at, running_until, body_bytes
-        )
-        select
-            $1, $2, $3, $4, $5, 'due',
-            case when $7::interval is null or exists (select from paused) then 0 else 1 end,
-            to_timestamp($6), now(),
-            case when not exists (select from paused) then now() + $7 end,
-            octet_length($11)
-        where not exists (select from processed)
-        on conflict (endpoint, tenant, delivery_id) do update
-        set state = 'due',
-            attempts = known.attempts + excluded.attempts,
-            retries = 0,
-            next_attempt_at = now(),
-            running_until = excluded.running_until
-        where known.state <> 'due'
-        returning true
-    ),
-    request as (
-        insert into idempotent_webhook.kept_requests
-            (endpoint, tenant, delivery_id, format, method, uri, headers, body, signed_at)
-        select $1, $2, $3, 1, $8, $9, $10, $11, to_timestamp($12)
-        where exists (select from accepted)
-        on conflict do nothing
-    ),
-    forward as (
-        update idempotent_webhook.kept_deliveries
-        set next_attempt_at = now()
-        where endpoint = $1 and tenant = $2 and delivery_id = $3
-            and state = 'due'
-            and next_attempt_at > now()
-            and (running_until is null or running_until <= now())
-            and not exists (select from accepted)
-    )
-    select
-        exists (select from accepted),
-        exists (select from processed),
-        exists (select from paused)
-";
-
 /// Writes down that an attempt at a kept delivery has failed.
 const FAIL: &str = "
     with failed as (
@@ -151,25 +99,6 @@ const FAIL: &str = "
     select state, false from failed
 ";
 
-/// Ends a kept delivery. If it was processed, the failures of the endpoint are no longer in a row.
-const END: &str = "
-    with ended as (
-        delete from idempotent_webhook.kept_deliveries
-        where endpoint = $1 and tenant = $2 and delivery_id = $3
-        returning endpoint, tenant, delivery_id
-    ),
-    request as (
-        delete from idempotent_webhook.kept_requests as request
-        using ended
-        where request.endpoint = ended.endpoint
-            and request.tenant = ended.tenant
-            and request.delivery_id = ended.delivery_id
-    )
-    update idempotent_webhook.kept_endpoints
-    set failed_ids = '{}', probe_at = null
-    where endpoint = $1 and $4 and (cardinality(failed_ids) > 0 or probe_at is not null)
-";
-
 /// Takes back an attempt that was counted and did not run.
 const GIVE_BACK: &str = "
     update idempotent_webhook.kept_deliveries
@@ -184,7 +113,7 @@ const GIVE_BACK: &str = "
 ";
 
 /// Which failed deliveries the layer keeps, and how.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Keep {
     /// Otherwise failures are only recorded.
     pub(crate) requests: bool,
@@ -195,6 +124,24 @@ pub(crate) struct Keep {
     pub(crate) body_limit: usize,
     pub(crate) quota: Quota,
     pub(crate) schedule: Schedule,
+    pub(super) acceptances: GroupCommit<Acceptance>,
+    pub(super) ends: GroupCommit<End>,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self {
+            requests: false,
+            acknowledge: false,
+            accept_first: false,
+            headers: Vec::new(),
+            body_limit: 1024 * 1024,
+            quota: Quota::default(),
+            schedule: Schedule::default(),
+            acceptances: GroupCommit::default(),
+            ends: GroupCommit::default(),
+        }
+    }
 }
 
 /// What is to become of a delivery whose attempt has failed.
@@ -289,17 +236,6 @@ impl KeptAs {
     }
 }
 
-/// The result of keeping a delivery before its first attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Accepted {
-    /// It is kept now, and its attempt has begun if that was wanted and is not paused.
-    New { begun: bool },
-    /// It was kept before.
-    Known,
-    /// It was processed before.
-    Processed,
-}
-
 impl Store {
     /// Keeps or records a failed attempt of the provider. `None` if it was committed meanwhile.
     pub(crate) async fn keep(
@@ -338,42 +274,6 @@ impl Store {
         state_of(&rows)
     }
 
-    /// Keeps a delivery before its first attempt, which begins now and takes at most `lease`, or is
-    /// left to recovery.
-    pub(crate) async fn accept(
-        &self,
-        delivery: &Delivery,
-        request: &KeptRequest,
-        lease: Option<Duration>,
-    ) -> Result<Accepted, DatabaseError> {
-        let statement = sqlx::query(ACCEPT)
-            .bind(delivery.endpoint())
-            .bind(delivery.key_tenant())
-            .bind(delivery.id())
-            .bind(delivery.tenant())
-            .bind(delivery.event_type())
-            .bind(unix_time(delivery.first_received_at()))
-            .bind(lease.map(interval))
-            .bind(request.method.as_str())
-            .bind(&*request.uri)
-            .bind(&*request.headers)
-            .bind(&*request.body)
-            .bind(delivery.signed_at().map(unix_time));
-        let rows = self.run(statement).await?;
-        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
-        let (accepted, processed, paused): (bool, bool, bool) =
-            (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-        let begun = lease.is_some() && !paused;
-        if !(processed || accepted && begun) {
-            served::notify();
-        }
-        Ok(match (accepted, processed) {
-            (true, _) => Accepted::New { begun },
-            (false, true) => Accepted::Processed,
-            (false, false) => Accepted::Known,
-        })
-    }
-
     /// Writes down that an attempt at a kept delivery has failed, which was number
     /// `retries` of the schedule. `None` if it is not kept any more.
     pub(crate) async fn fail_kept(
@@ -400,20 +300,6 @@ impl Store {
         let rows = self.run(statement).await?;
         served::notify();
         state_of(&rows)
-    }
-
-    /// Ends a kept delivery that is processed or discarded.
-    pub(crate) async fn end_kept(
-        &self,
-        delivery: &Delivery,
-        processed: bool,
-    ) -> Result<(), DatabaseError> {
-        let statement = sqlx::query(END)
-            .bind(delivery.endpoint())
-            .bind(delivery.key_tenant())
-            .bind(delivery.id())
-            .bind(processed);
-        self.run(statement).await.map(drop)
     }
 
     /// Takes back an attempt that did not run, which was number `retries` of the schedule. The next
@@ -453,7 +339,7 @@ pub(super) fn interval(duration: Duration) -> PgInterval {
     }
 }
 
-fn unix_time(time: std::time::SystemTime) -> f64 {
+pub(super) fn unix_time(time: std::time::SystemTime) -> f64 {
     time.duration_since(std::time::SystemTime::UNIX_EPOCH)
         .unwrap_or_default()
         .as_secs_f64()

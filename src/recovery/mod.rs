@@ -1,17 +1,22 @@
 //! Recovery: deliveries that failed are kept, and run again until they are processed or dead.
 
+mod acceptance;
 mod attempts;
 pub(crate) mod control;
+mod end;
+mod group_commit;
 mod keep;
 mod quota;
+pub(crate) mod received;
 mod replay;
 mod request;
 mod runner;
 mod schedule;
 mod served;
 
+pub(crate) use acceptance::{Acceptance, Accepted};
 pub use control::{Filter, KeptDelivery, KeptState, Retried};
-pub(crate) use keep::{Accepted, FailedAttempt, Keep, KeptAs, Next};
+pub(crate) use keep::{FailedAttempt, Keep, KeptAs, Next};
 pub(crate) use quota::Quota;
 pub(crate) use replay::Replay;
 pub(crate) use request::KeptRequest;

@@ -13,10 +13,12 @@ use http_body_util::Full;
 use sqlx::PgPool;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tower_service::Service;
 
 use super::attempts::{self, Breaker, Due};
 use super::keep::{FailedAttempt, Next};
+use super::received;
 use super::replay::Replay;
 use super::schedule::{Schedule, UNHANDLED_WAIT};
 use super::served::{self, Served};
@@ -26,6 +28,9 @@ use crate::transaction::{DatabaseError, Store};
 type Sent = Pin<Box<dyn Future<Output = Option<StatusCode>> + Send>>;
 type SendRequest = Arc<dyn Fn(Request<Full<Bytes>>) -> Sent + Send + Sync>;
 type Prepare = Arc<dyn Fn(&mut Parts) + Send + Sync>;
+
+/// The longest rest after an attempt.
+const MAX_REST: Duration = Duration::from_secs(1);
 
 /// For each step of its own on the database.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -113,7 +118,11 @@ impl Recovery {
         }
     }
 
-    /// How many deliveries this process runs again at the same time, at least 1. Default: 2.
+    /// How many deliveries this process runs again at the same time: at least 1, and at most half as
+    /// many as the pool has connections. Default: 2.
+    ///
+    /// While the process handles requests, each of them rests for as long as its attempt took, at
+    /// most a second: requests come first.
     pub fn concurrency(mut self, attempts: usize) -> Self {
         self.concurrency = attempts.clamp(1, Semaphore::MAX_PERMITS);
         self
@@ -159,7 +168,8 @@ impl Recovery {
     }
 
     async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let permits = Arc::new(Semaphore::new(self.concurrency));
+        let concurrency = self.concurrency.min(share_of(&self.pool));
+        let permits = Arc::new(Semaphore::new(concurrency));
         // The endpoint after the one that was served last comes first.
         let mut last: Option<Arc<str>> = None;
         if Served::on(&self.pool).is_empty() {
@@ -172,12 +182,22 @@ impl Recovery {
             let free = permits.clone().acquire_owned();
             // The semaphore is never closed.
             let permit = race(asked(&mut stop, None), async { free.await.ok() });
-            let Some(permit) = permit.await else { break };
+            let Some(mut permit) = permit.await else {
+                break;
+            };
+            while let Ok(another) = permits.clone().try_acquire_owned() {
+                permit.merge(another);
+            }
             // Registered before it looks, so as not to miss one in between.
             let kept = served::notified();
-            let wait = match self.take(&mut last).await {
+            let wait = match self.take(&mut last, permit.num_permits()).await {
                 Ok(Some((due, served))) => {
-                    tokio::spawn(self.clone().attempt(due, served, permit));
+                    for due in due {
+                        if let Some(permit) = permit.split(1) {
+                            let attempt = self.clone().attempt(due, served.clone());
+                            tokio::spawn(self.clone().rest_after(attempt, stop.clone(), permit));
+                        }
+                    }
                     continue;
                 }
                 Ok(None) => self.wait().await.unwrap_or(self.poll_interval),
@@ -196,21 +216,23 @@ impl Recovery {
                 break;
             }
         }
-        let all = u32::try_from(self.concurrency).unwrap_or(u32::MAX);
+        let all = u32::try_from(concurrency).unwrap_or(u32::MAX);
         // Those that are running.
         let _ = permits.acquire_many(all).await;
     }
 
-    /// Takes a delivery that is due, of one endpoint after the other.
+    /// Takes deliveries that are due, of one endpoint after the other.
     async fn take(
         &self,
         last: &mut Option<Arc<str>>,
-    ) -> Result<Option<(Due, Arc<Served>)>, DatabaseError> {
+        limit: usize,
+    ) -> Result<Option<(Vec<Due>, Arc<Served>)>, DatabaseError> {
         let mut served = Served::on(&self.pool);
         let next = served.partition_point(|served| Some(&served.endpoint) <= last.as_ref());
         served.rotate_left(next);
         for served in served {
-            if let Some(due) = attempts::take(&self.store, &served, self.breaker).await? {
+            let due = attempts::take(&self.store, &served, self.breaker, limit).await?;
+            if !due.is_empty() {
                 *last = Some(served.endpoint.clone());
                 return Ok(Some((due, served)));
             }
@@ -227,12 +249,24 @@ impl Recovery {
         Ok(next.map_or(self.poll_interval, |next| next.max(at_least)))
     }
 
-    async fn attempt(
+    /// Makes an attempt. If the process handles requests meanwhile, the next attempt waits for as
+    /// long as this one took, so that it takes at most half of the time.
+    async fn rest_after(
         self: Arc<Self>,
-        due: Due,
-        served: Arc<Served>,
-        _permit: OwnedSemaphorePermit,
+        attempt: impl Future<Output = ()>,
+        mut stop: watch::Receiver<bool>,
+        permit: OwnedSemaphorePermit,
     ) {
+        let (received, started) = (received::count(), Instant::now());
+        attempt.await;
+        if received::count() != received {
+            let rest = tokio::time::sleep(started.elapsed().min(MAX_REST));
+            race(asked(&mut stop, ()), rest).await;
+        }
+        drop(permit);
+    }
+
+    async fn attempt(self: Arc<Self>, due: Due, served: Arc<Served>) {
         let store = &self.store;
         let delivery = due.replay.delivery("".into());
         // One more than the schedule has, for an operator's retry.
@@ -290,6 +324,12 @@ impl Recovery {
             "webhook dead: it is not run again unless an operator says so"
         );
     }
+}
+
+/// How many attempts there may be at once, so that requests find connections in the pool.
+fn share_of(pool: &PgPool) -> usize {
+    let connections = usize::try_from(pool.options().get_max_connections()).unwrap_or(1);
+    (connections / 2).max(1)
 }
 
 /// Resolves with `then` when recovery is asked to stop.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{Request, Response};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tower_service::Service;
 use tracing::Instrument;
 
@@ -12,7 +12,7 @@ use super::attempt::handle;
 use super::failure::Failure;
 use super::log;
 use super::response::Answer;
-use crate::recovery::Accepted;
+use crate::recovery::{Acceptance, Accepted};
 use crate::settings::Settings;
 use crate::transaction::DuplicateOf;
 
@@ -62,10 +62,10 @@ where
 async fn keep<R, E>(
     settings: &Arc<Settings>,
     admitted: &mut Admitted,
-) -> Result<Option<tokio::sync::OwnedSemaphorePermit>, Answer<R, E>> {
+) -> Result<Option<OwnedSemaphorePermit>, Answer<R, E>> {
     let duplicate = || Answer::Duplicate(DuplicateOf::Id);
-    let Origin::Received(Some(request)) = std::mem::replace(&mut admitted.origin, Origin::Accepted)
-    else {
+    let origin = std::mem::replace(&mut admitted.origin, Origin::Accepted);
+    let (Origin::Received(Some(request)), Some(keep)) = (origin, &settings.keep) else {
         // Only such a delivery is accepted first.
         return Ok(None);
     };
@@ -74,21 +74,20 @@ async fn keep<R, E>(
     {
         return Err(duplicate());
     }
-    let keep = settings.keep.as_ref().map(|keep| &keep.quota);
-    if let Some(quota) = keep {
-        match quota
-            .is_full(&settings.store, admitted.delivery.endpoint())
-            .await
-        {
-            Ok(false) => {}
-            Ok(true) => return Err(Failure::QuotaExhausted.into()),
-            Err(error) => return Err(Failure::Claim(error).into()),
-        }
+    let (store, delivery) = (&settings.store, &admitted.delivery);
+    match keep.quota.is_full(store, delivery.endpoint()).await {
+        Ok(false) => {}
+        Ok(true) => return Err(Failure::QuotaExhausted.into()),
+        Err(error) => return Err(Failure::Claim(error).into()),
     }
     let permit = settings.accepted.clone().try_acquire_owned().ok();
-    let lease = permit.is_some().then(|| settings.lease());
-    let accepted = settings.store.accept(&admitted.delivery, &request, lease);
-    match accepted.await {
+    let acceptance = Acceptance {
+        delivery: delivery.clone(),
+        request,
+        begins: permit.is_some(),
+        lease: settings.lease(),
+    };
+    match keep.accept(store, acceptance).await {
         Ok(Accepted::New { begun: true }) => Ok(permit),
         Ok(Accepted::New { begun: false } | Accepted::Known) => Ok(None),
         Ok(Accepted::Processed) => Err(duplicate()),

@@ -21,6 +21,7 @@ use super::failure::Failure;
 use super::log;
 use super::response::Answer;
 use super::rollback_test::{HandleFirst, RollBack};
+use crate::recovery::received;
 use crate::settings::Settings;
 use crate::transaction::DedupeTx;
 
@@ -117,7 +118,10 @@ where
     log::identified(&delivery);
     let origin = match replay {
         Some(replay) => Origin::Recovered(replay),
-        None => Origin::Received(settings.kept_request(&head, &body)),
+        None => {
+            received::count_one();
+            Origin::Received(settings.kept_request(&head, &body))
+        }
     };
     let admitted = Admitted {
         settings: settings.clone(),

@@ -43,12 +43,12 @@ impl Admitted {
             }
             (Origin::Received(_), _) => return false,
             (Origin::Accepted | Origin::Recovered(_), AttemptResult::Processed) => {
-                store.end_kept(&self.delivery, true).await.map(|()| None)
+                keep.end(store, &self.delivery, true).await.map(|()| None)
             }
             (Origin::Accepted | Origin::Recovered(_), AttemptResult::Failed(failed))
                 if failed.is_discarded() =>
             {
-                store.end_kept(&self.delivery, false).await.map(|()| None)
+                keep.end(store, &self.delivery, false).await.map(|()| None)
             }
             (origin, AttemptResult::Failed(failed)) if failed.is_unhandled() => {
                 let retries = origin.retries();
@@ -93,7 +93,7 @@ impl Admitted {
     ) -> Result<Option<KeptAs>, DatabaseError> {
         let store = &self.settings.store;
         if failed.is_discarded() {
-            return store.end_kept(&self.delivery, false).await.map(|()| None);
+            return keep.end(store, &self.delivery, false).await.map(|()| None);
         }
         if keep.quota.is_full(store, self.delivery.endpoint()).await? {
             return Ok(None);

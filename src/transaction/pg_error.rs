@@ -1,6 +1,7 @@
 //! Errors of Postgres, and which of them are worth a retry.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
@@ -24,11 +25,21 @@ pub(crate) enum DatabaseError {
     /// No connection or no answer within the timeout.
     TimedOut,
     Sqlx(sqlx::Error),
+    /// The error of a transaction that several writes have shared.
+    Shared(Arc<Self>),
 }
 
 impl DatabaseError {
+    fn sqlx(&self) -> Option<&sqlx::Error> {
+        match self {
+            Self::TimedOut => None,
+            Self::Sqlx(error) => Some(error),
+            Self::Shared(error) => error.sqlx(),
+        }
+    }
+
     fn is(&self, codes: &[&str]) -> bool {
-        matches!(self, Self::Sqlx(error) if has_code(error, codes))
+        self.sqlx().is_some_and(|error| has_code(error, codes))
     }
 
     /// Whether `lock_timeout` expired, or a shorter `statement_timeout`.
@@ -37,7 +48,7 @@ impl DatabaseError {
     }
 
     pub(crate) fn is_conflict(&self) -> bool {
-        matches!(self, Self::Sqlx(error) if is_conflict(error))
+        self.sqlx().is_some_and(is_conflict)
     }
 
     /// Whether an earlier statement of the transaction had failed.
@@ -49,14 +60,20 @@ impl DatabaseError {
     /// another role, or without its prepared statements.
     pub(crate) fn may_be_the_connection(&self) -> bool {
         matches!(
-            self,
-            Self::Sqlx(sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Database(_))
+            self.sqlx(),
+            Some(sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Database(_))
         )
+    }
+
+    /// Whether Postgres has refused a statement, over a connection that is in order.
+    pub(crate) fn is_reported_by_postgres(&self) -> bool {
+        self.sqlx()
+            .is_some_and(|error| error.as_database_error().is_some() && !is_connection_lost(error))
     }
 
     /// Whether the crate's tables are missing.
     pub(crate) fn is_not_migrated(&self) -> bool {
-        matches!(self, Self::Sqlx(error) if is_not_migrated(error))
+        self.sqlx().is_some_and(is_not_migrated)
     }
 }
 
@@ -65,6 +82,7 @@ impl fmt::Display for DatabaseError {
         match self {
             Self::TimedOut => f.write_str("Postgres did not answer in time"),
             Self::Sqlx(error) => error.fmt(f),
+            Self::Shared(error) => error.fmt(f),
         }
     }
 }
@@ -140,7 +158,7 @@ pub(super) async fn read_pending(connection: &mut PgConnection) -> sqlx::Result<
 }
 
 /// Limits the time of a step.
-pub(super) async fn with_timeout<T>(
+pub(crate) async fn with_timeout<T>(
     timeout: Duration,
     step: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, DatabaseError> {

@@ -69,14 +69,18 @@ impl Store {
         statement: Query<'_, Postgres, PgArguments>,
     ) -> Result<Vec<PgRow>, DatabaseError> {
         with_timeout(self.timeout, async {
-            // Not limited, so that it does not wait for handlers.
-            let mut connection = self.begin_on_any(BEGIN_READ_COMMITTED).await?;
-            let rows = statement.fetch_all(&mut *connection).await?;
-            Manager::commit(&mut connection).await?;
-            connection.release();
+            let mut tx = self.begin_short().await?;
+            let rows = tx.run(statement).await?;
+            tx.commit().await?;
             Ok(rows)
         })
         .await
+    }
+
+    /// Begins a short transaction. It has no time limit of its own.
+    pub(crate) async fn begin_short(&self) -> sqlx::Result<ShortTx> {
+        // Not limited, so that it does not wait for handlers.
+        Ok(ShortTx(self.begin_on_any(BEGIN_READ_COMMITTED).await?))
     }
 
     /// Begins a transaction on a connection that is in none.
@@ -108,5 +112,24 @@ impl Store {
                 Err(error) => return Err(error),
             }
         }
+    }
+}
+
+/// A short transaction of the crate's own statements. Dropped, it is rolled back, and the connection
+/// is closed.
+pub(crate) struct ShortTx(TxConnection);
+
+impl ShortTx {
+    pub(crate) async fn run(
+        &mut self,
+        statement: Query<'_, Postgres, PgArguments>,
+    ) -> sqlx::Result<Vec<PgRow>> {
+        statement.fetch_all(&mut *self.0).await
+    }
+
+    pub(crate) async fn commit(mut self) -> sqlx::Result<()> {
+        Manager::commit(&mut self.0).await?;
+        self.0.release();
+        Ok(())
     }
 }

@@ -1,0 +1,125 @@
+//! What recovery costs and how fast it is: acceptance, draining, and the live stream beside it.
+//!
+//!     cargo bench --bench recovery [-- acceptance | latency | drain | live]
+//!
+//! `benches/README.md` says how each figure is obtained.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a benchmark that fails may panic"
+)]
+
+mod application;
+mod backlog;
+mod latency;
+#[path = "../throughput/load.rs"]
+mod load;
+#[allow(
+    dead_code,
+    reason = "of the benchmark `throughput`, only a part is needed here"
+)]
+#[path = "../throughput/measure.rs"]
+mod measure;
+#[allow(
+    dead_code,
+    reason = "of the benchmark `throughput`, only a part is needed here"
+)]
+#[path = "../throughput/server.rs"]
+mod server;
+#[path = "../../examples/throwaway_postgres/mod.rs"]
+mod throwaway_postgres;
+
+use std::time::Duration;
+
+use idempotent_webhook::Endpoint;
+use sqlx::{Executor, PgPool};
+
+use application::{ACCEPT_BY_HAND, ACCEPT_FIRST, CONCURRENCY, LAYER};
+use load::Mode;
+use measure::median;
+use server::{Contender, Server};
+
+/// How long one contender is under load in one round.
+const SLICE: Duration = Duration::from_secs(2);
+const ROUNDS: usize = 7;
+const CONNECTIONS: [usize; 3] = [1, CONCURRENCY, 64];
+
+#[tokio::main]
+async fn main() {
+    // The benchmark starts this same program as the application and as the sender.
+    if application::is_wanted() {
+        return application::run().await;
+    }
+    if load::is_wanted() {
+        return load::run().await;
+    }
+
+    let server = Server::start().await;
+    let pool = PgPool::connect(&server.url()).await.unwrap();
+    pool.execute(sqlx::raw_sql(
+        "create table inbox (
+             delivery_id text collate \"C\" primary key,
+             body bytea not null,
+             received_at timestamptz not null default now()
+         )",
+    ))
+    .await
+    .unwrap();
+    // cargo itself adds `--bench`.
+    let parts: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|part| part != "--bench")
+        .collect();
+    let wants = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
+    if wants("acceptance") {
+        acceptance(&server, &pool).await;
+    }
+    if wants("latency") {
+        latency::run(&pool).await;
+    }
+    if wants("drain") {
+        backlog::drain(&server, &pool).await;
+    }
+    if wants("live") {
+        backlog::beside_a_live_stream(&server, &pool).await;
+    }
+    pool.close().await;
+}
+
+/// The rate of acceptance alone: the endpoint is paused, so that nothing is handled.
+async fn acceptance(server: &Server, pool: &PgPool) {
+    let endpoint = Endpoint::new(pool.clone(), ACCEPT_FIRST);
+    endpoint.pause().await.unwrap();
+    let first = Contender::own(server, ACCEPT_FIRST).await;
+    let by_hand = Contender::own(server, ACCEPT_BY_HAND).await;
+    let layer = Contender::own(server, LAYER).await;
+    println!("\nacceptance, in answers a second\n");
+    println!(
+        "{:<12} {:>12} {:>12} {:>14} {:>8}",
+        "", "connections", ACCEPT_FIRST, "beside", "ratio"
+    );
+    for connections in CONNECTIONS {
+        for (mode, yardstick) in [(Mode::Fresh, &by_hand), (Mode::Duplicates, &layer)] {
+            let mut rates = Vec::new();
+            for _ in 0..ROUNDS {
+                let rate = async |contender| {
+                    measure::sample(server, contender, mode, connections, SLICE)
+                        .await
+                        .rate
+                };
+                rates.push((rate(&first).await, rate(yardstick).await));
+            }
+            println!(
+                "{:<12} {connections:>12} {:>12.0} {:>14.0} {:>8.2}  {}",
+                format!("{mode:?}"),
+                median(rates.iter().map(|rates| rates.0)),
+                median(rates.iter().map(|rates| rates.1)),
+                median(rates.iter().map(|rates| rates.0 / rates.1)),
+                yardstick.name,
+            );
+        }
+    }
+}

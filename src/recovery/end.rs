@@ -1,0 +1,81 @@
+//! The end of kept deliveries.
+
+use std::collections::BTreeMap;
+
+use super::group_commit::GroupWrite;
+use super::keep::Keep;
+use crate::delivery::Delivery;
+use crate::transaction::{DatabaseError, ShortTx, Store};
+
+/// Ends kept deliveries of an endpoint and a tenant. If one was processed, the failures of the
+/// endpoint are no longer in a row.
+///
+/// With `any`, each is found by the primary key, whatever the planner knows of the table. It must
+/// not see how many there are, or it would plan anew each time: hence the `select`.
+const END: &str = "
+    with ended as (
+        delete from idempotent_webhook.kept_deliveries
+        where endpoint = $1 and tenant = $2 and delivery_id = any((select $3)::text[])
+    ),
+    request as (
+        delete from idempotent_webhook.kept_requests
+        where endpoint = $1 and tenant = $2 and delivery_id = any((select $3)::text[])
+    )
+    update idempotent_webhook.kept_endpoints
+    set failed_ids = '{}', probe_at = null
+    where endpoint = $1 and $4 and (cardinality(failed_ids) > 0 or probe_at is not null)
+";
+
+/// A kept delivery that is processed or discarded.
+#[derive(Debug)]
+pub(super) struct End {
+    delivery: Delivery,
+    processed: bool,
+}
+
+impl Keep {
+    /// Ends a kept delivery that is processed or discarded.
+    pub(crate) async fn end(
+        &self,
+        store: &Store,
+        delivery: &Delivery,
+        processed: bool,
+    ) -> Result<(), DatabaseError> {
+        let delivery = delivery.clone();
+        self.ends
+            .write(
+                store,
+                End {
+                    delivery,
+                    processed,
+                },
+            )
+            .await
+    }
+}
+
+impl GroupWrite for End {
+    type Result = ();
+
+    fn size(&self) -> usize {
+        self.delivery.id().as_str().len()
+    }
+
+    async fn write(tx: &mut ShortTx, group: &[&Self]) -> sqlx::Result<Vec<()>> {
+        let mut of_tenants: BTreeMap<&str, Vec<&Self>> = BTreeMap::new();
+        for one in group {
+            let of_tenant = of_tenants.entry(one.delivery.key_tenant()).or_default();
+            of_tenant.push(one);
+        }
+        for (tenant, group) in of_tenants {
+            let ids: Vec<_> = group.iter().map(|one| one.delivery.id().as_str()).collect();
+            let statement = sqlx::query(END)
+                .bind(group.first().map(|one| one.delivery.endpoint()))
+                .bind(tenant)
+                .bind(ids)
+                .bind(group.iter().any(|one| one.processed));
+            tx.run(statement).await?;
+        }
+        Ok(vec![(); group.len()])
+    }
+}
