@@ -91,8 +91,8 @@
 //! # Metrics
 //!
 //! With the feature `metrics`, on the facade of the crate `metrics`. Install the recorder before
-//! the layers are made, so that it gets the descriptions. All metrics but the last one have the
-//! labels `endpoint` and `provider`.
+//! the layers are made, so that it gets the descriptions. All metrics have the labels `endpoint` and
+//! `provider`, but for the last two.
 //!
 //! | name | kind | further labels |
 //! |---|---|---|
@@ -104,7 +104,8 @@
 //! | `idempotent_webhook_in_flight_waiters` | gauge | |
 //! | `idempotent_webhook_recovery_attempts_total` | counter | `outcome`, as above, of an attempt at a kept delivery |
 //! | `idempotent_webhook_dead_total` | counter | |
-//! | `idempotent_webhook_pruned_rows_total` | counter | `table`: `deliveries`, `bodies`, `subjects`, `kept_deliveries` |
+//! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: for how long the kept delivery has been due that is to be run next; set by each process with [`Recovery`] |
+//! | `idempotent_webhook_pruned_rows_total` | counter | only `table`: `deliveries`, `bodies`, `subjects`, `kept_deliveries` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(unreachable_pub)]

@@ -41,13 +41,14 @@ mod facade {
         histogram,
     };
 
-    use super::{Duration, Metrics, Stage};
+    use super::{Arc, Duration, Metrics, Stage};
 
     const DELIVERIES: &str = "idempotent_webhook_deliveries_total";
     const REJECTIONS: &str = "idempotent_webhook_rejections_total";
     const WAITERS: &str = "idempotent_webhook_in_flight_waiters";
     const RECOVERY: &str = "idempotent_webhook_recovery_attempts_total";
     const DEAD: &str = "idempotent_webhook_dead_total";
+    const OLDEST_DUE: &str = "idempotent_webhook_oldest_due_seconds";
     const PRUNED_ROWS: &str = "idempotent_webhook_pruned_rows_total";
 
     impl Stage {
@@ -72,6 +73,11 @@ mod facade {
             RECOVERY,
             Unit::Count,
             "Attempts at kept deliveries by outcome"
+        );
+        describe_gauge!(
+            OLDEST_DUE,
+            Unit::Seconds,
+            "For how long the kept delivery has been due that is to be run next"
         );
         describe_counter!(
             DEAD,
@@ -146,6 +152,11 @@ mod facade {
         }
     }
 
+    /// For how long the delivery has been due that is to be run next, or zero if none is.
+    pub(crate) fn oldest_due(endpoint: &Arc<str>, overdue: Duration) {
+        gauge!(OLDEST_DUE, "endpoint" => endpoint.clone()).set(overdue.as_secs_f64());
+    }
+
     pub(crate) fn pruned(table: &'static str, rows: u64) {
         counter!(PRUNED_ROWS, "table" => table).increment(rows);
     }
@@ -153,7 +164,7 @@ mod facade {
 
 #[cfg(not(feature = "metrics"))]
 mod facade {
-    use super::{Duration, Metrics, Stage};
+    use super::{Arc, Duration, Metrics, Stage};
 
     pub(super) fn describe() {}
 
@@ -175,8 +186,10 @@ mod facade {
 
     pub(crate) struct Waiting;
 
+    pub(crate) fn oldest_due(_: &Arc<str>, _: Duration) {}
+
     pub(crate) fn pruned(_: &'static str, _: u64) {}
 }
 
 use facade::describe;
-pub(crate) use facade::pruned;
+pub(crate) use facade::{oldest_due, pruned};

@@ -18,11 +18,15 @@ use crate::transaction::{DatabaseError, Store};
 
 /// The deliveries of an endpoint that are due longest; one, if it is a probe. They are counted and
 /// leased before they run, so that one whose handler kills the process uses up its attempts.
+///
+/// The commit does not wait for the disk. A crash of Postgres may take back the count of an attempt
+/// that it has ended as well. If the attempt commits, that writes the count, too.
 const TAKE: &str = "
     with due as (
         select kept.endpoint, kept.tenant, kept.delivery_id
         from idempotent_webhook.kept_deliveries as kept
-        where kept.endpoint = $1
+        where (select set_config('synchronous_commit', 'off', true)) is not null
+            and kept.endpoint = $1
             and kept.state = 'due'
             and kept.next_attempt_at <= now()
             and (kept.running_until is null or kept.running_until <= now())
@@ -78,9 +82,15 @@ const TAKE: &str = "
         request.method, request.uri, request.headers, request.body
 ";
 
-/// In how many seconds the next delivery of these endpoints can be taken.
+/// Of each endpoint that has deliveries to run again: in how many seconds the next one can be taken,
+/// unless the endpoint is paused, and for how many seconds it has been due.
 const NEXT: &str = "
-    select extract(epoch from min(greatest(due.next_attempt_at, state.probe_at)) - now())::float8
+    select
+        served.endpoint,
+        case when state.paused_at is null then
+            extract(epoch from greatest(due.next_attempt_at, state.probe_at) - now())::float8
+        end as wait,
+        extract(epoch from now() - due.next_attempt_at)::float8 as overdue
     from unnest($1::text[]) as served (endpoint)
     left join lateral (
         select paused_at, case when cardinality(failed_ids) >= $2 then probe_at end as probe_at
@@ -96,7 +106,6 @@ const NEXT: &str = "
         order by kept.next_attempt_at
         limit 1
     ) as due
-    where state.paused_at is null
 ";
 
 /// When recovery holds back.
@@ -134,18 +143,33 @@ pub(super) async fn take(
     Ok(due.collect::<sqlx::Result<_>>()?)
 }
 
-/// How long to wait until something can be taken, if anything is due.
-pub(super) async fn next(
+/// The delivery of an endpoint that is to be run next.
+pub(super) struct Upcoming {
+    pub(super) endpoint: String,
+    /// Until it can be taken. `None` while the endpoint is paused.
+    pub(super) wait: Option<Duration>,
+    /// For how long it has been due.
+    pub(super) overdue: Duration,
+}
+
+/// The next delivery of each of these endpoints that has one.
+pub(super) async fn upcoming(
     store: &Store,
     endpoints: &[&str],
     breaker: Breaker,
-) -> Result<Option<Duration>, DatabaseError> {
+) -> Result<Vec<Upcoming>, DatabaseError> {
     let statement = sqlx::query(NEXT).bind(endpoints).bind(breaker.failures);
+    let seconds =
+        |seconds: f64| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+    let read = |row: &PgRow| -> sqlx::Result<_> {
+        Ok(Upcoming {
+            endpoint: row.try_get("endpoint")?,
+            wait: row.try_get::<Option<f64>, _>("wait")?.map(seconds),
+            overdue: seconds(row.try_get("overdue")?),
+        })
+    };
     let rows = store.run(statement).await?;
-    let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
-    let seconds: Option<f64> = row.try_get(0)?;
-    Ok(seconds
-        .map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)))
+    Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
 }
 
 fn read(row: &PgRow, endpoint: Arc<str>) -> sqlx::Result<Due> {

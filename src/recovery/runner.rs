@@ -22,6 +22,7 @@ use super::received;
 use super::replay::Replay;
 use super::schedule::{Schedule, UNHANDLED_WAIT};
 use super::served::{self, Served};
+use crate::metrics;
 use crate::panic::catch_panic;
 use crate::transaction::{DatabaseError, Store};
 
@@ -172,6 +173,7 @@ impl Recovery {
         let permits = Arc::new(Semaphore::new(concurrency));
         // The endpoint after the one that was served last comes first.
         let mut last: Option<Arc<str>> = None;
+        let mut looked_ahead = Instant::now();
         if Served::on(&self.pool).is_empty() {
             tracing::warn!(
                 "webhook recovery has nothing to do: no layer with `keep_failed` of this process \
@@ -197,6 +199,11 @@ impl Recovery {
                             let attempt = self.clone().attempt(due, served.clone());
                             tokio::spawn(self.clone().rest_after(attempt, stop.clone(), permit));
                         }
+                    }
+                    if looked_ahead.elapsed() > self.poll_interval {
+                        // For the metrics, which must not stand still when there is much to do.
+                        let _ = self.wait().await;
+                        looked_ahead = Instant::now();
                     }
                     continue;
                 }
@@ -240,10 +247,19 @@ impl Recovery {
         Ok(None)
     }
 
+    /// How long to wait until something can be taken.
     async fn wait(&self) -> Result<Duration, DatabaseError> {
         let served = Served::on(&self.pool);
         let endpoints: Vec<&str> = served.iter().map(|served| &*served.endpoint).collect();
-        let next = attempts::next(&self.store, &endpoints, self.breaker).await?;
+        let upcoming = attempts::upcoming(&self.store, &endpoints, self.breaker).await?;
+        for served in &served {
+            let of_endpoint = upcoming
+                .iter()
+                .find(|next| *next.endpoint == *served.endpoint);
+            let overdue = of_endpoint.map_or(Duration::ZERO, |next| next.overdue);
+            metrics::oldest_due(&served.endpoint, overdue);
+        }
+        let next = upcoming.iter().filter_map(|next| next.wait).min();
         // What is due and cannot be taken is being taken by another process.
         let at_least = Duration::from_millis(50);
         Ok(next.map_or(self.poll_interval, |next| next.max(at_least)))

@@ -11,7 +11,7 @@ use super::handler_error::FailureReason;
 use super::log;
 use super::response::{Answer, Suspicion};
 use super::rollback_test::RollBack;
-use super::settle::result_of;
+use super::settle::{Settled, result_of};
 use crate::in_flight::{Entered, FlightKey, InFlightGuard, ProcessedCache};
 use crate::metrics::Stage;
 use crate::panic::catch_panic;
@@ -168,14 +168,18 @@ impl Attempt {
         let answer = admitted.claim_and_handle(inner, request).await;
         let result = result_of(&answer);
         let answer = match admitted.settle(result).await {
-            true if admitted.acknowledges() => {
+            Settled::Kept if admitted.acknowledges() => {
                 // The failure is logged as one, although the provider does not hear of it.
                 admitted.log(&Answer::Kept(Box::new(answer)));
                 guards.release(&Answer::<R, S::Error>::Acknowledged);
                 return Answer::Acknowledged;
             }
-            true => Answer::Kept(Box::new(answer)),
-            false => answer,
+            Settled::Kept => Answer::Kept(Box::new(answer)),
+            Settled::NotKept => answer,
+            Settled::Processed => {
+                admitted.log(&answer);
+                Answer::Duplicate(DuplicateOf::Id)
+            }
         };
         admitted.log(&answer);
         guards.release(&answer);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use tracing::Instrument;
 
 use super::admitted::{Admitted, Origin};
 use super::handler_error::FailureReason;
@@ -25,25 +26,36 @@ pub(super) enum AttemptResult {
     NotRun,
 }
 
+/// What has become of a delivery whose attempt has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// It is kept.
+    Kept,
+    NotKept,
+    /// Another process has committed it meanwhile.
+    Processed,
+}
+
 impl Admitted {
     pub(super) fn acknowledges(&self) -> bool {
         let keep = self.settings.keep.as_ref();
         keep.is_some_and(|keep| keep.acknowledge)
     }
 
-    /// Writes down what an attempt means for what is kept. Returns whether a failed delivery is kept.
-    pub(super) async fn settle(&self, result: AttemptResult) -> bool {
+    /// Writes down what an attempt means for what is kept.
+    pub(super) async fn settle(&self, result: AttemptResult) -> Settled {
         let store = &self.settings.store;
         let Some(keep) = &self.settings.keep else {
-            return false;
+            return Settled::NotKept;
         };
         let written = match (&self.origin, result) {
             (Origin::Received(request), AttemptResult::Failed(failed)) => {
-                self.keep(keep, &failed, request.as_ref()).await
+                return self.keep(keep, &failed, request.as_ref()).await;
             }
-            (Origin::Received(_), _) => return false,
+            (Origin::Received(_), _) => return Settled::NotKept,
             (Origin::Accepted | Origin::Recovered(_), AttemptResult::Processed) => {
-                keep.end(store, &self.delivery, true).await.map(|()| None)
+                self.end_in_background(keep);
+                return Settled::NotKept;
             }
             (Origin::Accepted | Origin::Recovered(_), AttemptResult::Failed(failed))
                 if failed.is_discarded() =>
@@ -76,12 +88,29 @@ impl Admitted {
             }
         };
         match written {
-            Ok(kept) => kept.is_some_and(|kept| kept != KeptAs::Recorded),
+            Ok(Some(_)) => Settled::Kept,
+            Ok(None) => Settled::NotKept,
             Err(error) => {
                 log::not_written(&error);
-                false
+                Settled::NotKept
             }
         }
+    }
+
+    /// The delivery is processed, so nothing depends on when its kept row ends.
+    fn end_in_background(&self, keep: &Keep) {
+        let (keep, store) = (keep.clone(), self.settings.store.clone());
+        let (delivery, task) = (
+            self.delivery.clone(),
+            self.settings.in_flight.background_task(),
+        );
+        let end = async move {
+            if let Err(error) = keep.end(&store, &delivery, true).await {
+                log::not_written(&error);
+            }
+            drop(task);
+        };
+        tokio::spawn(end.in_current_span());
     }
 
     /// Keeps or records a failed attempt of the provider.
@@ -90,19 +119,39 @@ impl Admitted {
         keep: &Keep,
         failed: &FailedAttempt,
         request: Option<&KeptRequest>,
-    ) -> Result<Option<KeptAs>, DatabaseError> {
+    ) -> Settled {
+        match self.try_keep(keep, failed, request).await {
+            Ok(settled) => settled,
+            Err(error) => {
+                log::not_written(&error);
+                Settled::NotKept
+            }
+        }
+    }
+
+    async fn try_keep(
+        &self,
+        keep: &Keep,
+        failed: &FailedAttempt,
+        request: Option<&KeptRequest>,
+    ) -> Result<Settled, DatabaseError> {
         let store = &self.settings.store;
         if failed.is_discarded() {
-            return keep.end(store, &self.delivery, false).await.map(|()| None);
+            keep.end(store, &self.delivery, false).await?;
+            return Ok(Settled::NotKept);
         }
         if keep.quota.is_full(store, self.delivery.endpoint()).await? {
-            return Ok(None);
+            return Ok(Settled::NotKept);
         }
-        let kept = store.keep(failed, &self.delivery, request, keep).await;
-        if let Ok(Some(KeptAs::Dead)) = kept {
+        let kept = store.keep(failed, &self.delivery, request, keep).await?;
+        if kept == Some(KeptAs::Dead) {
             self.report_dead(failed).await;
         }
-        kept
+        Ok(match kept {
+            None => Settled::Processed,
+            Some(KeptAs::Recorded) => Settled::NotKept,
+            Some(KeptAs::Due | KeptAs::Dead | KeptAs::StillDead) => Settled::Kept,
+        })
     }
 
     async fn report_dead(&self, failed: &FailedAttempt) {

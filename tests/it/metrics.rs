@@ -5,7 +5,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets, prune};
+use idempotent_webhook::{
+    DedupeTx, Delivery, Endpoint, IdempotentWebhook, Recovery, presets, prune,
+};
 use metrics_exporter_prometheus::PrometheusBuilder;
 
 use crate::support::{
@@ -118,5 +120,36 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     let scraped = scrape().await;
     let pruned = scraped.0.lines().find_map(|line| line.strip_prefix(name));
     assert!(pruned.unwrap().parse::<u64>().unwrap() >= 2);
+
+    // How long the oldest delivery has been due that recovery has not run.
+    let kept = IdempotentWebhook::new(
+        database.pool.clone(),
+        "metered-kept",
+        presets::github(secret()),
+    );
+    let kept = Router::new().route("/", post(StatusCode::OK).layer(kept.keep_failed()));
+    let endpoint = Endpoint::new(database.pool.clone(), "metered-kept");
+    endpoint.pause().await.unwrap();
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, next_attempt_at)
+             values ('metered-kept', 'a', 'due', 1, now() - interval '1 minute')",
+        )
+        .await;
+    let recovery = Recovery::new(database.pool.clone(), kept).spawn();
+    let name = "idempotent_webhook_oldest_due_seconds{endpoint=\"metered-kept\"} ";
+    let oldest_due = async || {
+        let scraped = scrape().await;
+        let line = scraped.0.lines().find_map(|line| line.strip_prefix(name));
+        line.map(|seconds| seconds.parse::<f64>().unwrap())
+    };
+    soon(async {
+        while oldest_due().await.is_none_or(|seconds| seconds < 60.0) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    recovery.stop().await;
     server.abort();
 }
