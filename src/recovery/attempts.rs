@@ -23,21 +23,21 @@ use crate::transaction::{DatabaseError, Store};
 /// that it has ended as well. If the attempt commits, that writes the count, too.
 const TAKE: &str = "
     with due as (
-        select kept.endpoint, kept.tenant, kept.delivery_id
+        select kept.endpoint, kept.tenant, kept.delivery_id, kept.next_attempt_at
         from idempotent_webhook.kept_deliveries as kept
         where (select set_config('synchronous_commit', 'off', true)) is not null
             and kept.endpoint = $1
             and kept.state = 'due'
             and kept.next_attempt_at <= now()
             and (kept.running_until is null or kept.running_until <= now())
-            and exists (
-                select
+            -- Not an `exists`, which the planner could turn into a join of all of them.
+            and (
+                select request.format
                 from idempotent_webhook.kept_requests as request
                 where request.endpoint = kept.endpoint
                     and request.tenant = kept.tenant
                     and request.delivery_id = kept.delivery_id
-                    and request.format = $3
-            )
+            ) = $3
             and not exists (
                 select
                 from idempotent_webhook.kept_endpoints as state
@@ -48,6 +48,14 @@ const TAKE: &str = "
                     )
             )
         order by kept.next_attempt_at
+        -- A number, for the planner to know that it is a small one.
+        limit 16
+        for update of kept skip locked
+    ),
+    taken as (
+        select *
+        from due
+        order by next_attempt_at
         limit (
             select case
                 when exists (
@@ -58,22 +66,21 @@ const TAKE: &str = "
                 else $6::bigint
             end
         )
-        for update of kept skip locked
     ),
     probe as (
         update idempotent_webhook.kept_endpoints
         set probe_at = now() + $5
-        where endpoint = $1 and cardinality(failed_ids) >= $4 and exists (select from due)
+        where endpoint = $1 and cardinality(failed_ids) >= $4 and exists (select from taken)
     )
     update idempotent_webhook.kept_deliveries as kept
     set attempts = kept.attempts + 1,
         retries = kept.retries + 1,
         running_until = now() + $2
-    from due
+    from taken
     join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
-    where kept.endpoint = due.endpoint
-        and kept.tenant = due.tenant
-        and kept.delivery_id = due.delivery_id
+    where kept.endpoint = taken.endpoint
+        and kept.tenant = taken.tenant
+        and kept.delivery_id = taken.delivery_id
     returning
         kept.tenant, kept.tenant_name, kept.delivery_id, kept.event_type, kept.attempts,
         kept.retries,
@@ -124,7 +131,7 @@ pub(super) struct Due {
     pub(super) request: Option<Request<Full<Bytes>>>,
 }
 
-/// Counts the next attempts at deliveries of this endpoint, at most `limit`.
+/// Counts the next attempts at deliveries of this endpoint, at most `limit` and at most 16.
 pub(super) async fn take(
     store: &Store,
     served: &Served,
