@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::Method;
 
 use super::identity::Identity;
+use super::public_url::UrlBase;
 use super::secret_source::SecretSource;
 use super::signature::{SignatureScheme, Tolerance};
 use super::source::Source;
@@ -51,6 +52,7 @@ impl SignedProvider {
             scheme: self.scheme,
             secrets: self.secrets,
             methods: vec![Method::POST],
+            url_base: UrlBase::Unknown,
             tolerance: Tolerance::two_sided(Duration::from_secs(300)),
             identity: Identity::new(source),
             body_limit: 2 * MIB,

@@ -6,6 +6,7 @@ mod handshake;
 mod identity;
 pub(crate) mod json_path;
 pub mod presets;
+mod public_url;
 mod secret;
 mod secret_source;
 pub mod signature;
@@ -22,6 +23,7 @@ use http::{HeaderName, Method};
 use handshake::HandshakeRule;
 #[cfg(not(feature = "testing"))]
 use identity::Identity;
+use public_url::UrlBase;
 use signature::{SignatureScheme, Tolerance};
 
 pub use crate::delivery::VerifiedDelivery;
@@ -31,6 +33,8 @@ pub use identity::IdentityError;
 #[cfg(feature = "testing")]
 pub(crate) use identity::{Identified, Identity};
 pub use json_path::{JsonPath, JsonPathError};
+pub(crate) use public_url::received_uri;
+pub use public_url::{PublicUrl, PublicUrlError};
 pub use secret::{Secret, SecretError, Secrets};
 pub use secret_source::SecretSource;
 #[cfg(feature = "testing")]
@@ -66,6 +70,7 @@ pub struct Provider {
     scheme: Arc<dyn SignatureScheme>,
     secrets: SecretSource,
     methods: Vec<Method>,
+    url_base: UrlBase,
     tolerance: Tolerance,
     identity: Identity,
     body_limit: usize,
@@ -136,6 +141,40 @@ impl Provider {
     #[must_use]
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.methods = methods.into_iter().collect();
+        self
+    }
+
+    /// The public base of the URL that the provider calls, for schemes that sign the URL: what
+    /// stands before the path that the server sees.
+    ///
+    /// Without it, such a scheme refuses every request with
+    /// [`SignatureError::NoPublicUrl`](signature::SignatureError::NoPublicUrl). No effect on other
+    /// schemes.
+    ///
+    /// ```
+    /// use idempotent_webhook::{Secret, presets};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let github = presets::github(Secret::new("a secret")?)
+    ///     .public_url("https://hooks.example.com".parse()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn public_url(mut self, base: PublicUrl) -> Self {
+        self.url_base = UrlBase::Public(base);
+        self
+    }
+
+    /// Takes the scheme and the host of the URL that the provider calls from the request:
+    /// `X-Forwarded-Proto`, and `X-Forwarded-Host` or else `Host`.
+    ///
+    /// Only for a server that cannot be reached past a proxy that sets these headers. Anyone else
+    /// can write them, and so pass off a request that was signed for another URL.
+    /// [`public_url`](Self::public_url) needs no such trust.
+    #[must_use]
+    pub fn trust_forwarded_headers(mut self) -> Self {
+        self.url_base = UrlBase::Forwarded;
         self
     }
 
@@ -256,6 +295,10 @@ impl Provider {
 impl Provider {
     pub(crate) fn scheme(&self) -> &dyn SignatureScheme {
         &*self.scheme
+    }
+
+    pub(crate) fn url_base(&self) -> &UrlBase {
+        &self.url_base
     }
 
     pub(crate) fn first_secret(&self) -> Option<&Secret> {

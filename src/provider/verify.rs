@@ -101,7 +101,7 @@ impl Provider {
         body: &[u8],
         now: SystemTime,
     ) -> Result<Verified, VerifyError> {
-        let request = SignedRequest::new(head, body);
+        let request = SignedRequest::new(head, body).url_base(&self.url_base);
         let Some(secrets) = secrets else {
             let _ = self.scheme.verify(&request, &Secrets::dummy());
             return Err(SignatureError::UnknownTenant.into());

@@ -228,7 +228,7 @@ impl TestDelivery {
         let secret = self.secret.as_ref().ok_or(
             "it has no secret: its provider looks secrets up by tenant, so set one with `secret`",
         )?;
-        let mut request = UnsignedRequest::new(head, body, time);
+        let mut request = UnsignedRequest::new(head, body, time, self.provider.url_base().clone());
         self.provider
             .scheme()
             .sign(&mut request, secret)

@@ -8,6 +8,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
 
 use super::sign::{SignError, UnsignedRequest};
+use crate::provider::public_url::{UrlBase, path_and_query};
 use crate::provider::{Secret, SecretError, Secrets};
 
 /// How a provider proves that a request is its own.
@@ -130,12 +131,24 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
 pub struct SignedRequest<'a> {
     head: &'a Parts,
     body: &'a [u8],
+    url_base: &'a UrlBase,
 }
 
 impl<'a> SignedRequest<'a> {
-    /// A request with its raw body, to the byte.
+    /// A request with its raw body, to the byte. The URL that the provider has called is not
+    /// known; [`Provider::verify`](crate::Provider::verify) takes it from
+    /// [`Provider::public_url`](crate::Provider::public_url).
     pub fn new(head: &'a Parts, body: &'a [u8]) -> Self {
-        Self { head, body }
+        Self {
+            head,
+            body,
+            url_base: &UrlBase::Unknown,
+        }
+    }
+
+    pub(in crate::provider) fn url_base(mut self, base: &'a UrlBase) -> Self {
+        self.url_base = base;
+        self
     }
 
     /// The method.
@@ -143,7 +156,25 @@ impl<'a> SignedRequest<'a> {
         &self.head.method
     }
 
-    /// The URI, as the server has received it.
+    /// The URL that the provider has called: its public base, then the path and the query to the
+    /// byte.
+    ///
+    /// # Errors
+    ///
+    /// [`SignatureError::NoPublicUrl`] if the base is not known.
+    pub fn url(&self) -> Result<String, SignatureError> {
+        self.url_base
+            .url_of(self.head)
+            .ok_or(SignatureError::NoPublicUrl)
+    }
+
+    /// The path and the query as the server has received them, also under `Router::nest` of axum.
+    pub fn path_and_query(&self) -> &'a str {
+        path_and_query(self.head)
+    }
+
+    /// The URI. Under `Router::nest` of axum it lacks the prefix, which
+    /// [`path_and_query`](Self::path_and_query) has.
     pub fn uri(&self) -> &'a Uri {
         &self.head.uri
     }
@@ -192,6 +223,11 @@ pub enum SignatureError {
     MissingHeader(HeaderName),
     /// This header is not in the form that the scheme prescribes, or is repeated.
     MalformedHeader(HeaderName),
+    /// The body is not in the form that the scheme prescribes: for example, it lacks the signature.
+    MalformedBody,
+    /// The provider signs the URL that it calls, and
+    /// [`Provider::public_url`](crate::Provider::public_url) is not set.
+    NoPublicUrl,
     /// The signature is well-formed, but wrong for this request with any of the secrets.
     NoMatch,
     /// No signature matches, and the scheme cannot use one of the secrets: it is not base64, or
@@ -213,6 +249,13 @@ impl fmt::Display for SignatureError {
         match self {
             Self::MissingHeader(name) => write!(f, "header {name} is missing"),
             Self::MalformedHeader(name) => write!(f, "header {name} is malformed"),
+            Self::MalformedBody => {
+                f.write_str("the body lacks the signature, or is not in the form that is signed")
+            }
+            Self::NoPublicUrl => f.write_str(
+                "the signature covers the URL that the provider calls, which is not known: set \
+                 `Provider::public_url`",
+            ),
             Self::NoMatch => f.write_str(
                 "signature matches none of the secrets: another secret, or a body that was changed \
                  on the way",
