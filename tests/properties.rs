@@ -10,11 +10,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::{KeyInit, Mac};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request};
 use idempotent_webhook::provider::{Verified, VerifyError};
-use idempotent_webhook::signature::{HmacSha256, SignatureError, Tolerance};
+use idempotent_webhook::signature::{Hmac, SignatureError, Tolerance};
 use idempotent_webhook::{JsonPath, Provider, Secret, Source, presets};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ use sha2::Sha256;
 const SECRET: &str = "secret";
 
 fn mac(signed: &[u8]) -> String {
-    let mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
+    let mac = hmac::Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
     hex::encode(mac.chain_update(signed).finalize().into_bytes())
 }
 
@@ -39,7 +39,7 @@ fn head(headers: &[(&'static str, &[u8])]) -> Parts {
 
 /// Verifies an authentic request whose id is in the given place.
 fn identify(id: Source, header: &[u8], body: &[u8]) -> Result<Verified, VerifyError> {
-    let scheme = HmacSha256::hex(HeaderName::from_static("x-signature"));
+    let scheme = Hmac::hex(HeaderName::from_static("x-signature"));
     let provider = Provider::custom("acme")
         .signature(scheme, Secret::new(SECRET).unwrap())
         .delivery_id(id);

@@ -84,13 +84,13 @@ impl Provider {
     ///
     /// ```
     /// use http::HeaderName;
-    /// use idempotent_webhook::signature::HmacSha256;
+    /// use idempotent_webhook::signature::Hmac;
     /// use idempotent_webhook::{Provider, Secret, Source};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let acme = Provider::custom("acme")
     ///     .signature(
-    ///         HmacSha256::hex(HeaderName::from_static("x-acme-signature")).prefix("sha256="),
+    ///         Hmac::hex(HeaderName::from_static("x-acme-signature")).prefix("sha256="),
     ///         Secret::new("a secret")?,
     ///     )
     ///     .delivery_id(Source::header(HeaderName::from_static("x-acme-delivery")));
@@ -221,7 +221,22 @@ impl Provider {
     /// If it does not, anyone who has captured one signed request can replay it under a fresh
     /// id.
     pub fn signs_delivery_id(&self) -> bool {
-        self.identity.id().is_signed(self.scheme.signed_headers())
+        self.identity
+            .id()
+            .is_signed(self.scheme.signed_headers(), self.scheme.signs_body())
+    }
+
+    /// Whether the signature covers the body.
+    ///
+    /// If it does not, anyone who has captured one request, or knows the token of a provider that
+    /// signs nothing, can send any body.
+    pub fn signs_body(&self) -> bool {
+        self.scheme.signs_body()
+    }
+
+    /// How the provider signs, in a few words such as `HMAC-SHA-256, hex`.
+    pub fn signature_description(&self) -> Cow<'static, str> {
+        self.scheme.description()
     }
 
     /// Where the delivery id is, as set by [`delivery_id`](Self::delivery_id).

@@ -79,15 +79,16 @@ impl Source {
         }
     }
 
-    /// Whether the signature, which covers the body and `signed_headers`, covers the value.
-    pub(super) fn is_signed(&self, signed_headers: &[HeaderName]) -> bool {
+    /// Whether the signature, which covers `signed_headers` and may cover the body, covers the
+    /// value.
+    pub(super) fn is_signed(&self, signed_headers: &[HeaderName], signs_body: bool) -> bool {
         match &self.0 {
             Kind::Header(name) => signed_headers.contains(name),
-            Kind::Json(_) | Kind::BodyDigest => true,
+            Kind::Json(_) | Kind::BodyDigest => signs_body,
             // One unsigned part is enough to forge a fresh id.
             Kind::First(sources) | Kind::All(sources) => sources
                 .iter()
-                .all(|source| source.is_signed(signed_headers)),
+                .all(|source| source.is_signed(signed_headers, signs_body)),
         }
     }
 
@@ -291,12 +292,15 @@ mod tests {
     #[test]
     fn an_id_is_signed_where_forging_it_takes_the_secret() {
         let header = || Source::header(ID);
-        assert!(json("$.id").is_signed(&[]));
-        assert!(Source::body_digest().is_signed(&[]));
-        assert!(!header().is_signed(&[]));
-        assert!(header().is_signed(&[ID]));
-        assert!(!header().or(json("$.id")).is_signed(&[]));
-        assert!(!header().and(json("$.id")).is_signed(&[]));
-        assert!(json("$.a").and(json("$.b")).is_signed(&[]));
+        assert!(json("$.id").is_signed(&[], true));
+        assert!(Source::body_digest().is_signed(&[], true));
+        assert!(!header().is_signed(&[], true));
+        assert!(header().is_signed(&[ID], true));
+        assert!(!header().or(json("$.id")).is_signed(&[], true));
+        assert!(!header().and(json("$.id")).is_signed(&[], true));
+        assert!(json("$.a").and(json("$.b")).is_signed(&[], true));
+        assert!(!json("$.id").is_signed(&[ID], false));
+        assert!(!Source::body_digest().is_signed(&[ID], false));
+        assert!(header().is_signed(&[ID], false));
     }
 }

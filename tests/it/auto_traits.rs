@@ -10,7 +10,7 @@ use idempotent_webhook::provider::{
 use idempotent_webhook::retention::{PruneError, Pruned, RetentionTask};
 use idempotent_webhook::service::{ExtractError, IdempotentWebhookService, ResponseFuture};
 use idempotent_webhook::signature::{
-    HmacSha256, SignError, SignatureError, SignatureScheme, Signed, SignedContent, SignedRequest,
+    Hmac, SignError, SignatureError, SignatureScheme, Signed, SignedContent, SignedRequest,
     StandardWebhooks, Tolerance, UnsignedRequest,
 };
 use idempotent_webhook::testing::TestDelivery;
@@ -70,7 +70,7 @@ fn providers_can_cross_threads() {
 #[test]
 fn signatures_can_cross_threads() {
     is_send_and_sync::<Box<dyn SignatureScheme>>();
-    is_send_and_sync::<HmacSha256>();
+    is_send_and_sync::<Hmac>();
     is_send_and_sync::<SignError>();
     is_send_and_sync::<SignatureError>();
     is_send_and_sync::<Signed>();

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use crate::provider::signature::{HmacSha256, Tolerance};
+use crate::provider::signature::{Hmac, Tolerance};
 use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 
 /// [Linear](https://linear.app/developers/webhooks).
@@ -18,7 +18,7 @@ use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 /// - Response deadline: 5 seconds.
 /// - Body limit: 2 MiB; Linear publishes none.
 pub fn linear(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = HmacSha256::hex(HeaderName::from_static("linear-signature"))
+    let scheme = Hmac::hex(HeaderName::from_static("linear-signature"))
         .timestamp_json(JsonPath::member("webhookTimestamp"))
         .timestamp_in_milliseconds();
     Provider::custom("linear")

@@ -1,6 +1,8 @@
 //! Signature schemes: where a provider puts its signature, and what it signs.
 
-mod hmac_sha256;
+mod encoding;
+mod hmac;
+mod key;
 mod mac;
 mod scheme;
 mod sign;
@@ -12,7 +14,10 @@ mod tolerance;
 use http::HeaderMap;
 use http::header::HeaderName;
 
-pub use hmac_sha256::HmacSha256;
+pub use encoding::Encoding;
+pub use hmac::Hmac;
+pub use key::Key;
+pub use mac::Hash;
 pub use scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
 pub use sign::{SignError, UnsignedRequest};
 pub use signed_content::SignedContent;

@@ -1,5 +1,6 @@
 //! The trait of all signature schemes.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::SystemTime;
 
@@ -13,7 +14,7 @@ use crate::provider::{Secret, SecretError, Secrets};
 
 /// How a provider proves that a request is its own.
 ///
-/// [`HmacSha256`](super::HmacSha256) describes most providers by data, and
+/// [`Hmac`](super::Hmac) describes most providers by data, and
 /// [`StandardWebhooks`](super::StandardWebhooks) those that follow that specification. Implement
 /// this trait for a scheme that they cannot describe, and pass the value to
 /// [`CustomProvider::signature`](crate::provider::CustomProvider::signature).
@@ -102,6 +103,17 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
     /// forged.
     fn signed_headers(&self) -> &[HeaderName] {
         &[]
+    }
+
+    /// Whether the signature covers the body. If it does not, anyone who has captured one request
+    /// can send any body with its signature, and an id in the body can be forged.
+    fn signs_body(&self) -> bool {
+        true
+    }
+
+    /// The scheme in a few words, such as `HMAC-SHA-256, hex`.
+    fn description(&self) -> Cow<'static, str> {
+        Cow::Borrowed("custom")
     }
 
     /// Checks that the scheme can use a secret, when the layer is built.

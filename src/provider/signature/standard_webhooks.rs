@@ -1,5 +1,6 @@
 //! The scheme of the Standard Webhooks specification.
 
+use std::borrow::Cow;
 use std::time::SystemTime;
 
 use base64::Engine;
@@ -119,6 +120,10 @@ impl SignatureScheme for StandardWebhooks {
         &self.ids
     }
 
+    fn description(&self) -> Cow<'static, str> {
+        Cow::Borrowed("Standard Webhooks")
+    }
+
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
         match Key::of(secret) {
             Some(_) => Ok(()),
@@ -233,7 +238,7 @@ impl Head<'_> {
         match key {
             Key::Hmac(key) => {
                 let expected = ExpectedMac::of(key, content);
-                self.macs().any(|mac| expected.matches(mac))
+                self.macs().any(|mac| expected.matches(&mac))
             }
             #[cfg(feature = "ed25519")]
             Key::Ed25519(public) => {
