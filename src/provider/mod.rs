@@ -221,7 +221,7 @@ impl Provider {
     /// If it does not, anyone who has captured one signed request can replay it under a fresh
     /// id.
     pub fn signs_delivery_id(&self) -> bool {
-        self.identity.id().is_signed(self.scheme.signed_headers())
+        self.identity.id().is_signed(&*self.scheme)
     }
 
     /// Where the delivery id is, as set by [`delivery_id`](Self::delivery_id).
