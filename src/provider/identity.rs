@@ -6,6 +6,7 @@ use http::request::Parts;
 
 use super::handshake::{Handshake, HandshakeRule};
 use super::json_path::{ReadError, Reader};
+use super::signature::Signed;
 use super::source::Source;
 use crate::delivery::DeliveryId;
 
@@ -73,7 +74,12 @@ impl Identity {
     ///
     /// The event type is not part of the key, so a missing one is no error. A request without
     /// an id but with the handshake's event type is a handshake.
-    pub(crate) fn read(&self, head: &Parts, body: &[u8]) -> Result<Identified, IdentityError> {
+    pub(crate) fn read(
+        &self,
+        head: &Parts,
+        body: &[u8],
+        signed: &Signed,
+    ) -> Result<Identified, IdentityError> {
         let matches = if self.reader.is_empty() {
             Vec::new()
         } else {
@@ -84,7 +90,7 @@ impl Identity {
             }
         };
         let mut matches = matches.into_iter();
-        let mut read = |source: &Source| source.read(&head.headers, body, &mut matches);
+        let mut read = |source: &Source| source.read(&head.headers, body, signed, &mut matches);
         let id = read(&self.id);
         let event_type = self
             .event_type
@@ -190,7 +196,7 @@ mod tests {
         let Ok(head) = head(headers) else {
             return "not a header".into();
         };
-        match Identity::new(id).read(&head, body.as_bytes()) {
+        match Identity::new(id).read(&head, body.as_bytes(), &Signed::new()) {
             Ok(Identified::Delivery { id, .. }) => id.to_string(),
             Ok(Identified::Handshake(_)) => "a handshake".into(),
             Err(error) => format!("! {error}"),
@@ -333,13 +339,15 @@ mod tests {
         head: &Parts,
         body: &str,
     ) -> Result<[Option<String>; 3], IdentityError> {
-        Ok(match identity.read(head, body.as_bytes())? {
-            Identified::Delivery { id, event_type } => [Some(id.to_string()), event_type, None],
-            Identified::Handshake(Handshake {
-                event_type,
-                challenge,
-            }) => [None, Some(event_type), Some(challenge)],
-        })
+        Ok(
+            match identity.read(head, body.as_bytes(), &Signed::new())? {
+                Identified::Delivery { id, event_type } => [Some(id.to_string()), event_type, None],
+                Identified::Handshake(Handshake {
+                    event_type,
+                    challenge,
+                }) => [None, Some(event_type), Some(challenge)],
+            },
+        )
     }
 
     #[test]

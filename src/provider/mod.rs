@@ -221,9 +221,7 @@ impl Provider {
     /// If it does not, anyone who has captured one signed request can replay it under a fresh
     /// id.
     pub fn signs_delivery_id(&self) -> bool {
-        self.identity
-            .id()
-            .is_signed(self.scheme.signed_headers(), self.scheme.signs_body())
+        self.identity.id().is_signed(&*self.scheme)
     }
 
     /// Whether the signature covers the body.

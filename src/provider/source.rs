@@ -6,6 +6,7 @@ use http::HeaderMap;
 use http::header::HeaderName;
 
 use super::json_path::{JsonPath, Match};
+use super::signature::{SignatureScheme, Signed};
 use crate::delivery::{UnusableText, check_text};
 use crate::digest::sha256_hex;
 
@@ -27,6 +28,7 @@ pub(crate) enum Kind {
     Header(HeaderName),
     Json(JsonPath),
     BodyDigest,
+    SignedValue(&'static str),
     First(Vec<Source>),
     All(Vec<Source>),
 }
@@ -49,6 +51,12 @@ impl Source {
     /// time or a number that makes it unique.
     pub fn body_digest() -> Self {
         Self(Kind::BodyDigest)
+    }
+
+    /// A value that the signature scheme has read with the signature, such as a claim of a token:
+    /// see [`Signed::value`](crate::signature::Signed::value).
+    pub fn signed_value(name: &'static str) -> Self {
+        Self(Kind::SignedValue(name))
     }
 
     /// This source or, if it is absent from the request, the other one. A value that is present
@@ -79,16 +87,15 @@ impl Source {
         }
     }
 
-    /// Whether the signature, which covers `signed_headers` and may cover the body, covers the
-    /// value.
-    pub(super) fn is_signed(&self, signed_headers: &[HeaderName], signs_body: bool) -> bool {
+    /// Whether the signature of this scheme covers the value.
+    pub(super) fn is_signed(&self, scheme: &dyn SignatureScheme) -> bool {
         match &self.0 {
-            Kind::Header(name) => signed_headers.contains(name),
-            Kind::Json(_) | Kind::BodyDigest => signs_body,
+            Kind::Header(name) => scheme.signed_headers().contains(name),
+            Kind::Json(_) | Kind::BodyDigest | Kind::SignedValue(_) => scheme.signs_body(),
             // One unsigned part is enough to forge a fresh id.
-            Kind::First(sources) | Kind::All(sources) => sources
-                .iter()
-                .all(|source| source.is_signed(signed_headers, signs_body)),
+            Kind::First(sources) | Kind::All(sources) => {
+                sources.iter().all(|source| source.is_signed(scheme))
+            }
         }
     }
 
@@ -97,7 +104,7 @@ impl Source {
         match &self.0 {
             Kind::All(_) => true,
             Kind::First(sources) => sources.iter().any(Self::is_composite),
-            Kind::Header(_) | Kind::Json(_) | Kind::BodyDigest => false,
+            Kind::Header(_) | Kind::Json(_) | Kind::BodyDigest | Kind::SignedValue(_) => false,
         }
     }
 
@@ -111,7 +118,7 @@ impl Source {
     pub(super) fn headers(&self) -> Vec<&HeaderName> {
         match &self.0 {
             Kind::Header(name) => vec![name],
-            Kind::Json(_) | Kind::BodyDigest => Vec::new(),
+            Kind::Json(_) | Kind::BodyDigest | Kind::SignedValue(_) => Vec::new(),
             Kind::First(sources) | Kind::All(sources) => {
                 sources.iter().flat_map(Self::headers).collect()
             }
@@ -121,7 +128,7 @@ impl Source {
     pub(super) fn json_paths(&self) -> Vec<&JsonPath> {
         match &self.0 {
             Kind::Json(path) => vec![path],
-            Kind::Header(_) | Kind::BodyDigest => Vec::new(),
+            Kind::Header(_) | Kind::BodyDigest | Kind::SignedValue(_) => Vec::new(),
             Kind::First(sources) | Kind::All(sources) => {
                 sources.iter().flat_map(Self::json_paths).collect()
             }
@@ -134,6 +141,7 @@ impl Source {
         &self,
         headers: &HeaderMap,
         body: &[u8],
+        signed: &Signed,
         matches: &mut impl Iterator<Item = Match>,
     ) -> Result<Option<String>, Fault> {
         match &self.0 {
@@ -144,12 +152,16 @@ impl Source {
                 Some(Match::Other) => Err(Fault::WrongType),
             },
             Kind::BodyDigest => Ok(Some(sha256_hex(body))),
+            Kind::SignedValue(name) => {
+                let value = signed.get_value(name).map(str::to_owned);
+                value.map(usable).transpose()
+            }
             Kind::First(sources) => {
                 let composite = sources.iter().any(Self::is_composite);
                 let mut first = Ok(None);
                 for source in sources {
                     // Read in any case, to consume its matches.
-                    let value = source.read(headers, body, matches);
+                    let value = source.read(headers, body, signed, matches);
                     if matches!(first, Ok(None)) {
                         first = match value {
                             Ok(Some(plain)) if composite && !source.is_composite() => {
@@ -164,7 +176,7 @@ impl Source {
             Kind::All(sources) => {
                 let mut joined = Ok(Some(String::new()));
                 for source in sources {
-                    let part = source.read(headers, body, matches);
+                    let part = source.read(headers, body, signed, matches);
                     joined = match (joined, part) {
                         (Ok(Some(joined)), Ok(Some(part))) => Ok(Some(joined + &delimited(&part))),
                         (Err(fault), _) | (Ok(_), Err(fault)) => Err(fault),
@@ -192,6 +204,7 @@ impl fmt::Display for Source {
             Kind::Header(name) => write!(f, "header {name}"),
             Kind::Json(path) => write!(f, "{path}"),
             Kind::BodyDigest => f.write_str("body digest"),
+            Kind::SignedValue(name) => write!(f, "signed value {name}"),
             Kind::First(sources) => join(f, sources, " or "),
             Kind::All(sources) => join(f, sources, " and "),
         }
@@ -281,6 +294,8 @@ fn usable(text: String) -> Result<String, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::Secrets;
+    use crate::provider::signature::{SignatureError, SignedRequest};
 
     const ID: HeaderName = HeaderName::from_static("x-id");
 
@@ -289,18 +304,40 @@ mod tests {
         Source::json(path.parse().unwrap())
     }
 
+    /// Signs one header, and the body or not.
+    #[derive(Debug)]
+    struct Scheme {
+        header: Vec<HeaderName>,
+        body: bool,
+    }
+
+    impl SignatureScheme for Scheme {
+        fn verify(&self, _: &SignedRequest<'_>, _: &Secrets) -> Result<Signed, SignatureError> {
+            Ok(Signed::new())
+        }
+
+        fn signed_headers(&self) -> &[HeaderName] {
+            &self.header
+        }
+
+        fn signs_body(&self) -> bool {
+            self.body
+        }
+    }
+
     #[test]
     fn an_id_is_signed_where_forging_it_takes_the_secret() {
         let header = || Source::header(ID);
-        assert!(json("$.id").is_signed(&[], true));
-        assert!(Source::body_digest().is_signed(&[], true));
-        assert!(!header().is_signed(&[], true));
-        assert!(header().is_signed(&[ID], true));
-        assert!(!header().or(json("$.id")).is_signed(&[], true));
-        assert!(!header().and(json("$.id")).is_signed(&[], true));
-        assert!(json("$.a").and(json("$.b")).is_signed(&[], true));
-        assert!(!json("$.id").is_signed(&[ID], false));
-        assert!(!Source::body_digest().is_signed(&[ID], false));
-        assert!(header().is_signed(&[ID], false));
+        let scheme = |header, body| Scheme { header, body };
+        let body = scheme(Vec::new(), true);
+        assert!(json("$.id").is_signed(&body));
+        assert!(Source::body_digest().is_signed(&body));
+        assert!(Source::signed_value("jti").is_signed(&body));
+        assert!(!header().is_signed(&body));
+        assert!(header().is_signed(&scheme(vec![ID], true)));
+        assert!(!header().or(json("$.id")).is_signed(&body));
+        assert!(!header().and(json("$.id")).is_signed(&body));
+        assert!(json("$.a").and(json("$.b")).is_signed(&body));
+        assert!(!json("$.id").is_signed(&scheme(vec![ID], false)));
     }
 }

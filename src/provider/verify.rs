@@ -106,11 +106,12 @@ impl Provider {
             let _ = self.scheme.verify(&request, &Secrets::dummy());
             return Err(SignatureError::UnknownTenant.into());
         };
-        let signed_at = self.scheme.verify(&request, secrets)?.time();
+        let signed = self.scheme.verify(&request, secrets)?;
+        let signed_at = signed.time();
         if let Some(signed_at) = signed_at {
             self.tolerance.check(signed_at, now)?;
         }
-        Ok(match self.identity.read(head, body)? {
+        Ok(match self.identity.read(head, body, &signed)? {
             Identified::Delivery { id, event_type } => Verified::Delivery(VerifiedDelivery {
                 id,
                 event_type,

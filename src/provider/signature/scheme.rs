@@ -206,6 +206,7 @@ impl<'a> SignedRequest<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Signed {
     time: Option<SystemTime>,
+    values: Vec<(&'static str, String)>,
 }
 
 impl Signed {
@@ -219,6 +220,22 @@ impl Signed {
     pub fn at(mut self, time: SystemTime) -> Self {
         self.time = Some(time);
         self
+    }
+
+    /// Adds a value that the scheme has read, such as a claim of a token or a field of a form, for
+    /// [`Source::signed_value`](crate::Source::signed_value).
+    #[must_use]
+    pub fn value(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.values.push((name, value.into()));
+        self
+    }
+
+    /// The value of this name, if the scheme has read one.
+    pub fn get_value(&self, name: &str) -> Option<&str> {
+        let mut values = self.values.iter();
+        values
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| &**value)
     }
 
     /// The time of signing, if the signature covers it.
