@@ -113,6 +113,20 @@ fn first_item(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     value.split(',').next().map(str::trim)
 }
 
+/// The path and the query that the provider has called: with the path of the public URL, if it is
+/// set.
+pub(super) fn public_path_and_query(base: &UrlBase, head: &Parts) -> String {
+    let received = path_and_query(head);
+    match base {
+        UrlBase::Unknown | UrlBase::Forwarded => received.to_owned(),
+        UrlBase::Public(PublicUrl(base)) => {
+            let after_scheme = base.split_once("://").map_or("", |(_, rest)| rest);
+            let prefix = after_scheme.find('/').and_then(|at| after_scheme.get(at..));
+            format!("{}{received}", prefix.unwrap_or_default())
+        }
+    }
+}
+
 /// The path and the query of a request, as the server received them.
 pub(super) fn path_and_query(head: &Parts) -> &str {
     received_uri(head)

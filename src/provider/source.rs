@@ -91,7 +91,8 @@ impl Source {
     pub(super) fn is_signed(&self, scheme: &dyn SignatureScheme) -> bool {
         match &self.0 {
             Kind::Header(name) => scheme.signed_headers().contains(name),
-            Kind::Json(_) | Kind::BodyDigest | Kind::SignedValue(_) => scheme.signs_body(),
+            Kind::Json(_) | Kind::BodyDigest => scheme.signs_body(),
+            Kind::SignedValue(name) => scheme.signs_value(name),
             // One unsigned part is enough to forge a fresh id.
             Kind::First(sources) | Kind::All(sources) => {
                 sources.iter().all(|source| source.is_signed(scheme))

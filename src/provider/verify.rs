@@ -107,6 +107,7 @@ impl Provider {
             return Err(SignatureError::UnknownTenant.into());
         };
         let signed = self.scheme.verify(&request, secrets)?;
+        signed.check_validity(now)?;
         let signed_at = signed.time();
         if let Some(signed_at) = signed_at {
             self.tolerance.check(signed_at, now)?;

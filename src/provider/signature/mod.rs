@@ -1,14 +1,18 @@
 //! Signature schemes: where a provider puts its signature, and what it signs.
 
 mod encoding;
+pub(in crate::provider) mod form;
 mod hmac;
+pub(in crate::provider) mod jwt;
 mod key;
+pub(in crate::provider) mod keyed;
 mod mac;
 mod scheme;
 mod sign;
 mod signed_content;
 mod standard_webhooks;
-mod timestamp;
+pub(in crate::provider) mod token;
+pub(in crate::provider) mod timestamp;
 mod tolerance;
 
 use http::HeaderMap;
@@ -22,13 +26,17 @@ pub use scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
 pub use sign::{SignError, UnsignedRequest};
 pub use signed_content::SignedContent;
 pub use standard_webhooks::StandardWebhooks;
+pub use token::{BasicAuth, Token};
 pub use tolerance::Tolerance;
 
 /// The value of a header that must be there exactly once, in visible ASCII.
 ///
 /// Of a repeated header, it is unclear which one counts, and a proxy may choose another than we
 /// do.
-fn only_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<&'a str, SignatureError> {
+pub(in crate::provider) fn only_value<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> Result<&'a str, SignatureError> {
     let mut values = headers.get_all(name).iter();
     let value = values
         .next()

@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
 
 use super::sign::{SignError, UnsignedRequest};
-use crate::provider::public_url::{UrlBase, path_and_query};
+use crate::provider::public_url::{UrlBase, path_and_query, public_path_and_query};
 use crate::provider::{Secret, SecretError, Secrets};
 
 /// How a provider proves that a request is its own.
@@ -105,8 +105,8 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         &[]
     }
 
-    /// Whether the signature covers the body, and with it a delivery id in the body. A token that
-    /// is merely sent along covers nothing.
+    /// Whether the signature covers the body. If it does not, anyone who has captured one request
+    /// can send any body with its signature, and an id in the body can be forged.
     fn signs_body(&self) -> bool {
         true
     }
@@ -114,6 +114,13 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
     /// The scheme in a few words, such as `HMAC-SHA-256, hex`.
     fn description(&self) -> Cow<'static, str> {
         Cow::Borrowed("custom")
+    }
+
+    /// Whether the signature covers the [`Signed::value`] of this name. Default: if it
+    /// [covers the body](Self::signs_body).
+    fn signs_value(&self, name: &str) -> bool {
+        let _ = name;
+        self.signs_body()
     }
 
     /// Checks that the scheme can use a secret, when the layer is built.
@@ -180,6 +187,12 @@ impl<'a> SignedRequest<'a> {
             .ok_or(SignatureError::NoPublicUrl)
     }
 
+    /// The path and the query of [`url`](Self::url), or, without a public URL, those that the
+    /// server has received.
+    pub fn public_path_and_query(&self) -> String {
+        public_path_and_query(self.url_base, self.head)
+    }
+
     /// The path and the query as the server has received them, also under `Router::nest` of axum.
     pub fn path_and_query(&self) -> &'a str {
         path_and_query(self.head)
@@ -207,6 +220,8 @@ impl<'a> SignedRequest<'a> {
 pub struct Signed {
     time: Option<SystemTime>,
     values: Vec<(&'static str, String)>,
+    valid_from: Option<SystemTime>,
+    expires: Option<SystemTime>,
 }
 
 impl Signed {
@@ -220,6 +235,33 @@ impl Signed {
     pub fn at(mut self, time: SystemTime) -> Self {
         self.time = Some(time);
         self
+    }
+
+    /// The signature counts from this time on, whatever the tolerance.
+    #[must_use]
+    pub fn valid_from(mut self, time: SystemTime) -> Self {
+        self.valid_from = Some(time);
+        self
+    }
+
+    /// The signature counts until this time, whatever the tolerance.
+    #[must_use]
+    pub fn expires(mut self, time: SystemTime) -> Self {
+        self.expires = Some(time);
+        self
+    }
+
+    pub(in crate::provider) fn check_validity(
+        &self,
+        now: SystemTime,
+    ) -> Result<(), SignatureError> {
+        if self.valid_from.is_some_and(|from| now < from) {
+            Err(SignatureError::TooNew)
+        } else if self.expires.is_some_and(|end| now >= end) {
+            Err(SignatureError::TooOld)
+        } else {
+            Ok(())
+        }
     }
 
     /// Adds a value that the scheme has read, such as a claim of a token or a field of a form, for

@@ -8,7 +8,7 @@ use http::header::{HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
 
-use crate::provider::public_url::{UrlBase, path_and_query};
+use crate::provider::public_url::{UrlBase, path_and_query, public_path_and_query};
 
 /// A request that a [`SignatureScheme`](super::SignatureScheme) signs as the provider does.
 ///
@@ -51,6 +51,11 @@ impl UnsignedRequest {
         self.url_base.url_of(&self.head).ok_or(SignError::new(
             "its URL is signed: set `Provider::public_url`",
         ))
+    }
+
+    /// The path and the query that the provider calls.
+    pub fn public_path_and_query(&self) -> String {
+        public_path_and_query(&self.url_base, &self.head)
     }
 
     /// The path and the query.

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TimeUnit {
+pub(in crate::provider) enum TimeUnit {
     Seconds,
     Milliseconds,
 }
@@ -32,7 +32,7 @@ impl TimeFormat {
 }
 
 /// Parses a Unix time of digits and nothing else.
-pub(super) fn unix_time(text: &str, unit: TimeUnit) -> Option<SystemTime> {
+pub(in crate::provider) fn unix_time(text: &str, unit: TimeUnit) -> Option<SystemTime> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -44,7 +44,7 @@ pub(super) fn unix_time(text: &str, unit: TimeUnit) -> Option<SystemTime> {
 }
 
 /// The Unix time as a provider writes it.
-pub(super) fn to_unix_time(time: SystemTime, unit: TimeUnit) -> u128 {
+pub(in crate::provider) fn to_unix_time(time: SystemTime, unit: TimeUnit) -> u128 {
     let since_epoch = time
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
@@ -149,7 +149,7 @@ fn to_rfc_3339(time: SystemTime) -> String {
 }
 
 /// The time without its fraction of a second.
-pub(super) fn whole_seconds(time: SystemTime) -> SystemTime {
+pub(in crate::provider) fn whole_seconds(time: SystemTime) -> SystemTime {
     time.duration_since(SystemTime::UNIX_EPOCH)
         .map_or(time, |since| {
             SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
