@@ -70,6 +70,10 @@ impl Identity {
         self.event_type.as_ref()
     }
 
+    pub(super) fn has_handshake(&self) -> bool {
+        self.handshake.is_some()
+    }
+
     /// Reads the delivery id and, if the request has a usable one, the event type.
     ///
     /// The event type is not part of the key, so a missing one is no error. A request without
@@ -104,10 +108,9 @@ impl Identity {
             (Ok(None), Some(event_type), Some(rule)) if event_type == rule.event_type => {
                 let source = &rule.challenge;
                 match read(source) {
-                    Ok(Some(challenge)) => Ok(Identified::Handshake(Handshake {
-                        event_type,
-                        challenge,
-                    })),
+                    Ok(Some(challenge)) => Ok(Identified::Handshake(Handshake::text(
+                        event_type, challenge,
+                    ))),
                     Ok(None) => Err(IdentityError::of_challenge(source, "missing")),
                     Err(fault) => Err(IdentityError::of_challenge(source, fault)),
                 }
@@ -342,10 +345,11 @@ mod tests {
         Ok(
             match identity.read(head, body.as_bytes(), &Signed::new())? {
                 Identified::Delivery { id, event_type } => [Some(id.to_string()), event_type, None],
-                Identified::Handshake(Handshake {
-                    event_type,
-                    challenge,
-                }) => [None, Some(event_type), Some(challenge)],
+                Identified::Handshake(handshake) => [
+                    None,
+                    Some(handshake.event_type().to_owned()),
+                    Some(handshake.challenge().to_owned()),
+                ],
             },
         )
     }

@@ -9,6 +9,7 @@ use super::json_path::{JsonPath, Match};
 use super::signature::{SignatureScheme, Signed};
 use crate::delivery::{UnusableText, check_text};
 use crate::digest::sha256_hex;
+use crate::random::random;
 
 /// Where in a request a delivery id or an event type is found.
 ///
@@ -28,6 +29,7 @@ pub(crate) enum Kind {
     Header(HeaderName),
     Json(JsonPath),
     BodyDigest,
+    Receipt,
     SignedValue(&'static str),
     First(Vec<Source>),
     All(Vec<Source>),
@@ -57,6 +59,15 @@ impl Source {
     /// see [`Signed::value`](crate::signature::Signed::value).
     pub fn signed_value(name: &'static str) -> Self {
         Self(Kind::SignedValue(name))
+    }
+
+    /// A new value for each request, so that **nothing is deduplicated**: for notifications without
+    /// content, such as "something has changed", which are the same text each time.
+    ///
+    /// Nothing is lost, but a retry runs the handler again. The handler should ask the provider
+    /// for what has changed since it last asked.
+    pub fn receipt() -> Self {
+        Self(Kind::Receipt)
     }
 
     /// This source or, if it is absent from the request, the other one. A value that is present
@@ -93,6 +104,7 @@ impl Source {
             Kind::Header(name) => scheme.signed_headers().contains(name),
             Kind::Json(_) | Kind::BodyDigest => scheme.signs_body(),
             Kind::SignedValue(name) => scheme.signs_value(name),
+            Kind::Receipt => false,
             // One unsigned part is enough to forge a fresh id.
             Kind::First(sources) | Kind::All(sources) => {
                 sources.iter().all(|source| source.is_signed(scheme))
@@ -105,7 +117,11 @@ impl Source {
         match &self.0 {
             Kind::All(_) => true,
             Kind::First(sources) => sources.iter().any(Self::is_composite),
-            Kind::Header(_) | Kind::Json(_) | Kind::BodyDigest | Kind::SignedValue(_) => false,
+            Kind::Header(_)
+            | Kind::Json(_)
+            | Kind::BodyDigest
+            | Kind::Receipt
+            | Kind::SignedValue(_) => false,
         }
     }
 
@@ -119,7 +135,7 @@ impl Source {
     pub(super) fn headers(&self) -> Vec<&HeaderName> {
         match &self.0 {
             Kind::Header(name) => vec![name],
-            Kind::Json(_) | Kind::BodyDigest | Kind::SignedValue(_) => Vec::new(),
+            Kind::Json(_) | Kind::BodyDigest | Kind::Receipt | Kind::SignedValue(_) => Vec::new(),
             Kind::First(sources) | Kind::All(sources) => {
                 sources.iter().flat_map(Self::headers).collect()
             }
@@ -129,7 +145,7 @@ impl Source {
     pub(super) fn json_paths(&self) -> Vec<&JsonPath> {
         match &self.0 {
             Kind::Json(path) => vec![path],
-            Kind::Header(_) | Kind::BodyDigest | Kind::SignedValue(_) => Vec::new(),
+            Kind::Header(_) | Kind::BodyDigest | Kind::Receipt | Kind::SignedValue(_) => Vec::new(),
             Kind::First(sources) | Kind::All(sources) => {
                 sources.iter().flat_map(Self::json_paths).collect()
             }
@@ -153,6 +169,7 @@ impl Source {
                 Some(Match::Other) => Err(Fault::WrongType),
             },
             Kind::BodyDigest => Ok(Some(sha256_hex(body))),
+            Kind::Receipt => Ok(Some(format!("{:016x}{:016x}", random(), random()))),
             Kind::SignedValue(name) => {
                 let value = signed.get_value(name).map(str::to_owned);
                 value.map(usable).transpose()
@@ -205,6 +222,7 @@ impl fmt::Display for Source {
             Kind::Header(name) => write!(f, "header {name}"),
             Kind::Json(path) => write!(f, "{path}"),
             Kind::BodyDigest => f.write_str("body digest"),
+            Kind::Receipt => f.write_str("receipt"),
             Kind::SignedValue(name) => write!(f, "signed value {name}"),
             Kind::First(sources) => join(f, sources, " or "),
             Kind::All(sources) => join(f, sources, " and "),

@@ -56,6 +56,7 @@ impl Draft {
                 Ok(())
             }
             Kind::BodyDigest => Err("it is identified by its body's digest: set a body".into()),
+            Kind::Receipt => Err("each request is a delivery of its own: it has no id".into()),
             Kind::SignedValue(name) => Err(format!("{name} is in the body: set a body")),
             Kind::First(sources) => match sources.first() {
                 Some(first) => self.write(first, value),
@@ -78,7 +79,7 @@ impl Draft {
     /// is.
     pub(super) fn fill(&mut self, source: &Source, value: &str) -> Result<(), String> {
         match source.kind() {
-            Kind::BodyDigest | Kind::SignedValue(_) => Ok(()),
+            Kind::BodyDigest | Kind::Receipt | Kind::SignedValue(_) => Ok(()),
             Kind::Json(_) if self.object.is_none() => Ok(()),
             Kind::Header(_) | Kind::Json(_) | Kind::First(_) if self.has(source) => Ok(()),
             Kind::Header(_) | Kind::Json(_) | Kind::First(_) => self.write(source, value),
@@ -92,7 +93,7 @@ impl Draft {
     pub(super) fn fill_headers(&mut self, source: &Source, value: &str) -> Result<(), String> {
         match source.kind() {
             Kind::Header(_) => self.fill(source, value),
-            Kind::Json(_) | Kind::BodyDigest | Kind::SignedValue(_) => Ok(()),
+            Kind::Json(_) | Kind::BodyDigest | Kind::Receipt | Kind::SignedValue(_) => Ok(()),
             Kind::First(_) if self.has(source) => Ok(()),
             Kind::First(sources) => match sources.first() {
                 Some(first) => self.fill_headers(first, value),
@@ -112,7 +113,7 @@ impl Draft {
                 .object
                 .as_ref()
                 .is_some_and(|object| path.is_in(object)),
-            Kind::BodyDigest | Kind::SignedValue(_) => true,
+            Kind::BodyDigest | Kind::Receipt | Kind::SignedValue(_) => true,
             Kind::First(sources) => sources.iter().any(|source| self.has(source)),
             Kind::All(sources) => sources.iter().all(|source| self.has(source)),
         }

@@ -274,6 +274,14 @@ impl Hmac {
         self
     }
 
+    /// Times are Unix times in seconds or, with more than 11 digits, in milliseconds: for providers
+    /// that send both.
+    #[must_use]
+    pub fn timestamp_in_seconds_or_milliseconds(mut self) -> Self {
+        self.time_format = TimeFormat::UnixOfEitherUnit;
+        self
+    }
+
     /// Times are dates such as `2023-11-14T22:13:20.123Z`. What is signed is the text as it was
     /// sent. Default: Unix times.
     #[must_use]
@@ -663,6 +671,11 @@ impl Hmac {
             TimeFormat::Unix(unit) => u64::try_from(to_unix_time(request.time(), unit))
                 .map(Value::from)
                 .map_err(|_| SignError::new("the time is too late"))?,
+            TimeFormat::UnixOfEitherUnit => {
+                u64::try_from(to_unix_time(request.time(), TimeUnit::Milliseconds))
+                    .map(Value::from)
+                    .map_err(|_| SignError::new("the time is too late"))?
+            }
             TimeFormat::Rfc3339 => Value::from(time),
         };
         let mut body = serde_json::from_slice(request.body())

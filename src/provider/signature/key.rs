@@ -22,6 +22,9 @@ pub enum Key {
     Sha1,
     /// The secret is a text, and the key its Unicode normalization form KD.
     Nfkd,
+    /// The secret is a text for HTML, and the key the text with `&amp;`, `&lt;`, `&gt;`, `&quot;`
+    /// and the numeric references to these characters and to `'` decoded, as WordPress does.
+    HtmlText,
 }
 
 impl Key {
@@ -36,6 +39,10 @@ impl Key {
                 use sha1::Digest;
                 sha1::Sha1::digest(secret).to_vec().into()
             }
+            Self::HtmlText if !secret.contains(&b'&') => Cow::Borrowed(secret),
+            Self::HtmlText => unescaped(std::str::from_utf8(secret).ok()?)
+                .into_bytes()
+                .into(),
             Self::Nfkd if secret.is_ascii() => Cow::Borrowed(secret),
             Self::Nfkd => {
                 let text: String = std::str::from_utf8(secret).ok()?.nfkd().collect();
@@ -51,11 +58,53 @@ impl Key {
             None => Err(SecretError::new(match self {
                 Self::Base64 => "it is not base64",
                 Self::Hex => "it is not an even number of hexadecimal digits",
-                Self::Nfkd => "it is not UTF-8",
+                Self::Nfkd | Self::HtmlText => "it is not UTF-8",
                 Self::Raw | Self::Sha1 => "it is blank",
             })),
         }
     }
+}
+
+/// The text with its character references decoded, those of them that WordPress knows.
+fn unescaped(mut text: &str) -> String {
+    let mut decoded = String::new();
+    while let Some((before, rest)) = text.split_once('&') {
+        decoded.push_str(before);
+        let reference = rest.split_once(';');
+        match reference.and_then(|(name, rest)| Some((character(name)?, rest))) {
+            Some((character, rest)) => {
+                decoded.push(character);
+                text = rest;
+            }
+            None => {
+                decoded.push('&');
+                text = rest;
+            }
+        }
+    }
+    decoded.push_str(text);
+    decoded
+}
+
+fn character(name: &str) -> Option<char> {
+    let number = |text: &str, radix| {
+        let digits = text.chars().all(|digit| digit.is_digit(radix));
+        digits.then(|| u32::from_str_radix(text, radix).ok())?
+    };
+    match name {
+        "amp" => return Some('&'),
+        "lt" => return Some('<'),
+        "gt" => return Some('>'),
+        "quot" => return Some('"'),
+        _ => {}
+    }
+    let reference = name.strip_prefix('#')?;
+    let hexadecimal = reference.strip_prefix(['x', 'X']);
+    match hexadecimal {
+        Some(text) => number(text, 16).filter(|code| matches!(code, 0x22 | 0x26 | 0x27)),
+        None => number(reference, 10).filter(|code| matches!(code, 34 | 38 | 39 | 60 | 62)),
+    }
+    .and_then(char::from_u32)
 }
 
 #[cfg(test)]
@@ -81,6 +130,23 @@ mod tests {
         // An e and a combining acute accent, whether or not they were one character.
         assert_eq!(key(Key::Nfkd, "\u{e9}").as_deref(), Some("65cc81"));
         assert_eq!(key(Key::Nfkd, "e\u{301}").as_deref(), Some("65cc81"));
+    }
+
+    #[test]
+    fn character_references_are_decoded_once() {
+        for (text, decoded) in [
+            ("woo <secret> & more", "woo <secret> & more"),
+            ("&lt;a&gt; &amp; &quot;b&quot;", "<a> & \"b\""),
+            ("&#039;&#39;&#x27;&#X0027;", "''''"),
+            ("&#60;&#062;&#38;&#x26;&#34;&#x22;", "<>&&\"\""),
+            ("&amp;lt;", "&lt;"),
+            (
+                "&apos;&#65;&#x3c;&#+38;&;&#;&#x;&amp",
+                "&apos;&#65;&#x3c;&#+38;&;&#;&#x;&amp",
+            ),
+        ] {
+            assert_eq!(unescaped(text), decoded);
+        }
     }
 
     #[test]

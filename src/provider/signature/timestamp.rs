@@ -12,6 +12,8 @@ pub(in crate::provider) enum TimeUnit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimeFormat {
     Unix(TimeUnit),
+    /// In seconds, or in milliseconds if there are more than 11 digits.
+    UnixOfEitherUnit,
     Rfc3339,
 }
 
@@ -19,6 +21,8 @@ impl TimeFormat {
     pub(super) fn parse(self, text: &str) -> Option<SystemTime> {
         match self {
             Self::Unix(unit) => unix_time(text, unit),
+            Self::UnixOfEitherUnit if text.len() > 11 => unix_time(text, TimeUnit::Milliseconds),
+            Self::UnixOfEitherUnit => unix_time(text, TimeUnit::Seconds),
             Self::Rfc3339 => rfc_3339(text),
         }
     }
@@ -26,6 +30,7 @@ impl TimeFormat {
     pub(super) fn format(self, time: SystemTime) -> String {
         match self {
             Self::Unix(unit) => to_unix_time(time, unit).to_string(),
+            Self::UnixOfEitherUnit => to_unix_time(time, TimeUnit::Milliseconds).to_string(),
             Self::Rfc3339 => to_rfc_3339(time),
         }
     }
