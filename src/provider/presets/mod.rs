@@ -77,14 +77,69 @@ macro_rules! presets {
 }
 
 presets! {
+    airtable = "airtable";
+    asana = "asana";
     awardee = "awardee";
+    bitbucket = "bitbucket";
+    box_com = "box";
+    buildkite = "buildkite";
+    calendly = "calendly";
+    checkout = "checkout";
+    circleci = "circleci";
+    clerk = "clerk";
+    cloudflare_stream = "cloudflare-stream";
+    coinbase_commerce = "coinbase-commerce";
+    customerio = "customerio";
+    docusign = "docusign";
+    dropbox = "dropbox";
+    easypost = "easypost";
+    elevenlabs = "elevenlabs";
     github = "github";
+    gocardless = "gocardless";
+    heroku = "heroku";
+    intercom = "intercom";
+    jira = "jira";
+    lemonsqueezy = "lemonsqueezy";
+    line = "line";
     linear = "linear";
+    mercadopago = "mercadopago";
+    meta = "meta";
+    mollie = "mollie";
+    notion = "notion";
+    npm_hooks = "npm-hooks";
+    onfido = "onfido";
+    openai = "openai";
+    paddle = "paddle";
+    pagerduty = "pagerduty";
+    #[cfg(feature = "md5")] patreon = "patreon";
+    paystack = "paystack";
+    persona = "persona";
+    pusher = "pusher";
+    quickbooks = "quickbooks";
+    razorpay = "razorpay";
+    recurly = "recurly";
+    resend = "resend";
+    sanity = "sanity";
+    segment = "segment";
+    sentry = "sentry";
     shopify = "shopify";
     slack = "slack";
+    square = "square";
     standard_webhooks = "standard-webhooks";
     stripe = "stripe";
+    supabase_auth = "supabase-auth";
     svix = "svix";
+    trello = "trello";
+    twitch = "twitch";
+    typeform = "typeform";
+    vercel = "vercel";
+    veriff = "veriff";
+    webflow = "webflow";
+    woocommerce = "woocommerce";
+    workos = "workos";
+    xero = "xero";
+    zendesk = "zendesk";
+    zoom = "zoom";
 }
 
 #[cfg(test)]

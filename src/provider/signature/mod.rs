@@ -1,5 +1,6 @@
 //! Signature schemes: where a provider puts its signature, and what it signs.
 
+mod by_header;
 mod encoding;
 pub(in crate::provider) mod form;
 mod hmac;
@@ -18,6 +19,7 @@ mod tolerance;
 use http::HeaderMap;
 use http::header::HeaderName;
 
+pub use by_header::ByHeader;
 pub use encoding::Encoding;
 pub use hmac::Hmac;
 pub use key::Key;
