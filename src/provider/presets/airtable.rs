@@ -5,12 +5,12 @@ use crate::provider::{Provider, SecretSource, Source};
 
 /// [Airtable](https://airtable.com/developers/web/api/webhooks-overview).
 ///
-/// - Signature: `X-Airtable-Content-MAC: hmac-sha256=<hex>`, an HMAC-SHA256 of the body. The secret is the
-///   `macSecretBase64` that Airtable shows once, when the webhook is created; its decoded bytes are the
-///   key.
+/// - Signature: `X-Airtable-Content-MAC: hmac-sha256=<hex>`, an HMAC-SHA256 of the body. The
+///   secret is the `macSecretBase64` that Airtable shows once, when the webhook is created; its
+///   decoded bytes are the key.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
-///   `$.timestamp` makes it unique. The body is a ping: the handler asks Airtable for the changes since
-///   its cursor. Event type: none.
+///   `$.timestamp` makes it unique. The body is a ping: the handler asks Airtable for the
+///   changes since its cursor. Event type: none.
 /// - Redelivery: not confirmed; the redelivery window is 30 days.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Switched off: a webhook expires after 7 days unless it is refreshed (second-hand).

@@ -11,16 +11,16 @@ const SECRET: HeaderName = HeaderName::from_static("x-hook-secret");
 
 /// [Asana](https://developers.asana.com/docs/webhooks-guide).
 ///
-/// - Signature: `X-Hook-Signature: <hex>`, an HMAC-SHA256 of the body under the secret of the webhook,
-///   which Asana sends once, in the handshake.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; each
-///   event in it has a time. A heartbeat is an empty list of events, and all heartbeats have the same
-///   key: the first one reaches the handler. Event type: none; each element of `$.events` has an
-///   `action`.
+/// - Signature: `X-Hook-Signature: <hex>`, an HMAC-SHA256 of the body under the secret of the
+///   webhook, which Asana sends once, in the handshake.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
+///   each event in it has a time. A heartbeat is an empty list of events, and all heartbeats
+///   have the same key: the first one reaches the handler. Event type: none; each element of
+///   `$.events` has an `action`.
 /// - Handshake: a POST with `X-Hook-Secret` is answered with that header. Keep the secret with
 ///   [`secret_exchange`](Provider::secret_exchange), or it is lost.
-/// - Redelivery: for 24 hours (not confirmed), and not every event is delivered at all; the redelivery
-///   window is 30 days.
+/// - Redelivery: for 24 hours (not confirmed), and not every event is delivered at all; the
+///   redelivery window is 30 days.
 /// - Response deadline: 10 seconds (not confirmed).
 /// - Body limit: 2 MiB; Asana publishes none.
 pub fn asana(secrets: impl Into<SecretSource>) -> Provider {

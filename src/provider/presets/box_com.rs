@@ -7,14 +7,15 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Box](https://developer.box.com/guides/webhooks/v2/signatures-v2/), the webhooks V2.
 ///
-/// - Signature: `BOX-SIGNATURE-PRIMARY: <base64>` and `BOX-SIGNATURE-SECONDARY: <base64>`, one for each key
-///   of the app, an HMAC-SHA256 of `<body><time>`, with the time as a date in `BOX-DELIVERY-TIMESTAMP`.
-///   One matching signature is enough. `BOX-SIGNATURE-VERSION` must be 1 and `BOX-SIGNATURE-ALGORITHM`
-///   `HmacSHA256`.
+/// - Signature: `BOX-SIGNATURE-PRIMARY: <base64>` and `BOX-SIGNATURE-SECONDARY: <base64>`, one
+///   for each key of the app, an HMAC-SHA256 of `<body><time>`, with the time as a date in
+///   `BOX-DELIVERY-TIMESTAMP`. One matching signature is enough. `BOX-SIGNATURE-VERSION` must
+///   be 1 and `BOX-SIGNATURE-ALGORITHM` `HmacSHA256`.
 /// - Tolerance: 10 minutes, on both sides, as in Box's current SDK.
-/// - Delivery id: `$.id`, covered by the signature. `BOX-DELIVERY-ID` would be wrong: it is new on every
-///   retry. Event type: `$.trigger`.
-/// - Redelivery: automatically; for how long is not confirmed, and the redelivery window is 30 days.
+/// - Delivery id: `$.id`, covered by the signature. `BOX-DELIVERY-ID` would be wrong: it is new
+///   on every retry. Event type: `$.trigger`.
+/// - Redelivery: automatically; for how long is not confirmed, and the redelivery window is 30
+///   days.
 /// - Response deadline: 30 seconds (second-hand).
 /// - Body limit: 2 MiB; Box publishes none.
 ///

@@ -7,8 +7,8 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Calendly](https://developer.calendly.com/api-docs/ZG9jOjM2MzE2MDM4-webhook-signatures).
 ///
-/// - Signature: `Calendly-Webhook-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of `<time>.<body>` under
-///   the signing key.
+/// - Signature: `Calendly-Webhook-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of
+///   `<time>.<body>` under the signing key.
 /// - Tolerance: 180 seconds, past only, as in Calendly's sample.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.created_at` and `$.payload.uri` make it unique. Event type: `$.event`.

@@ -5,10 +5,11 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Checkout.com](https://www.checkout.com/docs/developer-resources/webhooks).
 ///
-/// - Signature: `Cko-Signature: <hex>`, an HMAC-SHA256 of the body under the signature key of the webhook.
+/// - Signature: `Cko-Signature: <hex>`, an HMAC-SHA256 of the body under the signature key of
+///   the webhook.
 /// - Delivery id: `$.id` (`evt_…`), covered by the signature. Event type: `$.type`.
-/// - Redelivery: automatically after failures; for how long is not confirmed, and the redelivery window
-///   is 30 days.
+/// - Redelivery: automatically after failures; for how long is not confirmed, and the
+///   redelivery window is 30 days.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 2 MiB; Checkout.com publishes none.
 ///

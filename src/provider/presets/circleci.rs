@@ -7,8 +7,8 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [CircleCI](https://circleci.com/docs/guides/integration/outbound-webhooks/).
 ///
-/// - Signature: `circleci-signature: v1=<hex>`, an HMAC-SHA256 of the body. Other versions in the list are
-///   skipped.
+/// - Signature: `circleci-signature: v1=<hex>`, an HMAC-SHA256 of the body. Other versions in
+///   the list are skipped.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `circleci-event-type`.
 /// - Redelivery: automatically, later; the redelivery window is 30 days.
 /// - Response deadline: 10 seconds.

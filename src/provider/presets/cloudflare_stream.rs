@@ -5,13 +5,15 @@ use http::HeaderName;
 use crate::provider::signature::{Hmac, Tolerance};
 use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
-/// [Cloudflare Stream](https://developers.cloudflare.com/stream/manage-video-library/using-webhooks/).
+/// [Cloudflare
+/// Stream](https://developers.cloudflare.com/stream/manage-video-library/using-webhooks/).
 ///
-/// - Signature: `Webhook-Signature: time=<time>,sig1=<hex>`, an HMAC-SHA256 of `<time>.<body>`. The key is
-///   the secret as text, although it looks like hexadecimal digits.
-/// - Tolerance: 300 seconds, past only; Cloudflare asks to discard what is too old, and names no limit.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature. Event
-///   type: `$.status.state`.
+/// - Signature: `Webhook-Signature: time=<time>,sig1=<hex>`, an HMAC-SHA256 of `<time>.<body>`.
+///   The key is the secret as text, although it looks like hexadecimal digits.
+/// - Tolerance: 300 seconds, past only; Cloudflare asks to discard what is too old, and names
+///   no limit.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature.
+///   Event type: `$.status.state`.
 /// - Redelivery: not confirmed; the redelivery window is 30 days.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 2 MiB; Cloudflare publishes none.

@@ -10,9 +10,10 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Signature: `X-CIO-Signature: <hex>`, an HMAC-SHA256 of `v0:<time>:<body>` with the time in
 ///   `X-CIO-Timestamp` (second-hand).
 /// - Tolerance: 30 days, past only, which is the redelivery window; Customer.io states none.
-/// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.metric`, such as `sent`;
-///   `$.object_type` says of what.
-/// - Redelivery: automatically; for how long is not confirmed, and the redelivery window is 30 days.
+/// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.metric`, such as
+///   `sent`; `$.object_type` says of what.
+/// - Redelivery: automatically; for how long is not confirmed, and the redelivery window is 30
+///   days.
 /// - Response deadline: 4 seconds.
 /// - Body limit: 2 MiB; Customer.io publishes none.
 pub fn customerio(secrets: impl Into<SecretSource>) -> Provider {

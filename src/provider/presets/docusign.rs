@@ -3,13 +3,14 @@ use http::HeaderName;
 use crate::provider::signature::Hmac;
 use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 
-/// [DocuSign Connect](https://developers.docusign.com/platform/webhooks/connect/hmac/), messages in JSON.
+/// [DocuSign Connect](https://developers.docusign.com/platform/webhooks/connect/hmac/),
+/// messages in JSON.
 ///
-/// - Signature: `X-DocuSign-Signature-1: <base64>` and so on, one for each key of the account, an
-///   HMAC-SHA256 of the body. One matching signature is enough.
-/// - Delivery id: none. The key is `$.data.envelopeId`, `$.event` and `$.generatedDateTime`, covered by
-///   the signature. `$.retryCount` changes the body of a retry (not confirmed), so its digest would be
-///   wrong. Event type: `$.event`.
+/// - Signature: `X-DocuSign-Signature-1: <base64>` and so on, one for each key of the account,
+///   an HMAC-SHA256 of the body. One matching signature is enough.
+/// - Delivery id: none. The key is `$.data.envelopeId`, `$.event` and `$.generatedDateTime`,
+///   covered by the signature. `$.retryCount` changes the body of a retry (not confirmed), so
+///   its digest would be wrong. Event type: `$.event`.
 /// - Redelivery: for up to 15 days (not confirmed); the redelivery window is 30 days.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 25 MiB, since a body can have documents (not confirmed).

@@ -9,9 +9,10 @@ use crate::provider::{Handshake, HandshakeRequest, Provider, SecretSource, Sourc
 /// [Dropbox](https://www.dropbox.com/developers/reference/webhooks).
 ///
 /// - Signature: `X-Dropbox-Signature: <hex>`, an HMAC-SHA256 of the body under the app secret.
-/// - Delivery id: none, and **no deduplication**. A notification only lists accounts that have changes,
-///   so two notifications of different changes have the same body. Each request is therefore a delivery
-///   of its own, and the handler asks Dropbox for the changes since its cursor. Event type: none.
+/// - Delivery id: none, and **no deduplication**. A notification only lists accounts that have
+///   changes, so two notifications of different changes have the same body. Each request is
+///   therefore a delivery of its own, and the handler asks Dropbox for the changes since its
+///   cursor. Event type: none.
 /// - Handshake: the GET with `challenge` is answered with its text.
 /// - Redelivery: with increasing delays (not confirmed); the redelivery window is 30 days.
 /// - Response deadline: 10 seconds (not confirmed).

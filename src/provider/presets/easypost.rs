@@ -5,8 +5,8 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 
 /// [EasyPost](https://docs.easypost.com/guides/webhooks-guide).
 ///
-/// - Signature: `X-Hmac-Signature: hmac-sha256-hex=<hex>`, an HMAC-SHA256 of the body under the secret in
-///   the Unicode normalization form KD.
+/// - Signature: `X-Hmac-Signature: hmac-sha256-hex=<hex>`, an HMAC-SHA256 of the body under the
+///   secret in the Unicode normalization form KD.
 /// - Delivery id: `$.id` (`evt_…`), covered by the signature. Event type: `$.description`.
 /// - Redelivery: not confirmed; the redelivery window is 30 days.
 /// - Response deadline: not confirmed; 10 seconds are assumed.

@@ -6,10 +6,10 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// [Heroku](https://devcenter.heroku.com/articles/app-webhooks).
 ///
 /// - Signature: `Heroku-Webhook-Hmac-SHA256: <base64>`, an HMAC-SHA256 of the body.
-/// - Delivery id: `$.webhook_metadata.delivery.id`, covered by the signature. That a retry repeats it is
-///   not confirmed. Event type: `$.webhook_metadata.event.include`.
-/// - Redelivery: a webhook of the level `notify` gets each delivery once, one of the level `sync` again
-///   until it succeeds; the redelivery window is 30 days.
+/// - Delivery id: `$.webhook_metadata.delivery.id`, covered by the signature. That a retry
+///   repeats it is not confirmed. Event type: `$.webhook_metadata.event.include`.
+/// - Redelivery: a webhook of the level `notify` gets each delivery once, one of the level
+///   `sync` again until it succeeds; the redelivery window is 30 days.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 2 MiB; Heroku publishes none.
 pub fn heroku(secrets: impl Into<SecretSource>) -> Provider {

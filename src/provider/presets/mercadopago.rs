@@ -5,16 +5,19 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// [Mercado Pago](https://www.mercadopago.com/developers/en/docs/your-integrations/notifications/webhooks).
+/// [Mercado
+/// Pago](https://www.mercadopago.com/developers/en/docs/your-integrations/notifications/webhooks).
 ///
 /// - Signature: `x-signature: ts=<time>,v1=<hex>`, an HMAC-SHA256 of
-///   `id:<data.id>;request-id:<x-request-id>;ts:<time>;`, where `data.id` is in the query. A part that the
-///   request lacks is left out. The case of `data.id` is kept, as in the SDKs; the documentation asks for
-///   lower case.
-/// - **The body is not covered by the signature: anyone who has captured one request can send any body
-///   with it.** Take nothing from the body; ask Mercado Pago for the object that `data.id` names.
-/// - Tolerance: 30 days, on both sides, which is the redelivery window; the SDKs check none unless they
-///   are asked to. `ts` is taken for seconds or, with more than 11 digits, for milliseconds: both occur.
+///   `id:<data.id>;request-id:<x-request-id>;ts:<time>;`, where `data.id` is in the query. A
+///   part that the request lacks is left out. The case of `data.id` is kept, as in the SDKs;
+///   the documentation asks for lower case.
+/// - **The body is not covered by the signature: anyone who has captured one request can send
+///   any body with it.** Take nothing from the body; ask Mercado Pago for the object that
+///   `data.id` names.
+/// - Tolerance: 30 days, on both sides, which is the redelivery window; the SDKs check none
+///   unless they are asked to. `ts` is taken for seconds or, with more than 11 digits, for
+///   milliseconds: both occur.
 /// - Delivery id: `x-request-id`, covered by the signature. Whether a retry repeats it is not
 ///   documented. A notification without it is rejected. Event type: `$.type`.
 /// - Redelivery: not confirmed; the redelivery window is 30 days.

@@ -5,12 +5,12 @@ use crate::provider::{Handshake, HandshakeRequest, JsonPath, Provider, Secret, S
 
 /// [Notion](https://developers.notion.com/reference/webhooks).
 ///
-/// - Signature: `X-Notion-Signature: sha256=<hex>`, an HMAC-SHA256 of the body under the verification
-///   token. Digits may be upper-case, as in Notion's SDK.
-/// - Delivery id: `$.id`, covered by the signature. `$.attempt_number` changes the body of a retry (not
-///   confirmed), so its digest would be wrong. Event type: `$.type`.
-/// - Handshake: Notion sends the verification token in a POST, signed with that same token. Keep it with
-///   [`secret_exchange`](Provider::secret_exchange).
+/// - Signature: `X-Notion-Signature: sha256=<hex>`, an HMAC-SHA256 of the body under the
+///   verification token. Digits may be upper-case, as in Notion's SDK.
+/// - Delivery id: `$.id`, covered by the signature. `$.attempt_number` changes the body of a
+///   retry (not confirmed), so its digest would be wrong. Event type: `$.type`.
+/// - Handshake: Notion sends the verification token in a POST, signed with that same token.
+///   Keep it with [`secret_exchange`](Provider::secret_exchange).
 /// - Redelivery: not confirmed; the redelivery window is 30 days.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 2 MiB; Notion publishes none.

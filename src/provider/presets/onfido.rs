@@ -5,9 +5,10 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Onfido](https://documentation.onfido.com/api/latest/#webhooks).
 ///
-/// - Signature: `X-SHA2-Signature: <hex>`, an HMAC-SHA256 of the body under the token of the webhook.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature. Event
-///   type: `$.payload.action`.
+/// - Signature: `X-SHA2-Signature: <hex>`, an HMAC-SHA256 of the body under the token of the
+///   webhook.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature.
+///   Event type: `$.payload.action`.
 /// - Redelivery: not confirmed; the redelivery window is 30 days.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 2 MiB; Onfido publishes none.

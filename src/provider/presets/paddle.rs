@@ -7,12 +7,12 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Paddle Billing](https://developer.paddle.com/webhooks/signature-verification).
 ///
-/// - Signature: `Paddle-Signature: ts=<time>;h1=<hex>`, an HMAC-SHA256 of `<time>:<body>`. There are several
-///   `h1` while a secret is rotated, and one matching signature is enough.
+/// - Signature: `Paddle-Signature: ts=<time>;h1=<hex>`, an HMAC-SHA256 of `<time>:<body>`.
+///   There are several `h1` while a secret is rotated, and one matching signature is enough.
 /// - Tolerance: 5 seconds, past only, as in Paddle's SDK. The server's clock has to be right.
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.event_type`.
-/// - Redelivery: 60 attempts over 3 days, in the sandbox 3 within 15 minutes (neither confirmed); the
-///   redelivery window is 30 days.
+/// - Redelivery: 60 attempts over 3 days, in the sandbox 3 within 15 minutes (neither
+///   confirmed); the redelivery window is 30 days.
 /// - Response deadline: 5 seconds (not confirmed).
 /// - Body limit: 2 MiB; Paddle publishes none.
 pub fn paddle(secrets: impl Into<SecretSource>) -> Provider {

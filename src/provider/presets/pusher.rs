@@ -7,8 +7,9 @@ use crate::provider::{HOUR, Provider, SecretSource, Source};
 
 /// [Pusher Channels](https://pusher.com/docs/channels/server_api/webhooks/).
 ///
-/// - Signature: `X-Pusher-Signature: <hex>`, an HMAC-SHA256 of the body under the secret of the key that
-///   `X-Pusher-Key` names. That header is not signed and is ignored: give all secrets that are valid.
+/// - Signature: `X-Pusher-Signature: <hex>`, an HMAC-SHA256 of the body under the secret of the
+///   key that `X-Pusher-Key` names. That header is not signed and is ignored: give all secrets
+///   that are valid.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.time_ms` makes it unique. Event type: none; each element of `$.events` has a `name`.
 /// - Redelivery: for 5 minutes; the redelivery window is 24 hours, to leave room for late ones.

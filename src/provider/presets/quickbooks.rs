@@ -5,13 +5,14 @@ use http::HeaderName;
 use crate::provider::signature::Hmac;
 use crate::provider::{Provider, SecretSource, Source};
 
-/// [QuickBooks Online](https://developer.intuit.com/app/developer/qbo/docs/develop/webhooks), in the format
-/// of CloudEvents and in the one before it.
+/// [QuickBooks Online](https://developer.intuit.com/app/developer/qbo/docs/develop/webhooks),
+/// in the format of CloudEvents and in the one before it.
 ///
-/// - Signature: `intuit-signature: <base64>`, an HMAC-SHA256 of the body under the verifier token.
-/// - Delivery id: none for the batch. The key is the SHA-256 of the body, which is covered by the
-///   signature. The events of a batch have ids of their own, `$[].id`, in the format of CloudEvents only.
-///   Event type: none; each event has a `type`.
+/// - Signature: `intuit-signature: <base64>`, an HMAC-SHA256 of the body under the verifier
+///   token.
+/// - Delivery id: none for the batch. The key is the SHA-256 of the body, which is covered by
+///   the signature. The events of a batch have ids of their own, `$[].id`, in the format of
+///   CloudEvents only. Event type: none; each event has a `type`.
 /// - Redelivery: not documented in detail; the redelivery window is 30 days.
 /// - Response deadline: 3 seconds (second-hand).
 /// - Body limit: 2 MiB; Intuit publishes none.

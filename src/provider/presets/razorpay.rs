@@ -8,7 +8,8 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// [Razorpay](https://razorpay.com/docs/webhooks/validate-test/).
 ///
 /// - Signature: `X-Razorpay-Signature: <hex>`, an HMAC-SHA256 of the body.
-/// - Delivery id: `x-razorpay-event-id`, **not** covered by the signature. Event type: `$.event`.
+/// - Delivery id: `x-razorpay-event-id`, **not** covered by the signature. Event type:
+///   `$.event`.
 /// - Redelivery: with increasing delays for 24 hours; the redelivery window is 30 days.
 /// - Response deadline: 5 seconds (not confirmed).
 /// - Switched off: after 24 hours of failures.

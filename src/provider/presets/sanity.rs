@@ -8,10 +8,10 @@ use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 /// - Signature: `sanity-webhook-signature: t=<milliseconds>,v1=<base64url>`, an HMAC-SHA256 of
 ///   `<milliseconds>.<body>`, in base64 with the URL-safe alphabet and without padding.
 /// - Tolerance: 24 hours, past only, which is the redelivery window; Sanity's SDK checks none.
-/// - Delivery id: `idempotency-key`, **not** covered by the signature. Event type: `sanity-operation`
-///   (the header's name is not confirmed).
-/// - Redelivery: twice, after 30 seconds each, on 429 and 5xx only; the redelivery window is 24 hours, to
-///   leave room for late ones.
+/// - Delivery id: `idempotency-key`, **not** covered by the signature. Event type:
+///   `sanity-operation` (the header's name is not confirmed).
+/// - Redelivery: twice, after 30 seconds each, on 429 and 5xx only; the redelivery window is 24
+///   hours, to leave room for late ones.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 4 MiB; the body is a projection that you define.
 pub fn sanity(secrets: impl Into<SecretSource>) -> Provider {

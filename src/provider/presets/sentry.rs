@@ -5,13 +5,13 @@ use http::HeaderName;
 use crate::provider::signature::Hmac;
 use crate::provider::{MIB, Provider, SecretSource, Source};
 
-/// [Sentry](https://docs.sentry.io/organization/integrations/integration-platform/webhooks/), the
-/// webhooks of an integration.
+/// [Sentry](https://docs.sentry.io/organization/integrations/integration-platform/webhooks/),
+/// the webhooks of an integration.
 ///
-/// - Signature: `Sentry-Hook-Signature: <hex>`, an HMAC-SHA256 of the body under the client secret of the
-///   integration. `Sentry-Hook-Timestamp` is not signed and is ignored.
-/// - Delivery id: `Request-ID`, **not** covered by the signature. Whether a retry repeats it is not
-///   documented. Event type: `Sentry-Hook-Resource`.
+/// - Signature: `Sentry-Hook-Signature: <hex>`, an HMAC-SHA256 of the body under the client
+///   secret of the integration. `Sentry-Hook-Timestamp` is not signed and is ignored.
+/// - Delivery id: `Request-ID`, **not** covered by the signature. Whether a retry repeats it is
+///   not documented. Event type: `Sentry-Hook-Resource`.
 /// - Redelivery: not documented; the redelivery window is 30 days.
 /// - Response deadline: 1 second.
 /// - Switched off: after 1000 timeouts within 24 hours.

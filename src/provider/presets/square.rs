@@ -7,10 +7,12 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Square](https://developer.squareup.com/docs/webhooks/step3validate).
 ///
-/// - Signature: `x-square-hmacsha256-signature: <base64>`, an HMAC-SHA256 of the notification URL and, after
-///   it, the body. Set the scheme and host with [`public_url`](Provider::public_url).
+/// - Signature: `x-square-hmacsha256-signature: <base64>`, an HMAC-SHA256 of the notification
+///   URL and, after it, the body. Set the scheme and host with
+///   [`public_url`](Provider::public_url).
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.type`.
-/// - Redelivery: up to 11 attempts within 24 hours (not confirmed); the redelivery window is 30 days.
+/// - Redelivery: up to 11 attempts within 24 hours (not confirmed); the redelivery window is 30
+///   days.
 /// - Response deadline: 10 seconds (not confirmed).
 /// - Body limit: 2 MiB; Square publishes none.
 pub fn square(secrets: impl Into<SecretSource>) -> Provider {

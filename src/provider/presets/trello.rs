@@ -5,8 +5,9 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Trello](https://developer.atlassian.com/cloud/trello/guides/rest-api/webhooks/).
 ///
-/// - Signature: `X-Trello-Webhook: <base64>`, an HMAC-SHA1 of the body and, after it, the callback URL, under
-///   the secret of the app. Set the scheme and host with [`public_url`](Provider::public_url).
+/// - Signature: `X-Trello-Webhook: <base64>`, an HMAC-SHA1 of the body and, after it, the
+///   callback URL, under the secret of the app. Set the scheme and host with
+///   [`public_url`](Provider::public_url).
 /// - Delivery id: `$.action.id`, covered by the signature. Event type: `$.action.type`.
 /// - Handshake: the HEAD request when a webhook is created is answered with 200.
 /// - Redelivery: not confirmed; the redelivery window is 30 days.

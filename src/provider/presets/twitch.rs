@@ -12,10 +12,12 @@ use crate::provider::{Handshake, HandshakeRequest, JsonPath, Provider, SecretSou
 /// - Tolerance: 10 minutes, past only, as Twitch advises; no SDK checks it.
 /// - Delivery id: `Twitch-Eventsub-Message-Id`, covered by the signature. Event type:
 ///   `Twitch-Eventsub-Subscription-Type`, which is **not** covered; the body has it as
-///   `$.subscription.type`. The revocation of a subscription is a delivery of the same event type, whose
-///   `Twitch-Eventsub-Message-Type` is `revocation`.
-/// - Handshake: `webhook_callback_verification`, which is signed, is answered with its challenge.
-/// - Redelivery: automatically; for how long is not documented, and the redelivery window is 30 days.
+///   `$.subscription.type`. The revocation of a subscription is a delivery of the same event
+///   type, whose `Twitch-Eventsub-Message-Type` is `revocation`.
+/// - Handshake: `webhook_callback_verification`, which is signed, is answered with its
+///   challenge.
+/// - Redelivery: automatically; for how long is not documented, and the redelivery window is 30
+///   days.
 /// - Response deadline: a few seconds; 5 are assumed.
 /// - Switched off: the subscription is revoked after too many failures.
 /// - Body limit: 2 MiB; Twitch publishes none.

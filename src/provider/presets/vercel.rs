@@ -7,8 +7,8 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Vercel](https://vercel.com/docs/webhooks/webhooks-api).
 ///
-/// - Signature: `x-vercel-signature: <hex>`, an HMAC-SHA1 of the body. The webhooks of an integration are
-///   signed with the client secret of the integration.
+/// - Signature: `x-vercel-signature: <hex>`, an HMAC-SHA1 of the body. The webhooks of an
+///   integration are signed with the client secret of the integration.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`.
 /// - Redelivery: for up to 24 hours (not confirmed); the redelivery window is 30 days.
 /// - Response deadline: 30 seconds (not confirmed).

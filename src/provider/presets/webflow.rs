@@ -7,12 +7,12 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Webflow](https://developers.webflow.com/data/docs/working-with-webhooks).
 ///
-/// - Signature: `x-webflow-signature: <hex>`, an HMAC-SHA256 of `<time>:<body>`, with the time in
-///   milliseconds in `x-webflow-timestamp`. The secret is the client secret of the OAuth app, or the
-///   webhook's own key.
+/// - Signature: `x-webflow-signature: <hex>`, an HMAC-SHA256 of `<time>:<body>`, with the time
+///   in milliseconds in `x-webflow-timestamp`. The secret is the client secret of the OAuth
+///   app, or the webhook's own key.
 /// - Tolerance: 300 seconds, past only (not confirmed; Webflow's SDK checks none).
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature. Event
-///   type: `$.triggerType`.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature.
+///   Event type: `$.triggerType`.
 /// - Redelivery: 3 attempts; the redelivery window is 30 days.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 2 MiB; Webflow publishes none.

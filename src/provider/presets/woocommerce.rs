@@ -9,14 +9,14 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-wc-webhook-signature");
 
 /// [WooCommerce](https://woocommerce.com/document/webhooks/).
 ///
-/// - Signature: `X-WC-Webhook-Signature: <base64>`, an HMAC-SHA256 of the body. A plugin of the shop can
-///   choose another hash function, which this preset does not verify.
-/// - Delivery id: none that is usable. `X-WC-Webhook-Delivery-ID` would be wrong: two deliveries of one
-///   webhook within the same second share it, so that one would be dropped. The key is the SHA-256 of
-///   the body and the topic. The body is signed, the topic is **not** covered by the signature. Event
-///   type: `X-WC-Webhook-Topic`.
-/// - Handshake: the form `webhook_id=<number>` that WooCommerce sends when a webhook is saved, which is
-///   not signed, is answered with 200.
+/// - Signature: `X-WC-Webhook-Signature: <base64>`, an HMAC-SHA256 of the body. A plugin of the
+///   shop can choose another hash function, which this preset does not verify.
+/// - Delivery id: none that is usable. `X-WC-Webhook-Delivery-ID` would be wrong: two
+///   deliveries of one webhook within the same second share it, so that one would be dropped.
+///   The key is the SHA-256 of the body and the topic. The body is signed, the topic is **not**
+///   covered by the signature. Event type: `X-WC-Webhook-Topic`.
+/// - Handshake: the form `webhook_id=<number>` that WooCommerce sends when a webhook is saved,
+///   which is not signed, is answered with 200.
 /// - Redelivery: none; the redelivery window is 24 hours.
 /// - Response deadline: 60 seconds. Success is any status from 200 to 302.
 /// - Switched off: after more than 5 failures in a row.

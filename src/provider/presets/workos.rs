@@ -7,10 +7,10 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [WorkOS](https://workos.com/docs/events/data-syncing/webhooks).
 ///
-/// - Signature: `WorkOS-Signature: t=<milliseconds>, v1=<hex>`, with a space after the comma, an HMAC-SHA256
-///   of `<milliseconds>.<body>` under the whole secret.
-/// - Tolerance: 180 seconds, on both sides, as in one of WorkOS's SDKs; another one looks at the past
-///   only.
+/// - Signature: `WorkOS-Signature: t=<milliseconds>, v1=<hex>`, with a space after the comma,
+///   an HMAC-SHA256 of `<milliseconds>.<body>` under the whole secret.
+/// - Tolerance: 180 seconds, on both sides, as in one of WorkOS's SDKs; another one looks at
+///   the past only.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.event`.
 /// - Redelivery: not confirmed; the redelivery window is 30 days.
 /// - Response deadline: not confirmed; 10 seconds are assumed.

@@ -9,10 +9,10 @@ use crate::provider::{Provider, SecretSource, Source};
 ///
 /// - Signature: `x-xero-signature: <base64>`, an HMAC-SHA256 of the body.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
-///   `$.firstEventSequence` and the times of the events make it unique. Event type: none; each element
-///   of `$.events` has an `eventType`.
-/// - Handshake: Xero sends requests with right and with wrong signatures, and expects 200 for the
-///   former and 401 for the latter. They reach the handler with an empty list of events.
+///   `$.firstEventSequence` and the times of the events make it unique. Event type: none; each
+///   element of `$.events` has an `eventType`.
+/// - Handshake: Xero sends requests with right and with wrong signatures, and expects 200 for
+///   the former and 401 for the latter. They reach the handler with an empty list of events.
 /// - Redelivery: ever less often for 24 hours; the redelivery window is 30 days.
 /// - Response deadline: 5 seconds. The answer must have no body and no cookies.
 /// - Switched off: after 24 hours of failures.

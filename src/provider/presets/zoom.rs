@@ -9,14 +9,15 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, Secr
 
 /// [Zoom](https://developers.zoom.us/docs/api/webhooks/).
 ///
-/// - Signature: `x-zm-signature: v0=<hex>`, an HMAC-SHA256 of `v0:<time>:<body>` with the time in
-///   `x-zm-request-timestamp`, under the secret token of the app.
+/// - Signature: `x-zm-signature: v0=<hex>`, an HMAC-SHA256 of `v0:<time>:<body>` with the time
+///   in `x-zm-request-timestamp`, under the secret token of the app.
 /// - Tolerance: 30 days, past only, which is the redelivery window; Zoom states none.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.event_ts` makes it unique. Event type: `$.event`.
 /// - Handshake: `endpoint.url_validation`, which is signed, is answered with `plainToken` and
 ///   `encryptedToken`. Zoom repeats it every 72 hours.
-/// - Redelivery: 3 times, after 5, 30 and 90 minutes (not confirmed); the redelivery window is 30 days.
+/// - Redelivery: 3 times, after 5, 30 and 90 minutes (not confirmed); the redelivery window is
+///   30 days.
 /// - Response deadline: 3 seconds (second-hand).
 /// - Answer: 200 or 204, so a duplicate gets 200.
 /// - Body limit: 2 MiB; Zoom publishes none.
