@@ -77,14 +77,23 @@ macro_rules! presets {
 }
 
 presets! {
+    auth0_log_streams = "auth0-log-streams";
     awardee = "awardee";
+    chargebee = "chargebee";
+    figma = "figma";
+    flutterwave = "flutterwave";
     github = "github";
+    gitlab = "gitlab";
+    kofi = "kofi";
     linear = "linear";
+    okta = "okta";
+    postmark = "postmark";
     shopify = "shopify";
     slack = "slack";
     standard_webhooks = "standard-webhooks";
     stripe = "stripe";
     svix = "svix";
+    telegram = "telegram";
 }
 
 #[cfg(test)]
