@@ -77,23 +77,34 @@ macro_rules! presets {
 }
 
 presets! {
+    adyen = "adyen";
     auth0_log_streams = "auth0-log-streams";
     awardee = "awardee";
+    braintree = "braintree";
     chargebee = "chargebee";
+    contentful = "contentful";
     figma = "figma";
     flutterwave = "flutterwave";
     github = "github";
     gitlab = "gitlab";
+    hubspot = "hubspot";
+    jira_connect = "jira-connect";
     kofi = "kofi";
     linear = "linear";
+    mailgun = "mailgun";
+    mandrill = "mandrill";
+    messagebird = "messagebird";
     okta = "okta";
+    plivo = "plivo";
     postmark = "postmark";
     shopify = "shopify";
     slack = "slack";
     standard_webhooks = "standard-webhooks";
     stripe = "stripe";
+    sumsub = "sumsub";
     svix = "svix";
     telegram = "telegram";
+    twilio = "twilio";
 }
 
 #[cfg(test)]
