@@ -7,7 +7,7 @@ use http::request::Parts;
 use super::handshake::{Handshake, HandshakeRule};
 use super::json_path::{ReadError, Reader};
 use super::signature::Signed;
-use super::source::Source;
+use super::source::{Source, Spaces};
 use crate::delivery::DeliveryId;
 
 /// Where the delivery id, the event type and the challenge of a provider's requests are.
@@ -94,12 +94,14 @@ impl Identity {
             }
         };
         let mut matches = matches.into_iter();
-        let mut read = |source: &Source| source.read(&head.headers, body, signed, &mut matches);
-        let id = read(&self.id);
+        let mut read = |source: &Source, spaces| {
+            source.read(&head.headers, body, signed, spaces, &mut matches)
+        };
+        let id = read(&self.id, Spaces::Refused);
         let event_type = self
             .event_type
             .as_ref()
-            .and_then(|source| read(source).ok()?);
+            .and_then(|source| read(source, Spaces::Allowed).ok()?);
         match (id, event_type, &self.handshake) {
             (Ok(Some(id)), event_type, _) => Ok(Identified::Delivery {
                 id: DeliveryId::new(id),
@@ -107,7 +109,7 @@ impl Identity {
             }),
             (Ok(None), Some(event_type), Some(rule)) if event_type == rule.event_type => {
                 let source = &rule.challenge;
-                match read(source) {
+                match read(source, Spaces::Refused) {
                     Ok(Some(challenge)) => Ok(Identified::Handshake(Handshake::text(
                         event_type, challenge,
                     ))),

@@ -214,7 +214,9 @@ mod tests {
 
     #[test]
     fn forwarded_headers_name_the_scheme_and_the_host() -> Result<(), http::Error> {
-        let of = |headers: &[(&str, &str)]| Ok(UrlBase::Forwarded.url_of(&head("/a?b", headers)?));
+        let of = |headers: &[(&str, &str)]| -> Result<_, http::Error> {
+            Ok(UrlBase::Forwarded.url_of(&head("/a?b", headers)?))
+        };
         let proto = ("x-forwarded-proto", "https");
         let outer = ("x-forwarded-host", "example.com, inner");
         let host = ("host", "10.0.0.1");
@@ -225,6 +227,6 @@ mod tests {
         assert_eq!(of(&[outer, host])?, None);
         assert_eq!(of(&[proto])?, None);
         assert_eq!(of(&[proto, ("x-forwarded-host", "a/b?c")])?, None);
-        Ok::<(), http::Error>(())
+        Ok(())
     }
 }

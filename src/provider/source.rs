@@ -152,17 +152,19 @@ impl Source {
         }
     }
 
-    /// Reads the value. Takes the matches of its JSON paths from `matches`, in the order of
+    /// Reads the value, which in a header may have spaces between its words if it is an event type
+    /// and not an id. Takes the matches of its JSON paths from `matches`, in the order of
     /// [`json_paths`](Self::json_paths).
     pub(super) fn read(
         &self,
         headers: &HeaderMap,
         body: &[u8],
         signed: &Signed,
+        spaces: Spaces,
         matches: &mut impl Iterator<Item = Match>,
     ) -> Result<Option<String>, Fault> {
         match &self.0 {
-            Kind::Header(name) => read_header(headers, name),
+            Kind::Header(name) => read_header(headers, name, spaces),
             Kind::Json(_) => match matches.next() {
                 None | Some(Match::Nothing) => Ok(None),
                 Some(Match::Text(text)) => usable(text).map(Some),
@@ -179,7 +181,7 @@ impl Source {
                 let mut first = Ok(None);
                 for source in sources {
                     // Read in any case, to consume its matches.
-                    let value = source.read(headers, body, signed, matches);
+                    let value = source.read(headers, body, signed, spaces, matches);
                     if matches!(first, Ok(None)) {
                         first = match value {
                             Ok(Some(plain)) if composite && !source.is_composite() => {
@@ -194,7 +196,7 @@ impl Source {
             Kind::All(sources) => {
                 let mut joined = Ok(Some(String::new()));
                 for source in sources {
-                    let part = source.read(headers, body, signed, matches);
+                    let part = source.read(headers, body, signed, spaces, matches);
                     joined = match (joined, part) {
                         (Ok(Some(joined)), Ok(Some(part))) => Ok(Some(joined + &delimited(&part))),
                         (Err(fault), _) | (Ok(_), Err(fault)) => Err(fault),
@@ -227,6 +229,19 @@ impl fmt::Display for Source {
             Kind::First(sources) => join(f, sources, " or "),
             Kind::All(sources) => join(f, sources, " and "),
         }
+    }
+}
+
+/// Whether the value of a header may have spaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spaces {
+    Allowed,
+    Refused,
+}
+
+impl Spaces {
+    fn allow(self, byte: u8) -> bool {
+        byte.is_ascii_graphic() || (byte == b' ' && self == Self::Allowed)
     }
 }
 
@@ -288,7 +303,11 @@ fn is_delimited(mut value: &str) -> bool {
     true
 }
 
-fn read_header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, Fault> {
+fn read_header(
+    headers: &HeaderMap,
+    name: &HeaderName,
+    spaces: Spaces,
+) -> Result<Option<String>, Fault> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else {
         return Ok(None);
@@ -298,7 +317,7 @@ fn read_header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>,
     }
     match value.to_str() {
         Ok(text) if text.trim().is_empty() => Err(UnusableText::Blank.into()),
-        Ok(text) if text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+        Ok(text) if text.bytes().all(|byte| spaces.allow(byte)) => {
             usable(text.to_owned()).map(Some)
         }
         _ => Err(Fault::NotVisibleAscii),

@@ -16,7 +16,9 @@ use crate::provider::{Provider, SecretSource, Source};
 /// - Switched off: a webhook expires after 7 days unless it is refreshed (second-hand).
 /// - Body limit: 2 MiB; pings are small.
 pub fn airtable(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = Hmac::hex(HeaderName::from_static("x-airtable-content-mac")).prefix("hmac-sha256=").key(Key::Base64);
+    let scheme = Hmac::hex(HeaderName::from_static("x-airtable-content-mac"))
+        .prefix("hmac-sha256=")
+        .key(Key::Base64);
     Provider::custom("airtable")
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())

@@ -22,12 +22,18 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// The name of the preset is `box`.
 pub fn box_com(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("box-signature-primary"))
-.and_header(HeaderName::from_static("box-signature-secondary"))
-.required_header(HeaderName::from_static("box-signature-version"), HeaderValue::from_static("1"))
-.required_header(HeaderName::from_static("box-signature-algorithm"), HeaderValue::from_static("HmacSHA256"))
-.timestamp_header(HeaderName::from_static("box-delivery-timestamp"))
-.timestamp_in_rfc_3339()
-.signed(SignedContent::new().body().timestamp());
+        .and_header(HeaderName::from_static("box-signature-secondary"))
+        .required_header(
+            HeaderName::from_static("box-signature-version"),
+            HeaderValue::from_static("1"),
+        )
+        .required_header(
+            HeaderName::from_static("box-signature-algorithm"),
+            HeaderValue::from_static("HmacSHA256"),
+        )
+        .timestamp_header(HeaderName::from_static("box-delivery-timestamp"))
+        .timestamp_in_rfc_3339()
+        .signed(SignedContent::new().body().timestamp());
     Provider::custom("box")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))

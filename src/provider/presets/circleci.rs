@@ -14,10 +14,14 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Response deadline: 10 seconds.
 /// - Body limit: 2 MiB; CircleCI publishes none.
 pub fn circleci(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = Hmac::hex(HeaderName::from_static("circleci-signature")).prefix("v1=").separator(",");
+    let scheme = Hmac::hex(HeaderName::from_static("circleci-signature"))
+        .prefix("v1=")
+        .separator(",");
     Provider::custom("circleci")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
-        .event_type(Source::header(HeaderName::from_static("circleci-event-type")))
+        .event_type(Source::header(HeaderName::from_static(
+            "circleci-event-type",
+        )))
         .response_deadline(Duration::from_secs(10))
 }

@@ -19,9 +19,9 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Body limit: 2 MiB; Cloudflare publishes none.
 pub fn cloudflare_stream(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("webhook-signature"))
-.prefix("sig1=")
-.separator(",")
-.timestamp_field("time=");
+        .prefix("sig1=")
+        .separator(",")
+        .timestamp_field("time=");
     Provider::custom("cloudflare-stream")
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())

@@ -18,8 +18,14 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Body limit: 2 MiB; Customer.io publishes none.
 pub fn customerio(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-cio-signature"))
-.timestamp_header(HeaderName::from_static("x-cio-timestamp"))
-.signed(SignedContent::new().text("v0:").timestamp().text(":").body());
+        .timestamp_header(HeaderName::from_static("x-cio-timestamp"))
+        .signed(
+            SignedContent::new()
+                .text("v0:")
+                .timestamp()
+                .text(":")
+                .body(),
+        );
     Provider::custom("customerio")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("event_id")))

@@ -21,7 +21,11 @@ pub fn docusign(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-docusign-signature")).numbered();
     Provider::custom("docusign")
         .signature(scheme, secrets)
-        .delivery_id(Source::json(JsonPath::member("data").then("envelopeId")).and(Source::json(JsonPath::member("event"))).and(Source::json(JsonPath::member("generatedDateTime"))))
+        .delivery_id(
+            Source::json(JsonPath::member("data").then("envelopeId"))
+                .and(Source::json(JsonPath::member("event")))
+                .and(Source::json(JsonPath::member("generatedDateTime"))),
+        )
         .event_type(Source::json(JsonPath::member("event")))
         .body_limit(25 * MIB)
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use http::header::{HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::Method;
+use http::header::{HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 
 use crate::provider::signature::Hmac;
 use crate::provider::{Handshake, HandshakeRequest, Provider, SecretSource, Source};
@@ -31,7 +31,6 @@ pub fn dropbox(secrets: impl Into<SecretSource>) -> Provider {
 fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     let challenge = request.query_value("challenge")?;
     let nosniff = HeaderValue::from_static("nosniff");
-    (request.method() == Method::GET).then(|| {
-        Handshake::text("challenge", challenge).header(X_CONTENT_TYPE_OPTIONS, nosniff)
-    })
+    (request.method() == Method::GET)
+        .then(|| Handshake::text("challenge", challenge).header(X_CONTENT_TYPE_OPTIONS, nosniff))
 }

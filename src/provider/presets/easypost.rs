@@ -12,7 +12,9 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 4 MiB; EasyPost publishes none.
 pub fn easypost(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = Hmac::hex(HeaderName::from_static("x-hmac-signature")).prefix("hmac-sha256-hex=").key(Key::Nfkd);
+    let scheme = Hmac::hex(HeaderName::from_static("x-hmac-signature"))
+        .prefix("hmac-sha256-hex=")
+        .key(Key::Nfkd);
     Provider::custom("easypost")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))

@@ -16,6 +16,14 @@ pub fn heroku(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("heroku-webhook-hmac-sha256"));
     Provider::custom("heroku")
         .signature(scheme, secrets)
-        .delivery_id(Source::json(JsonPath::member("webhook_metadata").then("delivery").then("id")))
-        .event_type(Source::json(JsonPath::member("webhook_metadata").then("event").then("include")))
+        .delivery_id(Source::json(
+            JsonPath::member("webhook_metadata")
+                .then("delivery")
+                .then("id"),
+        ))
+        .event_type(Source::json(
+            JsonPath::member("webhook_metadata")
+                .then("event")
+                .then("include"),
+        ))
 }

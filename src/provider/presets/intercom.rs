@@ -20,7 +20,9 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///   (not confirmed).
 /// - Body limit: 2 MiB; Intercom publishes none.
 pub fn intercom(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature")).hash(Hash::Sha1).prefix("sha1=");
+    let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature"))
+        .hash(Hash::Sha1)
+        .prefix("sha1=");
     Provider::custom("intercom")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))

@@ -18,6 +18,8 @@ pub fn jira(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature")).prefix("sha256=");
     Provider::custom("jira")
         .signature(scheme, secrets)
-        .delivery_id(Source::header(HeaderName::from_static("x-atlassian-webhook-identifier")))
+        .delivery_id(Source::header(HeaderName::from_static(
+            "x-atlassian-webhook-identifier",
+        )))
         .event_type(Source::json(JsonPath::member("webhookEvent")))
 }

@@ -19,6 +19,9 @@ pub fn lemonsqueezy(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("lemonsqueezy")
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
-        .event_type(Source::header(HeaderName::from_static("x-event-name")).or(Source::json(JsonPath::member("meta").then("event_name"))))
+        .event_type(
+            Source::header(HeaderName::from_static("x-event-name"))
+                .or(Source::json(JsonPath::member("meta").then("event_name"))),
+        )
         .success_status(StatusCode::OK)
 }

@@ -21,5 +21,8 @@ pub fn line(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-line-signature"));
     Provider::custom("line")
         .signature(scheme, secrets)
-        .delivery_id(Source::json(JsonPath::member("events").element(0).then("webhookEventId")).or(Source::body_digest()))
+        .delivery_id(
+            Source::json(JsonPath::member("events").element(0).then("webhookEventId"))
+                .or(Source::body_digest()),
+        )
 }

@@ -27,18 +27,28 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Notifications of QR codes are not signed, and this preset rejects them.
 pub fn mercadopago(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-signature"))
-.prefix("v1=")
-.separator(",")
-.timestamp_field("ts=")
-.timestamp_in_seconds_or_milliseconds()
-.signed_without_body(
-    SignedContent::new()
-        .optional(SignedContent::new().text("id:").query_value("data.id").text(";"))
-        .optional(SignedContent::new().text("request-id:").header(REQUEST_ID).text(";"))
-        .text("ts:")
-        .timestamp()
-        .text(";"),
-);
+        .prefix("v1=")
+        .separator(",")
+        .timestamp_field("ts=")
+        .timestamp_in_seconds_or_milliseconds()
+        .signed_without_body(
+            SignedContent::new()
+                .optional(
+                    SignedContent::new()
+                        .text("id:")
+                        .query_value("data.id")
+                        .text(";"),
+                )
+                .optional(
+                    SignedContent::new()
+                        .text("request-id:")
+                        .header(REQUEST_ID)
+                        .text(";"),
+                )
+                .text("ts:")
+                .timestamp()
+                .text(";"),
+        );
     Provider::custom("mercadopago")
         .signature(scheme, secrets)
         .delivery_id(Source::header(REQUEST_ID))

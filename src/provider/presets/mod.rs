@@ -15,6 +15,91 @@
 //!
 //! [`ALL`] lists them, and [`by_name`] finds one whose name is only known at run time.
 
+mod adyen;
+mod airtable;
+mod asana;
+mod auth0_log_streams;
+mod awardee;
+mod bitbucket;
+mod box_com;
+mod braintree;
+mod buildkite;
+mod calendly;
+mod chargebee;
+mod checkout;
+mod circleci;
+mod clerk;
+mod cloudflare_stream;
+mod coinbase_commerce;
+mod contentful;
+mod customerio;
+mod docusign;
+mod dropbox;
+mod easypost;
+mod elevenlabs;
+mod figma;
+mod flutterwave;
+mod github;
+mod gitlab;
+mod gocardless;
+mod heroku;
+mod hubspot;
+mod intercom;
+mod jira;
+mod jira_connect;
+mod kofi;
+mod lemonsqueezy;
+mod line;
+mod linear;
+mod mailgun;
+mod mandrill;
+mod mercadopago;
+mod messagebird;
+mod meta;
+mod mollie;
+mod notion;
+mod npm_hooks;
+mod okta;
+mod onfido;
+mod openai;
+mod paddle;
+mod pagerduty;
+#[cfg(feature = "md5")]
+mod patreon;
+mod paystack;
+mod persona;
+mod plivo;
+mod postmark;
+mod pusher;
+mod quickbooks;
+mod razorpay;
+mod recurly;
+mod resend;
+mod sanity;
+mod segment;
+mod sentry;
+mod shopify;
+mod slack;
+mod square;
+mod standard_webhooks;
+mod stripe;
+mod sumsub;
+mod supabase_auth;
+mod svix;
+mod telegram;
+mod trello;
+mod twilio;
+mod twitch;
+mod typeform;
+mod vercel;
+mod veriff;
+mod webflow;
+mod woocommerce;
+mod workos;
+mod xero;
+mod zendesk;
+mod zoom;
+
 use super::{Provider, SecretSource};
 
 /// A preset in the list of [`ALL`].
@@ -53,12 +138,10 @@ pub fn by_name(name: &str) -> Option<&'static Preset> {
     ALL.iter().find(|preset| preset.name == name)
 }
 
-/// Declares the module of each preset, and puts the preset into the list.
+/// Exports each preset, and puts it into the list.
 macro_rules! presets {
     ($($(#[$attribute:meta])* $function:ident = $name:literal;)+) => {
         $(
-            $(#[$attribute])*
-            mod $function;
             $(#[$attribute])*
             pub use $function::$function;
         )+
@@ -77,43 +160,61 @@ macro_rules! presets {
 }
 
 presets! {
+    adyen = "adyen";
     airtable = "airtable";
     asana = "asana";
+    auth0_log_streams = "auth0-log-streams";
     awardee = "awardee";
     bitbucket = "bitbucket";
     box_com = "box";
+    braintree = "braintree";
     buildkite = "buildkite";
     calendly = "calendly";
+    chargebee = "chargebee";
     checkout = "checkout";
     circleci = "circleci";
     clerk = "clerk";
     cloudflare_stream = "cloudflare-stream";
     coinbase_commerce = "coinbase-commerce";
+    contentful = "contentful";
     customerio = "customerio";
     docusign = "docusign";
     dropbox = "dropbox";
     easypost = "easypost";
     elevenlabs = "elevenlabs";
+    figma = "figma";
+    flutterwave = "flutterwave";
     github = "github";
+    gitlab = "gitlab";
     gocardless = "gocardless";
     heroku = "heroku";
+    hubspot = "hubspot";
     intercom = "intercom";
     jira = "jira";
+    jira_connect = "jira-connect";
+    kofi = "kofi";
     lemonsqueezy = "lemonsqueezy";
     line = "line";
     linear = "linear";
+    mailgun = "mailgun";
+    mandrill = "mandrill";
     mercadopago = "mercadopago";
+    messagebird = "messagebird";
     meta = "meta";
     mollie = "mollie";
     notion = "notion";
     npm_hooks = "npm-hooks";
+    okta = "okta";
     onfido = "onfido";
     openai = "openai";
     paddle = "paddle";
     pagerduty = "pagerduty";
-    #[cfg(feature = "md5")] patreon = "patreon";
+    #[cfg(feature = "md5")]
+    patreon = "patreon";
     paystack = "paystack";
     persona = "persona";
+    plivo = "plivo";
+    postmark = "postmark";
     pusher = "pusher";
     quickbooks = "quickbooks";
     razorpay = "razorpay";
@@ -127,9 +228,12 @@ presets! {
     square = "square";
     standard_webhooks = "standard-webhooks";
     stripe = "stripe";
+    sumsub = "sumsub";
     supabase_auth = "supabase-auth";
     svix = "svix";
+    telegram = "telegram";
     trello = "trello";
+    twilio = "twilio";
     twitch = "twitch";
     typeform = "typeform";
     vercel = "vercel";

@@ -14,7 +14,9 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 2 MiB; Mollie publishes none.
 pub fn mollie(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = Hmac::hex(HeaderName::from_static("x-mollie-signature")).optional_prefix("sha256=").repeatable();
+    let scheme = Hmac::hex(HeaderName::from_static("x-mollie-signature"))
+        .optional_prefix("sha256=")
+        .repeatable();
     Provider::custom("mollie")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))

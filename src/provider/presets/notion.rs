@@ -1,7 +1,9 @@
 use http::{HeaderName, Method};
 
 use crate::provider::signature::{Encoding, Hmac};
-use crate::provider::{Handshake, HandshakeRequest, JsonPath, Provider, Secret, SecretSource, Source};
+use crate::provider::{
+    Handshake, HandshakeRequest, JsonPath, Provider, Secret, SecretSource, Source,
+};
 
 /// [Notion](https://developers.notion.com/reference/webhooks).
 ///
@@ -15,7 +17,9 @@ use crate::provider::{Handshake, HandshakeRequest, JsonPath, Provider, Secret, S
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 2 MiB; Notion publishes none.
 pub fn notion(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = Hmac::hex(HeaderName::from_static("x-notion-signature")).encoding(Encoding::HexOfAnyCase).prefix("sha256=");
+    let scheme = Hmac::hex(HeaderName::from_static("x-notion-signature"))
+        .encoding(Encoding::HexOfAnyCase)
+        .prefix("sha256=");
     Provider::custom("notion")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))

@@ -17,10 +17,10 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Body limit: 2 MiB; Paddle publishes none.
 pub fn paddle(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("paddle-signature"))
-.prefix("h1=")
-.separator(";")
-.timestamp_field("ts=")
-.signed(SignedContent::new().timestamp().text(":").body());
+        .prefix("h1=")
+        .separator(";")
+        .timestamp_field("ts=")
+        .signed(SignedContent::new().timestamp().text(":").body());
     Provider::custom("paddle")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("event_id")))

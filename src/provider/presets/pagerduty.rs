@@ -13,7 +13,9 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 2 MiB; PagerDuty publishes none.
 pub fn pagerduty(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = Hmac::hex(HeaderName::from_static("x-pagerduty-signature")).prefix("v1=").separator(",");
+    let scheme = Hmac::hex(HeaderName::from_static("x-pagerduty-signature"))
+        .prefix("v1=")
+        .separator(",");
     Provider::custom("pagerduty")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("event").then("id")))

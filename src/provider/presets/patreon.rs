@@ -19,6 +19,8 @@ pub fn patreon(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-patreon-signature")).hash(Hash::Md5);
     Provider::custom("patreon")
         .signature(scheme, secrets)
-        .delivery_id(Source::header(HeaderName::from_static("x-patreon-event")).and(Source::body_digest()))
+        .delivery_id(
+            Source::header(HeaderName::from_static("x-patreon-event")).and(Source::body_digest()),
+        )
         .event_type(Source::header(HeaderName::from_static("x-patreon-event")))
 }

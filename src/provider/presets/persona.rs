@@ -15,11 +15,14 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 4 MiB; Persona publishes none.
 pub fn persona(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = Hmac::timestamped(HeaderName::from_static("persona-signature")).list_separator(" ");
+    let scheme =
+        Hmac::timestamped(HeaderName::from_static("persona-signature")).list_separator(" ");
     Provider::custom("persona")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("data").then("id")))
-        .event_type(Source::json(JsonPath::member("data").then("attributes").then("name")))
+        .event_type(Source::json(
+            JsonPath::member("data").then("attributes").then("name"),
+        ))
         .tolerance(Tolerance::past_only(30 * DAY))
         .body_limit(4 * MIB)
 }

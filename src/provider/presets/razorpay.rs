@@ -18,7 +18,9 @@ pub fn razorpay(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-razorpay-signature"));
     Provider::custom("razorpay")
         .signature(scheme, secrets)
-        .delivery_id(Source::header(HeaderName::from_static("x-razorpay-event-id")))
+        .delivery_id(Source::header(HeaderName::from_static(
+            "x-razorpay-event-id",
+        )))
         .event_type(Source::json(JsonPath::member("event")))
         .response_deadline(Duration::from_secs(5))
 }

@@ -19,9 +19,9 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Body limit: 2 MiB; Recurly publishes none.
 pub fn recurly(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("recurly-signature"))
-.separator(",")
-.timestamp_field("")
-.timestamp_in_milliseconds();
+        .separator(",")
+        .timestamp_field("")
+        .timestamp_in_milliseconds();
     Provider::custom("recurly")
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())

@@ -16,8 +16,8 @@ use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 /// - Body limit: 4 MiB; the body is a projection that you define.
 pub fn sanity(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("sanity-webhook-signature"))
-.encoding(Encoding::Base64Url)
-.timestamp_in_milliseconds();
+        .encoding(Encoding::Base64Url)
+        .timestamp_in_milliseconds();
     Provider::custom("sanity")
         .signature(scheme, secrets)
         .delivery_id(Source::header(HeaderName::from_static("idempotency-key")))

@@ -21,7 +21,9 @@ pub fn sentry(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("sentry")
         .signature(scheme, secrets)
         .delivery_id(Source::header(HeaderName::from_static("request-id")))
-        .event_type(Source::header(HeaderName::from_static("sentry-hook-resource")))
+        .event_type(Source::header(HeaderName::from_static(
+            "sentry-hook-resource",
+        )))
         .body_limit(4 * MIB)
         .response_deadline(Duration::from_secs(1))
 }

@@ -17,7 +17,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Body limit: 2 MiB; Square publishes none.
 pub fn square(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-square-hmacsha256-signature"))
-.signed(SignedContent::new().url().body());
+        .signed(SignedContent::new().url().body());
     Provider::custom("square")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("event_id")))

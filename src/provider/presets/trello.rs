@@ -15,8 +15,8 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Body limit: 2 MiB; Trello publishes none.
 pub fn trello(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-trello-webhook"))
-.hash(Hash::Sha1)
-.signed(SignedContent::new().body().url());
+        .hash(Hash::Sha1)
+        .signed(SignedContent::new().body().url());
     Provider::custom("trello")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("action").then("id")))

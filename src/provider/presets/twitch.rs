@@ -23,15 +23,19 @@ use crate::provider::{Handshake, HandshakeRequest, JsonPath, Provider, SecretSou
 /// - Body limit: 2 MiB; Twitch publishes none.
 pub fn twitch(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("twitch-eventsub-message-signature"))
-.prefix("sha256=")
-.id_header(HeaderName::from_static("twitch-eventsub-message-id"))
-.timestamp_header(HeaderName::from_static("twitch-eventsub-message-timestamp"))
-.timestamp_in_rfc_3339()
-.signed(SignedContent::new().id().timestamp().body());
+        .prefix("sha256=")
+        .id_header(HeaderName::from_static("twitch-eventsub-message-id"))
+        .timestamp_header(HeaderName::from_static("twitch-eventsub-message-timestamp"))
+        .timestamp_in_rfc_3339()
+        .signed(SignedContent::new().id().timestamp().body());
     Provider::custom("twitch")
         .signature(scheme, secrets)
-        .delivery_id(Source::header(HeaderName::from_static("twitch-eventsub-message-id")))
-        .event_type(Source::header(HeaderName::from_static("twitch-eventsub-subscription-type")))
+        .delivery_id(Source::header(HeaderName::from_static(
+            "twitch-eventsub-message-id",
+        )))
+        .event_type(Source::header(HeaderName::from_static(
+            "twitch-eventsub-subscription-type",
+        )))
         .signed_handshake(verification)
         .tolerance(Tolerance::past_only(Duration::from_secs(600)))
         .response_deadline(Duration::from_secs(5))

@@ -17,5 +17,7 @@ pub fn veriff(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("veriff")
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
-        .event_type(Source::json(JsonPath::member("action")).or(Source::json(JsonPath::member("status"))))
+        .event_type(
+            Source::json(JsonPath::member("action")).or(Source::json(JsonPath::member("status"))),
+        )
 }

@@ -18,9 +18,9 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Body limit: 2 MiB; Webflow publishes none.
 pub fn webflow(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-webflow-signature"))
-.timestamp_header(HeaderName::from_static("x-webflow-timestamp"))
-.timestamp_in_milliseconds()
-.signed(SignedContent::new().timestamp().text(":").body());
+        .timestamp_header(HeaderName::from_static("x-webflow-timestamp"))
+        .timestamp_in_milliseconds()
+        .signed(SignedContent::new().timestamp().text(":").body());
     Provider::custom("webflow")
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())

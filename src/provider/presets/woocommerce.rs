@@ -25,8 +25,13 @@ pub fn woocommerce(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(SIGNATURE).key(Key::HtmlText);
     Provider::custom("woocommerce")
         .signature(scheme, secrets)
-        .delivery_id(Source::header(HeaderName::from_static("x-wc-webhook-topic")).and(Source::body_digest()))
-        .event_type(Source::header(HeaderName::from_static("x-wc-webhook-topic")))
+        .delivery_id(
+            Source::header(HeaderName::from_static("x-wc-webhook-topic"))
+                .and(Source::body_digest()),
+        )
+        .event_type(Source::header(HeaderName::from_static(
+            "x-wc-webhook-topic",
+        )))
         .unsigned_handshake(ping)
         .body_limit(4 * MIB)
         .response_deadline(Duration::from_secs(60))

@@ -17,10 +17,10 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Body limit: 2 MiB; WorkOS publishes none.
 pub fn workos(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("workos-signature"))
-.prefix("v1=")
-.separator(", ")
-.timestamp_field("t=")
-.timestamp_in_milliseconds();
+        .prefix("v1=")
+        .separator(", ")
+        .timestamp_field("t=")
+        .timestamp_in_milliseconds();
     Provider::custom("workos")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))

@@ -20,12 +20,16 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Body limit: 2 MiB; Zendesk publishes none.
 pub fn zendesk(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-zendesk-webhook-signature"))
-.timestamp_header(HeaderName::from_static("x-zendesk-webhook-signature-timestamp"))
-.timestamp_in_rfc_3339()
-.signed(SignedContent::new().timestamp().body());
+        .timestamp_header(HeaderName::from_static(
+            "x-zendesk-webhook-signature-timestamp",
+        ))
+        .timestamp_in_rfc_3339()
+        .signed(SignedContent::new().timestamp().body());
     Provider::custom("zendesk")
         .signature(scheme, secrets)
-        .delivery_id(Source::header(HeaderName::from_static("x-zendesk-webhook-invocation-id")))
+        .delivery_id(Source::header(HeaderName::from_static(
+            "x-zendesk-webhook-invocation-id",
+        )))
         .event_type(Source::json(JsonPath::member("type")))
         .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
         .response_deadline(Duration::from_secs(12))

@@ -23,9 +23,15 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, Secr
 /// - Body limit: 2 MiB; Zoom publishes none.
 pub fn zoom(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-zm-signature"))
-.prefix("v0=")
-.timestamp_header(HeaderName::from_static("x-zm-request-timestamp"))
-.signed(SignedContent::new().text("v0:").timestamp().text(":").body());
+        .prefix("v0=")
+        .timestamp_header(HeaderName::from_static("x-zm-request-timestamp"))
+        .signed(
+            SignedContent::new()
+                .text("v0:")
+                .timestamp()
+                .text(":")
+                .body(),
+        );
     Provider::custom("zoom")
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())

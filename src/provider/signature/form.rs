@@ -16,6 +16,17 @@ pub(in crate::provider) fn fields(text: &[u8]) -> Vec<Field> {
         .collect()
 }
 
+/// The fields sorted by name, and those of one name by value.
+pub(in crate::provider) fn sorted(mut fields: Vec<Field>) -> Vec<Field> {
+    fields.sort();
+    fields
+}
+
+/// The decoded fields of a form, sorted by name, and those of one name by value.
+pub(in crate::provider) fn sorted_fields(text: &[u8]) -> Vec<Field> {
+    sorted(fields(text))
+}
+
 /// The only value of a field. A repeated field has none: readers differ in which one counts.
 pub(in crate::provider) fn only_field<'f>(fields: &'f [Field], name: &str) -> Option<&'f [u8]> {
     let mut found = fields.iter().filter(|(known, _)| known == name.as_bytes());

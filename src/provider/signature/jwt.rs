@@ -67,6 +67,10 @@ impl Claims {
         self.0.get(name)?.as_str()
     }
 
+    pub(in crate::provider) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// A time in Unix seconds, possibly with a fraction.
     pub(in crate::provider) fn time(&self, name: &str) -> Option<SystemTime> {
         let number = self.0.get(name)?;

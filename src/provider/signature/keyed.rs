@@ -5,6 +5,9 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
+use super::scheme::SignedRequest;
+use crate::digest::sha256_of;
+
 /// Computes a HMAC with a hash that is named at compile time.
 macro_rules! hmac_of {
     ($hash:ty, $key:expr, $parts:expr) => {{
@@ -61,6 +64,16 @@ pub(in crate::provider) fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>)
         digest.update(part);
     }
     digest.finalize().to_vec()
+}
+
+/// A digest of what makes two requests the same delivery where the provider sends no id: the path,
+/// the query and the body.
+pub(in crate::provider) fn request_digest(request: &SignedRequest<'_>) -> String {
+    request_digest_of(request.path_and_query(), request.body())
+}
+
+pub(in crate::provider) fn request_digest_of(place: &str, body: &[u8]) -> String {
+    hex::encode(sha256_of([place.as_bytes(), body]))
 }
 
 #[cfg(test)]

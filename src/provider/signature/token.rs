@@ -1,5 +1,7 @@
 //! A token that the provider sends with every request. It proves who sent it, and signs nothing.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{AUTHORIZATION, HeaderName};
@@ -75,6 +77,10 @@ impl SignatureScheme for Token {
         false
     }
 
+    fn description(&self) -> Cow<'static, str> {
+        "token".into()
+    }
+
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let value = [self.prefix.as_bytes(), secret.expose()].concat();
         request.insert_header(self.header.clone(), value)
@@ -129,6 +135,10 @@ impl SignatureScheme for BasicAuth {
 
     fn signs_body(&self) -> bool {
         false
+    }
+
+    fn description(&self) -> Cow<'static, str> {
+        "HTTP Basic".into()
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {

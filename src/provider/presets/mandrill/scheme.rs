@@ -1,0 +1,65 @@
+//! Mandrill's signature of the URL and the sorted form.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::HeaderName;
+use http::request::Parts;
+
+use crate::provider::signature::form::sorted_fields;
+use crate::provider::signature::keyed::{HmacHash, hmac, is_same};
+use crate::provider::signature::{
+    SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
+};
+use crate::provider::{Secret, Secrets};
+
+const SIGNATURE: HeaderName = HeaderName::from_static("x-mandrill-signature");
+
+#[derive(Debug)]
+pub(super) struct Mandrill;
+
+impl SignatureScheme for Mandrill {
+    fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
+        signature(&head.headers).map(drop)
+    }
+
+    fn verify(
+        &self,
+        request: &SignedRequest<'_>,
+        secrets: &Secrets,
+    ) -> Result<Signed, SignatureError> {
+        let signature = signature(request.headers())?;
+        let url = request.url()?;
+        let matches = |secret: &Secret| is_same(&mac(secret, &url, request.body()), &signature);
+        if secrets.iter().any(matches) {
+            Ok(Signed::new())
+        } else {
+            Err(SignatureError::NoMatch)
+        }
+    }
+
+    fn description(&self) -> Cow<'static, str> {
+        "HMAC-SHA-1, base64, of the URL and the form".into()
+    }
+
+    fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
+        let mac = mac(secret, &request.url()?, request.body());
+        request.insert_header(SIGNATURE, BASE64.encode(mac))
+    }
+}
+
+fn signature(headers: &http::HeaderMap) -> Result<Vec<u8>, SignatureError> {
+    BASE64
+        .decode(only_value(headers, &SIGNATURE)?)
+        .map_err(|_| SignatureError::MalformedHeader(SIGNATURE))
+}
+
+fn mac(secret: &Secret, url: &str, body: &[u8]) -> Vec<u8> {
+    let fields = sorted_fields(body);
+    let fields = fields
+        .iter()
+        .flat_map(|(name, value)| [name.as_slice(), value.as_slice()]);
+    let parts = std::iter::once(url.as_bytes()).chain(fields);
+    hmac(HmacHash::Sha1, secret.expose(), parts)
+}
