@@ -19,12 +19,13 @@ use std::time::{Duration, SystemTime};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request};
 use idempotent_webhook::presets::Preset;
 use idempotent_webhook::provider::{Handshake, SecretError, Verified, VerifyError};
 use idempotent_webhook::signature::Tolerance;
-use idempotent_webhook::{Provider, Secret, Secrets, presets};
+use idempotent_webhook::{Provider, Secret, Secrets, presets, testing};
 use serde::Deserialize;
 
 /// A request, and what is to come of it.
@@ -277,16 +278,13 @@ impl Tally {
     }
 }
 
-fn check_file(path: &Path) -> Tally {
-    let name = path.file_stem().unwrap().to_str().unwrap();
-    let cases: Vec<Case> = serde_json::from_slice(&fs::read(path).unwrap())
-        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+fn check_file(name: &str, cases: &[Case]) -> Tally {
     let mut tally = Tally::default();
     match presets::by_name(&name.replace('_', "-")) {
         None => tally.no_preset = cases.len(),
         Some(preset) => {
-            for case in &cases {
-                let (difference, counts) = match case.judge(preset, &cases) {
+            for case in cases {
+                let (difference, counts) = match case.judge(preset, cases) {
                     Judgement::Agrees => {
                         tally.agree += 1;
                         continue;
@@ -316,8 +314,8 @@ fn check_file(path: &Path) -> Tally {
     tally
 }
 
-fn check_folder(folder: &Path) -> Tally {
-    say(format_args!("{}", folder.display()));
+/// The files of a folder: their names, and their cases.
+fn read_folder(folder: &Path) -> Vec<(String, Vec<Case>)> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .map(|entry| entry.unwrap().path())
@@ -328,9 +326,19 @@ fn check_folder(folder: &Path) -> Tally {
         .collect();
     files.sort();
     assert!(!files.is_empty(), "no cases in {}", folder.display());
+    let read = |path: PathBuf| {
+        let cases = serde_json::from_slice(&fs::read(&path).unwrap());
+        let cases = cases.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        (path.file_stem().unwrap().to_str().unwrap().into(), cases)
+    };
+    files.into_iter().map(read).collect()
+}
+
+fn check_folder(folder: &Path) -> Tally {
+    say(format_args!("{}", folder.display()));
     let mut total = Tally::default();
-    for file in files {
-        let tally = check_file(&file);
+    for (name, cases) in read_folder(folder) {
+        let tally = check_file(&name, &cases);
         total.agree += tally.agree;
         total.no_preset += tally.no_preset;
         total.disagree.extend(tally.disagree);
@@ -358,5 +366,91 @@ fn each_preset_has_cases_of_its_own() {
     for preset in presets::ALL {
         let file = own.join(format!("{}.json", preset.name().replace('-', "_")));
         assert!(file.is_file(), "{} is missing", file.display());
+    }
+}
+
+/// What the kit makes of a case that it signs anew.
+enum Resigned {
+    /// The very headers of the case.
+    Same,
+    /// Other headers, which the preset accepts: one signature instead of several, for example.
+    Verified(String),
+    Refused(String),
+    /// It would take a private key, for example.
+    Unable(String),
+}
+
+impl Case {
+    /// Signs the body of an authentic delivery, as the kit does. `None` if the case is none.
+    fn sign(&self, preset: &Preset) -> Option<Resigned> {
+        if self.expect != Expect::Accept || self.why.contains("handshake") {
+            return None;
+        }
+        let provider = self.provider(preset).ok()?;
+        let (head, body) = (self.head().ok()?, BASE64.decode(&self.body_base64).ok()?);
+        let Ok(Verified::Delivery(verified)) = provider.verify(&head, &body, self.now()) else {
+            return None;
+        };
+        // The right one of several, and what was signed besides it.
+        let secrets = std::iter::once(&self.secret).chain(&self.extra_secrets);
+        let mut secrets = secrets.filter_map(|secret| Secret::new(secret.as_str()).ok());
+        let secret = secrets.find(|secret| {
+            let secrets = Secrets::new(secret.clone());
+            provider
+                .verify_with(&secrets, &head, &body, self.now())
+                .is_ok()
+        })?;
+        let time = verified.signed_at().unwrap_or_else(|| self.now());
+        let request = Request::from_parts(head.clone(), Bytes::from(body));
+        let (signed, body) = match testing::sign(&provider, &secret, request, time) {
+            Ok(signed) => signed.into_parts(),
+            Err(error) => return Some(Resigned::Unable(error.to_string())),
+        };
+        let other: Vec<&str> = signed
+            .headers
+            .iter()
+            .filter(|(name, value)| head.headers.get(*name) != Some(value))
+            .map(|(name, _)| name.as_str())
+            .collect();
+        Some(match provider.verify(&signed, &body, self.now()) {
+            Err(error) => Resigned::Refused(format!("{error:?}")),
+            Ok(_) if other.is_empty() => Resigned::Same,
+            Ok(_) => Resigned::Verified(other.join(", ")),
+        })
+    }
+}
+
+/// The kit signs what the preset verifies, and as the provider does.
+#[test]
+fn the_kit_signs_as_the_cases_are_signed() {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
+    let further = std::env::var_os("WEBHOOK_VECTORS").map(PathBuf::from);
+    for folder in [Some(own), further].into_iter().flatten() {
+        for (name, cases) in read_folder(&folder) {
+            let Some(preset) = presets::by_name(&name.replace('_', "-")) else {
+                continue;
+            };
+            let (mut same, mut verified, mut unable) = (0, 0, 0);
+            for case in &cases {
+                match case.sign(preset) {
+                    None => {}
+                    Some(Resigned::Same) => same += 1,
+                    Some(Resigned::Verified(headers)) => {
+                        say(format_args!("  {name} {}: other {headers}", case.name));
+                        verified += 1;
+                    }
+                    Some(Resigned::Unable(reason)) => {
+                        say(format_args!("  {name} {}: {reason}", case.name));
+                        unable += 1;
+                    }
+                    Some(Resigned::Refused(reason)) => {
+                        panic!("{name} {}: the kit signs otherwise: {reason}", case.name)
+                    }
+                }
+            }
+            say(format_args!(
+                "{name}: {same} signed alike, {verified} otherwise, {unable} not signed"
+            ));
+        }
     }
 }

@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{Method, Request, Uri};
 
 use super::draft::Draft;
-use crate::provider::signature::UnsignedRequest;
+use super::sign::sign;
 use crate::provider::{Provider, Secret};
 
 /// A delivery as a provider sends it, from which any number of requests can be made.
@@ -62,7 +62,7 @@ const ID: &str = "delivery-1";
 const EVENT_TYPE: &str = "test";
 
 /// Older than any preset tolerates.
-const EXPIRED: Duration = Duration::from_secs(24 * 60 * 60);
+const EXPIRED: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 impl TestDelivery {
     /// A delivery of this provider, be it a preset or a custom one, signed with the first of its
@@ -149,7 +149,7 @@ impl TestDelivery {
         self
     }
 
-    /// The same delivery, signed a day ago: too long ago for any preset that signs a time.
+    /// The same delivery, signed a year ago: too long ago for any preset that signs a time.
     #[must_use]
     pub fn expired(&self) -> Self {
         Self {
@@ -228,12 +228,9 @@ impl TestDelivery {
         let secret = self.secret.as_ref().ok_or(
             "it has no secret: its provider looks secrets up by tenant, so set one with `secret`",
         )?;
-        let mut request = UnsignedRequest::new(head, body, time, self.provider.url_base().clone());
-        self.provider
-            .scheme()
-            .sign(&mut request, secret)
-            .map_err(|error| error.to_string())?;
-        let (head, mut body) = request.into_parts();
+        let request = Request::from_parts(head, body);
+        let signed = sign(&self.provider, secret, request, time);
+        let (head, mut body) = signed.map_err(|error| error.to_string())?.into_parts();
         if self.fault == Fault::Tampered {
             // White space, so that it is still JSON.
             body = [&*body, b" "].concat().into();

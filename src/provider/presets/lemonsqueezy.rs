@@ -11,7 +11,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///   `X-Event-Name` or, if it is absent, `$.meta.event_name`.
 /// - Redelivery: 3 times, for example after 5, 25 and 125 seconds; the redelivery window is 30
 ///   days, since deliveries can be sent again by hand (not confirmed).
-/// - Answer: only 200 is success, so duplicates get it.
+/// - Answer: only 200 is success, so every success gets it.
 /// - Response deadline: not published; 10 seconds are assumed.
 /// - Body limit: 2 MiB; Lemon Squeezy publishes none.
 pub fn lemonsqueezy(secrets: impl Into<SecretSource>) -> Provider {

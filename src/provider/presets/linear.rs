@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, Tolerance};
 use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
@@ -15,6 +15,7 @@ use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 ///   `Linear-Event`.
 /// - Redelivery: 3 times, after a minute, an hour and 6 hours;
 ///   the redelivery window is 24 hours, to leave room for late ones.
+/// - Answer: only 200 is success, so every success gets it.
 /// - Response deadline: 5 seconds.
 /// - Body limit: 2 MiB; Linear publishes none.
 pub fn linear(secrets: impl Into<SecretSource>) -> Provider {
@@ -26,6 +27,7 @@ pub fn linear(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::header(HeaderName::from_static("linear-delivery")))
         .event_type(Source::header(HeaderName::from_static("linear-event")))
         .tolerance(Tolerance::two_sided(Duration::from_secs(60)))
+        .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(24 * HOUR)
 }

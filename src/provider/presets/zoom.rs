@@ -19,7 +19,7 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, Secr
 /// - Redelivery: 3 times, after 5, 30 and 90 minutes (not confirmed); the redelivery window is
 ///   30 days.
 /// - Response deadline: 3 seconds (second-hand).
-/// - Answer: 200 or 204, so a duplicate gets 200.
+/// - Answer: only 200 and 204 are success, so every success gets 200.
 /// - Body limit: 2 MiB; Zoom publishes none.
 pub fn zoom(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-zm-signature"))

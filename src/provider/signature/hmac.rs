@@ -616,11 +616,19 @@ impl SignatureScheme for Hmac {
         for (name, value) in &self.required_headers {
             request.insert_header(name.clone(), value)?;
         }
-        let time = self.time_format.format(request.time());
+        let mut time = self.time_format.format(request.time());
         if let Some(TimestampSource::Header(name)) = &self.timestamp {
-            request.insert_header(name.clone(), &time)?;
+            // A text of the same time stays: a date can be written in many ways.
+            match only_value(request.headers(), name) {
+                Ok(text) if self.time_format.parse(text) == Some(request.time()) => {
+                    time = text.to_owned();
+                }
+                Ok(_) | Err(_) => request.insert_header(name.clone(), &time)?,
+            }
         }
-        if let Some(TimestampSource::Json { path, .. }) = &self.timestamp {
+        if let Some(TimestampSource::Json { path, .. }) = &self.timestamp
+            && self.body_time(request.body()).ok().flatten() != self.time_format.parse(&time)
+        {
             self.write_body_time(path, &time, request)?;
         }
         let key = self
