@@ -255,7 +255,8 @@ fn split_url(url: &str) -> (&str, &str) {
 
 /// Prints a line, also if the test succeeds.
 fn say(line: std::fmt::Arguments<'_>) {
-    writeln!(std::io::stdout(), "{line}").unwrap();
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}").unwrap();
 }
 
 #[derive(Default)]

@@ -2,15 +2,18 @@
 
 use std::fmt;
 
+use std::time::SystemTime;
+
 use bytes::Bytes;
-use idempotent_webhook::Secret;
+use idempotent_webhook::provider::Verified;
 use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Provider as Preset, Secret};
 use reqwest::header::HeaderValue;
 use reqwest::{Request, Url};
 use serde_json::Value;
 
 use crate::capture::Capture;
-use crate::provider::Provider;
+use crate::provider::{Provider, pointer};
 
 pub enum Message {
     /// Signed anew for each request.
@@ -44,20 +47,32 @@ pub struct Unsigned {
     pub fresh_ids: bool,
     pub event_type: Option<String>,
     pub body: Vec<u8>,
+    /// Where it is sent.
+    pub url: Url,
+    /// What the provider calls, if that is another host.
+    pub public_url: Option<Url>,
+    /// It is to be signed long ago.
+    pub expired: bool,
 }
 
 impl Signed {
     pub fn new(unsigned: Unsigned) -> Result<Self, String> {
         unsigned.check()?;
         let secret = Secret::exact(&*unsigned.secret).map_err(|error| error.to_string())?;
-        let preset = unsigned.provider.preset(secret);
+        let base = unsigned.public_base();
+        let preset = unsigned
+            .provider
+            .preset(secret)
+            .public_url(base.parse().map_err(|error| format!("{base}: {error}"))?);
         preset.check_secrets().map_err(|error| error.to_string())?;
-        let said = unsigned.said_id();
+        let said = unsigned.said_id(&preset);
         let is_written = unsigned.fresh_ids || unsigned.id.is_some() || said.is_none();
-        unsigned.check_writable(is_written)?;
+        unsigned.check_writable(&preset, is_written)?;
 
         let provider = unsigned.provider;
-        let mut delivery = TestDelivery::new(&preset).body(unsigned.body);
+        let mut delivery = TestDelivery::new(&preset)
+            .uri(&path_and_query(&unsigned.url))
+            .body(unsigned.body);
         if let Some(event_type) = unsigned.event_type {
             delivery = delivery.event_type(event_type);
         }
@@ -70,6 +85,14 @@ impl Signed {
             }
             Id::Same(id)
         };
+        let request = delivery
+            .try_request::<Bytes>()
+            .map_err(|error| error.to_string())?;
+        if unsigned.expired && !signs_time(&preset, request) {
+            return Err(format!(
+                "{provider} signs no time, so nothing of it expires"
+            ));
+        }
         Ok(Self {
             provider,
             delivery,
@@ -110,16 +133,20 @@ impl Unsigned {
         Ok(())
     }
 
+    /// The scheme and the host of the URL that is signed, where it is.
+    fn public_base(&self) -> String {
+        let url = self.public_url.as_ref().unwrap_or(&self.url);
+        url.origin().ascii_serialization()
+    }
+
     /// Whether what has to be written into the body can be.
-    fn check_writable(&self, writes_id: bool) -> Result<(), String> {
+    fn check_writable(&self, preset: &Preset, writes_id: bool) -> Result<(), String> {
         let provider = self.provider;
+        let id_is_in_body = pointer(preset.get_delivery_id()).is_some();
+        let type_is_in_body = preset.get_event_type().and_then(pointer).is_some();
         let written = [
-            ("id", writes_id && provider.id_member().is_some()),
-            (
-                "event type",
-                self.event_type.is_some() && provider.says_type_in_body(),
-            ),
-            ("time", provider.says_time_in_body()),
+            ("id", writes_id && id_is_in_body),
+            ("event type", self.event_type.is_some() && type_is_in_body),
         ];
         match written.into_iter().find(|(_, is_written)| *is_written) {
             Some((what, _)) if !self.json().is_object() => Err(format!(
@@ -129,8 +156,8 @@ impl Unsigned {
         }
     }
 
-    fn said_id(&self) -> Option<String> {
-        match self.json().get(self.provider.id_member()?)? {
+    fn said_id(&self, preset: &Preset) -> Option<String> {
+        match self.json().pointer(&pointer(preset.get_delivery_id())?)? {
             Value::Null => None,
             Value::String(id) => Some(id.clone()),
             other => Some(other.to_string()),
@@ -164,6 +191,21 @@ impl fmt::Display for Message {
             }
         }
     }
+}
+
+fn path_and_query(url: &Url) -> String {
+    match url.query() {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
+    }
+}
+
+/// Whether a signature of this preset grows old.
+fn signs_time(preset: &Preset, request: http::Request<Bytes>) -> bool {
+    let (head, body) = request.into_parts();
+    let verified = preset.verify(&head, &body, SystemTime::now());
+    let delivery = verified.as_ref().ok().and_then(Verified::delivery);
+    delivery.is_some_and(|delivery| delivery.signed_at().is_some())
 }
 
 fn random_id() -> String {

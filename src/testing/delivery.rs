@@ -1,5 +1,6 @@
 //! A delivery as the provider sends it.
 
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -191,12 +192,27 @@ impl TestDelivery {
     )]
     pub fn request<B: From<Bytes>>(&self) -> Request<B> {
         match self.try_request() {
-            Ok((head, body)) => Request::from_parts(head, B::from(body)),
-            Err(reason) => panic!("no delivery of {}: {reason}", self.provider.name()),
+            Ok(request) => request,
+            Err(error) => panic!("{error}"),
         }
     }
 
-    fn try_request(&self) -> Result<(Parts, Bytes), String> {
+    /// Like [`request`](Self::request), for tools that take what it is made of from their users.
+    ///
+    /// # Errors
+    ///
+    /// [`TestDeliveryError`] if it cannot be made.
+    pub fn try_request<B: From<Bytes>>(&self) -> Result<Request<B>, TestDeliveryError> {
+        match self.parts() {
+            Ok((head, body)) => Ok(Request::from_parts(head, B::from(body))),
+            Err(reason) => Err(TestDeliveryError(format!(
+                "no delivery of {}: {reason}",
+                self.provider.name()
+            ))),
+        }
+    }
+
+    fn parts(&self) -> Result<(Parts, Bytes), String> {
         let identity = self.provider.identity();
         let body = self.body.clone();
         let mut draft = Draft::new(self.head.clone(), body.unwrap_or_else(|| "{}".into()));
@@ -238,3 +254,15 @@ impl TestDelivery {
         Ok((head, body))
     }
 }
+
+/// Why the request of a [`TestDelivery`] cannot be made.
+#[derive(Clone, Debug)]
+pub struct TestDeliveryError(String);
+
+impl fmt::Display for TestDeliveryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TestDeliveryError {}

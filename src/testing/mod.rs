@@ -35,5 +35,5 @@ mod draft;
 mod sign;
 
 pub use assertion::assert_idempotent;
-pub use delivery::TestDelivery;
+pub use delivery::{TestDelivery, TestDeliveryError};
 pub use sign::sign;
