@@ -178,11 +178,15 @@ presets! {
     coinbase_commerce = "coinbase-commerce";
     contentful = "contentful";
     customerio = "customerio";
+    #[cfg(feature = "ed25519")]
+    discord = "discord";
     docusign = "docusign";
     dropbox = "dropbox";
     easypost = "easypost";
     elevenlabs = "elevenlabs";
     figma = "figma";
+    #[cfg(feature = "rsa")]
+    fireblocks = "fireblocks";
     flutterwave = "flutterwave";
     github = "github";
     gitlab = "gitlab";
@@ -211,8 +215,12 @@ presets! {
     pagerduty = "pagerduty";
     #[cfg(feature = "md5")]
     patreon = "patreon";
+    #[cfg(feature = "rsa")]
+    paypal = "paypal";
     paystack = "paystack";
     persona = "persona";
+    #[cfg(feature = "p256")]
+    plaid = "plaid";
     plivo = "plivo";
     postmark = "postmark";
     pusher = "pusher";
@@ -222,6 +230,8 @@ presets! {
     resend = "resend";
     sanity = "sanity";
     segment = "segment";
+    #[cfg(feature = "p256")]
+    sendgrid = "sendgrid";
     sentry = "sentry";
     shopify = "shopify";
     slack = "slack";
@@ -232,6 +242,8 @@ presets! {
     supabase_auth = "supabase-auth";
     svix = "svix";
     telegram = "telegram";
+    #[cfg(feature = "ed25519")]
+    telnyx = "telnyx";
     trello = "trello";
     twilio = "twilio";
     twitch = "twitch";
