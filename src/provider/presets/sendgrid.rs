@@ -24,9 +24,8 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 #[cfg_attr(docsrs, doc(cfg(feature = "p256")))]
 pub fn sendgrid(secrets: impl Into<SecretSource>) -> Provider {
     let header = |name| HeaderName::from_static(name);
-    let scheme =
-        PublicKeySignature::ecdsa_p256(header("x-twilio-email-event-webhook-signature"))
-            .timestamp_header(header("x-twilio-email-event-webhook-timestamp"));
+    let scheme = PublicKeySignature::ecdsa_p256(header("x-twilio-email-event-webhook-signature"))
+        .timestamp_header(header("x-twilio-email-event-webhook-timestamp"));
     Provider::custom("sendgrid")
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())

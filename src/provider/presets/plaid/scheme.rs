@@ -11,9 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::digest::sha256_hex;
 use crate::provider::signature::jwt::{Compact, encode};
 use crate::provider::signature::keyed::is_same;
-use crate::provider::signature::public_key::ecdsa::{
-    PublicKey, public_key_of_jwk, sign_with_jwk,
-};
+use crate::provider::signature::public_key::ecdsa::{PublicKey, public_key_of_jwk, sign_with_jwk};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
