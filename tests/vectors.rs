@@ -33,6 +33,8 @@ use serde::Deserialize;
 struct Case {
     name: String,
     secret: String,
+    /// As the provider shows it, where the scheme has one.
+    public_key: Option<String>,
     /// Further secrets that are valid at the same time.
     #[serde(default)]
     extra_secrets: Vec<String>,
@@ -105,7 +107,12 @@ enum Judgement {
 
 impl Case {
     fn secrets(&self) -> Result<Secrets, SecretError> {
-        let mut secrets = Secrets::new(Secret::new(self.secret.as_str())?);
+        // Where the scheme has a public key besides a secret, the preset takes both as one.
+        let both = match &self.public_key {
+            Some(key) if *key != self.secret => format!("{}:{}", self.secret, key.trim()),
+            Some(_) | None => self.secret.clone(),
+        };
+        let mut secrets = Secrets::new(Secret::new(both)?);
         for secret in &self.extra_secrets {
             secrets = secrets.and(Secret::new(secret.as_str())?);
         }

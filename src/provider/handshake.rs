@@ -115,6 +115,7 @@ impl<'a> HandshakeRequest<'a> {
 #[derive(Clone, Debug)]
 pub struct Handshake {
     event_type: Cow<'static, str>,
+    status: StatusCode,
     text: String,
     headers: Vec<(HeaderName, HeaderValue)>,
     secret: Option<Secret>,
@@ -125,6 +126,7 @@ impl Handshake {
     pub fn empty(event_type: impl Into<Cow<'static, str>>) -> Self {
         Self {
             event_type: event_type.into(),
+            status: StatusCode::OK,
             text: String::new(),
             headers: Vec::new(),
             secret: None,
@@ -150,6 +152,13 @@ impl Handshake {
             ..Self::empty(event_type)
         }
         .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+    }
+
+    /// The status of the answer. Default: 200.
+    #[must_use]
+    pub fn status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
     }
 
     /// Adds a header to the answer.
@@ -182,10 +191,10 @@ impl Handshake {
         self.secret.as_ref()
     }
 
-    /// The response that the provider wants, with the status 200.
+    /// The response that the provider wants.
     pub fn response<B: From<Bytes>>(self) -> Response<B> {
         let mut response = Response::new(B::from(self.text.into()));
-        *response.status_mut() = StatusCode::OK;
+        *response.status_mut() = self.status;
         response.headers_mut().extend(self.headers);
         response
     }

@@ -33,11 +33,15 @@ mod cloudflare_stream;
 mod coinbase_commerce;
 mod contentful;
 mod customerio;
+#[cfg(feature = "ed25519")]
+mod discord;
 mod docusign;
 mod dropbox;
 mod easypost;
 mod elevenlabs;
 mod figma;
+#[cfg(feature = "rsa")]
+mod fireblocks;
 mod flutterwave;
 mod github;
 mod gitlab;
@@ -66,8 +70,12 @@ mod paddle;
 mod pagerduty;
 #[cfg(feature = "md5")]
 mod patreon;
+#[cfg(feature = "rsa")]
+mod paypal;
 mod paystack;
 mod persona;
+#[cfg(feature = "p256")]
+mod plaid;
 mod plivo;
 mod postmark;
 mod pusher;
@@ -77,6 +85,8 @@ mod recurly;
 mod resend;
 mod sanity;
 mod segment;
+#[cfg(feature = "p256")]
+mod sendgrid;
 mod sentry;
 mod shopify;
 mod slack;
@@ -87,6 +97,8 @@ mod sumsub;
 mod supabase_auth;
 mod svix;
 mod telegram;
+#[cfg(feature = "ed25519")]
+mod telnyx;
 mod trello;
 mod twilio;
 mod twitch;
@@ -178,11 +190,15 @@ presets! {
     coinbase_commerce = "coinbase-commerce";
     contentful = "contentful";
     customerio = "customerio";
+    #[cfg(feature = "ed25519")]
+    discord = "discord";
     docusign = "docusign";
     dropbox = "dropbox";
     easypost = "easypost";
     elevenlabs = "elevenlabs";
     figma = "figma";
+    #[cfg(feature = "rsa")]
+    fireblocks = "fireblocks";
     flutterwave = "flutterwave";
     github = "github";
     gitlab = "gitlab";
@@ -211,8 +227,12 @@ presets! {
     pagerduty = "pagerduty";
     #[cfg(feature = "md5")]
     patreon = "patreon";
+    #[cfg(feature = "rsa")]
+    paypal = "paypal";
     paystack = "paystack";
     persona = "persona";
+    #[cfg(feature = "p256")]
+    plaid = "plaid";
     plivo = "plivo";
     postmark = "postmark";
     pusher = "pusher";
@@ -222,6 +242,8 @@ presets! {
     resend = "resend";
     sanity = "sanity";
     segment = "segment";
+    #[cfg(feature = "p256")]
+    sendgrid = "sendgrid";
     sentry = "sentry";
     shopify = "shopify";
     slack = "slack";
@@ -232,6 +254,8 @@ presets! {
     supabase_auth = "supabase-auth";
     svix = "svix";
     telegram = "telegram";
+    #[cfg(feature = "ed25519")]
+    telnyx = "telnyx";
     trello = "trello";
     twilio = "twilio";
     twitch = "twitch";

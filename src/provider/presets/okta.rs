@@ -1,9 +1,13 @@
 use std::time::Duration;
 
+use http::Method;
 use http::header::AUTHORIZATION;
+use serde_json::json;
 
 use crate::provider::signature::Token;
-use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{
+    HOUR, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source,
+};
 
 /// [Okta](https://developer.okta.com/docs/concepts/event-hooks/) event hooks.
 ///
@@ -23,6 +27,19 @@ pub fn okta(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Token::header(AUTHORIZATION), secrets)
         .delivery_id(Source::json(JsonPath::member("eventId")))
         .event_type(Source::json(JsonPath::member("eventType")))
+        .unsigned_handshake(verification)
         .response_deadline(Duration::from_secs(3))
         .redelivery_window(24 * HOUR)
+}
+
+/// The check of a new hook, which has the token like an event.
+fn verification(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let challenge = request.header("x-okta-verification-challenge")?;
+    let is_authentic = request.method() == Method::GET && request.signing_secret().is_some();
+    is_authentic.then(|| {
+        Handshake::json(
+            "verification-challenge",
+            &json!({"verification": challenge}),
+        )
+    })
 }

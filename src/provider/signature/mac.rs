@@ -157,6 +157,12 @@ pub(super) fn is_ed25519_signature(
         .is_ok_and(|key| key.verify_strict(message, &signature.into()).is_ok())
 }
 
+/// Whether this is a public key. Weak ones are not.
+#[cfg(feature = "ed25519")]
+pub(super) fn is_ed25519_key(public: &[u8; 32]) -> bool {
+    ed25519_dalek::VerifyingKey::from_bytes(public).is_ok_and(|key| !key.is_weak())
+}
+
 /// The ed25519 signature of `message` with the private key of `seed`.
 #[cfg(feature = "ed25519")]
 pub(super) fn ed25519_signature(seed: &[u8; 32], message: &[u8]) -> [u8; 64] {

@@ -8,6 +8,8 @@ pub(in crate::provider) mod jwt;
 mod key;
 pub(in crate::provider) mod keyed;
 mod mac;
+#[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
+pub(in crate::provider) mod public_key;
 mod scheme;
 mod sign;
 mod signed_content;
@@ -24,6 +26,8 @@ pub use encoding::Encoding;
 pub use hmac::Hmac;
 pub use key::Key;
 pub use mac::Hash;
+#[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
+pub use public_key::PublicKeySignature;
 pub use scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
 pub use sign::{SignError, UnsignedRequest};
 pub use signed_content::SignedContent;

@@ -10,7 +10,7 @@ pub(in crate::provider) enum TimeUnit {
 
 /// How a time of signing is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TimeFormat {
+pub(in crate::provider) enum TimeFormat {
     Unix(TimeUnit),
     /// In seconds, or in milliseconds if there are more than 11 digits.
     UnixOfEitherUnit,
@@ -27,7 +27,7 @@ impl TimeFormat {
         }
     }
 
-    pub(super) fn format(self, time: SystemTime) -> String {
+    pub(in crate::provider) fn format(self, time: SystemTime) -> String {
         match self {
             Self::Unix(unit) => to_unix_time(time, unit).to_string(),
             Self::UnixOfEitherUnit => to_unix_time(time, TimeUnit::Milliseconds).to_string(),

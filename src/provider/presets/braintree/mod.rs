@@ -1,7 +1,9 @@
 use std::time::Duration;
 
-use self::scheme::{Braintree, KIND, PAYLOAD};
-use crate::provider::{DAY, Provider, SecretSource, Source};
+use http::Method;
+
+use self::scheme::{Braintree, KIND, PAYLOAD, answer};
+use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -25,6 +27,20 @@ pub fn braintree(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Braintree, secrets)
         .delivery_id(Source::signed_value(PAYLOAD))
         .event_type(Source::signed_value(KIND))
+        .unsigned_handshake(challenge)
         .response_deadline(Duration::from_secs(30))
         .redelivery_window(3 * DAY)
+}
+
+/// The check of a new webhook. A challenge is 20 to 32 hexadecimal digits: anything else would have
+/// the endpoint sign what may be a payload.
+fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let challenge = request.query_value("bt_challenge")?;
+    let is_challenge = (20..=32).contains(&challenge.len())
+        && challenge.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if request.method() != Method::GET || !is_challenge {
+        return None;
+    }
+    let answer = answer(request.secrets()?.iter().next()?, &challenge)?;
+    Some(Handshake::text("bt_challenge", answer))
 }

@@ -121,6 +121,16 @@ impl<'a> Keys<'a> {
     }
 }
 
+/// What the provider wants back for a challenge.
+pub(super) fn answer(secret: &Secret, challenge: &str) -> Option<String> {
+    let keys = Keys::of(secret)?;
+    Some(format!(
+        "{}|{}",
+        keys.public,
+        keys.mac(challenge.as_bytes())
+    ))
+}
+
 /// What a signed payload says.
 fn read(payload: &[u8]) -> Result<Signed, SignatureError> {
     // Braintree breaks the lines of its base64.
@@ -128,6 +138,11 @@ fn read(payload: &[u8]) -> Result<Signed, SignatureError> {
     let xml = BASE64
         .decode(base64.collect::<Vec<_>>())
         .map_err(|_| SignatureError::MalformedBody)?;
+    // The answer to a challenge is a MAC as well, of hexadecimal digits that may be base64, but never
+    // that of XML.
+    if !xml.trim_ascii_start().starts_with(b"<") {
+        return Err(SignatureError::MalformedBody);
+    }
     let signed = Signed::new().value(PAYLOAD, sha256_hex(&xml));
     let kind = std::str::from_utf8(&xml)
         .ok()
@@ -150,6 +165,8 @@ mod tests {
         };
         assert!(digest(b"PGE+").is_some());
         assert_eq!(digest(b"PG\nE+\n"), digest(b"PGE+"));
-        assert_eq!(digest(b"PG E+"), None);
+        for wrong in [b"PG E+".as_slice(), b"", b"abcdef0123456789abcdef01"] {
+            assert_eq!(digest(wrong), None);
+        }
     }
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use self::scheme::{EVENT, Figma};
-use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -24,6 +24,12 @@ pub fn figma(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Figma::new(), secrets)
         .delivery_id(Source::signed_value(EVENT))
         .event_type(Source::json(JsonPath::member("event_type")))
+        .signed_handshake(ping)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(2 * DAY)
+}
+
+fn ping(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let event_type = request.json(&JsonPath::member("event_type"))?;
+    (event_type == "PING").then(|| Handshake::empty(event_type))
 }

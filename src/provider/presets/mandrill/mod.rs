@@ -1,7 +1,11 @@
 use std::time::Duration;
 
 use self::scheme::Mandrill;
-use crate::provider::{DAY, MIB, Provider, SecretSource, Source};
+use crate::provider::handshake::probe;
+use crate::provider::signature::form::{fields, only_field};
+use crate::provider::{
+    DAY, Handshake, HandshakeRequest, MIB, Provider, Secret, SecretSource, Source,
+};
 
 mod scheme;
 
@@ -27,7 +31,18 @@ pub fn mandrill(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("mandrill")
         .signature(Mandrill, secrets)
         .delivery_id(Source::body_digest())
+        .unsigned_handshake(probe)
+        .unsigned_handshake(empty_batch)
         .body_limit(25 * MIB)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(7 * DAY)
+}
+
+/// The check of a new webhook, which has no key of its own yet.
+fn empty_batch(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let fields = fields(request.body());
+    let is_empty = only_field(&fields, "mandrill_events") == Some(b"[]");
+    let key = Secret::new("test-webhook").ok()?;
+    let is_signed = || request.is_signed_with(key) || request.signing_secret().is_some();
+    (is_empty && is_signed()).then(|| Handshake::empty("empty batch"))
 }

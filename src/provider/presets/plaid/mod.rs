@@ -1,0 +1,35 @@
+use std::time::Duration;
+
+use self::scheme::Plaid;
+use crate::provider::signature::Tolerance;
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+
+mod scheme;
+
+/// [Plaid](https://plaid.com/docs/api/webhooks/webhook-verification/). Feature `p256`.
+///
+/// - Signature: `Plaid-Verification`, a JSON Web Token with ES256, whose claim
+///   `request_body_sha256` is the SHA-256 of the body. White space of the body counts. The secret is
+///   the key as JSON, as `/webhook_verification_key/get` returns it for the `kid` of a token. Plaid
+///   changes its keys: give each key that is in use as a secret, and refuse none before its
+///   `expired_at`.
+/// - Tolerance: 300 seconds, past only, of the claim `iat`.
+/// - Delivery id: the SHA-256 of the body, covered by the signature, as there is no id. Two webhooks
+///   of one item with one code can have the same body; the later one is then a duplicate for as long
+///   as the first one is remembered, which is why the redelivery window, and with it the least
+///   retention, is short. Event type: `$.webhook_type`.
+/// - Redelivery: with growing intervals, for up to 24 hours (not confirmed), which is the redelivery
+///   window.
+/// - Response deadline: 10 seconds (not confirmed).
+/// - Handshake: none.
+/// - Body limit: 2 MiB; Plaid publishes none.
+#[cfg_attr(docsrs, doc(cfg(feature = "p256")))]
+pub fn plaid(secrets: impl Into<SecretSource>) -> Provider {
+    Provider::custom("plaid")
+        .signature(Plaid, secrets)
+        .delivery_id(Source::body_digest())
+        .event_type(Source::json(JsonPath::member("webhook_type")))
+        .tolerance(Tolerance::past_only(Duration::from_secs(300)))
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(DAY)
+}
