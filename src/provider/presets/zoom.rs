@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 use serde_json::json;
 
-use crate::provider::signature::keyed::{HmacHash, hmac};
+use crate::provider::signature::keyed::{Hash, hmac};
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
 use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
 
@@ -50,7 +50,7 @@ fn validation(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     }
     let token = request.json(&JsonPath::member("payload").then("plainToken"))?;
     let key = request.signing_secret()?.expose();
-    let encrypted = hmac(HmacHash::Sha256, key, [token.as_bytes()]);
+    let encrypted = hmac(Hash::Sha256, key, [token.as_bytes()]);
     let answer = json!({"plainToken": token, "encryptedToken": hex::encode(encrypted)});
     Some(Handshake::json(EVENT, &answer))
 }

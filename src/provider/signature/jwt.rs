@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use serde_json::Value;
 
-use super::keyed::{HmacHash, hmac, is_same};
+use super::keyed::{Hash, hmac, is_same};
 
 /// A token in the compact form, decoded, whose signature has not been verified yet.
 pub(in crate::provider) struct Compact<'a> {
@@ -42,7 +42,7 @@ impl<'a> Compact<'a> {
     }
 
     /// Whether it is signed with this key, by one of these algorithms.
-    pub(in crate::provider) fn is_hmac(&self, key: &[u8], allowed: &[HmacHash]) -> bool {
+    pub(in crate::provider) fn is_hmac(&self, key: &[u8], allowed: &[Hash]) -> bool {
         let hash = allowed.iter().find(|hash| name(**hash) == self.algorithm);
         hash.is_some_and(|hash| is_same(&hmac(*hash, key, self.signed()), &self.signature))
     }
@@ -84,12 +84,13 @@ impl Claims {
 }
 
 /// The name of an algorithm in a token's header.
-fn name(hash: HmacHash) -> &'static str {
+fn name(hash: Hash) -> &'static str {
     match hash {
-        HmacHash::Sha1 => "",
-        HmacHash::Sha256 => "HS256",
-        HmacHash::Sha384 => "HS384",
-        HmacHash::Sha512 => "HS512",
+        Hash::Sha256 => "HS256",
+        Hash::Sha384 => "HS384",
+        Hash::Sha512 => "HS512",
+        // No token is signed with another one.
+        _ => "",
     }
 }
 
@@ -102,7 +103,7 @@ pub(in crate::provider) fn encode(json: &Value) -> String {
 pub(in crate::provider) fn sign_hs256(key: &[u8], claims: &Value) -> String {
     let header = encode(&serde_json::json!({"alg": "HS256", "typ": "JWT"}));
     let signed = format!("{header}.{}", encode(claims));
-    let mac = hmac(HmacHash::Sha256, key, [signed.as_bytes()]);
+    let mac = hmac(Hash::Sha256, key, [signed.as_bytes()]);
     format!("{signed}.{}", BASE64URL.encode(mac))
 }
 
@@ -112,9 +113,9 @@ mod tests {
 
     use super::*;
 
-    const HS256: &[HmacHash] = &[HmacHash::Sha256];
+    const HS256: &[Hash] = &[Hash::Sha256];
 
-    fn is_signed(token: &str, allowed: &[HmacHash]) -> Option<bool> {
+    fn is_signed(token: &str, allowed: &[Hash]) -> Option<bool> {
         Compact::parse(token).map(|token| token.is_hmac(b"key", allowed))
     }
 
@@ -122,7 +123,7 @@ mod tests {
     fn only_an_allowed_algorithm_counts() {
         let token = sign_hs256(b"key", &json!({"a": 1}));
         assert_eq!(is_signed(&token, HS256), Some(true));
-        assert_eq!(is_signed(&token, &[HmacHash::Sha512]), Some(false));
+        assert_eq!(is_signed(&token, &[Hash::Sha512]), Some(false));
         let (_, rest) = token.split_once('.').unwrap_or_default();
         for header in [
             json!({"alg": "none"}),

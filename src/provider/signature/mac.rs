@@ -21,6 +21,8 @@ pub enum Hash {
     Sha1,
     /// SHA-256.
     Sha256,
+    /// SHA-384.
+    Sha384,
     /// SHA-512.
     Sha512,
 }
@@ -33,6 +35,7 @@ impl Hash {
             Self::Md5 => 16,
             Self::Sha1 => 20,
             Self::Sha256 => MAC_LEN,
+            Self::Sha384 => 48,
             Self::Sha512 => 64,
         }
     }
@@ -43,6 +46,7 @@ impl Hash {
             Self::Md5 => "MD5",
             Self::Sha1 => "SHA-1",
             Self::Sha256 => "SHA-256",
+            Self::Sha384 => "SHA-384",
             Self::Sha512 => "SHA-512",
         }
     }
@@ -54,6 +58,7 @@ pub(super) enum MacBuilder {
     Md5(Hmac<md5::Md5>),
     Sha1(Hmac<sha1::Sha1>),
     Sha256(Hmac<Sha256>),
+    Sha384(Hmac<sha2::Sha384>),
     Sha512(Hmac<sha2::Sha512>),
 }
 
@@ -64,6 +69,7 @@ impl MacBuilder {
             Hash::Md5 => Self::Md5(keyed(key)),
             Hash::Sha1 => Self::Sha1(keyed(key)),
             Hash::Sha256 => Self::Sha256(keyed(key)),
+            Hash::Sha384 => Self::Sha384(keyed(key)),
             Hash::Sha512 => Self::Sha512(keyed(key)),
         }
     }
@@ -74,6 +80,7 @@ impl MacBuilder {
             Self::Md5(mac) => mac.update(part),
             Self::Sha1(mac) => mac.update(part),
             Self::Sha256(mac) => mac.update(part),
+            Self::Sha384(mac) => mac.update(part),
             Self::Sha512(mac) => mac.update(part),
         }
     }
@@ -84,6 +91,7 @@ impl MacBuilder {
             Self::Md5(mac) => ExpectedMac::Md5(mac.finalize()),
             Self::Sha1(mac) => ExpectedMac::Sha1(mac.finalize()),
             Self::Sha256(mac) => ExpectedMac::Sha256(mac.finalize()),
+            Self::Sha384(mac) => ExpectedMac::Sha384(mac.finalize()),
             Self::Sha512(mac) => ExpectedMac::Sha512(mac.finalize()),
         }
     }
@@ -100,13 +108,23 @@ pub(super) enum ExpectedMac {
     Md5(CtOutput<Hmac<md5::Md5>>),
     Sha1(CtOutput<Hmac<sha1::Sha1>>),
     Sha256(CtOutput<Hmac<Sha256>>),
+    Sha384(CtOutput<Hmac<sha2::Sha384>>),
     Sha512(CtOutput<Hmac<sha2::Sha512>>),
 }
 
 impl ExpectedMac {
     /// The HMAC-SHA256 of the concatenated `parts` under `key`.
     pub(super) fn of<'a>(key: &[u8], parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        let mut mac = MacBuilder::new(Hash::Sha256, key);
+        Self::with(Hash::Sha256, key, parts)
+    }
+
+    /// The HMAC of the concatenated `parts` under `key`.
+    pub(super) fn with<'a>(
+        hash: Hash,
+        key: &[u8],
+        parts: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Self {
+        let mut mac = MacBuilder::new(hash, key);
         for part in parts {
             mac.update(part);
         }
@@ -121,6 +139,7 @@ impl ExpectedMac {
             Self::Md5(mac) => is_equal(mac, presented),
             Self::Sha1(mac) => is_equal(mac, presented),
             Self::Sha256(mac) => is_equal(mac, presented),
+            Self::Sha384(mac) => is_equal(mac, presented),
             Self::Sha512(mac) => is_equal(mac, presented),
         }
     }
@@ -132,6 +151,7 @@ impl ExpectedMac {
             Self::Md5(mac) => mac.into_bytes().to_vec(),
             Self::Sha1(mac) => mac.into_bytes().to_vec(),
             Self::Sha256(mac) => mac.into_bytes().to_vec(),
+            Self::Sha384(mac) => mac.into_bytes().to_vec(),
             Self::Sha512(mac) => mac.into_bytes().to_vec(),
         }
     }
@@ -224,6 +244,11 @@ mod tests {
             (
                 Hash::Sha256,
                 "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+            ),
+            (
+                Hash::Sha384,
+                "af45d2e376484031617f78d2b58a6b1b9c7ef464f5a01b47e42ec3736322445e\
+                 8e2240ca5e69e2c78b3239ecfab21649",
             ),
             (
                 Hash::Sha512,

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::digest::sha256_hex;
 use crate::provider::json_path::{JsonPath, Match, Reader};
-use crate::provider::signature::keyed::{HmacHash, hmac, is_same};
+use crate::provider::signature::keyed::{Hash, hmac, is_same};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
 };
@@ -97,7 +97,7 @@ impl SignatureScheme for Adyen {
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let key = hex::decode(secret.expose())
             .map_err(|_| SignError::new("the secret is not hexadecimal digits"))?;
-        let mac = |content: &[u8]| BASE64.encode(hmac(HmacHash::Sha256, &key, [content]));
+        let mac = |content: &[u8]| BASE64.encode(hmac(Hash::Sha256, &key, [content]));
         let body: Option<Value> = serde_json::from_slice(request.body()).ok();
         let Some(mut body) = body.filter(|body| body.get("notificationItems").is_some()) else {
             let signature = mac(request.body());
@@ -121,7 +121,7 @@ fn is_signed(secrets: &Secrets, content: &[u8], signature: &[u8]) -> Result<(), 
     let mut error = SignatureError::NoMatch;
     for secret in secrets.iter() {
         match hex::decode(secret.expose()) {
-            Ok(key) if is_same(&hmac(HmacHash::Sha256, &key, [content]), signature) => {
+            Ok(key) if is_same(&hmac(Hash::Sha256, &key, [content]), signature) => {
                 return Ok(());
             }
             Ok(_) => {}

@@ -8,7 +8,7 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 
 use crate::digest::sha256_hex;
 use crate::provider::signature::form::{encode, fields, only_field};
-use crate::provider::signature::keyed::{HmacHash, hmac, is_same, sha1};
+use crate::provider::signature::keyed::{Hash, hmac, is_same, sha1};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,
 };
@@ -102,7 +102,7 @@ impl<'a> Keys<'a> {
     }
 
     fn mac(&self, payload: &[u8]) -> String {
-        hex::encode(hmac(HmacHash::Sha1, &self.derived, [payload]))
+        hex::encode(hmac(Hash::Sha1, &self.derived, [payload]))
     }
 
     /// Whether one of the pairs is of this key. A line break at the end of the payload, which some

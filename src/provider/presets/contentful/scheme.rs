@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
 use crate::provider::signature::form::encode;
-use crate::provider::signature::keyed::{HmacHash, hmac, is_same};
+use crate::provider::signature::keyed::{Hash, hmac, is_same};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
@@ -123,7 +123,7 @@ impl SignatureScheme for Contentful {
 
 fn mac(secret: &Secret, canonical: &str, body: &[u8]) -> String {
     let parts = [canonical.as_bytes(), body];
-    hex::encode(hmac(HmacHash::Sha256, secret.expose(), parts))
+    hex::encode(hmac(Hash::Sha256, secret.expose(), parts))
 }
 
 /// What is signed before the body. The list of the signed headers is signed as well, in its own

@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method};
 use serde_json::Value;
 
-use crate::provider::signature::keyed::{HmacHash, hmac, is_same, sha256};
+use crate::provider::signature::keyed::{Hash, hmac, is_same, sha256};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
@@ -148,7 +148,7 @@ fn v3_mac(key: &[u8], method: &Method, url: &str, body: &[u8], timestamp: &str) 
         body,
         timestamp.as_bytes(),
     ];
-    hmac(HmacHash::Sha256, key, parts)
+    hmac(Hash::Sha256, key, parts)
 }
 
 /// The URL with those characters decoded that HubSpot signs so.

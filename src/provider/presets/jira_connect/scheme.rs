@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::provider::signature::form::{encode, fields};
 use crate::provider::signature::jwt::{Compact, sign_hs256};
-use crate::provider::signature::keyed::{HmacHash, is_same, sha256};
+use crate::provider::signature::keyed::{Hash, is_same, sha256};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
@@ -42,7 +42,7 @@ impl SignatureScheme for JiraConnect {
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
         let token = token(request.headers())?;
-        let matches = |secret: &Secret| token.is_hmac(secret.expose(), &[HmacHash::Sha256]);
+        let matches = |secret: &Secret| token.is_hmac(secret.expose(), &[Hash::Sha256]);
         if !secrets.iter().any(matches) {
             return Err(SignatureError::NoMatch);
         }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use crate::provider::json_path::{JsonPath, Match, Reader};
-use crate::provider::signature::keyed::{HmacHash, hmac, is_same};
+use crate::provider::signature::keyed::{Hash, hmac, is_same};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,
@@ -90,5 +90,5 @@ impl SignatureScheme for Mailgun {
 
 fn mac(secret: &Secret, timestamp: &str, token: &str) -> String {
     let parts = [timestamp.as_bytes(), token.as_bytes()];
-    hex::encode(hmac(HmacHash::Sha256, secret.expose(), parts))
+    hex::encode(hmac(Hash::Sha256, secret.expose(), parts))
 }

@@ -8,7 +8,7 @@ use http::HeaderName;
 use http::request::Parts;
 
 use crate::provider::signature::form::sorted_fields;
-use crate::provider::signature::keyed::{HmacHash, hmac, is_same};
+use crate::provider::signature::keyed::{Hash, hmac, is_same};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
 };
@@ -61,5 +61,5 @@ fn mac(secret: &Secret, url: &str, body: &[u8]) -> Vec<u8> {
         .iter()
         .flat_map(|(name, value)| [name.as_slice(), value.as_slice()]);
     let parts = std::iter::once(url.as_bytes()).chain(fields);
-    hmac(HmacHash::Sha1, secret.expose(), parts)
+    hmac(Hash::Sha1, secret.expose(), parts)
 }

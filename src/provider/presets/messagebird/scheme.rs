@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::digest::sha256_hex;
 use crate::provider::signature::jwt::{Claims, Compact, sign_hs256};
-use crate::provider::signature::keyed::{HmacHash, is_same, request_digest_of};
+use crate::provider::signature::keyed::{Hash, is_same, request_digest_of};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
@@ -21,7 +21,7 @@ pub(super) const ID: &str = "jti";
 
 const TOKEN: HeaderName = HeaderName::from_static("messagebird-signature-jwt");
 const ISSUER: &str = "MessageBird";
-const ALLOWED: &[HmacHash] = &[HmacHash::Sha256, HmacHash::Sha384, HmacHash::Sha512];
+const ALLOWED: &[Hash] = &[Hash::Sha256, Hash::Sha384, Hash::Sha512];
 const LEEWAY: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method};
 
 use crate::provider::signature::form::{Field, fields, sorted, sorted_fields};
-use crate::provider::signature::keyed::{HmacHash, hmac, is_same, request_digest};
+use crate::provider::signature::keyed::{Hash, hmac, is_same, request_digest};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
 };
@@ -78,11 +78,11 @@ impl<'a> Head<'a> {
             Self::V3 { nonce, .. } => v3_mac(key, method, url, body, nonce),
             Self::V2 { nonce, .. } => {
                 let (base, _) = split(url);
-                hmac(HmacHash::Sha256, key, [base.as_bytes(), nonce.as_bytes()])
+                hmac(Hash::Sha256, key, [base.as_bytes(), nonce.as_bytes()])
             }
             Self::V1 { .. } => {
                 let form = concatenated(&sorted_fields(body));
-                hmac(HmacHash::Sha1, key, [url.as_bytes(), &form])
+                hmac(Hash::Sha1, key, [url.as_bytes(), &form])
             }
         }
     }
@@ -155,7 +155,7 @@ fn v3_mac(key: &[u8], method: &Method, url: &str, body: &[u8], nonce: &str) -> V
     }
     content.extend_from_slice(&concatenated(&form));
     hmac(
-        HmacHash::Sha256,
+        Hash::Sha256,
         key,
         [content.as_slice(), b".", nonce.as_bytes()],
     )

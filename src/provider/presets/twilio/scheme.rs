@@ -9,7 +9,7 @@ use http::HeaderName;
 use http::request::Parts;
 
 use crate::provider::signature::form::{encode, fields, only_field};
-use crate::provider::signature::keyed::{HmacHash, hmac, is_same, request_digest, sha256};
+use crate::provider::signature::keyed::{Hash, hmac, is_same, request_digest, sha256};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
 };
@@ -41,7 +41,7 @@ impl SignatureScheme for Twilio {
         let matches = |secret: &Secret| {
             urls.iter().any(|url| {
                 let mac = hmac(
-                    HmacHash::Sha1,
+                    Hash::Sha1,
                     secret.expose(),
                     [url.as_bytes(), fields.as_slice()],
                 );
@@ -64,7 +64,7 @@ impl SignatureScheme for Twilio {
         let fields = signed_fields(&url, request.body())
             .ok_or(SignError::new("the query has the SHA-256 of another body"))?;
         let mac = hmac(
-            HmacHash::Sha1,
+            Hash::Sha1,
             secret.expose(),
             [url.as_bytes(), fields.as_slice()],
         );
