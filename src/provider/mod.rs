@@ -371,7 +371,7 @@ impl Provider {
         self.scheme.signs_body()
     }
 
-    /// How the provider signs, in a few words such as `HMAC-SHA-256, hex`.
+    /// How the provider signs, in a few words such as ``HMAC-SHA256 in hex, `x-hub-signature-256` ``.
     pub fn signature_description(&self) -> Cow<'static, str> {
         self.scheme.description()
     }

@@ -609,7 +609,13 @@ impl SignatureScheme for Hmac {
     }
 
     fn description(&self) -> Cow<'static, str> {
-        format!("HMAC-{}, {}", self.hash.name(), self.encoding.name()).into()
+        let header = match &self.place {
+            Place::First(names) | Place::Every(names) => names.first(),
+            Place::Numbered(name) => Some(name),
+        };
+        let header = header.map_or("", HeaderName::as_str);
+        let (hash, encoding) = (self.hash.name(), self.encoding.name());
+        format!("HMAC-{hash} in {encoding}, `{header}`").into()
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
@@ -675,16 +681,16 @@ impl Hmac {
         time: &str,
         request: &mut UnsignedRequest,
     ) -> Result<(), SignError> {
-        let time = match self.time_format {
-            TimeFormat::Unix(unit) => u64::try_from(to_unix_time(request.time(), unit))
+        let unit = match self.time_format {
+            TimeFormat::Unix(unit) => Some(unit),
+            TimeFormat::UnixOfEitherUnit => Some(TimeUnit::Seconds),
+            TimeFormat::Rfc3339 => None,
+        };
+        let time = match unit {
+            Some(unit) => u64::try_from(to_unix_time(request.time(), unit))
                 .map(Value::from)
                 .map_err(|_| SignError::new("the time is too late"))?,
-            TimeFormat::UnixOfEitherUnit => {
-                u64::try_from(to_unix_time(request.time(), TimeUnit::Milliseconds))
-                    .map(Value::from)
-                    .map_err(|_| SignError::new("the time is too late"))?
-            }
-            TimeFormat::Rfc3339 => Value::from(time),
+            None => Value::from(time),
         };
         let mut body = serde_json::from_slice(request.body())
             .map_err(|_| SignError::new("the body is not JSON, but its time is signed"))?;

@@ -44,10 +44,10 @@ impl Hash {
         match self {
             #[cfg(feature = "md5")]
             Self::Md5 => "MD5",
-            Self::Sha1 => "SHA-1",
-            Self::Sha256 => "SHA-256",
-            Self::Sha384 => "SHA-384",
-            Self::Sha512 => "SHA-512",
+            Self::Sha1 => "SHA1",
+            Self::Sha256 => "SHA256",
+            Self::Sha384 => "SHA384",
+            Self::Sha512 => "SHA512",
         }
     }
 }

@@ -111,7 +111,7 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// The scheme in a few words, such as `HMAC-SHA-256, hex`.
+    /// The scheme in a few words, such as ``HMAC-SHA256 in hex, `x-hub-signature-256` ``.
     fn description(&self) -> Cow<'static, str> {
         Cow::Borrowed("custom")
     }

@@ -164,7 +164,8 @@ impl SignatureScheme for StandardWebhooks {
     }
 
     fn description(&self) -> Cow<'static, str> {
-        Cow::Borrowed("Standard Webhooks")
+        let header = self.signatures.first().map_or("", HeaderName::as_str);
+        format!("Standard Webhooks, `{header}`").into()
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {

@@ -30,7 +30,7 @@ impl TimeFormat {
     pub(in crate::provider) fn format(self, time: SystemTime) -> String {
         match self {
             Self::Unix(unit) => to_unix_time(time, unit).to_string(),
-            Self::UnixOfEitherUnit => to_unix_time(time, TimeUnit::Milliseconds).to_string(),
+            Self::UnixOfEitherUnit => to_unix_time(time, TimeUnit::Seconds).to_string(),
             Self::Rfc3339 => to_rfc_3339(time),
         }
     }

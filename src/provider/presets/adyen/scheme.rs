@@ -83,7 +83,7 @@ impl SignatureScheme for Adyen {
     }
 
     fn description(&self) -> Cow<'static, str> {
-        "HMAC-SHA-256, base64, in the body or of the body".into()
+        "HMAC-SHA256 in base64, in the body or of the body".into()
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {

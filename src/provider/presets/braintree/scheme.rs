@@ -51,7 +51,7 @@ impl SignatureScheme for Braintree {
     }
 
     fn description(&self) -> Cow<'static, str> {
-        "HMAC-SHA-1, hex, in the body".into()
+        "HMAC-SHA1 in hex, in the body".into()
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {

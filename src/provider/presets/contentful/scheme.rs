@@ -89,7 +89,7 @@ impl SignatureScheme for Contentful {
     }
 
     fn description(&self) -> Cow<'static, str> {
-        "HMAC-SHA-256, hex, of the request".into()
+        "HMAC-SHA256 in hex, of the request".into()
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {

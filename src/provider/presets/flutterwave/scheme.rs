@@ -54,7 +54,7 @@ impl SignatureScheme for Flutterwave {
     }
 
     fn description(&self) -> Cow<'static, str> {
-        "HMAC-SHA-256, base64, or token".into()
+        "HMAC-SHA256 in base64, or token".into()
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {

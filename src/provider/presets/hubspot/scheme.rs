@@ -123,7 +123,7 @@ impl SignatureScheme for HubSpot {
     }
 
     fn description(&self) -> Cow<'static, str> {
-        "HMAC-SHA-256, base64, of the URL and the body".into()
+        "HMAC-SHA256 in base64, of the URL and the body".into()
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {

@@ -61,7 +61,7 @@ impl SignatureScheme for Mailgun {
     }
 
     fn description(&self) -> Cow<'static, str> {
-        "HMAC-SHA-256, hex, in the body, of a time and a token".into()
+        "HMAC-SHA256 in hex, in the body, of a time and a token".into()
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {

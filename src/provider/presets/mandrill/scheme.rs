@@ -40,7 +40,7 @@ impl SignatureScheme for Mandrill {
     }
 
     fn description(&self) -> Cow<'static, str> {
-        "HMAC-SHA-1, base64, of the URL and the form".into()
+        "HMAC-SHA1 in base64, of the URL and the form".into()
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {

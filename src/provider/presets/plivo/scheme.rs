@@ -119,7 +119,7 @@ impl SignatureScheme for Plivo {
     }
 
     fn description(&self) -> Cow<'static, str> {
-        "HMAC-SHA-256, base64, of the URL and the form".into()
+        "HMAC-SHA256 in base64, of the URL and the form".into()
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {

@@ -45,7 +45,7 @@ impl SignatureScheme for Sumsub {
     }
 
     fn description(&self) -> Cow<'static, str> {
-        "HMAC-SHA-256 or the one that a header names, hex".into()
+        "HMAC in hex, SHA256 or the hash that a header names".into()
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {

@@ -56,7 +56,7 @@ impl SignatureScheme for Twilio {
     }
 
     fn description(&self) -> Cow<'static, str> {
-        "HMAC-SHA-1, base64, of the URL and the form".into()
+        "HMAC-SHA1 in base64, of the URL and the form".into()
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
