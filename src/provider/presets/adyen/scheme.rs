@@ -42,7 +42,8 @@ pub(super) struct Adyen;
 /// An item of a payment.
 struct Item {
     content: String,
-    signature: Vec<u8>,
+    /// In base64.
+    signature: String,
     id: String,
 }
 
@@ -62,7 +63,10 @@ impl SignatureScheme for Adyen {
         }
         let items = read_items(body)?;
         for item in &items {
-            is_signed(secrets, item.content.as_bytes(), &item.signature)?;
+            let signature = BASE64
+                .decode(&item.signature)
+                .map_err(|_| SignatureError::MalformedBody)?;
+            is_signed(secrets, item.content.as_bytes(), &signature)?;
         }
         let ids = items.into_iter().map(|item| item.id).collect::<Vec<_>>();
         Ok(Signed::new().value(
@@ -103,15 +107,14 @@ impl SignatureScheme for Adyen {
             let signature = mac(request.body());
             return request.insert_header(SIGNATURE, signature);
         };
-        let paths = paths_of_item(0);
-        let signed = paths
-            .last()
-            .is_some_and(|signature| signature.write(&mut body, Value::from("")));
-        let item = read_item(body.to_string().as_bytes(), 0);
-        let (true, Ok(Some(item)), Some(path)) = (signed, item, paths.last()) else {
+        let item = read_item(request.body(), 0).ok().flatten();
+        let path = paths_of_item(0).pop();
+        let signed = item.zip(path).is_some_and(|(item, path)| {
+            path.write(&mut body, Value::from(mac(item.content.as_bytes())))
+        });
+        if !signed {
             return Err(SignError::new("the body has no item that can be signed"));
-        };
-        path.write(&mut body, Value::from(mac(item.content.as_bytes())));
+        }
         request.set_body(body.to_string());
         Ok(())
     }
@@ -185,11 +188,7 @@ fn read_item(body: &[u8], index: usize) -> Result<Option<Item>, SignatureError> 
     };
     Ok(Some(Item {
         content: fields.join(":"),
-        signature: BASE64
-            .decode(signature)
-            .ok()
-            .filter(|signature| !signature.is_empty())
-            .ok_or(SignatureError::MalformedBody)?,
+        signature: signature.clone(),
         id: format!("{code}:{reference}:{success}"),
     }))
 }

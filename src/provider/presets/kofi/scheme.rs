@@ -68,7 +68,9 @@ impl SignatureScheme for Kofi {
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let token = std::str::from_utf8(secret.expose())
             .map_err(|_| SignError::new("the token is not UTF-8"))?;
-        let mut data: Value = serde_json::from_slice(request.body())
+        let fields = fields(request.body());
+        let data = only_field(&fields, FIELD).unwrap_or(request.body());
+        let mut data: Value = serde_json::from_slice(data)
             .map_err(|_| SignError::new("the body is not the JSON that goes into the form"))?;
         let Some(members) = data.as_object_mut() else {
             return Err(SignError::new("the body is not a JSON object"));
