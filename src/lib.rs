@@ -84,7 +84,10 @@
 //! - `axum` (default): [`DedupeTx`] and [`Delivery`] as extractors, and axum's own body limit
 //!   disabled for bodies that the layer has limited. Without it, the layer is plain tower: handlers
 //!   use [`DedupeTx::take`] and find the [`Delivery`] in the request's extensions.
-//! - `ed25519`: the asymmetric signatures of Standard Webhooks and Svix.
+//! - `ed25519`: the asymmetric signatures of Standard Webhooks and Svix, and the presets of Discord
+//!   and Telnyx.
+//! - `p256`: the presets of SendGrid and Plaid. `rsa`: those of PayPal and Fireblocks. `md5`: that of
+//!   Patreon.
 //! - `metrics`: the metrics below.
 //! - `testing`: signed requests and an assertion, for the tests of applications.
 //!

@@ -29,6 +29,7 @@ pub fn mercadopago(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-signature"))
         .prefix("v1=")
         .separator(",")
+        .trimmed()
         .timestamp_field("ts=")
         .timestamp_in_seconds_or_milliseconds()
         .signed_without_body(

@@ -57,6 +57,8 @@ pub struct Hmac {
     prefix_is_optional: bool,
     /// Between the items of a list. Empty: the value is one item.
     separator: Cow<'static, str>,
+    /// White space around items is skipped.
+    trimmed: bool,
     /// Between lists. Empty: the value is one list.
     list_separator: Cow<'static, str>,
     timestamp: Option<TimestampSource>,
@@ -122,6 +124,7 @@ impl Hmac {
             prefix: Cow::Borrowed(""),
             prefix_is_optional: false,
             separator: Cow::Borrowed(""),
+            trimmed: false,
             list_separator: Cow::Borrowed(""),
             timestamp: None,
             time_format: TimeFormat::Unix(TimeUnit::Seconds),
@@ -231,6 +234,13 @@ impl Hmac {
     #[must_use]
     pub fn separator(mut self, separator: impl Into<Cow<'static, str>>) -> Self {
         self.separator = separator.into();
+        self
+    }
+
+    /// White space around the items of the list is skipped. Default: it is not, as in most SDKs.
+    #[must_use]
+    pub fn trimmed(mut self) -> Self {
+        self.trimmed = true;
         self
     }
 
@@ -407,6 +417,7 @@ impl Hmac {
         Items {
             rest: Some(list),
             separator: &self.separator,
+            trimmed: self.trimmed,
         }
     }
 
@@ -414,6 +425,7 @@ impl Hmac {
         let lists = signatures.texts.as_slice().iter().flat_map(|text| Items {
             rest: Some(text),
             separator: &self.list_separator,
+            trimmed: false,
         });
         lists.take(match self.timestamp {
             Some(TimestampSource::Field(_)) => MAX_LISTS,
@@ -733,6 +745,7 @@ impl<'a> Texts<'a> {
 struct Items<'a> {
     rest: Option<&'a str>,
     separator: &'a str,
+    trimmed: bool,
 }
 
 impl<'a> Iterator for Items<'a> {
@@ -746,13 +759,14 @@ impl<'a> Iterator for Items<'a> {
             [byte] if byte.is_ascii() => rest.split_once(char::from(*byte)),
             _ => rest.split_once(self.separator),
         };
-        match split {
+        let item = match split {
             Some((item, rest)) => {
                 self.rest = Some(rest);
-                Some(item)
+                item
             }
-            None => Some(rest),
-        }
+            None => rest,
+        };
+        Some(if self.trimmed { item.trim() } else { item })
     }
 }
 
@@ -807,7 +821,13 @@ mod tests {
     fn a_list_is_split_at_its_separator() {
         let items = |list, separator| -> Vec<&str> {
             let rest = Some(list);
-            Items { rest, separator }.collect()
+            let trimmed = false;
+            Items {
+                rest,
+                separator,
+                trimmed,
+            }
+            .collect()
         };
         assert_eq!(items("a,b", ""), ["a,b"]);
         assert_eq!(items("a,b,,", ","), ["a", "b", "", ""]);

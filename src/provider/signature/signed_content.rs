@@ -125,7 +125,8 @@ impl SignedContent {
         self.with(Part::QueryValue(name.into()))
     }
 
-    /// Parts that are left out together if the request lacks a header or a query value of them.
+    /// Parts that are left out together if the request lacks a header or a query value of them, or
+    /// has a blank one.
     #[must_use]
     pub fn optional(self, content: Self) -> Self {
         self.with(Part::Optional(content.parts))
@@ -231,8 +232,13 @@ impl Values<'_> {
     /// Whether the request has what the parts name.
     fn have(&self, parts: &[Part]) -> bool {
         parts.iter().all(|part| match part {
-            Part::Header(name) => self.headers.contains_key(name),
-            Part::QueryValue(name) => self.query_value(name).is_some(),
+            Part::Header(name) => self
+                .headers
+                .get(name)
+                .is_some_and(|value| !value.as_bytes().trim_ascii().is_empty()),
+            Part::QueryValue(name) => self
+                .query_value(name)
+                .is_some_and(|value| !value.trim().is_empty()),
             _ => true,
         })
     }
@@ -307,6 +313,7 @@ mod tests {
             "q:x+y z;h:3;body"
         );
         assert_eq!(content_of(&content, "/?a=1", Some("3")), "h:3;body");
+        assert_eq!(content_of(&content, "/?a.b=+", Some("")), "body");
         assert_eq!(content_of(&content, "/", None), "body");
         assert_eq!(content.headers(), [ID]);
         assert!(content.has(&Part::Header(ID)));
