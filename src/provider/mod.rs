@@ -205,7 +205,7 @@ impl Provider {
     /// after it is done, and with 503 if it fails or takes longer than
     /// [`database_timeout`](crate::IdempotentWebhook::database_timeout). Later deliveries are
     /// verified with the provider's secrets, so let
-    /// [`TenantSecrets`](crate::TenantSecrets) look up what was kept.
+    /// [`TenantSecrets`] look up what was kept.
     ///
     /// **Anyone can send such a request.** Keep a secret only for a webhook that is being created
     /// and has none yet, and tell webhooks apart by a part of the path that cannot be guessed.

@@ -65,6 +65,11 @@ pub struct Hmac {
     time_format: TimeFormat,
     id: Option<HeaderName>,
     content: SignedContent,
+    signs_body: bool,
+    /// The content has the URL.
+    signs_url: bool,
+    /// The content has the path, or anything of the query.
+    signs_path: bool,
     /// Those whose values are signed.
     signed_headers: Vec<HeaderName>,
     required_headers: Vec<(HeaderName, HeaderValue)>,
@@ -130,6 +135,9 @@ impl Hmac {
             time_format: TimeFormat::Unix(TimeUnit::Seconds),
             id: None,
             content: SignedContent::new().body(),
+            signs_body: true,
+            signs_url: false,
+            signs_path: false,
             signed_headers: Vec::new(),
             required_headers: Vec::new(),
         }
@@ -364,6 +372,9 @@ impl Hmac {
         if content.has(&Part::Id) {
             self.signed_headers.extend(self.id.clone());
         }
+        self.signs_body = content.has(&Part::Body);
+        self.signs_url = content.has(&Part::Url);
+        self.signs_path = content.has_uri();
         self.content = content;
         self
     }
@@ -551,7 +562,7 @@ impl SignatureScheme for Hmac {
         self.check_required(headers)?;
         let signatures = self.signatures(headers)?;
         let header_time = self.header_time(headers)?;
-        let url = match self.content.has(&Part::Url) {
+        let url = match self.signs_url {
             true => request.url()?,
             false => String::new(),
         };
@@ -561,7 +572,7 @@ impl SignatureScheme for Hmac {
             body: request.body(),
             method: request.method(),
             headers,
-            path_and_query: match self.content.has_uri() {
+            path_and_query: match self.signs_path {
                 true => request.path_and_query(),
                 false => "",
             },
@@ -613,7 +624,7 @@ impl SignatureScheme for Hmac {
     }
 
     fn signs_body(&self) -> bool {
-        self.content.has(&Part::Body)
+        self.signs_body
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
@@ -653,7 +664,7 @@ impl SignatureScheme for Hmac {
             .key
             .of(secret)
             .ok_or(SignError::new("the secret is not one that signs"))?;
-        let url = match self.content.has(&Part::Url) {
+        let url = match self.signs_url {
             true => request.url()?,
             false => String::new(),
         };
