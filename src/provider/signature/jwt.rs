@@ -12,7 +12,7 @@ use super::keyed::{Hash, hmac, is_same};
 pub(in crate::provider) struct Compact<'a> {
     /// The algorithm that it claims. A scheme compares it with those that it allows.
     pub(in crate::provider) algorithm: String,
-    #[cfg_attr(not(any(feature = "p256", feature = "rsa")), expect(dead_code))]
+    #[cfg_attr(not(feature = "p256"), expect(dead_code))]
     pub(in crate::provider) key_id: Option<String>,
     /// The header as it is signed, in base64url.
     pub(in crate::provider) header: &'a str,
