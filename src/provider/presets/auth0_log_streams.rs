@@ -9,12 +9,11 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 ///
 /// **Nothing is signed: whoever learns the token can send any log.**
 ///
-/// - Signature: none. `Authorization` has the authorization token of the stream, as it is (not
-///   confirmed).
+/// - Signature: none. `Authorization` has the authorization token of the stream, as it is.
 /// - Delivery id: the SHA-256 of the body, since a body is a batch of logs. Each has a `log_id`, by
 ///   which a handler can tell those that it knows from another batch. Event type: none, as the logs
 ///   of a batch have types of their own.
-/// - Redelivery: not published; the redelivery window is 7 days.
+/// - Redelivery: up to 3 times, at times that are not published; the redelivery window is 7 days.
 /// - Response deadline: Auth0 does not publish one; 10 seconds are assumed.
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Auth0 publishes none.

@@ -17,8 +17,8 @@ use crate::provider::{
 ///   only if that is part of it.
 /// - Delivery id: `$.eventId`. It is not covered, as nothing is. Event type: `$.eventType`, which is
 ///   `com.okta.event_hook` for all; those of the events are in `$.data.events[].eventType`.
-/// - Redelivery: once, if there is no answer (not confirmed); the redelivery window is 24 hours.
-/// - Response deadline: 3 seconds (not confirmed).
+/// - Redelivery: once, after an error or no answer; the redelivery window is 24 hours.
+/// - Response deadline: 3 seconds.
 /// - Handshake: a GET with `X-Okta-Verification-Challenge`, to be answered with
 ///   `{"verification": "<its value>"}`.
 /// - Body limit: 2 MiB; Okta publishes none.

@@ -11,8 +11,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   part of the URL that is set in Postmark.
 /// - Delivery id: the SHA-256 of the body. Only bounces have an id, and one message has several
 ///   events. Event type: `$.RecordType`, which inbound messages lack.
-/// - Redelivery: with growing intervals, for hours; its end is not confirmed; the redelivery window
-///   is 7 days. A 403 ends it (not confirmed).
+/// - Redelivery: of inbound messages 10 times over about 10.5 hours, and on request; for other events
+///   not confirmed; the redelivery window is 7 days. A 403 ends it.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Handshake: none.
 /// - Body limit: 50 MiB, as inbound messages have their attachments in the body.

@@ -16,7 +16,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// - Delivery id: the SHA-256 of the body, covered by the signature, as a body is a batch. Each event
 ///   has an `sg_event_id`, by which a handler can tell those that it knows from another batch.
 ///   Event type: none, as the events of a batch have types of their own.
-/// - Redelivery: with growing intervals, for 24 hours (not confirmed); the redelivery window is
+/// - Redelivery: with growing intervals, for up to 24 hours after the event; the redelivery window is
 ///   3 days.
 /// - Response deadline: SendGrid does not publish one; 10 seconds are assumed.
 /// - Handshake: none.

@@ -13,8 +13,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   `setWebhook`, as it is.
 /// - Delivery id: `$.update_id`, an integer. It is not covered, as nothing is. Event type: none;
 ///   it is the name of the member beside the id.
-/// - Redelivery: until the answer is 2xx, or for 24 hours (not confirmed); the redelivery window
-///   is 2 days.
+/// - Redelivery: until the answer is 2xx, for a number of attempts that is not published; the
+///   redelivery window is 2 days.
 /// - Response deadline: Telegram does not publish one; 10 seconds are assumed.
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Telegram publishes none.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{PublicKeySignature, SignedContent, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
@@ -13,8 +13,8 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Tolerance: 300 seconds, on both sides.
 /// - Delivery id: `$.data.id`, covered by the signature; `$.meta.attempt` counts the attempts. Event
 ///   type: `$.data.event_type`.
-/// - Redelivery: 3 times at the first URL, then at the failover URL (not confirmed); the redelivery
-///   window is 3 days.
+/// - Redelivery: unless the answer is 200, at the failover URL; how often is not confirmed; the
+///   redelivery window is 3 days.
 /// - Response deadline: 2 seconds (not confirmed).
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Telnyx publishes none.
@@ -29,6 +29,7 @@ pub fn telnyx(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(data("id"))
         .event_type(data("event_type"))
         .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
+        .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(2))
         .redelivery_window(3 * DAY)
 }

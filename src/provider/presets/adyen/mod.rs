@@ -21,8 +21,9 @@ mod scheme;
 ///   several items; covered by the signature. Of two events that agree in all three, the second is
 ///   a duplicate, even if its other fields are newer. For platforms the SHA-256 of the body. Event
 ///   type: `eventCode` of the first item, or `$.type`.
-/// - Redelivery: for up to 30 days (not confirmed), which is the redelivery window.
-/// - Response deadline: 10 seconds (not confirmed).
+/// - Redelivery: three times at once, then with growing intervals of up to 8 hours for 30 days, which
+///   is the redelivery window.
+/// - Response deadline: 10 seconds (from a third party).
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Adyen publishes none.
 pub fn adyen(secrets: impl Into<SecretSource>) -> Provider {

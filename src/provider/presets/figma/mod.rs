@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use http::StatusCode;
+
 use self::scheme::{EVENT, Figma};
 use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
 
@@ -17,7 +19,7 @@ mod scheme;
 ///   window is 2 days.
 /// - Response deadline: Figma does not publish one; 10 seconds are assumed.
 /// - Handshake: an event `PING` when the webhook is created, to be answered with 200.
-/// - A wrong passcode has to be answered with 400, which stops the webhook.
+/// - A wrong passcode is answered with 400, as Figma asks, which stops the webhook.
 /// - Body limit: 2 MiB; Figma publishes none.
 pub fn figma(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("figma")
@@ -25,6 +27,7 @@ pub fn figma(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::signed_value(EVENT))
         .event_type(Source::json(JsonPath::member("event_type")))
         .signed_handshake(ping)
+        .rejection_status(StatusCode::BAD_REQUEST)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(2 * DAY)
 }

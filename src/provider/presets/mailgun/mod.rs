@@ -23,8 +23,10 @@ mod scheme;
 /// - Handshake: none.
 /// - Body limit: 25 MiB, above the largest message.
 ///
-/// Routes and webhooks of old accounts, which send forms, are refused, and so are the signatures of
-/// a parent account.
+/// Routes and older webhooks send forms, whose fields `timestamp`, `token` and `signature` are
+/// verified as well, unless the form is a multipart one. A form has no such id: set another
+/// [`delivery_id`](Provider::delivery_id), such as [`Source::body_digest`]. The signatures of a
+/// parent account are not looked at.
 pub fn mailgun(secrets: impl Into<SecretSource>) -> Provider {
     let event = |name| Source::json(JsonPath::member("event-data").then(name));
     Provider::custom("mailgun")

@@ -5,12 +5,15 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use crate::provider::json_path::{JsonPath, Match, Reader};
+use crate::provider::signature::form::{fields, only_field};
 use crate::provider::signature::keyed::{Hash, hmac, is_same};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,
 };
 use crate::provider::{Secret, Secrets};
+
+const NAMES: [&str; 3] = ["timestamp", "token", "signature"];
 
 #[derive(Debug)]
 pub(super) struct Mailgun {
@@ -19,10 +22,24 @@ pub(super) struct Mailgun {
 
 impl Mailgun {
     pub(super) fn new() -> Self {
-        let names = ["timestamp", "token", "signature"];
         Self {
-            reader: Reader::new(&names.map(|name| JsonPath::member("signature").then(name))),
+            reader: Reader::new(&NAMES.map(|name| JsonPath::member("signature").then(name))),
         }
+    }
+
+    /// The time, the token and the signature, in JSON or in a form.
+    fn read(&self, body: &[u8]) -> Option<[String; 3]> {
+        let Ok(found) = self.reader.read(body) else {
+            let fields = fields(body);
+            let text = |name| String::from_utf8(only_field(&fields, name)?.to_vec()).ok();
+            let [timestamp, token, signature] = NAMES.map(text);
+            return Some([timestamp?, token?, signature?]);
+        };
+        let texts = found.into_iter().map(|found| match found {
+            Match::Text(text) => Some(text),
+            Match::Nothing | Match::Other => None,
+        });
+        texts.collect::<Option<Vec<_>>>()?.try_into().ok()
     }
 }
 
@@ -32,16 +49,9 @@ impl SignatureScheme for Mailgun {
         request: &SignedRequest<'_>,
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
-        let found = self.reader.read(request.body());
-        let found = found.map_err(|_| SignatureError::MalformedBody)?;
-        let [
-            Match::Text(timestamp),
-            Match::Text(token),
-            Match::Text(signature),
-        ] = found.as_slice()
-        else {
-            return Err(SignatureError::MalformedBody);
-        };
+        let [timestamp, token, signature] = &self
+            .read(request.body())
+            .ok_or(SignatureError::MalformedBody)?;
         let signed_at =
             unix_time(timestamp, TimeUnit::Seconds).ok_or(SignatureError::MalformedBody)?;
         // Compared as text, so that only lower-case digits match.

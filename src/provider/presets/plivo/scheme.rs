@@ -103,7 +103,7 @@ impl SignatureScheme for Plivo {
         let signatures = head.signatures();
         let matches = |secret: &Secret| {
             forms_of(&url).any(|url| {
-                let mac = head.mac(secret, request.method(), url, request.body());
+                let mac = head.mac(secret, request.method(), &url, request.body());
                 signatures.iter().any(|signature| is_same(&mac, signature))
             })
         };
@@ -168,12 +168,17 @@ fn split(url: &str) -> (&str, &str) {
 
 /// The URL, and, if its path is only a slash, also without it: a URL without a path is signed as it
 /// was configured, and called with a slash.
-fn forms_of(url: &str) -> impl Iterator<Item = &str> {
-    let has_no_path = url
-        .split_once("://")
-        .is_some_and(|(_, rest)| rest.find('/') == Some(rest.len().saturating_sub(1)));
-    let without = has_no_path.then(|| url.trim_end_matches('/'));
-    std::iter::once(url).chain(without)
+fn forms_of(url: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let (base, query) = split(url);
+    let host = base.strip_suffix('/').filter(|host| {
+        host.split_once("://")
+            .is_some_and(|(_, host)| !host.contains('/'))
+    });
+    let without = host.map(|host| match url.len() == base.len() {
+        true => Cow::Borrowed(host),
+        false => Cow::Owned(format!("{host}?{query}")),
+    });
+    std::iter::once(Cow::Borrowed(url)).chain(without)
 }
 
 fn joined(fields: &[Field]) -> Vec<u8> {
@@ -202,6 +207,9 @@ mod tests {
             ["https://example.com/", "https://example.com"]
         );
         assert_eq!(forms("https://example.com/a/"), ["https://example.com/a/"]);
-        assert_eq!(forms("https://example.com/?a"), ["https://example.com/?a"]);
+        assert_eq!(
+            forms("https://example.com/?a"),
+            ["https://example.com/?a", "https://example.com?a"]
+        );
     }
 }
