@@ -13,7 +13,7 @@ use reqwest::{Request, Url};
 use serde_json::Value;
 
 use crate::capture::Capture;
-use crate::provider::{Provider, pointer};
+use crate::provider::{Provider, has_place, pointer};
 
 pub enum Message {
     /// Signed anew for each request.
@@ -31,6 +31,8 @@ pub struct Signed {
 enum Id {
     /// One for all requests.
     Same(String),
+    /// What the body says in another way, such as its digest.
+    OfBody,
     /// One for each.
     Fresh,
 }
@@ -66,7 +68,8 @@ impl Signed {
             .public_url(base.parse().map_err(|error| format!("{base}: {error}"))?);
         preset.check_secrets().map_err(|error| error.to_string())?;
         let said = unsigned.said_id(&preset);
-        let is_written = unsigned.fresh_ids || unsigned.id.is_some() || said.is_none();
+        let is_asked_for = unsigned.fresh_ids || unsigned.id.is_some();
+        let is_written = is_asked_for || said.is_none() && has_place(preset.get_delivery_id());
         unsigned.check_writable(&preset, is_written)?;
 
         let provider = unsigned.provider;
@@ -78,6 +81,8 @@ impl Signed {
         }
         let id = if unsigned.fresh_ids {
             Id::Fresh
+        } else if !is_written && said.is_none() {
+            Id::OfBody
         } else {
             let id = unsigned.id.or(said).unwrap_or_else(random_id);
             if is_written {
@@ -85,7 +90,11 @@ impl Signed {
             }
             Id::Same(id)
         };
-        let request = delivery
+        let first = match id {
+            Id::Fresh => delivery.clone().id(random_id()),
+            Id::Same(_) | Id::OfBody => delivery.clone(),
+        };
+        let request = first
             .try_request::<Bytes>()
             .map_err(|error| error.to_string())?;
         if unsigned.expired && !signs_time(&preset, request) {
@@ -107,7 +116,7 @@ impl Signed {
 
     fn request(&self, url: &Url) -> Request {
         let (head, body) = match self.id {
-            Id::Same(_) => self.delivery.request::<Bytes>(),
+            Id::Same(_) | Id::OfBody => self.delivery.request::<Bytes>(),
             Id::Fresh => self.delivery.clone().id(random_id()).request(),
         }
         .into_parts();
@@ -186,6 +195,7 @@ impl fmt::Display for Message {
                 let provider = signed.provider;
                 match &signed.id {
                     Id::Same(id) => write!(f, "{provider} delivery {id:?}"),
+                    Id::OfBody => write!(f, "{provider} delivery"),
                     Id::Fresh => write!(f, "{provider} deliveries with fresh ids"),
                 }
             }

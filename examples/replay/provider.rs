@@ -42,3 +42,8 @@ pub fn pointer(source: &Source) -> Option<String> {
     let path = text.split(' ').next()?.strip_prefix('$')?;
     Some(path.replace(['.', '['], "/").replace(']', ""))
 }
+
+/// Whether a source reads a value that can be written, and not a digest.
+pub fn has_place(source: &Source) -> bool {
+    pointer(source).is_some() || source.to_string().starts_with("header ")
+}
