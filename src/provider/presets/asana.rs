@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, Method};
 
 use crate::provider::signature::Hmac;
-use crate::provider::{Handshake, HandshakeRequest, Provider, Secret, SecretSource, Source};
+use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, Secret, SecretSource, Source};
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-hook-signature");
 
@@ -19,9 +19,9 @@ const SECRET: HeaderName = HeaderName::from_static("x-hook-secret");
 ///   `$.events` has an `action`.
 /// - Handshake: a POST with `X-Hook-Secret` is answered with that header. Keep the secret with
 ///   [`secret_exchange`](Provider::secret_exchange), or it is lost.
-/// - Redelivery: for 24 hours (not confirmed), and not every event is delivered at all; the
-///   redelivery window is 30 days.
-/// - Response deadline: 10 seconds (not confirmed).
+/// - Redelivery: for 24 hours, never later; Asana does not promise to deliver every event. The
+///   redelivery window is 3 days, to leave room for late ones.
+/// - Response deadline: 10 seconds.
 /// - Body limit: 2 MiB; Asana publishes none.
 pub fn asana(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(SIGNATURE);
@@ -30,6 +30,7 @@ pub fn asana(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::body_digest())
         .unsigned_handshake(exchange)
         .response_deadline(Duration::from_secs(10))
+        .redelivery_window(3 * DAY)
 }
 
 /// It wants the secret back.

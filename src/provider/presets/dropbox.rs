@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use http::Method;
 use http::header::{HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::{Method, StatusCode};
 
 use crate::provider::signature::Hmac;
-use crate::provider::{Handshake, HandshakeRequest, Provider, SecretSource, Source};
+use crate::provider::{HOUR, Handshake, HandshakeRequest, Provider, SecretSource, Source};
 
 /// [Dropbox](https://www.dropbox.com/developers/reference/webhooks).
 ///
@@ -14,8 +14,10 @@ use crate::provider::{Handshake, HandshakeRequest, Provider, SecretSource, Sourc
 ///   therefore a delivery of its own, and the handler asks Dropbox for the changes since its
 ///   cursor. Event type: none.
 /// - Handshake: the GET with `challenge` is answered with its text.
-/// - Redelivery: with increasing delays (not confirmed); the redelivery window is 30 days.
-/// - Response deadline: 10 seconds (not confirmed).
+/// - Redelivery: with increasing delays for about ten minutes (from an older page); the
+///   redelivery window is 24 hours.
+/// - Answer: only 200 is success, so every success gets it.
+/// - Response deadline: 10 seconds.
 /// - Switched off: if too many notifications fail (not confirmed).
 /// - Body limit: 2 MiB; Dropbox publishes none.
 pub fn dropbox(secrets: impl Into<SecretSource>) -> Provider {
@@ -24,7 +26,9 @@ pub fn dropbox(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::receipt())
         .unsigned_handshake(challenge)
+        .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(10))
+        .redelivery_window(24 * HOUR)
 }
 
 /// It wants the answer not to be taken for a page.

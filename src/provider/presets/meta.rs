@@ -15,7 +15,7 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 ///   `$.entry[].changes[].value.messages[].id`. Event type: `$.object`.
 /// - Handshake: the GET with `hub.challenge` is answered if its `hub.verify_token` is right.
 ///   Set the token with [`verify_token`](Provider::verify_token).
-/// - Redelivery: for up to 36 hours, and up to 7 days with WhatsApp (neither confirmed); the
+/// - Redelivery: for up to 36 hours, and up to 7 days with WhatsApp (second-hand); the
 ///   redelivery window is 30 days.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 4 MiB; not confirmed.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
 use crate::provider::{JsonPath, Provider, SecretSource, Source};
@@ -13,7 +13,8 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.event_type`.
 /// - Redelivery: 60 attempts over 3 days, in the sandbox 3 within 15 minutes (neither
 ///   confirmed); the redelivery window is 30 days.
-/// - Response deadline: 5 seconds (not confirmed).
+/// - Answer: Paddle asks for 200, so every success gets it.
+/// - Response deadline: 5 seconds.
 /// - Body limit: 2 MiB; Paddle publishes none.
 pub fn paddle(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("paddle-signature"))
@@ -26,5 +27,6 @@ pub fn paddle(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("event_id")))
         .event_type(Source::json(JsonPath::member("event_type")))
         .tolerance(Tolerance::past_only(Duration::from_secs(5)))
+        .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(5))
 }

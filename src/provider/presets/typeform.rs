@@ -9,9 +9,10 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 ///
 /// - Signature: `Typeform-Signature: sha256=<base64>`, an HMAC-SHA256 of the body.
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.event_type`.
-/// - Redelivery: for 10 hours (not confirmed); the redelivery window is 30 days.
-/// - Response deadline: 30 seconds (not confirmed).
-/// - Switched off: by an answer of 404 or 410 (not confirmed).
+/// - Redelivery: every few minutes for 10 hours after 408, 423, 429 and 503, and a few times
+///   after other failures; the redelivery window is 30 days.
+/// - Response deadline: 30 seconds.
+/// - Switched off: at once by an answer of 404 or 410.
 /// - Body limit: 4 MiB; Typeform publishes none.
 pub fn typeform(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("typeform-signature")).prefix("sha256=");
