@@ -578,7 +578,7 @@ impl SignatureScheme for Hmac {
             },
             url: &url,
         };
-        let mut error = SignatureError::MalformedHeader(signatures.name.clone());
+        let mut is_well_formed = false;
         let mut unusable = false;
         for secret in secrets.iter() {
             let Some(key) = self.key.of(secret) else {
@@ -601,7 +601,7 @@ impl SignatureScheme for Hmac {
                     (None, None) => expected.insert(self.mac(&key, &values)?),
                 };
                 for presented in self.candidates(list) {
-                    error = SignatureError::NoMatch;
+                    is_well_formed = true;
                     if mac.matches(presented.as_bytes()) {
                         let time = list_time.or(header_time).map(|time| time.time);
                         let time = match time {
@@ -613,9 +613,12 @@ impl SignatureScheme for Hmac {
                 }
             }
         }
-        Err(match unusable {
-            true => SignatureError::UnusableSecret,
-            false => error,
+        Err(if unusable {
+            SignatureError::UnusableSecret
+        } else if is_well_formed {
+            SignatureError::NoMatch
+        } else {
+            SignatureError::MalformedHeader(signatures.name.clone())
         })
     }
 

@@ -1,4 +1,14 @@
 //! Signature schemes: where a provider puts its signature, and what it signs.
+//!
+//! - [`Hmac`] describes by data where an HMAC is in the headers, and what it covers
+//!   ([`SignedContent`]).
+//! - [`StandardWebhooks`] is the scheme of the specification of that name.
+//! - [`Token`] and [`BasicAuth`] are for providers that send a secret and sign nothing.
+//! - [`ByHeader`] chooses between two schemes.
+//! - [`SignatureScheme`] is what all of them implement, and what any other scheme can.
+//!
+//! Presets with other schemes, such as sorted form parameters or tokens in the body, have them to
+//! themselves.
 
 mod by_header;
 mod encoding;
