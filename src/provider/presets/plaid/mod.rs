@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use self::scheme::Plaid;
+use self::scheme::{Plaid, TOKEN_ID};
 use crate::provider::signature::Tolerance;
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
@@ -14,10 +14,11 @@ mod scheme;
 ///   changes its keys: give each key that is in use as a secret, and refuse none before its
 ///   `expired_at`.
 /// - Tolerance: 300 seconds, past only, of the claim `iat`.
-/// - Delivery id: the SHA-256 of the body, covered by the signature, as there is no id. Two webhooks
-///   of one item with one code can have the same body; the later one is then a duplicate for as long
-///   as the first one is remembered, which is why the redelivery window, and with it the least
-///   retention, is short. Event type: `$.webhook_type`.
+/// - Delivery id: the token's `iat` and the SHA-256 of the body, covered by the signature, as there is
+///   no id. The body alone would be wrong: two webhooks of one item with one code, such as
+///   `SYNC_UPDATES_AVAILABLE`, have the same, and the later one would be dropped. A captured request
+///   is a duplicate, but a retry that Plaid signs anew runs the handler again. Event type:
+///   `$.webhook_type`.
 /// - Redelivery: with growing intervals, for up to 24 hours (not confirmed), which is the redelivery
 ///   window.
 /// - Response deadline: 10 seconds (not confirmed).
@@ -27,7 +28,7 @@ mod scheme;
 pub fn plaid(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("plaid")
         .signature(Plaid, secrets)
-        .delivery_id(Source::body_digest())
+        .delivery_id(Source::signed_value(TOKEN_ID))
         .event_type(Source::json(JsonPath::member("webhook_type")))
         .tolerance(Tolerance::past_only(Duration::from_secs(300)))
         .response_deadline(Duration::from_secs(10))

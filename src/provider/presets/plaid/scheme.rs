@@ -18,6 +18,9 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
+/// The name of what tells a token from others.
+pub(super) const TOKEN_ID: &str = "token";
+
 const TOKEN: HeaderName = HeaderName::from_static("plaid-verification");
 const ALGORITHM: &str = "ES256";
 const BODY_HASH: &str = "request_body_sha256";
@@ -92,7 +95,9 @@ impl SignatureScheme for Plaid {
         if !is_same(sha256_hex(request.body()).as_bytes(), presented.as_bytes()) {
             return Err(SignatureError::NoMatch);
         }
-        Ok(Signed::new().at(claims.time("iat").ok_or(malformed)?))
+        let time = claims.time("iat").ok_or(malformed)?;
+        let id = format!("{}.{presented}", to_unix_time(time, TimeUnit::Seconds));
+        Ok(Signed::new().at(time).value(TOKEN_ID, id))
     }
 
     fn description(&self) -> Cow<'static, str> {

@@ -24,6 +24,10 @@ mod scheme;
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Plivo publishes none.
 ///
+/// A caller who gives the same answer twice makes two requests that cannot be told apart, and the
+/// second one gets no instructions: for voice, set [`Source::receipt`] as the
+/// [`delivery_id`](Provider::delivery_id).
+///
 /// A webhook that is configured for GET needs [`methods`](Provider::methods).
 pub fn plivo(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("plivo")

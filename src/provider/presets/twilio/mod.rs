@@ -27,6 +27,10 @@ mod scheme;
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Twilio publishes none.
 ///
+/// Without the header, a caller who gives the same answer twice makes two requests that cannot be told
+/// apart, and the second one gets no instructions: for voice, set [`Source::receipt`] as the
+/// [`delivery_id`](Provider::delivery_id) unless the header is there.
+///
 /// A webhook that is configured for GET needs [`methods`](Provider::methods).
 pub fn twilio(secrets: impl Into<SecretSource>) -> Provider {
     let token = Source::header(HeaderName::from_static("i-twilio-idempotency-token"));

@@ -167,10 +167,13 @@ fn as_browsers_do(query: &str) -> String {
     encoded
 }
 
-/// The query decoded and encoded again.
+/// The query decoded and encoded again, with the values of a repeated name together.
 fn as_old_ones_do(query: &str) -> String {
     let encode = |text: &[u8]| encode(text, "-_.!~*'()");
-    let pairs = fields(query.as_bytes());
+    let mut pairs = fields(query.as_bytes());
+    let names = pairs.iter().map(|(name, _)| name.clone());
+    let names = names.collect::<Vec<_>>();
+    pairs.sort_by_cached_key(|(name, _)| names.iter().position(|first| first == name));
     let pairs = pairs
         .iter()
         .map(|(name, value)| format!("{}={}", encode(name), encode(value)));
@@ -225,5 +228,6 @@ mod tests {
         for query in ["a=b'c,d", "a=b%27c,d", "a=b'c%2Cd"] {
             assert!(encoded.contains(&format!("https://example.com/?{query}")));
         }
+        assert_eq!(as_old_ones_do("b=1&a=2&b=%2B+"), "b=1&b=%2B%20&a=2");
     }
 }
