@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{IdempotentWebhook, Provider, Secret, presets};
+use idempotent_webhook::{IdempotentWebhook, Provider, Secret, TenantSecrets, presets};
 use sqlx::PgPool;
 use tower::{ServiceBuilder, ServiceExt, service_fn};
 
@@ -193,6 +193,45 @@ async fn asanas_secret_is_kept_and_sent_back() {
         assert_answer(&response, 503, "failed", "temporarily unavailable");
         assert!(!response.headers().contains_key("x-hook-secret"));
     }
+}
+
+/// As the documentation of `secret_exchange` says: what is kept is what later deliveries are
+/// verified with.
+#[tokio::test]
+async fn a_kept_secret_verifies_the_deliveries_that_follow() {
+    let kept: Arc<Mutex<Option<Secret>>> = Arc::default();
+    let secrets = TenantSecrets::new(|head| Some(head.uri.path().to_owned()), {
+        let kept = kept.clone();
+        move |_| {
+            let secret = kept.lock().unwrap().clone();
+            async { Ok(secret) }
+        }
+    });
+    let asana = presets::asana(secrets).secret_exchange({
+        let kept = kept.clone();
+        move |_, secret| {
+            let is_first = kept.lock().unwrap().replace(secret).is_none();
+            async move { is_first.then_some(()).ok_or("it has one".into()) }
+        }
+    });
+    let delivery = TestDelivery::new(&asana)
+        .uri("/asana")
+        .secret(Secret::new("new").unwrap());
+    let response = call(asana.clone(), delivery.request()).await;
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+
+    let exchange = || request(Method::POST, "/asana", &[("x-hook-secret", "new")], "{}");
+    let response = call(asana.clone(), exchange()).await;
+    assert_answer(&response, 200, "handshake", "");
+
+    // It is authentic now, and gets as far as the database, which is not there.
+    let response = call(asana.clone(), delivery.request()).await;
+    assert_answer(&response, 503, "failed", "temporarily unavailable");
+    let response = call(asana.clone(), delivery.tampered().request()).await;
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+
+    let response = call(asana, exchange()).await;
+    assert_answer(&response, 503, "failed", "temporarily unavailable");
 }
 
 #[tokio::test]
