@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use self::scheme::Mandrill;
-use crate::provider::handshake::probe;
 use crate::provider::signature::form::{fields, only_field};
 use crate::provider::{
     DAY, Handshake, HandshakeRequest, MIB, Provider, Secret, SecretSource, Source,
@@ -31,7 +30,7 @@ pub fn mandrill(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("mandrill")
         .signature(Mandrill, secrets)
         .delivery_id(Source::body_digest())
-        .unsigned_handshake(probe)
+        .answer_head_requests()
         .unsigned_handshake(empty_batch)
         .body_limit(25 * MIB)
         .response_deadline(Duration::from_secs(10))
