@@ -229,4 +229,20 @@ mod tests {
         assert_eq!(of(&[proto, ("x-forwarded-host", "a/b?c")])?, None);
         Ok(())
     }
+
+    #[cfg(feature = "axum")]
+    #[test]
+    fn the_prefix_of_a_nested_router_is_part_of_the_path() -> Result<(), Box<dyn std::error::Error>>
+    {
+        let mut head = head("/twilio?a=b", &[])?;
+        let original = axum::extract::OriginalUri("/hooks/twilio?a=b".parse()?);
+        head.extensions.insert(original);
+        let base = UrlBase::Public("https://example.com".parse()?);
+        let url = base.url_of(&head);
+        assert_eq!(url.as_deref(), Some("https://example.com/hooks/twilio?a=b"));
+        assert_eq!(public_path_and_query(&base, &head), "/hooks/twilio?a=b");
+        let base = UrlBase::Public("https://example.com/api/".parse()?);
+        assert_eq!(public_path_and_query(&base, &head), "/api/hooks/twilio?a=b");
+        Ok(())
+    }
 }

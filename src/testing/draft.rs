@@ -57,7 +57,9 @@ impl Draft {
             }
             Kind::BodyDigest => Err("it is identified by its body's digest: set a body".into()),
             Kind::Receipt => Err("each request is a delivery of its own: it has no id".into()),
-            Kind::SignedValue(name) => Err(format!("{name} is in the body: set a body")),
+            Kind::SignedValue(name) => Err(format!(
+                "{name} is what the scheme makes of the body: set a body"
+            )),
             Kind::First(sources) => match sources.first() {
                 Some(first) => self.write(first, value),
                 None => Ok(()),

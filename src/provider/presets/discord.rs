@@ -23,7 +23,6 @@ use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 /// - Body limit: 2 MiB; Discord publishes none.
 ///
 /// The answer to an interaction matters, and a duplicate does not get the first one again.
-#[cfg_attr(docsrs, doc(cfg(feature = "ed25519")))]
 pub fn discord(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = PublicKeySignature::ed25519(HeaderName::from_static("x-signature-ed25519"))
         .hex()

@@ -21,7 +21,6 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// - Response deadline: SendGrid does not publish one; 10 seconds are assumed.
 /// - Handshake: none.
 /// - Body limit: 2 MiB; SendGrid publishes none.
-#[cfg_attr(docsrs, doc(cfg(feature = "p256")))]
 pub fn sendgrid(secrets: impl Into<SecretSource>) -> Provider {
     let header = |name| HeaderName::from_static(name);
     let scheme = PublicKeySignature::ecdsa_p256(header("x-twilio-email-event-webhook-signature"))

@@ -18,7 +18,6 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Response deadline: 2 seconds (not confirmed).
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Telnyx publishes none.
-#[cfg_attr(docsrs, doc(cfg(feature = "ed25519")))]
 pub fn telnyx(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = PublicKeySignature::ed25519(HeaderName::from_static("telnyx-signature-ed25519"))
         .timestamp_header(HeaderName::from_static("telnyx-timestamp"))

@@ -18,7 +18,8 @@ use crate::provider::{Secret, SecretError, Secrets};
 const SIGNATURE: HeaderName = HeaderName::from_static("x-contentful-signature");
 const LIST_NAME: &str = "x-contentful-signed-headers";
 const LIST: HeaderName = HeaderName::from_static(LIST_NAME);
-const TIME: HeaderName = HeaderName::from_static("x-contentful-timestamp");
+const TIME_NAME: &str = "x-contentful-timestamp";
+const TIME: HeaderName = HeaderName::from_static(TIME_NAME);
 
 #[derive(Debug)]
 pub(super) struct Contentful;
@@ -43,19 +44,20 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The headers of a list, and the one with the time, in the order of their names.
+/// The headers of a list, and the one with the time, in the order of their names. The list itself is
+/// left out.
 fn listed<'a>(
     headers: &'a HeaderMap,
     list: &'a str,
 ) -> Result<BTreeMap<&'a str, &'a str>, SignatureError> {
     let mut found = BTreeMap::new();
-    for name in list.split(',').chain([TIME.as_str()]) {
-        let known = headers
+    let names = list.split(',').chain([TIME_NAME]);
+    for name in names.filter(|name| *name != LIST_NAME) {
+        let header = headers
             .keys()
-            .find(|known| known.as_str() == name && name != LIST_NAME);
-        if let Some(header) = known {
-            found.insert(header.as_str(), only_value(headers, header)?.trim());
-        }
+            .find(|known| known.as_str() == name)
+            .ok_or(SignatureError::MalformedHeader(LIST))?;
+        found.insert(header.as_str(), only_value(headers, header)?.trim());
     }
     Ok(found)
 }

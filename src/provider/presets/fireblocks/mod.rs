@@ -18,7 +18,6 @@ mod scheme;
 /// - Response deadline: Fireblocks' is not confirmed; 10 seconds are assumed.
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Fireblocks publishes none.
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
 pub fn fireblocks(secrets: impl Into<SecretSource>) -> Provider {
     let member = |name| Source::json(JsonPath::member(name));
     Provider::custom("fireblocks")

@@ -25,7 +25,6 @@ mod scheme;
 /// - Response deadline: PayPal does not publish one; 10 seconds are assumed.
 /// - Handshake: none.
 /// - Body limit: 2 MiB; PayPal publishes none.
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa")))]
 pub fn paypal(secrets: impl Into<SecretSource>) -> Provider {
     let member = |name| Source::json(JsonPath::member(name));
     Provider::custom("paypal")

@@ -19,12 +19,12 @@ mod scheme;
 ///   `SYNC_UPDATES_AVAILABLE`, have the same, and the later one would be dropped. A captured request
 ///   is a duplicate, but a retry that Plaid signs anew runs the handler again. Event type:
 ///   `$.webhook_type`.
+///   In a test, set the time of a delivery that is sent more than once.
 /// - Redelivery: with growing intervals, for up to 24 hours (not confirmed), which is the redelivery
 ///   window.
 /// - Response deadline: 10 seconds (not confirmed).
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Plaid publishes none.
-#[cfg_attr(docsrs, doc(cfg(feature = "p256")))]
 pub fn plaid(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("plaid")
         .signature(Plaid, secrets)
