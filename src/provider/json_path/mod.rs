@@ -21,7 +21,7 @@ pub(crate) use read::{Match, ReadError, Reader};
 /// assert!("$..id".parse::<JsonPath>().is_err());
 /// # Ok::<(), idempotent_webhook::provider::JsonPathError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonPath {
     text: Box<str>,
     steps: Vec<Step>,

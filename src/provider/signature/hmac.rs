@@ -13,7 +13,7 @@ use super::key::Key;
 use super::mac::{ExpectedMac, Hash, MacBuilder};
 use super::scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
 use super::sign::{SignError, UnsignedRequest};
-use super::signed_content::{Part, SignedContent, Values};
+use super::signed_content::{Part, SignedContent, Values, form_value, json_value};
 use super::timestamp::{TimeFormat, TimeUnit, to_unix_time};
 use super::{first_value, only_value};
 use crate::provider::json_path::{JsonPath, Match, Reader};
@@ -75,7 +75,7 @@ pub struct Hmac {
     required_headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// The headers that have signatures.
+/// Where the signatures are.
 #[derive(Clone, Debug)]
 enum Place {
     /// The first one that is present, which must be there once.
@@ -84,6 +84,10 @@ enum Place {
     Every(Vec<HeaderName>),
     /// All that are this name, a hyphen and a number.
     Numbered(HeaderName),
+    /// In the JSON body.
+    Json(JsonPath),
+    /// In the body, which is a form.
+    Form(Cow<'static, str>),
 }
 
 #[derive(Clone, Debug)]
@@ -121,8 +125,12 @@ impl Hmac {
     }
 
     fn new(header: HeaderName, encoding: Encoding) -> Self {
+        Self::at(Place::First(vec![header]), encoding)
+    }
+
+    fn at(place: Place, encoding: Encoding) -> Self {
         Self {
-            place: Place::First(vec![header]),
+            place,
             hash: Hash::Sha256,
             key: Key::Raw,
             encoding,
@@ -172,7 +180,7 @@ impl Hmac {
                 headers.push(header);
                 Place::First(headers)
             }
-            place @ (Place::Every(_) | Place::Numbered(_)) => place,
+            place => place,
         };
         self
     }
@@ -186,7 +194,7 @@ impl Hmac {
                 headers.push(header);
                 Place::Every(headers)
             }
-            place @ Place::Numbered(_) => place,
+            place => place,
         };
         self
     }
@@ -197,7 +205,7 @@ impl Hmac {
     pub fn repeatable(mut self) -> Self {
         self.place = match self.place {
             Place::First(headers) => Place::Every(headers),
-            place @ (Place::Every(_) | Place::Numbered(_)) => place,
+            place => place,
         };
         self
     }
@@ -211,9 +219,36 @@ impl Hmac {
                 Some(header) => Place::Numbered(header),
                 None => Place::Every(Vec::new()),
             },
-            place @ Place::Numbered(_) => place,
+            place => place,
         };
         self
+    }
+
+    /// The signature is a string in the JSON body, and not in a header. What it covers has to be set
+    /// with [`signed_without_body`](Self::signed_without_body), since it cannot cover itself.
+    ///
+    /// ```
+    /// use idempotent_webhook::signature::{Hmac, SignedContent};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // {"signature": {"time": "1", "token": "a", "mac": "<hex of 1a>"}, "event": ..}
+    /// let scheme = Hmac::hex_in_json("$.signature.mac".parse()?).signed_without_body(
+    ///     SignedContent::new()
+    ///         .json_value("$.signature.time".parse()?)
+    ///         .json_value("$.signature.token".parse()?),
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hex_in_json(path: JsonPath) -> Self {
+        Self::at(Place::Json(path), Encoding::Hex)
+    }
+
+    /// The signature is a field of the body, which is a form, and not in a header. What it covers
+    /// has to be set with [`signed_without_body`](Self::signed_without_body), since it cannot cover
+    /// itself.
+    pub fn hex_in_form(field: impl Into<Cow<'static, str>>) -> Self {
+        Self::at(Place::Form(field.into()), Encoding::Hex)
     }
 
     /// A header that must be there once, with this value: the version of the scheme, for example.
@@ -380,7 +415,18 @@ impl Hmac {
     }
 
     /// The signatures of a request, as they are written, and the name of their header.
-    fn signatures<'a>(&'a self, headers: &'a HeaderMap) -> Result<Signatures<'a>, SignatureError> {
+    fn signatures<'a>(
+        &'a self,
+        headers: &'a HeaderMap,
+        body: &'a [u8],
+    ) -> Result<Signatures<'a>, SignatureError> {
+        let in_body = |text| match text {
+            Some(text) => Ok(Signatures {
+                name: None,
+                texts: Texts::InBody(text),
+            }),
+            None => Err(SignatureError::MalformedBody),
+        };
         let every = |named: Vec<(&'a HeaderName, &'a HeaderValue)>, missing: &'a HeaderName| {
             let (name, _) = *named
                 .first()
@@ -390,7 +436,7 @@ impl Hmac {
                 value.to_str().map_err(malformed)
             });
             Ok(Signatures {
-                name,
+                name: Some(name),
                 texts: Texts::Several(texts.collect::<Result<_, _>>()?),
             })
         };
@@ -401,7 +447,7 @@ impl Hmac {
                     names => first_value(headers, names)?,
                 };
                 Ok(Signatures {
-                    name,
+                    name: Some(name),
                     texts: Texts::One(text),
                 })
             }
@@ -421,6 +467,8 @@ impl Hmac {
                 };
                 every(headers.iter().filter(is_numbered).collect(), name)
             }
+            Place::Json(path) => in_body(json_value(path, body).map(Cow::Owned)),
+            Place::Form(field) => in_body(form_value(field, body)),
         }
     }
 
@@ -433,7 +481,7 @@ impl Hmac {
     }
 
     fn lists<'a>(&'a self, signatures: &'a Signatures<'a>) -> impl Iterator<Item = &'a str> {
-        let lists = signatures.texts.as_slice().iter().flat_map(|text| Items {
+        let lists = signatures.texts.iter().flat_map(|text| Items {
             rest: Some(text),
             separator: &self.list_separator,
             trimmed: false,
@@ -467,13 +515,15 @@ impl Hmac {
         let Some(TimestampSource::Header(name)) = &self.timestamp else {
             return Ok(None);
         };
-        self.time(name, only_value(headers, name)?).map(Some)
+        let time = self.time(only_value(headers, name)?);
+        time.map(Some)
+            .ok_or_else(|| SignatureError::MalformedHeader(name.clone()))
     }
 
     /// The timestamp in a list.
     fn list_time<'a>(
         &'a self,
-        name: &HeaderName,
+        signatures: &Signatures<'_>,
         list: &'a str,
     ) -> Result<Option<Time<'a>>, SignatureError> {
         let Some(TimestampSource::Field(prefix)) = &self.timestamp else {
@@ -487,15 +537,14 @@ impl Hmac {
             // SDKs differ in which of two timestamps counts.
             found.next().filter(|_| found.next().is_none())
         };
-        let text = text.ok_or_else(|| SignatureError::MalformedHeader(name.clone()))?;
-        self.time(name, text).map(Some)
+        text.and_then(|text| self.time(text))
+            .map(Some)
+            .ok_or_else(|| signatures.malformed())
     }
 
-    fn time<'a>(&self, name: &HeaderName, text: &'a str) -> Result<Time<'a>, SignatureError> {
-        match self.time_format.parse(text) {
-            Some(time) => Ok(Time { text, time }),
-            None => Err(SignatureError::MalformedHeader(name.clone())),
-        }
+    fn time<'a>(&self, text: &'a str) -> Option<Time<'a>> {
+        let time = self.time_format.parse(text)?;
+        Some(Time { text, time })
     }
 
     /// The time in an authentic body.
@@ -540,16 +589,19 @@ impl Hmac {
 impl SignatureScheme for Hmac {
     fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
         self.check_required(&head.headers)?;
-        let signatures = self.signatures(&head.headers)?;
+        self.header_time(&head.headers)?;
+        self.id(&head.headers)?;
+        if let Place::Json(_) | Place::Form(_) = self.place {
+            return Ok(());
+        }
+        let signatures = self.signatures(&head.headers, b"")?;
         let mut lists = self.lists(&signatures);
         if !lists.any(|list| self.candidates(list).next().is_some()) {
-            return Err(SignatureError::MalformedHeader(signatures.name.clone()));
+            return Err(signatures.malformed());
         }
-        self.header_time(&head.headers)?;
         for list in self.lists(&signatures) {
-            self.list_time(signatures.name, list)?;
+            self.list_time(&signatures, list)?;
         }
-        self.id(&head.headers)?;
         Ok(())
     }
 
@@ -560,7 +612,7 @@ impl SignatureScheme for Hmac {
     ) -> Result<Signed, SignatureError> {
         let headers = request.headers();
         self.check_required(headers)?;
-        let signatures = self.signatures(headers)?;
+        let signatures = self.signatures(headers, request.body())?;
         let header_time = self.header_time(headers)?;
         let url = match self.signs_url {
             true => request.url()?,
@@ -587,7 +639,7 @@ impl SignatureScheme for Hmac {
             };
             let mut expected = None;
             for list in self.lists(&signatures) {
-                let list_time = self.list_time(signatures.name, list)?;
+                let list_time = self.list_time(&signatures, list)?;
                 let mac = match (list_time, &expected) {
                     (None, Some(mac)) => mac,
                     (Some(Time { text, .. }), _) => {
@@ -618,7 +670,7 @@ impl SignatureScheme for Hmac {
         } else if is_well_formed {
             SignatureError::NoMatch
         } else {
-            SignatureError::MalformedHeader(signatures.name.clone())
+            signatures.malformed()
         })
     }
 
@@ -635,13 +687,15 @@ impl SignatureScheme for Hmac {
     }
 
     fn description(&self) -> Cow<'static, str> {
-        let header = match &self.place {
-            Place::First(names) | Place::Every(names) => names.first(),
-            Place::Numbered(name) => Some(name),
+        let place = match &self.place {
+            Place::First(names) | Place::Every(names) => {
+                names.first().map_or("", HeaderName::as_str)
+            }
+            Place::Numbered(name) => name.as_str(),
+            Place::Json(_) | Place::Form(_) => "the body",
         };
-        let header = header.map_or("", HeaderName::as_str);
         let (hash, encoding) = (self.hash.name(), self.encoding.name());
-        format!("HMAC-{hash} in {encoding}, `{header}`").into()
+        format!("HMAC-{hash} in {encoding}, `{place}`").into()
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
@@ -694,6 +748,25 @@ impl SignatureScheme for Hmac {
         let name = match &self.place {
             Place::First(names) | Place::Every(names) => names.first().cloned(),
             Place::Numbered(name) => format!("{name}-1").parse().ok(),
+            Place::Json(path) => {
+                let mut body = serde_json::from_slice(request.body())
+                    .map_err(|_| SignError::new("the body is not JSON, but has the signature"))?;
+                if !path.write(&mut body, Value::from(value)) {
+                    return Err(SignError::new("the body has no place for the signature"));
+                }
+                request.set_body(body.to_string());
+                return Ok(());
+            }
+            Place::Form(field) => {
+                let others =
+                    form_urlencoded::parse(request.body()).filter(|(name, _)| name != field);
+                let form = form_urlencoded::Serializer::new(String::new())
+                    .extend_pairs(others)
+                    .append_pair(field, &value)
+                    .finish();
+                request.set_body(form);
+                return Ok(());
+            }
         };
         let name = name.ok_or(SignError::new("the scheme names no header"))?;
         request.insert_header(name, value)
@@ -735,23 +808,36 @@ struct Time<'a> {
     time: SystemTime,
 }
 
-/// The values of the signature headers.
+/// The signatures as they are written, and the header that has them.
 struct Signatures<'a> {
-    name: &'a HeaderName,
+    /// `None` if they are in the body.
+    name: Option<&'a HeaderName>,
     texts: Texts<'a>,
 }
 
 enum Texts<'a> {
     One(&'a str),
     Several(Vec<&'a str>),
+    InBody(Cow<'a, str>),
 }
 
-impl<'a> Texts<'a> {
-    fn as_slice(&self) -> &[&'a str] {
-        match self {
-            Self::One(text) => std::slice::from_ref(text),
-            Self::Several(texts) => texts,
+impl Signatures<'_> {
+    fn malformed(&self) -> SignatureError {
+        match self.name {
+            Some(name) => SignatureError::MalformedHeader(name.clone()),
+            None => SignatureError::MalformedBody,
         }
+    }
+}
+
+impl Texts<'_> {
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        let (texts, in_body) = match self {
+            Self::One(text) => (std::slice::from_ref(text), None),
+            Self::Several(texts) => (&**texts, None),
+            Self::InBody(text) => (&[][..], Some(&**text)),
+        };
+        texts.iter().copied().chain(in_body)
     }
 }
 

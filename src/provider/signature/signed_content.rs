@@ -7,6 +7,7 @@ use http::{HeaderMap, Method};
 
 use super::only_value;
 use super::scheme::SignatureError;
+use crate::provider::json_path::{JsonPath, Match, Reader};
 
 /// What an HMAC covers, part by part.
 ///
@@ -47,6 +48,9 @@ pub(super) enum Part {
     PathAndQuery,
     Header(HeaderName),
     QueryValue(Cow<'static, str>),
+    JsonValue(JsonPath),
+    FormValue(Cow<'static, str>),
+    SortedForm,
     Optional(Vec<Part>),
 }
 
@@ -125,8 +129,28 @@ impl SignedContent {
         self.with(Part::QueryValue(name.into()))
     }
 
-    /// Parts that are left out together if the request lacks a header or a query value of them, or
-    /// has a blank one.
+    /// A string or an integer in the JSON body. A request that lacks it is rejected.
+    #[must_use]
+    pub fn json_value(self, path: JsonPath) -> Self {
+        self.with(Part::JsonValue(path))
+    }
+
+    /// The first value with this name in the body, which is a form, decoded. A request that lacks
+    /// it is rejected.
+    #[must_use]
+    pub fn form_value(self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.with(Part::FormValue(name.into()))
+    }
+
+    /// The names and values in the body, which is a form: each name followed by its value, decoded,
+    /// sorted by the name and then by the value.
+    #[must_use]
+    pub fn sorted_form(self) -> Self {
+        self.with(Part::SortedForm)
+    }
+
+    /// Parts that are left out together if the request lacks a value of them, or has a blank header
+    /// or query value.
     #[must_use]
     pub fn optional(self, content: Self) -> Self {
         self.with(Part::Optional(content.parts))
@@ -212,6 +236,22 @@ fn feed(
                 Some(value) => update(value.as_bytes()),
                 None => return Err(SignatureError::NoMatch),
             },
+            Part::JsonValue(path) => match json_value(path, values.body) {
+                Some(value) => update(value.as_bytes()),
+                None => return Err(SignatureError::MalformedBody),
+            },
+            Part::FormValue(name) => match form_value(name, values.body) {
+                Some(value) => update(value.as_bytes()),
+                None => return Err(SignatureError::MalformedBody),
+            },
+            Part::SortedForm => {
+                let mut fields: Vec<_> = form_urlencoded::parse(values.body).collect();
+                fields.sort();
+                for (name, value) in fields {
+                    update(name.as_bytes());
+                    update(value.as_bytes());
+                }
+            }
             Part::Optional(parts) if values.have(parts) => feed_all(parts, values, update)?,
             Part::Optional(_) => {}
         }
@@ -228,6 +268,21 @@ fn feed_all(
     feed(parts, values, &mut |part: &[u8]| update(part))
 }
 
+/// A text or an integer in a JSON body.
+pub(super) fn json_value(path: &JsonPath, body: &[u8]) -> Option<String> {
+    match Reader::new([path]).read(body).ok()?.pop()? {
+        Match::Text(text) => Some(text),
+        Match::Nothing | Match::Other => None,
+    }
+}
+
+/// The first value with a name in a form.
+pub(super) fn form_value<'a>(name: &str, body: &'a [u8]) -> Option<Cow<'a, str>> {
+    form_urlencoded::parse(body)
+        .find(|(other, _)| other == name)
+        .map(|(_, value)| value)
+}
+
 impl Values<'_> {
     /// Whether the request has what the parts name.
     fn have(&self, parts: &[Part]) -> bool {
@@ -239,6 +294,8 @@ impl Values<'_> {
             Part::QueryValue(name) => self
                 .query_value(name)
                 .is_some_and(|value| !value.trim().is_empty()),
+            Part::JsonValue(path) => json_value(path, self.body).is_some(),
+            Part::FormValue(name) => form_value(name, self.body).is_some(),
             _ => true,
         })
     }
