@@ -3,28 +3,33 @@
 /// A decoded name and value.
 pub(in crate::provider) type Field = (Vec<u8>, Vec<u8>);
 
-/// The fields of `application/x-www-form-urlencoded`, decoded, in the order in which they are
-/// written. A `%` without two hexadecimal digits stands for itself.
-pub(in crate::provider) fn fields(text: &[u8]) -> Vec<Field> {
-    text.split(|byte| *byte == b'&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| {
-            let mut halves = pair.splitn(2, |byte| *byte == b'=');
-            let mut next = || decode(halves.next().unwrap_or_default());
-            (next(), next())
-        })
-        .collect()
-}
+/// More than providers send. Without a limit, a body of empty fields, which anyone can send, would
+/// take much memory and time.
+const MAX_FIELDS: usize = 1000;
 
-/// The fields sorted by name, and those of one name by value.
-pub(in crate::provider) fn sorted(mut fields: Vec<Field>) -> Vec<Field> {
-    fields.sort();
-    fields
+/// The fields of `application/x-www-form-urlencoded`, decoded, in the order in which they are
+/// written. A `%` without two hexadecimal digits stands for itself. `None` if there are too many.
+pub(in crate::provider) fn fields(text: &[u8]) -> Option<Vec<Field>> {
+    let pairs = || {
+        text.split(|byte| *byte == b'&')
+            .filter(|pair| !pair.is_empty())
+    };
+    if pairs().nth(MAX_FIELDS).is_some() {
+        return None;
+    }
+    let fields = pairs().map(|pair| {
+        let mut halves = pair.splitn(2, |byte| *byte == b'=');
+        let mut next = || decode(halves.next().unwrap_or_default());
+        (next(), next())
+    });
+    Some(fields.collect())
 }
 
 /// The decoded fields of a form, sorted by name, and those of one name by value.
-pub(in crate::provider) fn sorted_fields(text: &[u8]) -> Vec<Field> {
-    sorted(fields(text))
+pub(in crate::provider) fn sorted_fields(text: &[u8]) -> Option<Vec<Field>> {
+    let mut fields = fields(text)?;
+    fields.sort();
+    Some(fields)
 }
 
 /// The only value of a field. A repeated field has none: readers differ in which one counts.
@@ -83,9 +88,9 @@ pub(in crate::provider) fn form(name: &str, value: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn text(fields: &[Field]) -> String {
+    fn text(fields: Option<Vec<Field>>) -> String {
         let show = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let pairs = fields.iter();
+        let pairs = fields.iter().flatten();
         let pairs = pairs.map(|(name, value)| format!("[{}|{}]", show(name), show(value)));
         pairs.collect()
     }
@@ -102,14 +107,24 @@ mod tests {
             ("a=%&b=%4&c=%zz&d=%4%41", "[a|%][b|%4][c|%zz][d|%4A]"),
             ("a=%e2%98%95", "[a|☕]"),
         ] {
-            assert_eq!(text(&fields(form.as_bytes())), expected, "{form}");
+            assert_eq!(text(fields(form.as_bytes())), expected, "{form}");
         }
-        assert_eq!(fields(b"a=%ff"), [(b"a".to_vec(), vec![0xff])]);
+        assert_eq!(fields(b"a=%ff"), Some(vec![(b"a".to_vec(), vec![0xff])]));
+    }
+
+    #[test]
+    fn there_are_not_too_many_fields() {
+        let most = "a&".repeat(MAX_FIELDS);
+        assert_eq!(
+            fields(most.as_bytes()).map(|all| all.len()),
+            Some(MAX_FIELDS)
+        );
+        assert_eq!(fields(format!("{most}a").as_bytes()), None);
     }
 
     #[test]
     fn a_repeated_field_has_no_value() {
-        let form = fields(b"a=1&b=2&b=3");
+        let form = fields(b"a=1&b=2&b=3").unwrap_or_default();
         assert_eq!(only_field(&form, "a"), Some(b"1".as_slice()));
         assert_eq!(only_field(&form, "b"), None);
         assert_eq!(only_field(&form, "c"), None);
@@ -118,7 +133,10 @@ mod tests {
     #[test]
     fn what_is_encoded_is_decoded() {
         let all = (0..=u8::MAX).collect::<Vec<_>>();
-        assert_eq!(fields(form("a", &all).as_bytes()), [(b"a".to_vec(), all)]);
+        assert_eq!(
+            fields(form("a", &all).as_bytes()),
+            Some(vec![(b"a".to_vec(), all)])
+        );
         assert_eq!(encode("a b/é~".as_bytes(), "/"), "a%20b/%C3%A9%7E");
     }
 }

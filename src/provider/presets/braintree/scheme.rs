@@ -37,7 +37,7 @@ impl SignatureScheme for Braintree {
         request: &SignedRequest<'_>,
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
-        let fields = fields(request.body());
+        let fields = fields(request.body()).ok_or(SignatureError::MalformedBody)?;
         let field = |name| only_field(&fields, name).ok_or(SignatureError::MalformedBody);
         let pairs = std::str::from_utf8(field(SIGNATURE_FIELD)?)
             .map_err(|_| SignatureError::MalformedBody)?;
@@ -71,7 +71,7 @@ impl SignatureScheme for Braintree {
         let keys = Keys::of(secret).ok_or(SignError::new(
             "the secret is not `<public key>:<private key>`",
         ))?;
-        let fields = fields(request.body());
+        let fields = fields(request.body()).unwrap_or_default();
         let payload = match only_field(&fields, PAYLOAD_FIELD) {
             Some(payload) => payload.to_vec(),
             None if request.body() == b"{}" => BASE64.encode(EMPTY).into_bytes(),

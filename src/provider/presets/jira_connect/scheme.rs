@@ -48,7 +48,8 @@ impl SignatureScheme for JiraConnect {
         }
         let malformed = SignatureError::MalformedHeader(AUTHORIZATION);
         let claims = token.claims().ok_or(malformed.clone())?;
-        let expected = hash(request.method().as_str(), request.path_and_query());
+        let expected = hash(request.method().as_str(), request.path_and_query())
+            .ok_or(SignatureError::NoMatch)?;
         let presented = claims.text("qsh").ok_or(malformed.clone())?;
         if !is_same(expected.as_bytes(), presented.as_bytes()) {
             return Err(SignatureError::NoMatch);
@@ -70,19 +71,22 @@ impl SignatureScheme for JiraConnect {
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let seconds = |time| u64::try_from(to_unix_time(time, TimeUnit::Seconds)).unwrap_or(0);
+        let hash = hash(request.method().as_str(), request.path_and_query())
+            .ok_or(SignError::new("the query has too many parameters"))?;
         let claims = json!({
             "iss": "test",
             "iat": seconds(request.time()),
             "exp": seconds(request.time() + Duration::from_secs(180)),
-            "qsh": hash(request.method().as_str(), request.path_and_query()),
+            "qsh": hash,
         });
         let token = sign_hs256(secret.expose(), &claims);
         request.insert_header(AUTHORIZATION, format!("JWT {token}"))
     }
 }
 
-/// The hash of a canonical request: its method, its path and its query.
-fn hash(method: &str, path_and_query: &str) -> String {
+/// The hash of a canonical request: its method, its path and its query. `None` if the query has too
+/// many parameters.
+fn hash(method: &str, path_and_query: &str) -> Option<String> {
     let (path, query) = path_and_query
         .split_once('?')
         .unwrap_or((path_and_query, ""));
@@ -90,14 +94,14 @@ fn hash(method: &str, path_and_query: &str) -> String {
         "" => "/".to_owned(),
         path => path.replace('&', "%26"),
     };
-    let canonical = format!("{method}&{path}&{}", canonical_query(query));
-    hex::encode(sha256([canonical.as_bytes()]))
+    let canonical = format!("{method}&{path}&{}", canonical_query(query)?);
+    Some(hex::encode(sha256([canonical.as_bytes()])))
 }
 
 /// The parameters sorted by name; the values of a repeated one are sorted and joined.
-fn canonical_query(query: &str) -> String {
+fn canonical_query(query: &str) -> Option<String> {
     let mut by_name = BTreeMap::<_, Vec<_>>::new();
-    for (name, value) in fields(query.as_bytes()) {
+    for (name, value) in fields(query.as_bytes())? {
         // The token itself, which may be in the query elsewhere.
         if name != b"jwt" {
             let values = by_name.entry(encode(&name, UNRESERVED)).or_default();
@@ -108,7 +112,7 @@ fn canonical_query(query: &str) -> String {
         values.sort();
         format!("{name}={}", values.join(","))
     });
-    pairs.collect::<Vec<_>>().join("&")
+    Some(pairs.collect::<Vec<_>>().join("&"))
 }
 
 #[cfg(test)]
@@ -124,7 +128,7 @@ mod tests {
             ("a=b+c%20d%2a~", "a=b%20c%20d%2A~"),
             ("a", "a="),
         ] {
-            assert_eq!(canonical_query(query), canonical);
+            assert_eq!(canonical_query(query).as_deref(), Some(canonical));
         }
     }
 

@@ -37,7 +37,7 @@ impl SignatureScheme for Kofi {
         request: &SignedRequest<'_>,
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
-        let fields = fields(request.body());
+        let fields = fields(request.body()).ok_or(SignatureError::MalformedBody)?;
         let data = only_field(&fields, FIELD).ok_or(SignatureError::MalformedBody)?;
         let found = self.reader.read(data);
         let mut found = found
@@ -68,7 +68,7 @@ impl SignatureScheme for Kofi {
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let token = std::str::from_utf8(secret.expose())
             .map_err(|_| SignError::new("the token is not UTF-8"))?;
-        let fields = fields(request.body());
+        let fields = fields(request.body()).unwrap_or_default();
         let data = only_field(&fields, FIELD).unwrap_or(request.body());
         let mut data: Value = serde_json::from_slice(data)
             .map_err(|_| SignError::new("the body is not the JSON that goes into the form"))?;

@@ -30,7 +30,7 @@ impl Mailgun {
     /// The time, the token and the signature, in JSON or in a form.
     fn read(&self, body: &[u8]) -> Option<[String; 3]> {
         let Ok(found) = self.reader.read(body) else {
-            let fields = fields(body);
+            let fields = fields(body)?;
             let text = |name| String::from_utf8(only_field(&fields, name)?.to_vec()).ok();
             let [timestamp, token, signature] = NAMES.map(text);
             return Some([timestamp?, token?, signature?]);

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::HeaderName;
 use http::request::Parts;
 
-use crate::provider::signature::form::sorted_fields;
+use crate::provider::signature::form::{Field, sorted_fields};
 use crate::provider::signature::keyed::{Hash, hmac, is_same};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
@@ -31,7 +31,8 @@ impl SignatureScheme for Mandrill {
     ) -> Result<Signed, SignatureError> {
         let signature = signature(request.headers())?;
         let url = request.url()?;
-        let matches = |secret: &Secret| is_same(&mac(secret, &url, request.body()), &signature);
+        let fields = sorted_fields(request.body()).ok_or(SignatureError::MalformedBody)?;
+        let matches = |secret: &Secret| is_same(&mac(secret, &url, &fields), &signature);
         if secrets.iter().any(matches) {
             Ok(Signed::new())
         } else {
@@ -44,7 +45,9 @@ impl SignatureScheme for Mandrill {
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
-        let mac = mac(secret, &request.url()?, request.body());
+        let fields =
+            sorted_fields(request.body()).ok_or(SignError::new("the form has too many fields"))?;
+        let mac = mac(secret, &request.url()?, &fields);
         request.insert_header(SIGNATURE, BASE64.encode(mac))
     }
 }
@@ -55,8 +58,7 @@ fn signature(headers: &http::HeaderMap) -> Result<Vec<u8>, SignatureError> {
         .map_err(|_| SignatureError::MalformedHeader(SIGNATURE))
 }
 
-fn mac(secret: &Secret, url: &str, body: &[u8]) -> Vec<u8> {
-    let fields = sorted_fields(body);
+fn mac(secret: &Secret, url: &str, fields: &[Field]) -> Vec<u8> {
     let fields = fields
         .iter()
         .flat_map(|(name, value)| [name.as_slice(), value.as_slice()]);

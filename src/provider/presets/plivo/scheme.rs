@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method};
 
-use crate::provider::signature::form::{Field, fields, sorted, sorted_fields};
+use crate::provider::signature::form::{Field, sorted_fields};
 use crate::provider::signature::keyed::{Hash, hmac, is_same, request_digest};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
@@ -72,19 +72,20 @@ impl<'a> Head<'a> {
         }
     }
 
-    fn mac(&self, secret: &Secret, method: &Method, url: &str, body: &[u8]) -> Vec<u8> {
+    /// `None` if there are too many fields.
+    fn mac(&self, secret: &Secret, method: &Method, url: &str, body: &[u8]) -> Option<Vec<u8>> {
         let key = secret.expose();
-        match self {
-            Self::V3 { nonce, .. } => v3_mac(key, method, url, body, nonce),
+        Some(match self {
+            Self::V3 { nonce, .. } => v3_mac(key, method, url, body, nonce)?,
             Self::V2 { nonce, .. } => {
                 let (base, _) = split(url);
                 hmac(Hash::Sha256, key, [base.as_bytes(), nonce.as_bytes()])
             }
             Self::V1 { .. } => {
-                let form = concatenated(&sorted_fields(body));
+                let form = concatenated(&sorted_fields(body)?);
                 hmac(Hash::Sha1, key, [url.as_bytes(), &form])
             }
-        }
+        })
     }
 }
 
@@ -104,7 +105,9 @@ impl SignatureScheme for Plivo {
         let matches = |secret: &Secret| {
             forms_of(&url).any(|url| {
                 let mac = head.mac(secret, request.method(), &url, request.body());
-                signatures.iter().any(|signature| is_same(&mac, signature))
+                let is_mac =
+                    |signature: &Vec<u8>| mac.as_ref().is_some_and(|mac| is_same(mac, signature));
+                signatures.iter().any(is_mac)
             })
         };
         if secrets.iter().any(matches) {
@@ -131,20 +134,21 @@ impl SignatureScheme for Plivo {
             &url,
             request.body(),
             NONCE,
-        );
+        )
+        .ok_or(SignError::new("the form has too many fields"))?;
         request.insert_header(V3_NONCE, NONCE)?;
         request.insert_header(V3, BASE64.encode(mac))
     }
 }
 
-fn v3_mac(key: &[u8], method: &Method, url: &str, body: &[u8], nonce: &str) -> Vec<u8> {
+fn v3_mac(key: &[u8], method: &Method, url: &str, body: &[u8], nonce: &str) -> Option<Vec<u8>> {
     let (base, query) = split(url);
     let form = match *method {
         // The parameters of a GET are those of its URL.
         Method::GET => Vec::new(),
-        _ => sorted_fields(body),
+        _ => sorted_fields(body)?,
     };
-    let query = joined(&sorted(fields(query.as_bytes())));
+    let query = joined(&sorted_fields(query.as_bytes())?);
     let mut content = base.as_bytes().to_vec();
     if !query.is_empty() || !form.is_empty() {
         content.push(b'?');
@@ -154,11 +158,8 @@ fn v3_mac(key: &[u8], method: &Method, url: &str, body: &[u8], nonce: &str) -> V
         content.push(b'.');
     }
     content.extend_from_slice(&concatenated(&form));
-    hmac(
-        Hash::Sha256,
-        key,
-        [content.as_slice(), b".", nonce.as_bytes()],
-    )
+    let parts = [content.as_slice(), b".", nonce.as_bytes()];
+    Some(hmac(Hash::Sha256, key, parts))
 }
 
 /// The URL before its query, and the query.

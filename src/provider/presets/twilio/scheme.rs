@@ -82,9 +82,10 @@ fn query(url: &str) -> Option<&str> {
     url.split_once('?').map(|(_, query)| query)
 }
 
-/// What is signed after the URL. `None` if the query has the digest of another body.
+/// What is signed after the URL. `None` if the query has the digest of another body, or there are too
+/// many fields.
 fn signed_fields(url: &str, body: &[u8]) -> Option<Vec<u8>> {
-    let query = fields(query(url).unwrap_or_default().as_bytes());
+    let query = fields(query(url).unwrap_or_default().as_bytes())?;
     if query.iter().any(|(name, _)| name == BODY_DIGEST.as_bytes()) {
         let expected = hex::encode(sha256([body]));
         let presented = only_field(&query, BODY_DIGEST)?;
@@ -92,7 +93,7 @@ fn signed_fields(url: &str, body: &[u8]) -> Option<Vec<u8>> {
     }
     // The values of a repeated name are sorted, and each counts once.
     let mut by_name = BTreeMap::<_, BTreeSet<_>>::new();
-    for (name, value) in fields(body) {
+    for (name, value) in fields(body)? {
         by_name.entry(name).or_default().insert(value);
     }
     let mut signed = Vec::new();
@@ -170,7 +171,9 @@ fn as_browsers_do(query: &str) -> String {
 /// The query decoded and encoded again, with the values of a repeated name together.
 fn as_old_ones_do(query: &str) -> String {
     let encode = |text: &[u8]| encode(text, "-_.!~*'()");
-    let mut pairs = fields(query.as_bytes());
+    let Some(mut pairs) = fields(query.as_bytes()) else {
+        return query.to_owned();
+    };
     let names = pairs.iter().map(|(name, _)| name.clone());
     let names = names.collect::<Vec<_>>();
     pairs.sort_by_cached_key(|(name, _)| names.iter().position(|first| first == name));
