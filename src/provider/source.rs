@@ -64,7 +64,8 @@ impl Source {
     /// A new value for each request, so that **nothing is deduplicated**: for notifications without
     /// content, such as "something has changed", which are the same text each time.
     ///
-    /// Nothing is lost, but a retry runs the handler again. The handler should ask the provider
+    /// Nothing is lost, but a retry runs the handler again, with another
+    /// [`idempotency_key`](crate::Delivery::idempotency_key). The handler should ask the provider
     /// for what has changed since it last asked.
     pub fn receipt() -> Self {
         Self(Kind::Receipt)
