@@ -1,4 +1,5 @@
-//! The kit makes a delivery of every preset that the preset accepts.
+//! The kit makes a delivery of every preset that the preset accepts: a test of an application needs
+//! one of its provider, whichever that is.
 
 #![allow(
     clippy::expect_used,

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use self::scheme::Flutterwave;
-use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+use http::HeaderName;
 
-mod scheme;
+use crate::provider::signature::{ByHeader, Hmac, Token};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Flutterwave](https://developer.flutterwave.com/docs/webhooks), version 3 and version 4.
 ///
@@ -21,9 +21,16 @@ mod scheme;
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Flutterwave publishes none.
 pub fn flutterwave(secrets: impl Into<SecretSource>) -> Provider {
+    let signature = HeaderName::from_static("flutterwave-signature");
+    // The secret is the same: who can send the token knows it, and could make the HMAC.
+    let scheme = ByHeader::new(
+        signature.clone(),
+        Hmac::base64(signature),
+        Token::header(HeaderName::from_static("verif-hash")),
+    );
     let member = |name| Source::json(JsonPath::member(name));
     Provider::custom("flutterwave")
-        .signature(Flutterwave::new(), secrets)
+        .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(member("event").or(member("type")))
         .response_deadline(Duration::from_secs(10))
