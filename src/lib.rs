@@ -84,7 +84,10 @@
 //! - `axum` (default): [`DedupeTx`] and [`Delivery`] as extractors, and axum's own body limit
 //!   disabled for bodies that the layer has limited. Without it, the layer is plain tower: handlers
 //!   use [`DedupeTx::take`] and find the [`Delivery`] in the request's extensions.
-//! - `ed25519`: the asymmetric signatures of Standard Webhooks and Svix.
+//! - `ed25519`: the asymmetric signatures of Standard Webhooks and Svix, and the presets of Discord
+//!   and Telnyx.
+//! - `p256`: the presets of SendGrid and Plaid. `rsa`: those of PayPal and Fireblocks. `md5`: that of
+//!   Patreon.
 //! - `metrics`: the metrics below.
 //! - `testing`: signed requests and an assertion, for the tests of applications.
 //!
@@ -97,7 +100,7 @@
 //! | name | kind | further labels |
 //! |---|---|---|
 //! | `idempotent_webhook_deliveries_total` | counter | `outcome`: `processed`, `duplicate`, `in-flight`, `rejected`, `failed`, `kept`, `accepted`, `handshake` |
-//! | `idempotent_webhook_rejections_total` | counter | `reason`: `method_not_allowed`, `missing_header`, `malformed_header`, `no_match`, `too_old`, `too_new`, `unknown_tenant`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
+//! | `idempotent_webhook_rejections_total` | counter | `reason`: `method_not_allowed`, `missing_header`, `malformed_header`, `malformed_body`, `no_public_url`, `no_match`, `too_old`, `too_new`, `unknown_tenant`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
 //! | `idempotent_webhook_claim_seconds` | histogram | |
 //! | `idempotent_webhook_handler_seconds` | histogram | |
 //! | `idempotent_webhook_commit_seconds` | histogram | |

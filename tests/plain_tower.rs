@@ -180,3 +180,24 @@ async fn the_service_that_was_ready_is_the_one_that_is_called() {
         }
     );
 }
+
+#[tokio::test]
+async fn every_success_has_the_status_that_the_provider_takes_for_one() {
+    let (_server, pool, _) = database().await;
+    let linear = presets::linear(Secret::new("secret").unwrap());
+    let layer = IdempotentWebhook::new(pool.clone(), "test", linear.clone());
+    let no_content = async |request: Request<Body>| -> Result<Response<Body>, Infallible> {
+        let Ok(mut response) = handle(request).await;
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        Ok(response)
+    };
+    let service = ServiceBuilder::new()
+        .layer(layer)
+        .service(service_fn(no_content));
+    for outcome in ["processed", "duplicate"] {
+        let request = TestDelivery::new(&linear).id("a").request();
+        let response = service.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["x-webhook-outcome"], outcome);
+    }
+}

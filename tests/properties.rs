@@ -10,12 +10,15 @@
 
 use std::time::{Duration, SystemTime};
 
-use hmac::{Hmac, KeyInit, Mac};
+use bytes::Bytes;
+use hmac::{KeyInit, Mac};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request};
 use idempotent_webhook::provider::{Verified, VerifyError};
-use idempotent_webhook::signature::{HmacSha256, SignatureError, Tolerance};
-use idempotent_webhook::{JsonPath, Provider, Secret, Source, presets};
+use idempotent_webhook::signature::{
+    Encoding, Hash, Hmac, Key, SignatureError, SignatureScheme, SignedContent, Tolerance,
+};
+use idempotent_webhook::{JsonPath, Provider, Secret, Source, presets, testing};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -24,7 +27,7 @@ use sha2::Sha256;
 const SECRET: &str = "secret";
 
 fn mac(signed: &[u8]) -> String {
-    let mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
+    let mac = hmac::Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
     hex::encode(mac.chain_update(signed).finalize().into_bytes())
 }
 
@@ -39,7 +42,7 @@ fn head(headers: &[(&'static str, &[u8])]) -> Parts {
 
 /// Verifies an authentic request whose id is in the given place.
 fn identify(id: Source, header: &[u8], body: &[u8]) -> Result<Verified, VerifyError> {
-    let scheme = HmacSha256::hex(HeaderName::from_static("x-signature"));
+    let scheme = Hmac::hex(HeaderName::from_static("x-signature"));
     let provider = Provider::custom("acme")
         .signature(scheme, Secret::new(SECRET).unwrap())
         .delivery_id(id);
@@ -152,7 +155,222 @@ fn stripe_items() -> impl Strategy<Value = Vec<String>> {
     vec(item, 0..6)
 }
 
+/// Any scheme of `Hmac` that has its parts in headers of these names.
+fn hmac_scheme() -> impl Strategy<Value = Hmac> {
+    let header = HeaderName::from_static;
+    let encoding = prop_oneof![
+        Just(Encoding::Hex),
+        Just(Encoding::HexOfAnyCase),
+        Just(Encoding::Base64),
+        Just(Encoding::Base64Url),
+    ];
+    let hash = prop_oneof![
+        Just(Hash::Md5),
+        Just(Hash::Sha1),
+        Just(Hash::Sha256),
+        Just(Hash::Sha384),
+        Just(Hash::Sha512),
+    ];
+    let key = prop_oneof![
+        Just(Key::Raw),
+        Just(Key::Base64),
+        Just(Key::Hex),
+        Just(Key::Sha1),
+        Just(Key::Nfkd),
+        Just(Key::HtmlText),
+    ];
+    let separators = prop_oneof![
+        Just(("", "")),
+        Just((",", "")),
+        Just((", ", "")),
+        Just((";", " ")),
+        Just((",", " ")),
+    ];
+    let place = 0..4_u8;
+    let time = 0..6_u8;
+    let content = 0..4_u8;
+    (
+        encoding,
+        hash,
+        key,
+        separators,
+        any::<bool>(),
+        place,
+        time,
+        content,
+    )
+        .prop_map(
+            move |(encoding, hash, key, (separator, lists), prefixed, place, time, content)| {
+                let mut scheme = Hmac::hex(header("x-signature"))
+                    .encoding(encoding)
+                    .hash(hash)
+                    .key(key)
+                    .separator(separator)
+                    .list_separator(lists);
+                scheme = match prefixed {
+                    true => scheme.prefix("v1="),
+                    false => scheme.optional_prefix("v1="),
+                };
+                scheme = match place {
+                    0 => scheme,
+                    1 => scheme.and_header(header("x-other")),
+                    2 => scheme.repeatable(),
+                    _ => scheme.numbered(),
+                };
+                let timed = SignedContent::new().timestamp().text(".");
+                scheme = match (time, separator) {
+                    (0, _) => scheme.timestamp_header(header("x-time")),
+                    (1, _) => scheme
+                        .timestamp_header(header("x-time"))
+                        .timestamp_in_rfc_3339(),
+                    (2, _) => scheme
+                        .timestamp_header(header("x-time"))
+                        .timestamp_in_milliseconds(),
+                    (3, "," | ";" | ", ") => scheme.timestamp_field("t="),
+                    (4, "," | ";" | ", ") => scheme
+                        .timestamp_field("")
+                        .timestamp_in_seconds_or_milliseconds(),
+                    _ => return scheme.signed(SignedContent::new().method().body()),
+                };
+                let request_id = header("x-id");
+                scheme.id_header(request_id.clone()).signed(match content {
+                    0 => timed.body(),
+                    1 => timed.body().id(),
+                    2 => timed.path_and_query().text(":").header(request_id).body(),
+                    _ => timed
+                        .optional(SignedContent::new().text("q=").query_value("q"))
+                        .optional(SignedContent::new().header(header("x-absent")))
+                        .body(),
+                })
+            },
+        )
+}
+
+/// Hexadecimal digits that are base64 as well, so that any key can be made of it.
+const ANY_SECRET: &str = "00112233445566778899aabbccddeeff";
+
+fn provider_of(scheme: impl SignatureScheme) -> Provider {
+    Provider::custom("acme")
+        .signature(scheme, Secret::new(ANY_SECRET).unwrap())
+        .delivery_id(Source::body_digest())
+        .tolerance(Tolerance::unlimited())
+}
+
+/// What a signature header may have, right or wrong.
+fn scheme_value() -> impl Strategy<Value = Vec<u8>> {
+    let text = prop_oneof![
+        "(t=)?[0-9]{0,14}([,; ]{1,2}(v1=)?[0-9a-fA-F]{0,64}){0,3}",
+        "(v1=|sha256=)?[0-9a-f]{64}",
+        "v1,[A-Za-z0-9+/]{43}=",
+        "[A-Za-z0-9+/]{43}=",
+        "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\\.[0-9]{1,12})?(Z|[+-][0-9:]{5})",
+        "Basic [A-Za-z0-9+/]{0,20}={0,2}",
+        "[A-Za-z0-9_-]{0,30}\\.[A-Za-z0-9_-]{0,30}\\.[A-Za-z0-9_-]{0,30}",
+    ];
+    prop_oneof![text.prop_map(String::into_bytes), header_value()]
+}
+
+/// The headers that the presets read, from their own cases.
+fn header_names() -> Vec<HeaderName> {
+    static NAMES: std::sync::OnceLock<Vec<HeaderName>> = std::sync::OnceLock::new();
+    let read = || {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
+        let mut names = std::collections::BTreeSet::new();
+        for file in std::fs::read_dir(folder).unwrap() {
+            let cases = std::fs::read(file.unwrap().path()).unwrap();
+            let cases: Value = serde_json::from_slice(&cases).unwrap();
+            for case in cases.as_array().unwrap() {
+                names.extend(case["headers"].as_object().unwrap().keys().cloned());
+            }
+        }
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    };
+    NAMES.get_or_init(read).clone()
+}
+
 proptest! {
+    #[test]
+    fn what_is_signed_is_verified_and_nothing_else(
+        scheme in hmac_scheme(),
+        body in vec(any::<u8>(), 0..60),
+        seconds in 0..4_000_000_000_u64,
+        at in any::<prop::sample::Index>(),
+        bit in 0..8_u8,
+    ) {
+        let provider = provider_of(scheme);
+        let secret = Secret::new(ANY_SECRET).unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let request = Request::post("/a?q=1")
+            .header("x-id", "id-1")
+            .body(Bytes::from(body.clone()))
+            .unwrap();
+        let signed = testing::sign(&provider, &secret, request, time).unwrap();
+        let (head, _) = signed.into_parts();
+        let verified = provider.verify(&head, &body, SystemTime::now());
+        let signed_at = verified.unwrap().delivery().unwrap().signed_at();
+        prop_assert!(signed_at.is_none_or(|signed_at| signed_at == time));
+
+        let mut other = body.clone();
+        match body.is_empty() {
+            true => other.push(bit),
+            false => other[at.index(body.len())] ^= 1 << bit,
+        }
+        prop_assert!(provider.verify(&head, &other, SystemTime::now()).is_err());
+
+        let mut damaged = head.clone();
+        let names: Vec<_> = head.headers.keys().cloned().collect();
+        let name = &names[at.index(names.len())];
+        let mut value = head.headers[name].as_bytes().to_vec();
+        let index = at.index(value.len());
+        value[index] = if value[index] == b'!' { b'?' } else { b'!' };
+        damaged.headers.insert(name, HeaderValue::from_bytes(&value).unwrap());
+        // The id is not part of every content.
+        let refused = provider.verify(&damaged, &body, SystemTime::now()).is_err();
+        prop_assert!(refused || name == "x-id", "{}", name);
+    }
+
+    #[test]
+    fn any_head_is_survived_by_any_scheme(
+        scheme in hmac_scheme(),
+        headers in vec(("x-signature|x-signature-1|x-other|x-time|x-id", scheme_value()), 0..6),
+        path in "/[a-z?&=%+]{0,20}",
+        body in vec(any::<u8>(), 0..20),
+    ) {
+        let mut head = head(&[]);
+        head.uri = path.parse().unwrap_or_default();
+        for (name, value) in headers {
+            let value = HeaderValue::from_bytes(&value).unwrap();
+            head.headers.append(name.parse::<HeaderName>().unwrap(), value);
+        }
+        let refused = provider_of(scheme).verify(&head, &body, SystemTime::now());
+        prop_assert!(matches!(refused, Err(VerifyError::Signature(_))));
+    }
+
+    #[test]
+    fn any_request_is_survived_by_any_preset(
+        preset in prop::sample::select(presets::ALL),
+        value in scheme_value(),
+        path in "/[a-z?&=%+.]{0,20}",
+        body in prop_oneof![vec(any::<u8>(), 0..60), json().prop_map(|json| json.to_string().into_bytes())],
+        method in prop::sample::select(&["GET", "HEAD", "POST"][..]),
+    ) {
+        let provider = preset
+            .provider(Secret::new(ANY_SECRET).unwrap())
+            .public_url("https://example.com".parse().unwrap());
+        let mut head = head(&[]);
+        head.uri = path.parse().unwrap_or_default();
+        head.method = method.parse().unwrap();
+        let value = HeaderValue::from_bytes(&value).unwrap();
+        for name in header_names() {
+            head.headers.insert(name, value.clone());
+        }
+        let verified = provider.verify(&head, &body, SystemTime::now());
+        let is_delivery = verified.is_ok_and(|verified| verified.delivery().is_some());
+        prop_assert!(!is_delivery);
+        // Not even the first of them.
+        let _ = provider.verify(&self::head(&[]), &body, SystemTime::now());
+    }
+
     #[test]
     fn a_json_id_is_what_the_path_leads_to(
         document in json(), steps in steps(), quoted: bool, pretty: bool,

@@ -72,6 +72,34 @@ pub fn standard_webhooks(body: &[u8]) -> Input {
     input(presets::standard_webhooks, BASE64_SECRET, body)
 }
 
+/// Every preset with a body of its own making, unless it takes a private key to sign for it.
+#[allow(dead_code, reason = "not every benchmark has all presets")]
+pub fn all() -> Vec<(&'static str, Input)> {
+    let secrets = [
+        SECRET,
+        BASE64_SECRET,
+        "YmVuY2htYXJr",
+        "user:password",
+        "abcdef01",
+    ];
+    let input = |preset: &presets::Preset, secret: &'static str| {
+        let provider = preset
+            .provider(Secret::new(secret).unwrap())
+            .public_url("https://example.com".parse().unwrap());
+        provider.check_secrets().ok()?;
+        let delivery = TestDelivery::new(&provider);
+        let (head, body) = delivery.try_request::<Bytes>().ok()?.into_parts();
+        let now = std::time::SystemTime::now();
+        provider.verify(&head, &body, now).ok()?.delivery()?;
+        Some((provider.tolerance(Tolerance::unlimited()), head, body))
+    };
+    let all = presets::ALL.iter().filter_map(|preset| {
+        let input = secrets.into_iter().find_map(|secret| input(preset, secret));
+        Some((preset.name(), input?))
+    });
+    all.collect()
+}
+
 /// Signed just now: some insist on a recent time.
 fn input(preset: fn(SecretSource) -> Provider, secret: &'static str, body: &[u8]) -> Input {
     let provider = preset(Secret::new(secret).unwrap().into());

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::body::Bytes;
 use axum::http::{HeaderName, Request};
-use idempotent_webhook::signature::HmacSha256;
+use idempotent_webhook::signature::Hmac;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret, Source, presets};
 
@@ -143,7 +143,7 @@ impl Sender {
 fn acme(secret: Secret) -> Provider {
     Provider::custom("acme")
         .signature(
-            HmacSha256::hex(HeaderName::from_static("x-acme-signature")).prefix("sha256="),
+            Hmac::hex(HeaderName::from_static("x-acme-signature")).prefix("sha256="),
             secret,
         )
         .delivery_id(Source::header(HeaderName::from_static("x-acme-delivery")))

@@ -29,6 +29,11 @@ pub struct Arguments {
     #[arg(long, required_unless_present = "capture")]
     provider: Option<Provider>,
 
+    /// The scheme and the host that the provider calls, where it signs the URL [default: those of
+    /// --url]
+    #[arg(long, value_name = "URL")]
+    public_url: Option<Url>,
+
     /// What it is signed with [default: that of the environment, WEBHOOK_SECRET]
     #[arg(long, allow_hyphen_values = true)]
     secret: Option<OsString>,
@@ -67,7 +72,7 @@ pub struct Arguments {
     #[arg(long, group = "fault")]
     tampered: bool,
 
-    /// Signed a day ago
+    /// Signed a year ago
     #[arg(long, group = "fault")]
     expired: bool,
 
@@ -140,6 +145,7 @@ impl Arguments {
     fn captured(&self, file: &Path) -> Result<Message, String> {
         let for_signing = [
             ("--provider", self.provider.is_some()),
+            ("--public-url", self.public_url.is_some()),
             ("--secret", self.secret.is_some()),
             ("--id", self.id.is_some()),
             ("--event-type", self.event_type.is_some()),
@@ -167,11 +173,6 @@ impl Arguments {
             .clone()
             .or_else(|| std::env::var_os("WEBHOOK_SECRET"))
             .ok_or("the secret is missing: give it with --secret or in WEBHOOK_SECRET")?;
-        if self.expired && !provider.signs_time() {
-            return Err(format!(
-                "{provider} signs no time, so nothing of it expires"
-            ));
-        }
         let signed = Signed::new(Unsigned {
             provider,
             secret: secret.into_encoded_bytes(),
@@ -179,6 +180,9 @@ impl Arguments {
             fresh_ids: self.fresh_ids,
             event_type: self.event_type.clone(),
             body: read(&self.body)?,
+            url: self.url.clone(),
+            public_url: self.public_url.clone(),
+            expired: self.expired,
         })?;
         let faults: [(bool, Fault); 3] = [
             (self.tampered, TestDelivery::tampered),

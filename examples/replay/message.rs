@@ -2,15 +2,18 @@
 
 use std::fmt;
 
+use std::time::SystemTime;
+
 use bytes::Bytes;
-use idempotent_webhook::Secret;
+use idempotent_webhook::provider::Verified;
 use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Provider as Preset, Secret};
 use reqwest::header::HeaderValue;
 use reqwest::{Request, Url};
 use serde_json::Value;
 
 use crate::capture::Capture;
-use crate::provider::Provider;
+use crate::provider::{Provider, has_place, pointer};
 
 pub enum Message {
     /// Signed anew for each request.
@@ -28,6 +31,8 @@ pub struct Signed {
 enum Id {
     /// One for all requests.
     Same(String),
+    /// What the body says in another way, such as its digest.
+    OfBody,
     /// One for each.
     Fresh,
 }
@@ -44,25 +49,40 @@ pub struct Unsigned {
     pub fresh_ids: bool,
     pub event_type: Option<String>,
     pub body: Vec<u8>,
+    /// Where it is sent.
+    pub url: Url,
+    /// What the provider calls, if that is another host.
+    pub public_url: Option<Url>,
+    /// It is to be signed long ago.
+    pub expired: bool,
 }
 
 impl Signed {
     pub fn new(unsigned: Unsigned) -> Result<Self, String> {
         unsigned.check()?;
         let secret = Secret::exact(&*unsigned.secret).map_err(|error| error.to_string())?;
-        let preset = unsigned.provider.preset(secret);
+        let base = unsigned.public_base();
+        let preset = unsigned
+            .provider
+            .preset(secret)
+            .public_url(base.parse().map_err(|error| format!("{base}: {error}"))?);
         preset.check_secrets().map_err(|error| error.to_string())?;
-        let said = unsigned.said_id();
-        let is_written = unsigned.fresh_ids || unsigned.id.is_some() || said.is_none();
-        unsigned.check_writable(is_written)?;
+        let said = unsigned.said_id(&preset);
+        let is_asked_for = unsigned.fresh_ids || unsigned.id.is_some();
+        let is_written = is_asked_for || said.is_none() && has_place(preset.get_delivery_id());
+        unsigned.check_writable(&preset, is_written)?;
 
         let provider = unsigned.provider;
-        let mut delivery = TestDelivery::new(&preset).body(unsigned.body);
+        let mut delivery = TestDelivery::new(&preset)
+            .uri(&path_and_query(&unsigned.url))
+            .body(unsigned.body);
         if let Some(event_type) = unsigned.event_type {
             delivery = delivery.event_type(event_type);
         }
         let id = if unsigned.fresh_ids {
             Id::Fresh
+        } else if !is_written && said.is_none() {
+            Id::OfBody
         } else {
             let id = unsigned.id.or(said).unwrap_or_else(random_id);
             if is_written {
@@ -70,6 +90,18 @@ impl Signed {
             }
             Id::Same(id)
         };
+        let first = match id {
+            Id::Fresh => delivery.clone().id(random_id()),
+            Id::Same(_) | Id::OfBody => delivery.clone(),
+        };
+        let request = first
+            .try_request::<Bytes>()
+            .map_err(|error| error.to_string())?;
+        if unsigned.expired && !signs_time(&preset, request) {
+            return Err(format!(
+                "{provider} signs no time, so nothing of it expires"
+            ));
+        }
         Ok(Self {
             provider,
             delivery,
@@ -84,7 +116,7 @@ impl Signed {
 
     fn request(&self, url: &Url) -> Request {
         let (head, body) = match self.id {
-            Id::Same(_) => self.delivery.request::<Bytes>(),
+            Id::Same(_) | Id::OfBody => self.delivery.request::<Bytes>(),
             Id::Fresh => self.delivery.clone().id(random_id()).request(),
         }
         .into_parts();
@@ -110,16 +142,20 @@ impl Unsigned {
         Ok(())
     }
 
+    /// The scheme and the host of the URL that is signed, where it is.
+    fn public_base(&self) -> String {
+        let url = self.public_url.as_ref().unwrap_or(&self.url);
+        url.origin().ascii_serialization()
+    }
+
     /// Whether what has to be written into the body can be.
-    fn check_writable(&self, writes_id: bool) -> Result<(), String> {
+    fn check_writable(&self, preset: &Preset, writes_id: bool) -> Result<(), String> {
         let provider = self.provider;
+        let id_is_in_body = pointer(preset.get_delivery_id()).is_some();
+        let type_is_in_body = preset.get_event_type().and_then(pointer).is_some();
         let written = [
-            ("id", writes_id && provider.id_member().is_some()),
-            (
-                "event type",
-                self.event_type.is_some() && provider.says_type_in_body(),
-            ),
-            ("time", provider.says_time_in_body()),
+            ("id", writes_id && id_is_in_body),
+            ("event type", self.event_type.is_some() && type_is_in_body),
         ];
         match written.into_iter().find(|(_, is_written)| *is_written) {
             Some((what, _)) if !self.json().is_object() => Err(format!(
@@ -129,8 +165,8 @@ impl Unsigned {
         }
     }
 
-    fn said_id(&self) -> Option<String> {
-        match self.json().get(self.provider.id_member()?)? {
+    fn said_id(&self, preset: &Preset) -> Option<String> {
+        match self.json().pointer(&pointer(preset.get_delivery_id())?)? {
             Value::Null => None,
             Value::String(id) => Some(id.clone()),
             other => Some(other.to_string()),
@@ -159,11 +195,27 @@ impl fmt::Display for Message {
                 let provider = signed.provider;
                 match &signed.id {
                     Id::Same(id) => write!(f, "{provider} delivery {id:?}"),
+                    Id::OfBody => write!(f, "{provider} delivery"),
                     Id::Fresh => write!(f, "{provider} deliveries with fresh ids"),
                 }
             }
         }
     }
+}
+
+fn path_and_query(url: &Url) -> String {
+    match url.query() {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
+    }
+}
+
+/// Whether a signature of this preset grows old.
+fn signs_time(preset: &Preset, request: http::Request<Bytes>) -> bool {
+    let (head, body) = request.into_parts();
+    let verified = preset.verify(&head, &body, SystemTime::now());
+    let delivery = verified.as_ref().ok().and_then(Verified::delivery);
+    delivery.is_some_and(|delivery| delivery.signed_at().is_some())
 }
 
 fn random_id() -> String {

@@ -1,69 +1,49 @@
 //! What the kit knows how to sign, and what of it is in the body.
 
 use std::fmt;
+use std::str::FromStr;
 
-use clap::ValueEnum;
-use idempotent_webhook::{Secret, presets};
+use idempotent_webhook::presets::{self, Preset};
+use idempotent_webhook::{Secret, Source};
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Provider {
-    Stripe,
-    Github,
-    Shopify,
-    Slack,
-    Linear,
-    StandardWebhooks,
-    Svix,
-    Awardee,
-}
+/// One of the presets.
+#[derive(Clone, Copy)]
+pub struct Provider(&'static Preset);
 
 impl Provider {
     pub fn preset(self, secret: Secret) -> idempotent_webhook::Provider {
-        match self {
-            Self::Stripe => presets::stripe(secret),
-            Self::Github => presets::github(secret),
-            Self::Shopify => presets::shopify(secret),
-            Self::Slack => presets::slack(secret),
-            Self::Linear => presets::linear(secret),
-            Self::StandardWebhooks => presets::standard_webhooks(secret),
-            Self::Svix => presets::svix(secret),
-            Self::Awardee => presets::awardee(secret),
+        self.0.provider(secret)
+    }
+}
+
+impl FromStr for Provider {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match presets::by_name(name) {
+            Some(preset) => Ok(Self(preset)),
+            None => {
+                let names: Vec<_> = presets::ALL.iter().map(Preset::name).collect();
+                Err(format!("not one of {}", names.join(", ")))
+            }
         }
-    }
-
-    /// The member of the body that is the delivery id, where it is not in a header.
-    pub fn id_member(self) -> Option<&'static str> {
-        match self {
-            Self::Stripe => Some("id"),
-            Self::Slack => Some("event_id"),
-            _ => None,
-        }
-    }
-
-    /// Whether the body says the event type, and no header.
-    pub fn says_type_in_body(self) -> bool {
-        matches!(
-            self,
-            Self::Stripe | Self::Slack | Self::StandardWebhooks | Self::Svix
-        )
-    }
-
-    /// Whether the time that is signed is in the body.
-    pub fn says_time_in_body(self) -> bool {
-        self == Self::Linear
-    }
-
-    /// Whether a signature grows old.
-    pub fn signs_time(self) -> bool {
-        !matches!(self, Self::Github | Self::Shopify)
     }
 }
 
 impl fmt::Display for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.to_possible_value() {
-            Some(value) => f.write_str(value.get_name()),
-            None => Ok(()),
-        }
+        f.write_str(self.0.name())
     }
+}
+
+/// The JSON pointer to what a source reads first, if that is in the body.
+pub fn pointer(source: &Source) -> Option<String> {
+    let text = source.to_string();
+    let path = text.split(' ').next()?.strip_prefix('$')?;
+    Some(path.replace(['.', '['], "/").replace(']', ""))
+}
+
+/// Whether a source reads a value that can be written, and not a digest.
+pub fn has_place(source: &Source) -> bool {
+    pointer(source).is_some() || source.to_string().starts_with("header ")
 }

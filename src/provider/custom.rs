@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
+use http::{Method, StatusCode};
 
+use super::handshake::Handshakes;
 use super::identity::Identity;
+use super::public_url::UrlBase;
 use super::secret_source::SecretSource;
 use super::signature::{SignatureScheme, Tolerance};
 use super::source::Source;
@@ -51,8 +53,12 @@ impl SignedProvider {
             scheme: self.scheme,
             secrets: self.secrets,
             methods: vec![Method::POST],
+            url_base: UrlBase::Unknown,
             tolerance: Tolerance::two_sided(Duration::from_secs(300)),
             identity: Identity::new(source),
+            handshakes: Handshakes::default(),
+            success_status: None,
+            rejection_status: StatusCode::UNAUTHORIZED,
             body_limit: 2 * MIB,
             response_deadline: Duration::from_secs(10),
             redelivery_window: 30 * DAY,

@@ -6,7 +6,8 @@ use http::request::Parts;
 
 use super::handshake::{Handshake, HandshakeRule};
 use super::json_path::{ReadError, Reader};
-use super::source::Source;
+use super::signature::Signed;
+use super::source::{Source, Spaces};
 use crate::delivery::DeliveryId;
 
 /// Where the delivery id, the event type and the challenge of a provider's requests are.
@@ -69,11 +70,20 @@ impl Identity {
         self.event_type.as_ref()
     }
 
+    pub(super) fn has_handshake(&self) -> bool {
+        self.handshake.is_some()
+    }
+
     /// Reads the delivery id and, if the request has a usable one, the event type.
     ///
     /// The event type is not part of the key, so a missing one is no error. A request without
     /// an id but with the handshake's event type is a handshake.
-    pub(crate) fn read(&self, head: &Parts, body: &[u8]) -> Result<Identified, IdentityError> {
+    pub(crate) fn read(
+        &self,
+        head: &Parts,
+        body: &[u8],
+        signed: &Signed,
+    ) -> Result<Identified, IdentityError> {
         let matches = if self.reader.is_empty() {
             Vec::new()
         } else {
@@ -84,12 +94,14 @@ impl Identity {
             }
         };
         let mut matches = matches.into_iter();
-        let mut read = |source: &Source| source.read(&head.headers, body, &mut matches);
-        let id = read(&self.id);
+        let mut read = |source: &Source, spaces| {
+            source.read(&head.headers, body, signed, spaces, &mut matches)
+        };
+        let id = read(&self.id, Spaces::Refused);
         let event_type = self
             .event_type
             .as_ref()
-            .and_then(|source| read(source).ok()?);
+            .and_then(|source| read(source, Spaces::Allowed).ok()?);
         match (id, event_type, &self.handshake) {
             (Ok(Some(id)), event_type, _) => Ok(Identified::Delivery {
                 id: DeliveryId::new(id),
@@ -97,11 +109,10 @@ impl Identity {
             }),
             (Ok(None), Some(event_type), Some(rule)) if event_type == rule.event_type => {
                 let source = &rule.challenge;
-                match read(source) {
-                    Ok(Some(challenge)) => Ok(Identified::Handshake(Handshake {
-                        event_type,
-                        challenge,
-                    })),
+                match read(source, Spaces::Refused) {
+                    Ok(Some(challenge)) => Ok(Identified::Handshake(Handshake::text(
+                        event_type, challenge,
+                    ))),
                     Ok(None) => Err(IdentityError::of_challenge(source, "missing")),
                     Err(fault) => Err(IdentityError::of_challenge(source, fault)),
                 }
@@ -190,7 +201,7 @@ mod tests {
         let Ok(head) = head(headers) else {
             return "not a header".into();
         };
-        match Identity::new(id).read(&head, body.as_bytes()) {
+        match Identity::new(id).read(&head, body.as_bytes(), &Signed::new()) {
             Ok(Identified::Delivery { id, .. }) => id.to_string(),
             Ok(Identified::Handshake(_)) => "a handshake".into(),
             Err(error) => format!("! {error}"),
@@ -333,13 +344,16 @@ mod tests {
         head: &Parts,
         body: &str,
     ) -> Result<[Option<String>; 3], IdentityError> {
-        Ok(match identity.read(head, body.as_bytes())? {
-            Identified::Delivery { id, event_type } => [Some(id.to_string()), event_type, None],
-            Identified::Handshake(Handshake {
-                event_type,
-                challenge,
-            }) => [None, Some(event_type), Some(challenge)],
-        })
+        Ok(
+            match identity.read(head, body.as_bytes(), &Signed::new())? {
+                Identified::Delivery { id, event_type } => [Some(id.to_string()), event_type, None],
+                Identified::Handshake(handshake) => [
+                    None,
+                    Some(handshake.event_type().to_owned()),
+                    Some(handshake.challenge().to_owned()),
+                ],
+            },
+        )
     }
 
     #[test]

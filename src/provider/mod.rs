@@ -6,6 +6,7 @@ mod handshake;
 mod identity;
 pub(crate) mod json_path;
 pub mod presets;
+mod public_url;
 mod secret;
 mod secret_source;
 pub mod signature;
@@ -17,20 +18,23 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderName, Method};
+use http::{HeaderName, Method, StatusCode};
 
-use handshake::HandshakeRule;
+use handshake::Handshakes;
 #[cfg(not(feature = "testing"))]
 use identity::Identity;
+use public_url::UrlBase;
 use signature::{SignatureScheme, Tolerance};
 
 pub use crate::delivery::VerifiedDelivery;
 pub use custom::{CustomProvider, SignedProvider};
-pub use handshake::Handshake;
+pub use handshake::{Handshake, HandshakeRequest};
 pub use identity::IdentityError;
 #[cfg(feature = "testing")]
 pub(crate) use identity::{Identified, Identity};
 pub use json_path::{JsonPath, JsonPathError};
+pub(crate) use public_url::received_uri;
+pub use public_url::{PublicUrl, PublicUrlError};
 pub use secret::{Secret, SecretError, Secrets};
 pub use secret_source::SecretSource;
 #[cfg(feature = "testing")]
@@ -66,8 +70,12 @@ pub struct Provider {
     scheme: Arc<dyn SignatureScheme>,
     secrets: SecretSource,
     methods: Vec<Method>,
+    url_base: UrlBase,
     tolerance: Tolerance,
     identity: Identity,
+    handshakes: Handshakes,
+    success_status: Option<StatusCode>,
+    rejection_status: StatusCode,
     body_limit: usize,
     response_deadline: Duration,
     redelivery_window: Duration,
@@ -79,13 +87,13 @@ impl Provider {
     ///
     /// ```
     /// use http::HeaderName;
-    /// use idempotent_webhook::signature::HmacSha256;
+    /// use idempotent_webhook::signature::Hmac;
     /// use idempotent_webhook::{Provider, Secret, Source};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let acme = Provider::custom("acme")
     ///     .signature(
-    ///         HmacSha256::hex(HeaderName::from_static("x-acme-signature")).prefix("sha256="),
+    ///         Hmac::hex(HeaderName::from_static("x-acme-signature")).prefix("sha256="),
     ///         Secret::new("a secret")?,
     ///     )
     ///     .delivery_id(Source::header(HeaderName::from_static("x-acme-delivery")));
@@ -116,19 +124,18 @@ impl Provider {
         self
     }
 
-    /// An authentic request without a delivery id and with this event type is a handshake: a
-    /// check whether the endpoint is there. The layer answers it with 200 and the challenge as
-    /// plain text. Nothing is claimed, and the handler does not run.
+    /// The status of every success, for providers that take no other 2xx: a committed response of
+    /// the handler with another 2xx gets it. Default: the handler's status, and 200 for duplicates.
     #[must_use]
-    pub fn handshake(
-        mut self,
-        event_type: impl Into<Cow<'static, str>>,
-        challenge: Source,
-    ) -> Self {
-        self.identity = self.identity.with_handshake(HandshakeRule {
-            event_type: event_type.into(),
-            challenge,
-        });
+    pub fn success_status(mut self, status: StatusCode) -> Self {
+        self.success_status = Some(status);
+        self
+    }
+
+    /// The status for a request whose signature is missing or not valid. Default: 401.
+    #[must_use]
+    pub fn rejection_status(mut self, status: StatusCode) -> Self {
+        self.rejection_status = status;
         self
     }
 
@@ -136,6 +143,40 @@ impl Provider {
     #[must_use]
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.methods = methods.into_iter().collect();
+        self
+    }
+
+    /// The public base of the URL that the provider calls, for schemes that sign the URL: what
+    /// stands before the path that the server sees.
+    ///
+    /// Without it, such a scheme refuses every request with
+    /// [`SignatureError::NoPublicUrl`](signature::SignatureError::NoPublicUrl). No effect on other
+    /// schemes.
+    ///
+    /// ```
+    /// use idempotent_webhook::{Secret, presets};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let github = presets::github(Secret::new("a secret")?)
+    ///     .public_url("https://hooks.example.com".parse()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn public_url(mut self, base: PublicUrl) -> Self {
+        self.url_base = UrlBase::Public(base);
+        self
+    }
+
+    /// Takes the scheme and the host of the URL that the provider calls from the request:
+    /// `X-Forwarded-Proto`, and `X-Forwarded-Host` or else `Host`.
+    ///
+    /// Only for a server that cannot be reached past a proxy that sets these headers. Anyone else
+    /// can write them, and so pass off a request that was signed for another URL.
+    /// [`public_url`](Self::public_url) needs no such trust.
+    #[must_use]
+    pub fn trust_forwarded_headers(mut self) -> Self {
+        self.url_base = UrlBase::Forwarded;
         self
     }
 
@@ -182,7 +223,20 @@ impl Provider {
     /// If it does not, anyone who has captured one signed request can replay it under a fresh
     /// id.
     pub fn signs_delivery_id(&self) -> bool {
-        self.identity.id().is_signed(self.scheme.signed_headers())
+        self.identity.id().is_signed(&*self.scheme)
+    }
+
+    /// Whether the signature covers the body.
+    ///
+    /// If it does not, anyone who has captured one request, or knows the token of a provider that
+    /// signs nothing, can send any body.
+    pub fn signs_body(&self) -> bool {
+        self.scheme.signs_body()
+    }
+
+    /// How the provider signs, in a few words such as ``HMAC-SHA256 in hex, `x-hub-signature-256` ``.
+    pub fn signature_description(&self) -> Cow<'static, str> {
+        self.scheme.description()
     }
 
     /// Where the delivery id is, as set by [`delivery_id`](Self::delivery_id).
@@ -203,6 +257,16 @@ impl Provider {
     /// The tolerance, as set by [`tolerance`](Self::tolerance).
     pub fn get_tolerance(&self) -> Tolerance {
         self.tolerance
+    }
+
+    /// The status of every success, as set by [`success_status`](Self::success_status).
+    pub fn get_success_status(&self) -> Option<StatusCode> {
+        self.success_status
+    }
+
+    /// The status for a wrong signature, as set by [`rejection_status`](Self::rejection_status).
+    pub fn get_rejection_status(&self) -> StatusCode {
+        self.rejection_status
     }
 
     /// The largest accepted body in bytes, as set by [`body_limit`](Self::body_limit).
@@ -256,6 +320,10 @@ impl Provider {
 impl Provider {
     pub(crate) fn scheme(&self) -> &dyn SignatureScheme {
         &*self.scheme
+    }
+
+    pub(crate) fn url_base(&self) -> &UrlBase {
+        &self.url_base
     }
 
     pub(crate) fn first_secret(&self) -> Option<&Secret> {

@@ -6,8 +6,10 @@ use http::HeaderMap;
 use http::header::HeaderName;
 
 use super::json_path::{JsonPath, Match};
+use super::signature::{SignatureScheme, Signed};
 use crate::delivery::{UnusableText, check_text};
 use crate::digest::sha256_hex;
+use crate::random::random;
 
 /// Where in a request a delivery id or an event type is found.
 ///
@@ -27,6 +29,8 @@ pub(crate) enum Kind {
     Header(HeaderName),
     Json(JsonPath),
     BodyDigest,
+    Receipt,
+    SignedValue(&'static str),
     First(Vec<Source>),
     All(Vec<Source>),
 }
@@ -49,6 +53,22 @@ impl Source {
     /// time or a number that makes it unique.
     pub fn body_digest() -> Self {
         Self(Kind::BodyDigest)
+    }
+
+    /// A value that the signature scheme has read with the signature, such as a claim of a token:
+    /// see [`Signed::value`](crate::signature::Signed::value).
+    pub fn signed_value(name: &'static str) -> Self {
+        Self(Kind::SignedValue(name))
+    }
+
+    /// A new value for each request, so that **nothing is deduplicated**: for notifications without
+    /// content, such as "something has changed", which are the same text each time.
+    ///
+    /// Nothing is lost, but a retry runs the handler again, with another
+    /// [`idempotency_key`](crate::Delivery::idempotency_key). The handler should ask the provider
+    /// for what has changed since it last asked.
+    pub fn receipt() -> Self {
+        Self(Kind::Receipt)
     }
 
     /// This source or, if it is absent from the request, the other one. A value that is present
@@ -79,15 +99,17 @@ impl Source {
         }
     }
 
-    /// Whether the signature, which covers the body and `signed_headers`, covers the value.
-    pub(super) fn is_signed(&self, signed_headers: &[HeaderName]) -> bool {
+    /// Whether the signature of this scheme covers the value.
+    pub(super) fn is_signed(&self, scheme: &dyn SignatureScheme) -> bool {
         match &self.0 {
-            Kind::Header(name) => signed_headers.contains(name),
-            Kind::Json(_) | Kind::BodyDigest => true,
+            Kind::Header(name) => scheme.signed_headers().contains(name),
+            Kind::Json(_) | Kind::BodyDigest => scheme.signs_body(),
+            Kind::SignedValue(name) => scheme.signs_value(name),
+            Kind::Receipt => false,
             // One unsigned part is enough to forge a fresh id.
-            Kind::First(sources) | Kind::All(sources) => sources
-                .iter()
-                .all(|source| source.is_signed(signed_headers)),
+            Kind::First(sources) | Kind::All(sources) => {
+                sources.iter().all(|source| source.is_signed(scheme))
+            }
         }
     }
 
@@ -96,7 +118,11 @@ impl Source {
         match &self.0 {
             Kind::All(_) => true,
             Kind::First(sources) => sources.iter().any(Self::is_composite),
-            Kind::Header(_) | Kind::Json(_) | Kind::BodyDigest => false,
+            Kind::Header(_)
+            | Kind::Json(_)
+            | Kind::BodyDigest
+            | Kind::Receipt
+            | Kind::SignedValue(_) => false,
         }
     }
 
@@ -110,7 +136,7 @@ impl Source {
     pub(super) fn headers(&self) -> Vec<&HeaderName> {
         match &self.0 {
             Kind::Header(name) => vec![name],
-            Kind::Json(_) | Kind::BodyDigest => Vec::new(),
+            Kind::Json(_) | Kind::BodyDigest | Kind::Receipt | Kind::SignedValue(_) => Vec::new(),
             Kind::First(sources) | Kind::All(sources) => {
                 sources.iter().flat_map(Self::headers).collect()
             }
@@ -120,35 +146,43 @@ impl Source {
     pub(super) fn json_paths(&self) -> Vec<&JsonPath> {
         match &self.0 {
             Kind::Json(path) => vec![path],
-            Kind::Header(_) | Kind::BodyDigest => Vec::new(),
+            Kind::Header(_) | Kind::BodyDigest | Kind::Receipt | Kind::SignedValue(_) => Vec::new(),
             Kind::First(sources) | Kind::All(sources) => {
                 sources.iter().flat_map(Self::json_paths).collect()
             }
         }
     }
 
-    /// Reads the value. Takes the matches of its JSON paths from `matches`, in the order of
+    /// Reads the value, which in a header may have spaces between its words if it is an event type
+    /// and not an id. Takes the matches of its JSON paths from `matches`, in the order of
     /// [`json_paths`](Self::json_paths).
     pub(super) fn read(
         &self,
         headers: &HeaderMap,
         body: &[u8],
+        signed: &Signed,
+        spaces: Spaces,
         matches: &mut impl Iterator<Item = Match>,
     ) -> Result<Option<String>, Fault> {
         match &self.0 {
-            Kind::Header(name) => read_header(headers, name),
+            Kind::Header(name) => read_header(headers, name, spaces),
             Kind::Json(_) => match matches.next() {
                 None | Some(Match::Nothing) => Ok(None),
                 Some(Match::Text(text)) => usable(text).map(Some),
                 Some(Match::Other) => Err(Fault::WrongType),
             },
             Kind::BodyDigest => Ok(Some(sha256_hex(body))),
+            Kind::Receipt => Ok(Some(format!("{:016x}{:016x}", random(), random()))),
+            Kind::SignedValue(name) => {
+                let value = signed.get_value(name).map(str::to_owned);
+                value.map(usable).transpose()
+            }
             Kind::First(sources) => {
                 let composite = sources.iter().any(Self::is_composite);
                 let mut first = Ok(None);
                 for source in sources {
                     // Read in any case, to consume its matches.
-                    let value = source.read(headers, body, matches);
+                    let value = source.read(headers, body, signed, spaces, matches);
                     if matches!(first, Ok(None)) {
                         first = match value {
                             Ok(Some(plain)) if composite && !source.is_composite() => {
@@ -163,7 +197,7 @@ impl Source {
             Kind::All(sources) => {
                 let mut joined = Ok(Some(String::new()));
                 for source in sources {
-                    let part = source.read(headers, body, matches);
+                    let part = source.read(headers, body, signed, spaces, matches);
                     joined = match (joined, part) {
                         (Ok(Some(joined)), Ok(Some(part))) => Ok(Some(joined + &delimited(&part))),
                         (Err(fault), _) | (Ok(_), Err(fault)) => Err(fault),
@@ -191,9 +225,24 @@ impl fmt::Display for Source {
             Kind::Header(name) => write!(f, "header {name}"),
             Kind::Json(path) => write!(f, "{path}"),
             Kind::BodyDigest => f.write_str("body digest"),
+            Kind::Receipt => f.write_str("receipt"),
+            Kind::SignedValue(name) => write!(f, "signed value {name}"),
             Kind::First(sources) => join(f, sources, " or "),
             Kind::All(sources) => join(f, sources, " and "),
         }
+    }
+}
+
+/// Whether the value of a header may have spaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spaces {
+    Allowed,
+    Refused,
+}
+
+impl Spaces {
+    fn allow(self, byte: u8) -> bool {
+        byte.is_ascii_graphic() || (byte == b' ' && self == Self::Allowed)
     }
 }
 
@@ -255,7 +304,11 @@ fn is_delimited(mut value: &str) -> bool {
     true
 }
 
-fn read_header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>, Fault> {
+fn read_header(
+    headers: &HeaderMap,
+    name: &HeaderName,
+    spaces: Spaces,
+) -> Result<Option<String>, Fault> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else {
         return Ok(None);
@@ -265,7 +318,7 @@ fn read_header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<String>,
     }
     match value.to_str() {
         Ok(text) if text.trim().is_empty() => Err(UnusableText::Blank.into()),
-        Ok(text) if text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+        Ok(text) if text.bytes().all(|byte| spaces.allow(byte)) => {
             usable(text.to_owned()).map(Some)
         }
         _ => Err(Fault::NotVisibleAscii),
@@ -280,6 +333,8 @@ fn usable(text: String) -> Result<String, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::Secrets;
+    use crate::provider::signature::{SignatureError, SignedRequest};
 
     const ID: HeaderName = HeaderName::from_static("x-id");
 
@@ -288,15 +343,40 @@ mod tests {
         Source::json(path.parse().unwrap())
     }
 
+    /// Signs one header, and the body or not.
+    #[derive(Debug)]
+    struct Scheme {
+        header: Vec<HeaderName>,
+        body: bool,
+    }
+
+    impl SignatureScheme for Scheme {
+        fn verify(&self, _: &SignedRequest<'_>, _: &Secrets) -> Result<Signed, SignatureError> {
+            Ok(Signed::new())
+        }
+
+        fn signed_headers(&self) -> &[HeaderName] {
+            &self.header
+        }
+
+        fn signs_body(&self) -> bool {
+            self.body
+        }
+    }
+
     #[test]
     fn an_id_is_signed_where_forging_it_takes_the_secret() {
         let header = || Source::header(ID);
-        assert!(json("$.id").is_signed(&[]));
-        assert!(Source::body_digest().is_signed(&[]));
-        assert!(!header().is_signed(&[]));
-        assert!(header().is_signed(&[ID]));
-        assert!(!header().or(json("$.id")).is_signed(&[]));
-        assert!(!header().and(json("$.id")).is_signed(&[]));
-        assert!(json("$.a").and(json("$.b")).is_signed(&[]));
+        let scheme = |header, body| Scheme { header, body };
+        let body = scheme(Vec::new(), true);
+        assert!(json("$.id").is_signed(&body));
+        assert!(Source::body_digest().is_signed(&body));
+        assert!(Source::signed_value("jti").is_signed(&body));
+        assert!(!header().is_signed(&body));
+        assert!(header().is_signed(&scheme(vec![ID], true)));
+        assert!(!header().or(json("$.id")).is_signed(&body));
+        assert!(!header().and(json("$.id")).is_signed(&body));
+        assert!(json("$.a").and(json("$.b")).is_signed(&body));
+        assert!(!json("$.id").is_signed(&scheme(vec![ID], false)));
     }
 }

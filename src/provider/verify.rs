@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use http::request::Parts;
 
 use super::Provider;
-use super::handshake::Handshake;
+use super::handshake::{Handshake, HandshakeRequest};
 use super::identity::{Identified, IdentityError};
 use super::secret::Secrets;
 use super::signature::{SignatureError, SignedRequest};
@@ -28,6 +28,14 @@ impl Verified {
         match self {
             Self::Delivery(delivery) => Some(delivery),
             Self::Handshake(_) => None,
+        }
+    }
+
+    /// The handshake, if the request is one.
+    pub fn handshake(&self) -> Option<&Handshake> {
+        match self {
+            Self::Delivery(_) => None,
+            Self::Handshake(handshake) => Some(handshake),
         }
     }
 }
@@ -101,16 +109,27 @@ impl Provider {
         body: &[u8],
         now: SystemTime,
     ) -> Result<Verified, VerifyError> {
-        let request = SignedRequest::new(head, body);
+        let request = SignedRequest::new(head, body).url_base(&self.url_base);
+        if let Some(handshake) = self.recognize_unsigned(secrets, head, body) {
+            return Ok(Verified::Handshake(handshake));
+        }
         let Some(secrets) = secrets else {
             let _ = self.scheme.verify(&request, &Secrets::dummy());
             return Err(SignatureError::UnknownTenant.into());
         };
-        let signed_at = self.scheme.verify(&request, secrets)?.time();
+        let signed = self.scheme.verify(&request, secrets)?;
+        signed.check_validity(now)?;
+        let signed_at = signed.time();
         if let Some(signed_at) = signed_at {
             self.tolerance.check(signed_at, now)?;
         }
-        Ok(match self.identity.read(head, body)? {
+        if self.handshakes.has_signed() {
+            let request = HandshakeRequest::new(request, head, &*self.scheme, Some(secrets));
+            if let Some(handshake) = self.handshakes.signed(&request) {
+                return Ok(Verified::Handshake(handshake));
+            }
+        }
+        Ok(match self.identity.read(head, body, &signed)? {
             Identified::Delivery { id, event_type } => Verified::Delivery(VerifiedDelivery {
                 id,
                 event_type,
@@ -118,6 +137,21 @@ impl Provider {
             }),
             Identified::Handshake(handshake) => Verified::Handshake(handshake),
         })
+    }
+
+    /// A handshake that need not be signed.
+    pub(crate) fn recognize_unsigned(
+        &self,
+        secrets: Option<&Secrets>,
+        head: &Parts,
+        body: &[u8],
+    ) -> Option<Handshake> {
+        if !self.handshakes.has_unsigned() {
+            return None;
+        }
+        let request = SignedRequest::new(head, body).url_base(&self.url_base);
+        let request = HandshakeRequest::new(request, head, &*self.scheme, secrets);
+        self.handshakes.unsigned(&request)
     }
 
     /// Rejects what no body could make authentic, before the body is read.

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{HeaderMap, Method, Uri};
+use http::{HeaderMap, Method};
 
-use crate::provider::Provider;
+use crate::provider::{Provider, received_uri};
 
 /// How the columns of `kept_requests` are written.
 pub(super) const FORMAT: i16 = 1;
@@ -40,18 +40,6 @@ impl KeptRequest {
             body: body.clone(),
         }
     }
-}
-
-/// The URI as the server received it: `Router::nest` removes its prefix from that of the request.
-#[cfg(feature = "axum")]
-fn received_uri(head: &Parts) -> &Uri {
-    let original = head.extensions.get::<axum::extract::OriginalUri>();
-    original.map_or(&head.uri, |original| &original.0)
-}
-
-#[cfg(not(feature = "axum"))]
-fn received_uri(head: &Parts) -> &Uri {
-    &head.uri
 }
 
 fn encode<'a>(headers: &HeaderMap, names: impl Iterator<Item = &'a HeaderName>) -> Vec<u8> {

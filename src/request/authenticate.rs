@@ -12,9 +12,12 @@ use super::failure::Failure;
 use super::rejection::Rejection;
 use super::response::Answer;
 use crate::delivery::Delivery;
-use crate::provider::{Verified, VerifyError};
+use crate::provider::{Handshake, Verified, VerifyError};
 use crate::recovery::Replay;
 use crate::settings::Settings;
+
+/// The largest body of a handshake that is not signed, in bytes.
+const MAX_HANDSHAKE: usize = 64 * 1024;
 
 /// An authentic request of a delivery.
 pub(super) struct Authentic {
@@ -47,18 +50,34 @@ where
             replay: Some(replay.clone()),
         });
     }
-    if !provider.get_methods().contains(&head.method) {
-        return Err(Rejection::Method(provider.get_methods().to_vec()).into());
-    }
-    provider.check_head(head).map_err(Rejection::from)?;
-    let limit = provider.get_body_limit();
-    let body = body::buffer(&head.headers, body, limit, settings.body_timeout)
-        .await
-        .map_err(Rejection::from)?;
+    let refused = if provider.get_methods().contains(&head.method) {
+        provider.check_head(head).err().map(Rejection::from)
+    } else {
+        Some(Rejection::Method(provider.get_methods().to_vec()))
+    };
+    let limit = match refused {
+        None => provider.get_body_limit(),
+        Some(_) if provider.has_unsigned_handshakes() => {
+            provider.get_body_limit().min(MAX_HANDSHAKE)
+        }
+        Some(rejection) => return Err(rejection.into()),
+    };
+    let body = body::buffer(&head.headers, body, limit, settings.body_timeout).await;
+    let (body, refused) = match (body, refused) {
+        (Ok(body), refused) => (body, refused),
+        (Err(_), Some(rejection)) => return Err(rejection.into()),
+        (Err(error), None) => return Err(Rejection::from(error).into()),
+    };
     let lookup = tokio::time::timeout(settings.store.timeout, provider.secrets().find(head))
         .await
         .unwrap_or_else(|_| Err("the lookup took too long".into()))
         .map_err(Failure::SecretLookup)?;
+    if let Some(rejection) = refused {
+        return match provider.recognize_unsigned(lookup.secrets.as_deref(), head, &body) {
+            Some(handshake) => Err(answer_handshake(settings, head, handshake).await),
+            None => Err(rejection.into()),
+        };
+    }
     let verified = provider
         .verify_as(lookup.secrets.as_deref(), head, &body, SystemTime::now())
         .map_err(|error| match error {
@@ -75,6 +94,20 @@ where
                 replay: None,
             })
         }
-        Verified::Handshake(handshake) => Err(Answer::Handshake(handshake)),
+        Verified::Handshake(handshake) => Err(answer_handshake(settings, head, handshake).await),
+    }
+}
+
+/// The answer to a handshake, whose secret is kept first if it brings one.
+async fn answer_handshake<R, E>(
+    settings: &Settings,
+    head: &Parts,
+    handshake: Handshake,
+) -> Answer<R, E> {
+    let keeping = settings.provider.keep_secret(head, &handshake);
+    match tokio::time::timeout(settings.store.timeout, keeping).await {
+        Ok(Ok(())) => Answer::Handshake(handshake),
+        Ok(Err(error)) => Failure::SecretExchange(error).into(),
+        Err(_) => Failure::SecretExchange("it took too long".into()).into(),
     }
 }

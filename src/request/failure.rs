@@ -13,6 +13,8 @@ use crate::transaction::{CommitError, DatabaseError};
 pub(super) enum Failure {
     /// The tenant's secrets could not be looked up.
     SecretLookup(BoxError),
+    /// The secret that a handshake brought could not be kept.
+    SecretExchange(BoxError),
     /// The request has passed through another layer of this kind.
     Nested,
     /// No connection, no transaction or no claim.
@@ -40,6 +42,7 @@ impl Failure {
         !matches!(
             self,
             Self::SecretLookup(_)
+                | Self::SecretExchange(_)
                 | Self::Nested
                 | Self::Claim(_)
                 | Self::QuotaExhausted
@@ -55,6 +58,11 @@ impl fmt::Display for Failure {
             Self::SecretLookup(error) => write!(
                 f,
                 "could not look up the tenant's secrets: {}",
+                ErrorChain(&**error)
+            ),
+            Self::SecretExchange(error) => write!(
+                f,
+                "could not keep the secret that a handshake brought: {}",
                 ErrorChain(&**error)
             ),
             Self::Nested => f.write_str(

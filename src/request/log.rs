@@ -79,7 +79,7 @@ fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
         Answer::InFlight => info!("webhook still in flight"),
         Answer::Rejected(rejection) => {
             settings.metrics.rejection(rejection.kind());
-            let status = rejection.status().as_u16();
+            let status = rejection.status_for(&settings.provider).as_u16();
             let reason = rejection.reason();
             match rejection {
                 // Browsers and scanners, not deliveries. But the first one may be a sign of a layer

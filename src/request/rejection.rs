@@ -54,6 +54,8 @@ impl Rejection {
             Self::Signature(error) => match error {
                 SignatureError::MissingHeader(_) => "missing_header",
                 SignatureError::MalformedHeader(_) => "malformed_header",
+                SignatureError::MalformedBody => "malformed_body",
+                SignatureError::NoPublicUrl => "no_public_url",
                 SignatureError::NoMatch => "no_match",
                 SignatureError::UnusableSecret => "unusable_secret",
                 SignatureError::UnknownTenant => "unknown_tenant",

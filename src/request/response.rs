@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::handler_error::FailureReason;
 use super::outcome::{OUTCOME_HEADER, Outcome};
 use super::rejection::Rejection;
-use crate::provider::Handshake;
+use crate::provider::{Handshake, Provider};
 use crate::transaction::{CommitError, DuplicateOf};
 
 /// The answer to a request, before it is a response.
@@ -87,11 +87,22 @@ impl Rejection {
     }
 }
 
+impl Rejection {
+    /// The status, or another one that the provider wants for it.
+    pub(super) fn status_for(&self, provider: &Provider) -> StatusCode {
+        match self {
+            Self::Signature(_) => provider.get_rejection_status(),
+            Self::Method(_) | Self::Identity(_) | Self::Body(_) => self.status(),
+        }
+    }
+}
+
 impl Failure {
     /// 503 if a retry may succeed without a change of the application, 500 otherwise.
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::SecretLookup(_)
+            | Self::SecretExchange(_)
             | Self::Claim(_)
             | Self::QuotaExhausted
             | Self::Discarded
@@ -133,7 +144,11 @@ impl<B, E> Answer<B, E> {
 }
 
 impl<B: From<Bytes>, E> Answer<B, E> {
-    pub(super) fn into_response(self, retry_after: Duration) -> Result<Response<B>, E> {
+    pub(super) fn into_response(
+        self,
+        provider: &Provider,
+        retry_after: Duration,
+    ) -> Result<Response<B>, E> {
         let outcome = self.outcome();
         // For `assert_idempotent`; it does not leave the process.
         let reason = match &self {
@@ -142,15 +157,17 @@ impl<B: From<Bytes>, E> Answer<B, E> {
             _ => None,
         };
         let mut response = match self {
-            Self::Processed(response) | Self::RolledBack(response) => response,
+            Self::Processed(response) => succeed(response, provider),
+            Self::RolledBack(response) => response,
             Self::Duplicate(_) | Self::Acknowledged | Self::Accepted => {
-                Response::new(B::from(Bytes::new()))
+                succeed(Response::new(B::from(Bytes::new())), provider)
             }
-            Self::Kept(answer) => answer.into_response(retry_after)?,
+            Self::Kept(answer) => answer.into_response(provider, retry_after)?,
             Self::Handshake(handshake) => handshake.response(),
             Self::InFlight => unavailable("in flight, retry later", retry_after),
             Self::Rejected(rejection) => {
-                let mut response = plain(rejection.status(), rejection.text());
+                let status = rejection.status_for(provider);
+                let mut response = plain(status, rejection.text());
                 if let Rejection::Method(allowed) = rejection {
                     response.headers_mut().insert(ALLOW, list(&allowed));
                 }
@@ -171,6 +188,16 @@ impl<B: From<Bytes>, E> Answer<B, E> {
         }
         Ok(response)
     }
+}
+
+/// A success with the status that the provider insists on.
+fn succeed<B>(mut response: Response<B>, provider: &Provider) -> Response<B> {
+    if let Some(status) = provider.get_success_status()
+        && response.status().is_success()
+    {
+        *response.status_mut() = status;
+    }
+    response
 }
 
 /// A short text.

@@ -86,7 +86,7 @@ where
                     answer
                 }
             };
-            answer.into_response(retry_after)
+            answer.into_response(&settings.provider, retry_after)
         };
         ResponseFuture(Box::pin(response.instrument(span)))
     }

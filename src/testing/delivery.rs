@@ -1,5 +1,6 @@
 //! A delivery as the provider sends it.
 
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use http::request::Parts;
 use http::{Method, Request, Uri};
 
 use super::draft::Draft;
-use crate::provider::signature::UnsignedRequest;
+use super::sign::sign;
 use crate::provider::{Provider, Secret};
 
 /// A delivery as a provider sends it, from which any number of requests can be made.
@@ -62,7 +63,7 @@ const ID: &str = "delivery-1";
 const EVENT_TYPE: &str = "test";
 
 /// Older than any preset tolerates.
-const EXPIRED: Duration = Duration::from_secs(24 * 60 * 60);
+const EXPIRED: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 impl TestDelivery {
     /// A delivery of this provider, be it a preset or a custom one, signed with the first of its
@@ -149,7 +150,7 @@ impl TestDelivery {
         self
     }
 
-    /// The same delivery, signed a day ago: too long ago for any preset that signs a time.
+    /// The same delivery, signed a year ago: too long ago for any preset that signs a time.
     #[must_use]
     pub fn expired(&self) -> Self {
         Self {
@@ -191,12 +192,27 @@ impl TestDelivery {
     )]
     pub fn request<B: From<Bytes>>(&self) -> Request<B> {
         match self.try_request() {
-            Ok((head, body)) => Request::from_parts(head, B::from(body)),
-            Err(reason) => panic!("no delivery of {}: {reason}", self.provider.name()),
+            Ok(request) => request,
+            Err(error) => panic!("{error}"),
         }
     }
 
-    fn try_request(&self) -> Result<(Parts, Bytes), String> {
+    /// Like [`request`](Self::request), for tools that take what it is made of from their users.
+    ///
+    /// # Errors
+    ///
+    /// [`TestDeliveryError`] if it cannot be made.
+    pub fn try_request<B: From<Bytes>>(&self) -> Result<Request<B>, TestDeliveryError> {
+        match self.parts() {
+            Ok((head, body)) => Ok(Request::from_parts(head, B::from(body))),
+            Err(reason) => Err(TestDeliveryError(format!(
+                "no delivery of {}: {reason}",
+                self.provider.name()
+            ))),
+        }
+    }
+
+    fn parts(&self) -> Result<(Parts, Bytes), String> {
         let identity = self.provider.identity();
         let body = self.body.clone();
         let mut draft = Draft::new(self.head.clone(), body.unwrap_or_else(|| "{}".into()));
@@ -228,12 +244,9 @@ impl TestDelivery {
         let secret = self.secret.as_ref().ok_or(
             "it has no secret: its provider looks secrets up by tenant, so set one with `secret`",
         )?;
-        let mut request = UnsignedRequest::new(head, body, time);
-        self.provider
-            .scheme()
-            .sign(&mut request, secret)
-            .map_err(|error| error.to_string())?;
-        let (head, mut body) = request.into_parts();
+        let request = Request::from_parts(head, body);
+        let signed = sign(&self.provider, secret, request, time);
+        let (head, mut body) = signed.map_err(|error| error.to_string())?.into_parts();
         if self.fault == Fault::Tampered {
             // White space, so that it is still JSON.
             body = [&*body, b" "].concat().into();
@@ -241,3 +254,15 @@ impl TestDelivery {
         Ok((head, body))
     }
 }
+
+/// Why the request of a [`TestDelivery`] cannot be made.
+#[derive(Clone, Debug)]
+pub struct TestDeliveryError(String);
+
+impl fmt::Display for TestDeliveryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TestDeliveryError {}

@@ -6,6 +6,7 @@ use http::header::{HeaderName, HeaderValue};
 use http::request::Parts;
 use serde_json::Value;
 
+use crate::provider::signature::Signed;
 use crate::provider::{Identified, Identity, Kind, Source};
 
 /// A request in the making.
@@ -29,7 +30,7 @@ impl Draft {
 
     pub(super) fn is_handshake(&self, identity: &Identity) -> bool {
         matches!(
-            identity.read(&self.head, &self.body),
+            identity.read(&self.head, &self.body, &Signed::new()),
             Ok(Identified::Handshake(_))
         )
     }
@@ -55,6 +56,10 @@ impl Draft {
                 Ok(())
             }
             Kind::BodyDigest => Err("it is identified by its body's digest: set a body".into()),
+            Kind::Receipt => Err("each request is a delivery of its own: it has no id".into()),
+            Kind::SignedValue(name) => Err(format!(
+                "{name} is what the scheme makes of the body: set a body"
+            )),
             Kind::First(sources) => match sources.first() {
                 Some(first) => self.write(first, value),
                 None => Ok(()),
@@ -76,7 +81,7 @@ impl Draft {
     /// is.
     pub(super) fn fill(&mut self, source: &Source, value: &str) -> Result<(), String> {
         match source.kind() {
-            Kind::BodyDigest => Ok(()),
+            Kind::BodyDigest | Kind::Receipt | Kind::SignedValue(_) => Ok(()),
             Kind::Json(_) if self.object.is_none() => Ok(()),
             Kind::Header(_) | Kind::Json(_) | Kind::First(_) if self.has(source) => Ok(()),
             Kind::Header(_) | Kind::Json(_) | Kind::First(_) => self.write(source, value),
@@ -90,7 +95,7 @@ impl Draft {
     pub(super) fn fill_headers(&mut self, source: &Source, value: &str) -> Result<(), String> {
         match source.kind() {
             Kind::Header(_) => self.fill(source, value),
-            Kind::Json(_) | Kind::BodyDigest => Ok(()),
+            Kind::Json(_) | Kind::BodyDigest | Kind::Receipt | Kind::SignedValue(_) => Ok(()),
             Kind::First(_) if self.has(source) => Ok(()),
             Kind::First(sources) => match sources.first() {
                 Some(first) => self.fill_headers(first, value),
@@ -110,7 +115,7 @@ impl Draft {
                 .object
                 .as_ref()
                 .is_some_and(|object| path.is_in(object)),
-            Kind::BodyDigest => true,
+            Kind::BodyDigest | Kind::Receipt | Kind::SignedValue(_) => true,
             Kind::First(sources) => sources.iter().any(|source| self.has(source)),
             Kind::All(sources) => sources.iter().all(|source| self.has(source)),
         }

@@ -32,6 +32,8 @@
 mod assertion;
 mod delivery;
 mod draft;
+mod sign;
 
 pub use assertion::assert_idempotent;
-pub use delivery::TestDelivery;
+pub use delivery::{TestDelivery, TestDeliveryError};
+pub use sign::sign;

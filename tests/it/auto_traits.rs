@@ -3,17 +3,19 @@
 use std::convert::Infallible;
 
 use axum::body::Body;
+use idempotent_webhook::presets::Preset;
 use idempotent_webhook::provider::{
-    CustomProvider, Handshake, IdentityError, JsonPathError, ResolvedTenant, SecretError,
-    SecretSource, SignedProvider, Verified, VerifiedDelivery, VerifyError,
+    CustomProvider, Handshake, HandshakeRequest, IdentityError, JsonPathError, PublicUrl,
+    PublicUrlError, ResolvedTenant, SecretError, SecretSource, SignedProvider, Verified,
+    VerifiedDelivery, VerifyError,
 };
 use idempotent_webhook::retention::{PruneError, Pruned, RetentionTask};
 use idempotent_webhook::service::{ExtractError, IdempotentWebhookService, ResponseFuture};
 use idempotent_webhook::signature::{
-    HmacSha256, SignError, SignatureError, SignatureScheme, Signed, SignedContent, SignedRequest,
-    StandardWebhooks, Tolerance, UnsignedRequest,
+    BasicAuth, ByHeader, Encoding, Hash, Hmac, Key, SignError, SignatureError, SignatureScheme,
+    Signed, SignedContent, SignedRequest, StandardWebhooks, Token, Tolerance, UnsignedRequest,
 };
-use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::testing::{TestDelivery, TestDeliveryError};
 use idempotent_webhook::{
     DedupeTx, Delivery, DeliveryId, Endpoint, HandlerError, IdempotentWebhook, JsonPath, Outcome,
     Provider, Recency, Retention, Savepoint, Secret, Secrets, Source, TenantSecrets,
@@ -49,6 +51,10 @@ fn what_handlers_answer_can_cross_threads() {
 fn providers_can_cross_threads() {
     is_send_and_sync::<CustomProvider>();
     is_send_and_sync::<Handshake>();
+    is_send_and_sync::<HandshakeRequest<'_>>();
+    is_send_and_sync::<PublicUrl>();
+    is_send_and_sync::<PublicUrlError>();
+    is_send_and_sync::<Preset>();
     is_send_and_sync::<IdentityError>();
     is_send_and_sync::<JsonPath>();
     is_send_and_sync::<JsonPathError>();
@@ -62,6 +68,7 @@ fn providers_can_cross_threads() {
     is_send_and_sync::<Source>();
     is_send_and_sync::<TenantSecrets>();
     is_send_and_sync::<TestDelivery>();
+    is_send_and_sync::<TestDeliveryError>();
     is_send_and_sync::<Verified>();
     is_send_and_sync::<VerifiedDelivery>();
     is_send_and_sync::<VerifyError>();
@@ -70,7 +77,13 @@ fn providers_can_cross_threads() {
 #[test]
 fn signatures_can_cross_threads() {
     is_send_and_sync::<Box<dyn SignatureScheme>>();
-    is_send_and_sync::<HmacSha256>();
+    is_send_and_sync::<BasicAuth>();
+    is_send_and_sync::<ByHeader>();
+    is_send_and_sync::<Encoding>();
+    is_send_and_sync::<Hash>();
+    is_send_and_sync::<Hmac>();
+    is_send_and_sync::<Key>();
+    is_send_and_sync::<Token>();
     is_send_and_sync::<SignError>();
     is_send_and_sync::<SignatureError>();
     is_send_and_sync::<Signed>();

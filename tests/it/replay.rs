@@ -600,7 +600,10 @@ async fn errors_are_one_line() {
         .is_error("stripe says the id in the body, and this body is not a json object");
     replay(&["--provider", "linear", "--url", NOBODY], "")
         .await
-        .is_error("linear says the time in the body, and this body is not a json object");
+        .is_error(
+            "no delivery of linear: the request cannot be signed: the body is not JSON, but its time \
+             is signed",
+        );
     replay(&[&stripe[..], &["--id", "a\nb"]].concat(), "{}")
         .await
         .is_error("the id cannot be sent: it would not fit in a header");

@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::Request;
 use axum::http::{HeaderName, StatusCode};
 use idempotent_webhook::provider::VerifyError;
-use idempotent_webhook::signature::{HmacSha256, SignatureError, SignedContent};
+use idempotent_webhook::signature::{Hmac, SignatureError, SignedContent};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Delivery, Provider, Secret, Secrets, Source, presets};
 
@@ -135,7 +135,7 @@ fn verification_is_pure() {
 /// The worked example of Slack's documentation on verifying requests.
 #[test]
 fn a_scheme_with_signed_content_is_a_few_lines_of_data() {
-    let scheme = HmacSha256::hex(HeaderName::from_static("x-slack-signature"))
+    let scheme = Hmac::hex(HeaderName::from_static("x-slack-signature"))
         .prefix("v0=")
         .timestamp_header(HeaderName::from_static("x-slack-request-timestamp"))
         .signed(
@@ -178,9 +178,9 @@ fn a_scheme_with_signed_content_is_a_few_lines_of_data() {
 /// `id.timestamp.body` in base64, several signatures in one header.
 #[test]
 fn a_scheme_may_sign_the_id_as_well() {
-    let scheme = HmacSha256::base64(HeaderName::from_static("webhook-signature"))
+    let scheme = Hmac::base64(HeaderName::from_static("webhook-signature"))
         .prefix("v1,")
-        .separator(' ')
+        .separator(" ")
         .timestamp_header(HeaderName::from_static("webhook-timestamp"))
         .id_header(HeaderName::from_static("webhook-id"))
         .signed(

@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, Request, StatusCode};
 use futures_util::FutureExt;
 use idempotent_webhook::signature::{
-    HmacSha256, SignatureError, SignatureScheme, Signed, SignedContent, SignedRequest,
+    Hmac, SignatureError, SignatureScheme, Signed, SignedContent, SignedRequest,
 };
 use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
 use idempotent_webhook::{
@@ -77,19 +77,19 @@ fn json(path: &str) -> Source {
 #[test]
 fn the_kit_signs_for_custom_providers() {
     let timed = || {
-        HmacSha256::base64(header("x-signature"))
+        Hmac::base64(header("x-signature"))
             .timestamp_header(header("x-time"))
             .timestamp_in_milliseconds()
     };
     let with_id = timed()
         .id_header(header("x-id"))
         .signed(SignedContent::new().id().timestamp().body());
-    let by_field = HmacSha256::hex(header("x-signature"))
+    let by_field = Hmac::hex(header("x-signature"))
         .prefix("v1=")
-        .separator(';')
+        .separator(";")
         .timestamp_field("time=");
     let in_body =
-        HmacSha256::hex(header("x-signature")).timestamp_json("$.meta.sent_at".parse().unwrap());
+        Hmac::hex(header("x-signature")).timestamp_json("$.meta.sent_at".parse().unwrap());
     for scheme in [timed(), with_id, by_field, in_body] {
         for id in [
             Source::header(header("x-id")),
@@ -113,7 +113,7 @@ fn the_parts_of_an_id_and_the_digest_are_filled() {
     let acme = |id: Source| {
         Provider::custom("acme")
             .signature(
-                HmacSha256::hex(header("x-signature")),
+                Hmac::hex(header("x-signature")),
                 Secret::new(SECRET).unwrap(),
             )
             .delivery_id(id)

@@ -21,7 +21,7 @@ pub(crate) use read::{Match, ReadError, Reader};
 /// assert!("$..id".parse::<JsonPath>().is_err());
 /// # Ok::<(), idempotent_webhook::provider::JsonPathError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonPath {
     text: Box<str>,
     steps: Vec<Step>,
@@ -59,6 +59,13 @@ impl JsonPath {
             text: format!("$.{name}").into(),
             steps: vec![Step::Member(name.into())],
         }
+    }
+
+    /// The path to an element of the array at this path.
+    pub(super) fn element(mut self, index: usize) -> Self {
+        self.text = format!("{}[{index}]", self.text).into();
+        self.steps.push(Step::Element(index));
+        self
     }
 
     /// The path to a member of the object at this path, for names without special characters.

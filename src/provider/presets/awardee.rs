@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use crate::provider::signature::{HmacSha256, Tolerance};
+use crate::provider::signature::{Hmac, Tolerance};
 use crate::provider::{DAY, Provider, SecretSource, Source};
 
 /// [Awardee](https://api-docs.awardee.dev/webhooks/signing).
@@ -17,7 +17,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// - Response deadline: 30 seconds.
 /// - Body limit: 2 MiB; Awardee publishes none.
 pub fn awardee(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = HmacSha256::timestamped(HeaderName::from_static("x-awardee-signature"));
+    let scheme = Hmac::timestamped(HeaderName::from_static("x-awardee-signature"));
     Provider::custom("awardee")
         .signature(scheme, secrets)
         .delivery_id(Source::header(HeaderName::from_static(

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use crate::provider::signature::HmacSha256;
+use crate::provider::signature::Hmac;
 use crate::provider::{DAY, MIB, Provider, SecretSource, Source};
 
 /// [GitHub](https://docs.github.com/webhooks).
@@ -17,7 +17,7 @@ use crate::provider::{DAY, MIB, Provider, SecretSource, Source};
 /// - Response deadline: 10 seconds (GitHub Enterprise Server waits for 30).
 /// - Body limit: 25 MiB, above GitHub's own cap of 25 MB.
 pub fn github(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = HmacSha256::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");
+    let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");
     Provider::custom("github")
         .signature(scheme, secrets)
         .delivery_id(Source::header(HeaderName::from_static("x-github-delivery")))

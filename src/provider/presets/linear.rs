@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
-use crate::provider::signature::{HmacSha256, Tolerance};
+use crate::provider::signature::{Hmac, Tolerance};
 use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 
 /// [Linear](https://linear.app/developers/webhooks).
@@ -15,10 +15,11 @@ use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 ///   `Linear-Event`.
 /// - Redelivery: 3 times, after a minute, an hour and 6 hours;
 ///   the redelivery window is 24 hours, to leave room for late ones.
+/// - Answer: only 200 is success, so every success gets it.
 /// - Response deadline: 5 seconds.
 /// - Body limit: 2 MiB; Linear publishes none.
 pub fn linear(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = HmacSha256::hex(HeaderName::from_static("linear-signature"))
+    let scheme = Hmac::hex(HeaderName::from_static("linear-signature"))
         .timestamp_json(JsonPath::member("webhookTimestamp"))
         .timestamp_in_milliseconds();
     Provider::custom("linear")
@@ -26,6 +27,7 @@ pub fn linear(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::header(HeaderName::from_static("linear-delivery")))
         .event_type(Source::header(HeaderName::from_static("linear-event")))
         .tolerance(Tolerance::two_sided(Duration::from_secs(60)))
+        .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(24 * HOUR)
 }

@@ -1,7 +1,7 @@
 //! Presets: how well-known providers sign, identify and redeliver their webhooks.
 //!
-//! Each function takes the secrets and returns a [`Provider`](crate::Provider), whose settings can
-//! be adjusted. Its documentation says what the provider signs and where the facts come from.
+//! Each function takes the secrets and returns a [`Provider`], whose settings can be adjusted. Its
+//! documentation says what the provider signs and where the facts come from.
 //!
 //! ```
 //! use idempotent_webhook::{Secret, presets};
@@ -12,19 +12,277 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! [`ALL`] lists them, and [`by_name`] finds one whose name is only known at run time.
 
+mod adyen;
+mod airtable;
+mod asana;
+mod auth0_log_streams;
 mod awardee;
+mod bitbucket;
+mod box_com;
+mod braintree;
+mod buildkite;
+mod calendly;
+mod chargebee;
+mod checkout;
+mod circleci;
+mod clerk;
+mod cloudflare_stream;
+mod coinbase_commerce;
+mod contentful;
+mod customerio;
+#[cfg(feature = "ed25519")]
+mod discord;
+mod docusign;
+mod dropbox;
+mod easypost;
+mod elevenlabs;
+mod figma;
+#[cfg(feature = "rsa")]
+mod fireblocks;
+mod flutterwave;
 mod github;
+mod gitlab;
+mod gocardless;
+mod heroku;
+mod hubspot;
+mod intercom;
+mod jira;
+mod jira_connect;
+mod kofi;
+mod lemonsqueezy;
+mod line;
 mod linear;
+mod mailgun;
+mod mandrill;
+mod mercadopago;
+mod messagebird;
+mod meta;
+mod mollie;
+mod notion;
+mod npm_hooks;
+mod okta;
+mod onfido;
+mod openai;
+mod paddle;
+mod pagerduty;
+#[cfg(feature = "md5")]
+mod patreon;
+#[cfg(feature = "rsa")]
+mod paypal;
+mod paystack;
+mod persona;
+#[cfg(feature = "p256")]
+mod plaid;
+mod plivo;
+mod postmark;
+mod pusher;
+mod quickbooks;
+mod razorpay;
+mod recurly;
+mod resend;
+mod sanity;
+mod segment;
+#[cfg(feature = "p256")]
+mod sendgrid;
+mod sentry;
 mod shopify;
 mod slack;
+mod square;
 mod standard_webhooks;
 mod stripe;
+mod sumsub;
+mod supabase_auth;
+mod svix;
+mod telegram;
+#[cfg(feature = "ed25519")]
+mod telnyx;
+mod trello;
+mod twilio;
+mod twitch;
+mod typeform;
+mod vercel;
+mod veriff;
+mod webflow;
+mod woocommerce;
+mod workos;
+mod xero;
+mod zendesk;
+mod zoom;
 
-pub use awardee::awardee;
-pub use github::github;
-pub use linear::linear;
-pub use shopify::shopify;
-pub use slack::slack;
-pub use standard_webhooks::{standard_webhooks, svix};
-pub use stripe::stripe;
+use super::{Provider, SecretSource};
+
+/// A preset in the list of [`ALL`].
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    name: &'static str,
+    new: fn(SecretSource) -> Provider,
+}
+
+impl Preset {
+    /// The name of its providers ([`Provider::name`]), such as `standard-webhooks`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The provider, as the function of the same name makes it.
+    pub fn provider(&self, secrets: impl Into<SecretSource>) -> Provider {
+        (self.new)(secrets.into())
+    }
+}
+
+/// The preset with this name, such as `standard-webhooks`.
+///
+/// ```
+/// use idempotent_webhook::{Secret, presets};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let preset = presets::by_name("stripe").ok_or("no such preset")?;
+/// let stripe = preset.provider(Secret::new("whsec_test")?);
+/// assert_eq!(stripe.name(), "stripe");
+/// assert!(presets::by_name("unheard-of").is_none());
+/// # Ok(())
+/// # }
+/// ```
+pub fn by_name(name: &str) -> Option<&'static Preset> {
+    ALL.iter().find(|preset| preset.name == name)
+}
+
+/// Exports each preset, and puts it into the list.
+macro_rules! presets {
+    ($($(#[$attribute:meta])* $function:ident = $name:literal;)+) => {
+        $(
+            $(#[$attribute])*
+            pub use $function::$function;
+        )+
+
+        /// All presets, in the order of their names.
+        pub static ALL: &[Preset] = &[
+            $(
+                $(#[$attribute])*
+                Preset {
+                    name: $name,
+                    new: |secrets| $function(secrets),
+                },
+            )+
+        ];
+    };
+}
+
+presets! {
+    adyen = "adyen";
+    airtable = "airtable";
+    asana = "asana";
+    auth0_log_streams = "auth0-log-streams";
+    awardee = "awardee";
+    bitbucket = "bitbucket";
+    box_com = "box";
+    braintree = "braintree";
+    buildkite = "buildkite";
+    calendly = "calendly";
+    chargebee = "chargebee";
+    checkout = "checkout";
+    circleci = "circleci";
+    clerk = "clerk";
+    cloudflare_stream = "cloudflare-stream";
+    coinbase_commerce = "coinbase-commerce";
+    contentful = "contentful";
+    customerio = "customerio";
+    #[cfg(feature = "ed25519")]
+    discord = "discord";
+    docusign = "docusign";
+    dropbox = "dropbox";
+    easypost = "easypost";
+    elevenlabs = "elevenlabs";
+    figma = "figma";
+    #[cfg(feature = "rsa")]
+    fireblocks = "fireblocks";
+    flutterwave = "flutterwave";
+    github = "github";
+    gitlab = "gitlab";
+    gocardless = "gocardless";
+    heroku = "heroku";
+    hubspot = "hubspot";
+    intercom = "intercom";
+    jira = "jira";
+    jira_connect = "jira-connect";
+    kofi = "kofi";
+    lemonsqueezy = "lemonsqueezy";
+    line = "line";
+    linear = "linear";
+    mailgun = "mailgun";
+    mandrill = "mandrill";
+    mercadopago = "mercadopago";
+    messagebird = "messagebird";
+    meta = "meta";
+    mollie = "mollie";
+    notion = "notion";
+    npm_hooks = "npm-hooks";
+    okta = "okta";
+    onfido = "onfido";
+    openai = "openai";
+    paddle = "paddle";
+    pagerduty = "pagerduty";
+    #[cfg(feature = "md5")]
+    patreon = "patreon";
+    #[cfg(feature = "rsa")]
+    paypal = "paypal";
+    paystack = "paystack";
+    persona = "persona";
+    #[cfg(feature = "p256")]
+    plaid = "plaid";
+    plivo = "plivo";
+    postmark = "postmark";
+    pusher = "pusher";
+    quickbooks = "quickbooks";
+    razorpay = "razorpay";
+    recurly = "recurly";
+    resend = "resend";
+    sanity = "sanity";
+    segment = "segment";
+    #[cfg(feature = "p256")]
+    sendgrid = "sendgrid";
+    sentry = "sentry";
+    shopify = "shopify";
+    slack = "slack";
+    square = "square";
+    standard_webhooks = "standard-webhooks";
+    stripe = "stripe";
+    sumsub = "sumsub";
+    supabase_auth = "supabase-auth";
+    svix = "svix";
+    telegram = "telegram";
+    #[cfg(feature = "ed25519")]
+    telnyx = "telnyx";
+    trello = "trello";
+    twilio = "twilio";
+    twitch = "twitch";
+    typeform = "typeform";
+    vercel = "vercel";
+    veriff = "veriff";
+    webflow = "webflow";
+    woocommerce = "woocommerce";
+    workos = "workos";
+    xero = "xero";
+    zendesk = "zendesk";
+    zoom = "zoom";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::{Secret, SecretError};
+
+    #[test]
+    fn each_preset_is_found_by_the_name_of_its_provider() -> Result<(), SecretError> {
+        assert!(ALL.is_sorted_by_key(Preset::name));
+        for preset in ALL {
+            let provider = preset.provider(Secret::new("secret")?);
+            assert_eq!(provider.name(), preset.name());
+            assert!(by_name(preset.name()).is_some());
+        }
+        Ok(())
+    }
+}

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use crate::provider::signature::HmacSha256;
+use crate::provider::signature::Hmac;
 use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 
 /// [Shopify](https://shopify.dev/docs/apps/build/webhooks), with either family of
@@ -23,7 +23,7 @@ pub fn shopify(secrets: impl Into<SecretSource>) -> Provider {
         Source::header(HeaderName::from_static(newer))
             .or(Source::header(HeaderName::from_static(older)))
     };
-    let scheme = HmacSha256::base64(HeaderName::from_static("shopify-hmac-sha256"))
+    let scheme = Hmac::base64(HeaderName::from_static("shopify-hmac-sha256"))
         .or_header(HeaderName::from_static("x-shopify-hmac-sha256"));
     Provider::custom("shopify")
         .signature(scheme, secrets)

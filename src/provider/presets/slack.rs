@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use crate::provider::signature::{HmacSha256, SignedContent, Tolerance};
+use crate::provider::signature::{Hmac, SignedContent, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Slack](https://docs.slack.dev/apis/events-api/): the Events API over HTTP.
@@ -21,7 +21,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// Slash commands and interactions are signed the same way but have no event id. They are
 /// rejected with 400 unless [`delivery_id`](Provider::delivery_id) names another source.
 pub fn slack(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = HmacSha256::hex(HeaderName::from_static("x-slack-signature"))
+    let scheme = Hmac::hex(HeaderName::from_static("x-slack-signature"))
         .prefix("v0=")
         .timestamp_header(HeaderName::from_static("x-slack-request-timestamp"))
         .signed(

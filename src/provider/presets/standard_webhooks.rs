@@ -5,7 +5,7 @@ use http::HeaderName;
 use crate::provider::signature::{StandardWebhooks, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
-const ID: HeaderName = HeaderName::from_static("webhook-id");
+pub(super) const ID: HeaderName = HeaderName::from_static("webhook-id");
 
 /// Any provider that follows [Standard Webhooks](https://www.standardwebhooks.com).
 ///
@@ -26,19 +26,8 @@ pub fn standard_webhooks(secrets: impl Into<SecretSource>) -> Provider {
     .redelivery_window(30 * DAY)
 }
 
-/// [Svix](https://docs.svix.com/receiving/verifying-payloads/how) and providers
-/// that send through it.
-///
-/// As [`standard_webhooks`], with the headers `svix-id`,
-/// `svix-timestamp` and `svix-signature`, which win over those of the specification.
-/// Svix redelivers automatically for about 28 hours, and on request later; the redelivery
-/// window is 30 days.
-pub fn svix(secrets: impl Into<SecretSource>) -> Provider {
-    let id = Source::header(HeaderName::from_static("svix-id")).or(Source::header(ID));
-    standard("svix", StandardWebhooks::svix(), secrets, id).redelivery_window(30 * DAY)
-}
-
-fn standard(
+/// What all providers that follow the specification have in common.
+pub(super) fn standard(
     name: &'static str,
     scheme: StandardWebhooks,
     secrets: impl Into<SecretSource>,

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use crate::provider::signature::{HmacSha256, Tolerance};
+use crate::provider::signature::{Hmac, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Stripe](https://docs.stripe.com/webhooks): snapshot and thin (v2) events.
@@ -19,7 +19,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///
 /// Each endpoint of an account has its own secret, and so have live and test mode.
 pub fn stripe(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = HmacSha256::timestamped(HeaderName::from_static("stripe-signature"));
+    let scheme = Hmac::timestamped(HeaderName::from_static("stripe-signature"));
     Provider::custom("stripe")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))

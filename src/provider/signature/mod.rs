@@ -1,29 +1,58 @@
 //! Signature schemes: where a provider puts its signature, and what it signs.
+//!
+//! - [`Hmac`] describes by data where an HMAC is in the headers, and what it covers
+//!   ([`SignedContent`]).
+//! - [`StandardWebhooks`] is the scheme of the specification of that name.
+//! - [`Token`] and [`BasicAuth`] are for providers that send a secret and sign nothing.
+//! - [`ByHeader`] chooses between two schemes.
+//! - [`SignatureScheme`] is what all of them implement, and what any other scheme can.
+//!
+//! Presets with other schemes, such as sorted form parameters or tokens in the body, have them to
+//! themselves.
 
-mod hmac_sha256;
+mod by_header;
+mod encoding;
+pub(in crate::provider) mod form;
+mod hmac;
+pub(in crate::provider) mod jwt;
+mod key;
+pub(in crate::provider) mod keyed;
 mod mac;
+#[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
+pub(in crate::provider) mod public_key;
 mod scheme;
 mod sign;
 mod signed_content;
 mod standard_webhooks;
-mod timestamp;
+pub(in crate::provider) mod token;
+pub(in crate::provider) mod timestamp;
 mod tolerance;
 
 use http::HeaderMap;
 use http::header::HeaderName;
 
-pub use hmac_sha256::HmacSha256;
+pub use by_header::ByHeader;
+pub use encoding::Encoding;
+pub use hmac::Hmac;
+pub use key::Key;
+pub use mac::Hash;
+#[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
+pub use public_key::PublicKeySignature;
 pub use scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
 pub use sign::{SignError, UnsignedRequest};
 pub use signed_content::SignedContent;
 pub use standard_webhooks::StandardWebhooks;
+pub use token::{BasicAuth, Token};
 pub use tolerance::Tolerance;
 
 /// The value of a header that must be there exactly once, in visible ASCII.
 ///
 /// Of a repeated header, it is unclear which one counts, and a proxy may choose another than we
 /// do.
-fn only_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<&'a str, SignatureError> {
+pub(in crate::provider) fn only_value<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> Result<&'a str, SignatureError> {
     let mut values = headers.get_all(name).iter();
     let value = values
         .next()

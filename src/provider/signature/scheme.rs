@@ -1,5 +1,6 @@
 //! The trait of all signature schemes.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::SystemTime;
 
@@ -8,11 +9,12 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
 
 use super::sign::{SignError, UnsignedRequest};
+use crate::provider::public_url::{UrlBase, path_and_query, public_path_and_query};
 use crate::provider::{Secret, SecretError, Secrets};
 
 /// How a provider proves that a request is its own.
 ///
-/// [`HmacSha256`](super::HmacSha256) describes most providers by data, and
+/// [`Hmac`](super::Hmac) describes most providers by data, and
 /// [`StandardWebhooks`](super::StandardWebhooks) those that follow that specification. Implement
 /// this trait for a scheme that they cannot describe, and pass the value to
 /// [`CustomProvider::signature`](crate::provider::CustomProvider::signature).
@@ -103,6 +105,24 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         &[]
     }
 
+    /// Whether the signature covers the body. If it does not, anyone who has captured one request
+    /// can send any body with its signature, and an id in the body can be forged.
+    fn signs_body(&self) -> bool {
+        true
+    }
+
+    /// The scheme in a few words, such as ``HMAC-SHA256 in hex, `x-hub-signature-256` ``.
+    fn description(&self) -> Cow<'static, str> {
+        Cow::Borrowed("custom")
+    }
+
+    /// Whether the signature covers the [`Signed::value`] of this name. Default: if it
+    /// [covers the body](Self::signs_body).
+    fn signs_value(&self, name: &str) -> bool {
+        let _ = name;
+        self.signs_body()
+    }
+
     /// Checks that the scheme can use a secret, when the layer is built.
     ///
     /// # Errors
@@ -130,12 +150,24 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
 pub struct SignedRequest<'a> {
     head: &'a Parts,
     body: &'a [u8],
+    url_base: &'a UrlBase,
 }
 
 impl<'a> SignedRequest<'a> {
-    /// A request with its raw body, to the byte.
+    /// A request with its raw body, to the byte. The URL that the provider has called is not
+    /// known; [`Provider::verify`](crate::Provider::verify) takes it from
+    /// [`Provider::public_url`](crate::Provider::public_url).
     pub fn new(head: &'a Parts, body: &'a [u8]) -> Self {
-        Self { head, body }
+        Self {
+            head,
+            body,
+            url_base: &UrlBase::Unknown,
+        }
+    }
+
+    pub(in crate::provider) fn url_base(mut self, base: &'a UrlBase) -> Self {
+        self.url_base = base;
+        self
     }
 
     /// The method.
@@ -143,7 +175,31 @@ impl<'a> SignedRequest<'a> {
         &self.head.method
     }
 
-    /// The URI, as the server has received it.
+    /// The URL that the provider has called: its public base, then the path and the query to the
+    /// byte.
+    ///
+    /// # Errors
+    ///
+    /// [`SignatureError::NoPublicUrl`] if the base is not known.
+    pub fn url(&self) -> Result<String, SignatureError> {
+        self.url_base
+            .url_of(self.head)
+            .ok_or(SignatureError::NoPublicUrl)
+    }
+
+    /// The path and the query of [`url`](Self::url), or, without a public URL, those that the
+    /// server has received.
+    pub fn public_path_and_query(&self) -> String {
+        public_path_and_query(self.url_base, self.head)
+    }
+
+    /// The path and the query as the server has received them, also under `Router::nest` of axum.
+    pub fn path_and_query(&self) -> &'a str {
+        path_and_query(self.head)
+    }
+
+    /// The URI. Under `Router::nest` of axum it lacks the prefix, which
+    /// [`path_and_query`](Self::path_and_query) has.
     pub fn uri(&self) -> &'a Uri {
         &self.head.uri
     }
@@ -163,6 +219,9 @@ impl<'a> SignedRequest<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Signed {
     time: Option<SystemTime>,
+    values: Vec<(&'static str, String)>,
+    valid_from: Option<SystemTime>,
+    expires: Option<SystemTime>,
 }
 
 impl Signed {
@@ -176,6 +235,49 @@ impl Signed {
     pub fn at(mut self, time: SystemTime) -> Self {
         self.time = Some(time);
         self
+    }
+
+    /// The signature counts from this time on, whatever the tolerance.
+    #[must_use]
+    pub fn valid_from(mut self, time: SystemTime) -> Self {
+        self.valid_from = Some(time);
+        self
+    }
+
+    /// The signature counts until this time, whatever the tolerance.
+    #[must_use]
+    pub fn expires(mut self, time: SystemTime) -> Self {
+        self.expires = Some(time);
+        self
+    }
+
+    pub(in crate::provider) fn check_validity(
+        &self,
+        now: SystemTime,
+    ) -> Result<(), SignatureError> {
+        if self.valid_from.is_some_and(|from| now < from) {
+            Err(SignatureError::TooNew)
+        } else if self.expires.is_some_and(|end| now >= end) {
+            Err(SignatureError::TooOld)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Adds a value that the scheme has read, such as a claim of a token or a field of a form, for
+    /// [`Source::signed_value`](crate::Source::signed_value).
+    #[must_use]
+    pub fn value(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.values.push((name, value.into()));
+        self
+    }
+
+    /// The value of this name, if the scheme has read one.
+    pub fn get_value(&self, name: &str) -> Option<&str> {
+        let mut values = self.values.iter();
+        values
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| &**value)
     }
 
     /// The time of signing, if the signature covers it.
@@ -192,6 +294,11 @@ pub enum SignatureError {
     MissingHeader(HeaderName),
     /// This header is not in the form that the scheme prescribes, or is repeated.
     MalformedHeader(HeaderName),
+    /// The body is not in the form that the scheme prescribes: for example, it lacks the signature.
+    MalformedBody,
+    /// The provider signs the URL that it calls, and
+    /// [`Provider::public_url`](crate::Provider::public_url) is not set.
+    NoPublicUrl,
     /// The signature is well-formed, but wrong for this request with any of the secrets.
     NoMatch,
     /// No signature matches, and the scheme cannot use one of the secrets: it is not base64, or
@@ -213,6 +320,13 @@ impl fmt::Display for SignatureError {
         match self {
             Self::MissingHeader(name) => write!(f, "header {name} is missing"),
             Self::MalformedHeader(name) => write!(f, "header {name} is malformed"),
+            Self::MalformedBody => {
+                f.write_str("the body lacks the signature, or is not in the form that is signed")
+            }
+            Self::NoPublicUrl => f.write_str(
+                "the signature covers the URL that the provider calls, which is not known: set \
+                 `Provider::public_url`",
+            ),
             Self::NoMatch => f.write_str(
                 "signature matches none of the secrets: another secret, or a body that was changed \
                  on the way",

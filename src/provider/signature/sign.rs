@@ -8,6 +8,8 @@ use http::header::{HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
 
+use crate::provider::public_url::{UrlBase, path_and_query, public_path_and_query};
+
 /// A request that a [`SignatureScheme`](super::SignatureScheme) signs as the provider does.
 ///
 /// The delivery id and the event type are in their places already.
@@ -16,12 +18,18 @@ pub struct UnsignedRequest {
     head: Parts,
     body: Bytes,
     time: SystemTime,
+    url_base: UrlBase,
 }
 
 impl UnsignedRequest {
     #[cfg(feature = "testing")]
-    pub(crate) fn new(head: Parts, body: Bytes, time: SystemTime) -> Self {
-        Self { head, body, time }
+    pub(crate) fn new(head: Parts, body: Bytes, time: SystemTime, url_base: UrlBase) -> Self {
+        Self {
+            head,
+            body,
+            time,
+            url_base,
+        }
     }
 
     #[cfg(feature = "testing")]
@@ -32,6 +40,27 @@ impl UnsignedRequest {
     /// The method.
     pub fn method(&self) -> &Method {
         &self.head.method
+    }
+
+    /// The URL that the provider calls.
+    ///
+    /// # Errors
+    ///
+    /// [`SignError`] if [`Provider::public_url`](crate::Provider::public_url) is not set.
+    pub fn url(&self) -> Result<String, SignError> {
+        self.url_base.url_of(&self.head).ok_or(SignError::new(
+            "its URL is signed: set `Provider::public_url`",
+        ))
+    }
+
+    /// The path and the query that the provider calls.
+    pub fn public_path_and_query(&self) -> String {
+        public_path_and_query(&self.url_base, &self.head)
+    }
+
+    /// The path and the query.
+    pub fn path_and_query(&self) -> &str {
+        path_and_query(&self.head)
     }
 
     /// The URI.

@@ -2,6 +2,13 @@
 
 use std::borrow::Cow;
 
+use http::header::HeaderName;
+use http::{HeaderMap, Method};
+
+use super::only_value;
+use super::scheme::SignatureError;
+use crate::provider::json_path::{JsonPath, Match, Reader};
+
 /// What an HMAC covers, part by part.
 ///
 /// ```
@@ -9,6 +16,21 @@ use std::borrow::Cow;
 ///
 /// // v0:<timestamp>:<body>
 /// let slack = SignedContent::new().text("v0:").timestamp().text(":").body();
+/// ```
+///
+/// A provider that leaves out what the request does not have is described with
+/// [`optional`](Self::optional):
+///
+/// ```
+/// use http::HeaderName;
+/// use idempotent_webhook::signature::SignedContent;
+///
+/// // id:<query data.id>;request:<header>;<body>, where each part may be missing.
+/// let request = HeaderName::from_static("x-request-id");
+/// let content = SignedContent::new()
+///     .optional(SignedContent::new().text("id:").query_value("data.id").text(";"))
+///     .optional(SignedContent::new().text("request:").header(request).text(";"))
+///     .body();
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct SignedContent {
@@ -21,6 +43,29 @@ pub(super) enum Part {
     Timestamp,
     Id,
     Body,
+    Method,
+    Url,
+    PathAndQuery,
+    Header(HeaderName),
+    QueryValue(Cow<'static, str>),
+    JsonValue(JsonPath),
+    FormValue(Cow<'static, str>),
+    SortedForm,
+    Optional(Vec<Part>),
+}
+
+/// What the parts of a request are.
+#[derive(Clone, Copy)]
+pub(super) struct Values<'a> {
+    pub(super) timestamp: &'a str,
+    pub(super) id: &'a str,
+    pub(super) body: &'a [u8],
+    pub(super) method: &'a Method,
+    pub(super) headers: &'a HeaderMap,
+    /// Empty if nothing of it is signed.
+    pub(super) path_and_query: &'a str,
+    /// Empty if it is not signed.
+    pub(super) url: &'a str,
 }
 
 impl SignedContent {
@@ -53,16 +98,281 @@ impl SignedContent {
         self.with(Part::Body)
     }
 
+    /// The method, in upper case.
+    #[must_use]
+    pub fn method(self) -> Self {
+        self.with(Part::Method)
+    }
+
+    /// The URL that the provider has called. It needs
+    /// [`Provider::public_url`](crate::Provider::public_url).
+    #[must_use]
+    pub fn url(self) -> Self {
+        self.with(Part::Url)
+    }
+
+    /// The path and the query, as the server has received them.
+    #[must_use]
+    pub fn path_and_query(self) -> Self {
+        self.with(Part::PathAndQuery)
+    }
+
+    /// The value of a header. A request that lacks it is rejected.
+    #[must_use]
+    pub fn header(self, name: HeaderName) -> Self {
+        self.with(Part::Header(name))
+    }
+
+    /// The first value with this name in the query, decoded. A request that lacks it is rejected.
+    #[must_use]
+    pub fn query_value(self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.with(Part::QueryValue(name.into()))
+    }
+
+    /// A string or an integer in the JSON body. A request that lacks it is rejected.
+    #[must_use]
+    pub fn json_value(self, path: JsonPath) -> Self {
+        self.with(Part::JsonValue(path))
+    }
+
+    /// The first value with this name in the body, which is a form, decoded. A request that lacks
+    /// it is rejected.
+    #[must_use]
+    pub fn form_value(self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.with(Part::FormValue(name.into()))
+    }
+
+    /// The names and values in the body, which is a form: each name followed by its value, decoded,
+    /// sorted by the name and then by the value.
+    #[must_use]
+    pub fn sorted_form(self) -> Self {
+        self.with(Part::SortedForm)
+    }
+
+    /// Parts that are left out together if the request lacks a value of them, or has a blank header
+    /// or query value.
+    #[must_use]
+    pub fn optional(self, content: Self) -> Self {
+        self.with(Part::Optional(content.parts))
+    }
+
     fn with(mut self, part: Part) -> Self {
         self.parts.push(part);
         self
     }
 
-    pub(super) fn parts(&self) -> &[Part] {
-        &self.parts
+    /// Whether it has a part, be it an optional one.
+    pub(super) fn has(&self, part: &Part) -> bool {
+        has(&self.parts, part)
     }
 
-    pub(super) fn has(&self, part: &Part) -> bool {
-        self.parts.contains(part)
+    /// Whether it has the path, or anything of the query.
+    pub(super) fn has_uri(&self) -> bool {
+        has_uri(&self.parts)
+    }
+
+    /// The headers among the parts.
+    pub(super) fn headers(&self) -> Vec<HeaderName> {
+        let mut headers = Vec::new();
+        add_headers(&self.parts, &mut headers);
+        headers
+    }
+
+    /// Feeds the content of a request to `update`.
+    ///
+    /// # Errors
+    ///
+    /// [`SignatureError`] if the request lacks a part that is not optional.
+    pub(super) fn feed(
+        &self,
+        values: &Values<'_>,
+        update: &mut impl FnMut(&[u8]),
+    ) -> Result<(), SignatureError> {
+        feed(&self.parts, values, update)
+    }
+}
+
+fn has(parts: &[Part], wanted: &Part) -> bool {
+    parts.iter().any(|part| match part {
+        Part::Optional(parts) => has(parts, wanted),
+        part => part == wanted,
+    })
+}
+
+fn has_uri(parts: &[Part]) -> bool {
+    parts.iter().any(|part| match part {
+        Part::PathAndQuery | Part::QueryValue(_) => true,
+        Part::Optional(parts) => has_uri(parts),
+        _ => false,
+    })
+}
+
+fn add_headers(parts: &[Part], headers: &mut Vec<HeaderName>) {
+    for part in parts {
+        match part {
+            Part::Header(name) => headers.push(name.clone()),
+            Part::Optional(parts) => add_headers(parts, headers),
+            _ => {}
+        }
+    }
+}
+
+fn feed(
+    parts: &[Part],
+    values: &Values<'_>,
+    update: &mut impl FnMut(&[u8]),
+) -> Result<(), SignatureError> {
+    for part in parts {
+        match part {
+            Part::Text(text) => update(text.as_bytes()),
+            Part::Timestamp => update(values.timestamp.as_bytes()),
+            Part::Id => update(values.id.as_bytes()),
+            Part::Body => update(values.body),
+            Part::Method => update(values.method.as_str().as_bytes()),
+            Part::Url => update(values.url.as_bytes()),
+            Part::PathAndQuery => update(values.path_and_query.as_bytes()),
+            Part::Header(name) => update(only_value(values.headers, name)?.as_bytes()),
+            Part::QueryValue(name) => match values.query_value(name) {
+                Some(value) => update(value.as_bytes()),
+                None => return Err(SignatureError::NoMatch),
+            },
+            Part::JsonValue(path) => match json_value(path, values.body) {
+                Some(value) => update(value.as_bytes()),
+                None => return Err(SignatureError::MalformedBody),
+            },
+            Part::FormValue(name) => match form_value(name, values.body) {
+                Some(value) => update(value.as_bytes()),
+                None => return Err(SignatureError::MalformedBody),
+            },
+            Part::SortedForm => {
+                let mut fields: Vec<_> = form_urlencoded::parse(values.body).collect();
+                fields.sort();
+                for (name, value) in fields {
+                    update(name.as_bytes());
+                    update(value.as_bytes());
+                }
+            }
+            Part::Optional(parts) if values.have(parts) => feed_all(parts, values, update)?,
+            Part::Optional(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// `feed` with a type that does not grow with each level.
+fn feed_all(
+    parts: &[Part],
+    values: &Values<'_>,
+    update: &mut dyn FnMut(&[u8]),
+) -> Result<(), SignatureError> {
+    feed(parts, values, &mut |part: &[u8]| update(part))
+}
+
+/// A text or an integer in a JSON body.
+pub(super) fn json_value(path: &JsonPath, body: &[u8]) -> Option<String> {
+    match Reader::new([path]).read(body).ok()?.pop()? {
+        Match::Text(text) => Some(text),
+        Match::Nothing | Match::Other => None,
+    }
+}
+
+/// The first value with a name in a form.
+pub(super) fn form_value<'a>(name: &str, body: &'a [u8]) -> Option<Cow<'a, str>> {
+    form_urlencoded::parse(body)
+        .find(|(other, _)| other == name)
+        .map(|(_, value)| value)
+}
+
+impl Values<'_> {
+    /// Whether the request has what the parts name.
+    fn have(&self, parts: &[Part]) -> bool {
+        parts.iter().all(|part| match part {
+            Part::Header(name) => self
+                .headers
+                .get(name)
+                .is_some_and(|value| !value.as_bytes().trim_ascii().is_empty()),
+            Part::QueryValue(name) => self
+                .query_value(name)
+                .is_some_and(|value| !value.trim().is_empty()),
+            Part::JsonValue(path) => json_value(path, self.body).is_some(),
+            Part::FormValue(name) => form_value(name, self.body).is_some(),
+            _ => true,
+        })
+    }
+
+    fn query_value(&self, wanted: &str) -> Option<Cow<'_, str>> {
+        let (_, query) = self.path_and_query.split_once('?')?;
+        form_urlencoded::parse(query.as_bytes())
+            .find(|(name, _)| name == wanted)
+            .map(|(_, value)| value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    const ID: HeaderName = HeaderName::from_static("x-id");
+
+    fn content_of(content: &SignedContent, path_and_query: &str, id: Option<&str>) -> String {
+        let mut headers = HeaderMap::new();
+        for id in id
+            .into_iter()
+            .filter_map(|id| HeaderValue::from_str(id).ok())
+        {
+            headers.append(ID, id);
+        }
+        let values = Values {
+            timestamp: "1",
+            id: "2",
+            body: b"body",
+            method: &Method::PUT,
+            headers: &headers,
+            path_and_query,
+            url: "https://a",
+        };
+        let mut fed = Vec::new();
+        match content.feed(&values, &mut |part| fed.extend_from_slice(part)) {
+            Ok(()) => String::from_utf8_lossy(&fed).into_owned(),
+            Err(error) => format!("! {error:?}"),
+        }
+    }
+
+    #[test]
+    fn parts_follow_each_other() {
+        let content = SignedContent::new()
+            .method()
+            .text(" ")
+            .path_and_query()
+            .text(" ")
+            .url()
+            .timestamp()
+            .id()
+            .header(ID)
+            .body();
+        assert_eq!(
+            content_of(&content, "/a?b=%20", Some("3")),
+            "PUT /a?b=%20 https://a123body"
+        );
+        assert_eq!(content_of(&content, "/", None), "! MissingHeader(\"x-id\")");
+    }
+
+    #[test]
+    fn optional_parts_are_left_out_together() {
+        let content = SignedContent::new()
+            .optional(SignedContent::new().text("q:").query_value("a.b").text(";"))
+            .optional(SignedContent::new().text("h:").header(ID).text(";"))
+            .body();
+        assert_eq!(
+            content_of(&content, "/?a.b=x%2By+z&a.b=w", Some("3")),
+            "q:x+y z;h:3;body"
+        );
+        assert_eq!(content_of(&content, "/?a=1", Some("3")), "h:3;body");
+        assert_eq!(content_of(&content, "/?a.b=+", Some("")), "body");
+        assert_eq!(content_of(&content, "/", None), "body");
+        assert_eq!(content.headers(), [ID]);
+        assert!(content.has(&Part::Header(ID)));
     }
 }

@@ -1,5 +1,6 @@
 //! The scheme of the Standard Webhooks specification.
 
+use std::borrow::Cow;
 use std::time::SystemTime;
 
 use base64::Engine;
@@ -36,6 +37,18 @@ pub struct StandardWebhooks {
     ids: Vec<HeaderName>,
     timestamps: Vec<HeaderName>,
     signatures: Vec<HeaderName>,
+    variant: Variant,
+}
+
+/// What some providers do otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Variant {
+    Specification,
+    /// Secrets begin with `v1,whsec_`, and several are joined by `|`. Signatures are joined by a
+    /// comma and a space.
+    Supabase,
+    /// A secret without `whsec_` is the key itself, and a signature need not have its version.
+    OpenAi,
 }
 
 impl StandardWebhooks {
@@ -45,6 +58,7 @@ impl StandardWebhooks {
             ids: vec![HeaderName::from_static("webhook-id")],
             timestamps: vec![HeaderName::from_static("webhook-timestamp")],
             signatures: vec![HeaderName::from_static("webhook-signature")],
+            variant: Variant::Specification,
         }
     }
 
@@ -57,6 +71,33 @@ impl StandardWebhooks {
         first(&mut scheme.timestamps, "svix-timestamp");
         first(&mut scheme.signatures, "svix-signature");
         scheme
+    }
+
+    /// With the headers of Svix, and no others.
+    pub(in crate::provider) fn only_svix() -> Self {
+        let mut scheme = Self::svix();
+        for names in [
+            &mut scheme.ids,
+            &mut scheme.timestamps,
+            &mut scheme.signatures,
+        ] {
+            names.truncate(1);
+        }
+        scheme
+    }
+
+    pub(in crate::provider) fn supabase() -> Self {
+        Self {
+            variant: Variant::Supabase,
+            ..Self::new()
+        }
+    }
+
+    pub(in crate::provider) fn openai() -> Self {
+        Self {
+            variant: Variant::OpenAi,
+            ..Self::new()
+        }
     }
 
     fn read<'a>(&'a self, headers: &'a HeaderMap) -> Result<Head<'a>, SignatureError> {
@@ -75,6 +116,7 @@ impl StandardWebhooks {
             timestamp,
             signed_at,
             signatures,
+            variant: self.variant,
         };
         if head.macs().next().is_none() && head.ed25519_signatures().next().is_none() {
             return Err(SignatureError::MalformedHeader(name.clone()));
@@ -102,12 +144,14 @@ impl SignatureScheme for StandardWebhooks {
         let head = self.read(request.headers())?;
         let mut error = SignatureError::NoMatch;
         for secret in secrets.iter() {
-            match Key::of(secret) {
-                Some(key) if head.is_signed_with(&key, request.body()) => {
-                    return Ok(Signed::new().at(head.signed_at));
+            for part in self.variant.parts(secret) {
+                match Key::of(part, self.variant) {
+                    Some(key) if head.is_signed_with(&key, request.body()) => {
+                        return Ok(Signed::new().at(head.signed_at));
+                    }
+                    Some(_) => {}
+                    None => error = SignatureError::UnusableSecret,
                 }
-                Some(_) => {}
-                None => error = SignatureError::UnusableSecret,
             }
         }
         Err(error)
@@ -119,10 +163,16 @@ impl SignatureScheme for StandardWebhooks {
         &self.ids
     }
 
+    fn description(&self) -> Cow<'static, str> {
+        let header = self.signatures.first().map_or("", HeaderName::as_str);
+        format!("Standard Webhooks, `{header}`").into()
+    }
+
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
-        match Key::of(secret) {
-            Some(_) => Ok(()),
-            None => Err(SecretError::new(
+        let mut keys = self.variant.parts(secret);
+        match keys.all(|part| Key::of(part, self.variant).is_some()) {
+            true => Ok(()),
+            false => Err(SecretError::new(
                 "Standard Webhooks needs `whsec_` or nothing before base64, or, with the feature \
                  `ed25519`, `whpk_` or `whsk_` before a key in base64",
             )),
@@ -134,7 +184,8 @@ impl SignatureScheme for StandardWebhooks {
         let (_, id) = first_value(request.headers(), &self.ids)
             .map_err(|_| SignError::new("the header with the delivery id is missing"))?;
         let content = content(id, &time, request.body());
-        let signature = match SigningKey::of(secret) {
+        let secret = self.variant.parts(secret).next().unwrap_or_default();
+        let signature = match SigningKey::of(secret, self.variant) {
             Some(SigningKey::Hmac(key)) => {
                 format!("v1,{}", BASE64.encode(hmac_sha256(&key, content)))
             }
@@ -167,17 +218,23 @@ enum Key {
 }
 
 impl Key {
-    fn of(secret: &Secret) -> Option<Self> {
-        let text = std::str::from_utf8(secret.expose()).ok()?;
+    fn of(secret: &[u8], variant: Variant) -> Option<Self> {
+        let text = match variant {
+            Variant::OpenAi if !secret.starts_with(b"whsec_") => {
+                return Some(Self::Hmac(secret.to_vec()));
+            }
+            Variant::Supabase => secret.strip_prefix(b"v1,").unwrap_or(secret),
+            Variant::Specification | Variant::OpenAi => secret,
+        };
+        let text = std::str::from_utf8(text).ok()?;
         if let Some(public) = text.strip_prefix("whpk_") {
             Self::ed25519(&BASE64.decode(public).ok()?)
         } else if let Some(pair) = text.strip_prefix("whsk_") {
             // The private half first, then the public one.
             Self::ed25519(BASE64.decode(pair).ok()?.get(32..)?)
         } else {
-            // Not empty, since a secret is not blank.
             let key = BASE64.decode(text.strip_prefix("whsec_").unwrap_or(text));
-            key.ok().map(Self::Hmac)
+            key.ok().filter(|key| !key.is_empty()).map(Self::Hmac)
         }
     }
 
@@ -200,13 +257,13 @@ enum SigningKey {
 }
 
 impl SigningKey {
-    fn of(secret: &Secret) -> Option<Self> {
+    fn of(secret: &[u8], variant: Variant) -> Option<Self> {
         #[cfg(feature = "ed25519")]
-        if let Some(pair) = secret.expose().strip_prefix(b"whsk_") {
+        if let Some(pair) = secret.strip_prefix(b"whsk_") {
             let pair = BASE64.decode(pair).ok()?;
             return Some(Self::Ed25519(pair.get(..32)?.try_into().ok()?));
         }
-        match Key::of(secret)? {
+        match Key::of(secret, variant)? {
             Key::Hmac(key) => Some(Self::Hmac(key)),
             #[cfg(feature = "ed25519")]
             Key::Ed25519(_) => None,
@@ -225,6 +282,16 @@ struct Head<'a> {
     timestamp: &'a str,
     signed_at: SystemTime,
     signatures: &'a str,
+    variant: Variant,
+}
+
+impl Variant {
+    /// The secrets in a text that may have several.
+    fn parts(self, secret: &Secret) -> impl Iterator<Item = &[u8]> {
+        secret
+            .expose()
+            .split(move |byte| self == Self::Supabase && *byte == b'|')
+    }
 }
 
 impl Head<'_> {
@@ -233,7 +300,7 @@ impl Head<'_> {
         match key {
             Key::Hmac(key) => {
                 let expected = ExpectedMac::of(key, content);
-                self.macs().any(|mac| expected.matches(mac))
+                self.macs().any(|mac| expected.matches(&mac))
             }
             #[cfg(feature = "ed25519")]
             Key::Ed25519(public) => {
@@ -256,10 +323,13 @@ impl Head<'_> {
     /// The well-formed signatures of one version.
     fn versioned<const N: usize>(&self, prefix: &str) -> impl Iterator<Item = [u8; N]> {
         self.signatures.split(' ').filter_map(move |item| {
+            let item = match (self.variant, item.strip_prefix(prefix)) {
+                (Variant::Supabase, item) => item?.trim_end_matches(','),
+                (Variant::OpenAi, None) => item,
+                (Variant::Specification | Variant::OpenAi, item) => item?,
+            };
             let mut signature = [0; N];
-            let length = BASE64
-                .decode_slice(item.strip_prefix(prefix)?, &mut signature)
-                .ok()?;
+            let length = BASE64.decode_slice(item, &mut signature).ok()?;
             (length == N).then_some(signature)
         })
     }

@@ -1,15 +1,43 @@
-//! Unix times as providers write them.
+//! Times as providers write them.
 
 use std::time::{Duration, SystemTime};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TimeUnit {
+pub(in crate::provider) enum TimeUnit {
     Seconds,
     Milliseconds,
 }
 
+/// How a time of signing is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::provider) enum TimeFormat {
+    Unix(TimeUnit),
+    /// In seconds, or in milliseconds if there are more than 11 digits.
+    UnixOfEitherUnit,
+    Rfc3339,
+}
+
+impl TimeFormat {
+    pub(super) fn parse(self, text: &str) -> Option<SystemTime> {
+        match self {
+            Self::Unix(unit) => unix_time(text, unit),
+            Self::UnixOfEitherUnit if text.len() > 11 => unix_time(text, TimeUnit::Milliseconds),
+            Self::UnixOfEitherUnit => unix_time(text, TimeUnit::Seconds),
+            Self::Rfc3339 => rfc_3339(text),
+        }
+    }
+
+    pub(in crate::provider) fn format(self, time: SystemTime) -> String {
+        match self {
+            Self::Unix(unit) => to_unix_time(time, unit).to_string(),
+            Self::UnixOfEitherUnit => to_unix_time(time, TimeUnit::Seconds).to_string(),
+            Self::Rfc3339 => to_rfc_3339(time),
+        }
+    }
+}
+
 /// Parses a Unix time of digits and nothing else.
-pub(super) fn unix_time(text: &str, unit: TimeUnit) -> Option<SystemTime> {
+pub(in crate::provider) fn unix_time(text: &str, unit: TimeUnit) -> Option<SystemTime> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -21,7 +49,7 @@ pub(super) fn unix_time(text: &str, unit: TimeUnit) -> Option<SystemTime> {
 }
 
 /// The Unix time as a provider writes it.
-pub(super) fn to_unix_time(time: SystemTime, unit: TimeUnit) -> u128 {
+pub(in crate::provider) fn to_unix_time(time: SystemTime, unit: TimeUnit) -> u128 {
     let since_epoch = time
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
@@ -31,8 +59,102 @@ pub(super) fn to_unix_time(time: SystemTime, unit: TimeUnit) -> u128 {
     }
 }
 
+/// Parses a time such as `2023-11-14T22:13:20.123456789Z` or `2020-01-01T00:00:00-07:00`, not
+/// before 1970. Digits beyond nanoseconds are dropped, and a leap second is the second after.
+fn rfc_3339(text: &str) -> Option<SystemTime> {
+    let (date, time) = text.split_once(['T', 't'])?;
+    let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
+    let zone = time.find(['Z', 'z', '+', '-'])?;
+    let (time, zone) = (time.get(..zone)?, time.get(zone..)?);
+    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
+    let is_fraction = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    let is_time = hour < 24 && minute < 60 && second <= 60;
+    let is_date = (1..=12).contains(&month) && (1..=days_of(year, month)).contains(&day);
+    if !is_fraction || !is_time || !is_date {
+        return None;
+    }
+    let nanos: u32 = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
+    let offset = match zone {
+        "Z" | "z" => 0,
+        _ => {
+            let [hours, minutes] = numbers(zone.get(1..)?, ':', [2, 2])?;
+            if hours > 23 || minutes > 59 {
+                return None;
+            }
+            let offset = hours * 3600 + minutes * 60;
+            if zone.starts_with('-') {
+                -offset
+            } else {
+                offset
+            }
+        }
+    };
+    let seconds =
+        days_since_epoch(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds.try_into().ok()?, nanos))
+}
+
+/// Numbers of exactly so many digits.
+fn numbers<const N: usize>(text: &str, separator: char, widths: [usize; N]) -> Option<[i64; N]> {
+    let mut parts = text.split(separator);
+    let mut numbers = [0; N];
+    for (number, width) in numbers.iter_mut().zip(widths) {
+        let part = parts.next()?;
+        if part.len() != width || !part.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        *number = part.parse().ok()?;
+    }
+    parts.next().is_none().then_some(numbers)
+}
+
+fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+fn days_of(year: i64, month: i64) -> i64 {
+    match month {
+        2 if is_leap(year) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Days from 1970-01-01 to a date of the Gregorian calendar.
+fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
+    let before = year - 1;
+    let leap_days = |year: i64| year / 4 - year / 100 + year / 400;
+    let months: i64 = (1..month).map(|month| days_of(year, month)).sum();
+    (year - 1970) * 365 + leap_days(before) - leap_days(1969) + months + day - 1
+}
+
+/// The time in UTC, in whole seconds.
+fn to_rfc_3339(time: SystemTime) -> String {
+    // Four digits hold no later year than 9999.
+    let seconds = to_unix_time(time, TimeUnit::Seconds).min(253_402_300_799);
+    let seconds = i64::try_from(seconds).unwrap_or_default();
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let mut year = 1970 + days / 366;
+    while days_since_epoch(year + 1, 1, 1) <= days {
+        year += 1;
+    }
+    let mut month = 1;
+    while month < 12 && days_since_epoch(year, month + 1, 1) <= days {
+        month += 1;
+    }
+    let day = days - days_since_epoch(year, month, 1) + 1;
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    )
+}
+
 /// The time without its fraction of a second.
-pub(super) fn whole_seconds(time: SystemTime) -> SystemTime {
+pub(in crate::provider) fn whole_seconds(time: SystemTime) -> SystemTime {
     time.duration_since(SystemTime::UNIX_EPOCH)
         .map_or(time, |since| {
             SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
@@ -65,6 +187,64 @@ mod tests {
                 time.map(|time| to_unix_time(time, unit)),
                 Some(1_700_000_000)
             );
+        }
+    }
+
+    #[test]
+    fn rfc_3339_is_read() {
+        let at = |seconds, nanos| Some(SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos));
+        for (text, time) in [
+            ("1970-01-01T00:00:00Z", at(0, 0)),
+            ("2023-11-14T22:13:20Z", at(1_700_000_000, 0)),
+            (
+                "2023-11-14T22:13:20.123456789Z",
+                at(1_700_000_000, 123_456_789),
+            ),
+            (
+                "2023-11-14T22:13:20.1234567891Z",
+                at(1_700_000_000, 123_456_789),
+            ),
+            ("2023-11-14T22:13:20.5Z", at(1_700_000_000, 500_000_000)),
+            ("2020-01-01T00:00:00-07:00", at(1_577_862_000, 0)),
+            ("2020-01-01T07:30:00+07:30", at(1_577_836_800, 0)),
+            ("2000-02-29T23:59:60Z", at(951_868_800, 0)),
+            ("2100-03-01T00:00:00Z", at(4_107_542_400, 0)),
+        ] {
+            assert_eq!(rfc_3339(text), time, "{text}");
+        }
+        for wrong in [
+            "",
+            "T",
+            "2023-11-14",
+            "2023-11-14 22:13:20Z",
+            "2023-11-14T22:13:20",
+            "2023-11-14T22:13:20.Z",
+            "2023-11-14T22:13Z",
+            "2023-13-14T22:13:20Z",
+            "2023-02-29T22:13:20Z",
+            "2023-11-14T24:13:20Z",
+            "2023-11-14T22:13:20+0700",
+            "2023-11-14T22:13:20+24:00",
+            "23-11-14T22:13:20Z",
+            "+023-11-14T22:13:20Z",
+            "1969-12-31T23:59:59Z",
+            "2023-11-14T22:13:20Z ",
+            "2023-11-14T22:13:20é",
+        ] {
+            assert_eq!(rfc_3339(wrong), None, "{wrong:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_time_in_rfc_3339_is_read_as_it_is_written(seconds in 0..253_402_300_800_u64) {
+            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            proptest::prop_assert_eq!(rfc_3339(&to_rfc_3339(time)), Some(time));
+        }
+
+        #[test]
+        fn any_text_is_survived_as_a_time(text in "[0-9TtZz:.+é-]{0,40}") {
+            let _ = rfc_3339(&text);
         }
     }
 }

@@ -41,6 +41,15 @@ impl Tolerance {
         }
     }
 
+    /// Another limit on the sides that are limited. Both are, if none was.
+    #[must_use]
+    pub const fn with_limit(self, limit: Duration) -> Self {
+        match self.future {
+            None if self.past.is_some() => Self::past_only(limit),
+            None | Some(_) => Self::two_sided(limit),
+        }
+    }
+
     pub(in crate::provider) fn check(
         self,
         signed: SystemTime,

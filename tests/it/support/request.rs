@@ -2,7 +2,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::Body;
 use axum::http::{HeaderName, Request};
-use idempotent_webhook::signature::HmacSha256;
+use idempotent_webhook::signature::Hmac;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret, Source, presets};
 
@@ -71,7 +71,7 @@ pub fn shopify(id: &str, body: impl Into<Vec<u8>>) -> Request<Body> {
 
 /// A provider whose delivery id is where the test says, signed as GitHub signs.
 pub fn acme(delivery_id: Source) -> Provider {
-    let scheme = HmacSha256::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");
+    let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");
     Provider::custom("acme")
         .signature(scheme, secret())
         .delivery_id(delivery_id)

@@ -1,0 +1,119 @@
+//! Handshakes: requests by which a provider checks that the endpoint is there.
+
+mod recognize;
+mod request;
+mod settings;
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Response, StatusCode};
+
+use super::secret::Secret;
+use super::source::Source;
+
+pub(super) use recognize::Handshakes;
+pub use request::HandshakeRequest;
+
+/// How a handshake that is signed like a delivery, but has no id, is recognized and answered.
+#[derive(Clone, Debug)]
+pub(super) struct HandshakeRule {
+    /// The event type of an authentic request without a delivery id.
+    pub(super) event_type: Cow<'static, str>,
+    /// The text that the provider wants back.
+    pub(super) challenge: Source,
+}
+
+/// A request by which the provider checks that the endpoint is there, such as Slack's
+/// `url_verification`.
+///
+/// The layer answers it. After [`Provider::verify`](crate::Provider::verify) the caller has to
+/// answer with [`response`](Self::response).
+#[derive(Clone, Debug)]
+pub struct Handshake {
+    event_type: Cow<'static, str>,
+    status: StatusCode,
+    text: String,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    secret: Option<Secret>,
+}
+
+impl Handshake {
+    /// A handshake that is answered with 200 and no body. The event type is its name in logs.
+    pub fn empty(event_type: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            event_type: event_type.into(),
+            status: StatusCode::OK,
+            text: String::new(),
+            headers: Vec::new(),
+            secret: None,
+        }
+    }
+
+    /// A handshake that is answered with 200 and a plain text.
+    pub fn text(event_type: impl Into<Cow<'static, str>>, text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            ..Self::empty(event_type)
+        }
+        .header(
+            CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        )
+    }
+
+    /// A handshake that is answered with 200 and JSON.
+    pub fn json(event_type: impl Into<Cow<'static, str>>, json: &serde_json::Value) -> Self {
+        Self {
+            text: json.to_string(),
+            ..Self::empty(event_type)
+        }
+        .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+    }
+
+    /// The status of the answer. Default: 200.
+    #[must_use]
+    pub fn status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// Adds a header to the answer.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// The handshake brings the secret of the deliveries to come, for
+    /// [`Provider::secret_exchange`](crate::Provider::secret_exchange).
+    #[must_use]
+    pub fn with_secret(mut self, secret: Secret) -> Self {
+        self.secret = Some(secret);
+        self
+    }
+
+    /// The event type that makes the request a handshake.
+    pub fn event_type(&self) -> &str {
+        &self.event_type
+    }
+
+    /// The text that the provider wants back.
+    pub fn challenge(&self) -> &str {
+        &self.text
+    }
+
+    /// The secret that the handshake brings.
+    pub fn secret(&self) -> Option<&Secret> {
+        self.secret.as_ref()
+    }
+
+    /// The response that the provider wants.
+    pub fn response<B: From<Bytes>>(self) -> Response<B> {
+        let mut response = Response::new(B::from(self.text.into()));
+        *response.status_mut() = self.status;
+        response.headers_mut().extend(self.headers);
+        response
+    }
+}

@@ -1,0 +1,111 @@
+//! How a provider's handshakes are recognized where that takes more than data.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use http::Method;
+use http::request::Parts;
+
+use super::{Handshake, HandshakeRequest};
+use crate::error::BoxError;
+use crate::provider::Secret;
+use crate::provider::signature::keyed::is_same;
+
+type RecognizeFn = Arc<dyn Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send + Sync>;
+type Kept = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
+type KeepFn = Arc<dyn Fn(&Parts, Secret) -> Kept + Send + Sync>;
+
+/// The handshakes of a provider that are more than data.
+#[derive(Clone, Default)]
+pub(in crate::provider) struct Handshakes {
+    unsigned: Vec<RecognizeFn>,
+    signed: Vec<RecognizeFn>,
+    keep_secret: Option<KeepFn>,
+}
+
+impl Handshakes {
+    pub(in crate::provider) fn add_unsigned(
+        &mut self,
+        recognize: impl Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send + Sync + 'static,
+    ) {
+        self.unsigned.push(Arc::new(recognize));
+    }
+
+    pub(in crate::provider) fn add_signed(
+        &mut self,
+        recognize: impl Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send + Sync + 'static,
+    ) {
+        self.signed.push(Arc::new(recognize));
+    }
+
+    pub(in crate::provider) fn keep_secret<F>(
+        &mut self,
+        keep: impl Fn(&Parts, Secret) -> F + Send + Sync + 'static,
+    ) where
+        F: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        self.keep_secret = Some(Arc::new(move |head, secret| Box::pin(keep(head, secret))));
+    }
+
+    pub(in crate::provider) fn has_unsigned(&self) -> bool {
+        !self.unsigned.is_empty()
+    }
+
+    pub(in crate::provider) fn has_signed(&self) -> bool {
+        !self.signed.is_empty()
+    }
+
+    pub(in crate::provider) fn unsigned(
+        &self,
+        request: &HandshakeRequest<'_>,
+    ) -> Option<Handshake> {
+        self.unsigned
+            .iter()
+            .find_map(|recognize| recognize(request))
+    }
+
+    pub(in crate::provider) fn signed(&self, request: &HandshakeRequest<'_>) -> Option<Handshake> {
+        self.signed.iter().find_map(|recognize| recognize(request))
+    }
+
+    /// Has the secret of a handshake kept.
+    pub(in crate::provider) async fn keep(
+        &self,
+        head: &Parts,
+        secret: &Secret,
+    ) -> Result<(), BoxError> {
+        match &self.keep_secret {
+            Some(keep) => keep(head, secret.clone()).await,
+            None => Err("nothing keeps it: set `Provider::secret_exchange`".into()),
+        }
+    }
+}
+
+impl fmt::Debug for Handshakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handshakes")
+            .field("unsigned", &self.unsigned.len())
+            .field("signed", &self.signed.len())
+            .field("keeps_secret", &self.keep_secret.is_some())
+            .finish()
+    }
+}
+
+/// A HEAD request, by which some providers check that there is anything at the URL.
+pub(in crate::provider) fn probe(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    (request.method() == Method::HEAD).then(|| Handshake::empty("HEAD"))
+}
+
+/// The subscription check of WebSub and Meta, for the one who knows the token.
+pub(in crate::provider) fn subscription(
+    request: &HandshakeRequest<'_>,
+    token: &Secret,
+) -> Option<Handshake> {
+    let is_asked = request.method() == Method::GET
+        && request.query_value("hub.mode").as_deref() == Some("subscribe");
+    let presented = request.query_value("hub.verify_token")?;
+    let is_known = is_same(token.expose(), presented.as_bytes());
+    let challenge = request.query_value("hub.challenge")?;
+    (is_asked && is_known).then(|| Handshake::text("subscribe", challenge))
+}

@@ -1,0 +1,170 @@
+//! The settings of a provider's handshakes.
+
+use std::borrow::Cow;
+
+use http::request::Parts;
+
+use super::recognize::{probe, subscription};
+use super::{Handshake, HandshakeRequest, HandshakeRule};
+use crate::error::BoxError;
+use crate::provider::{Provider, Secret, Source};
+
+impl Provider {
+    /// An authentic request without a delivery id and with this event type is a handshake: a
+    /// check whether the endpoint is there. The layer answers it with 200 and the challenge as
+    /// plain text. Nothing is claimed, and the handler does not run.
+    #[must_use]
+    pub fn handshake(
+        mut self,
+        event_type: impl Into<Cow<'static, str>>,
+        challenge: Source,
+    ) -> Self {
+        self.identity = self.identity.with_handshake(HandshakeRule {
+            event_type: event_type.into(),
+            challenge,
+        });
+        self
+    }
+
+    /// Recognizes handshakes that are not signed like deliveries: a GET with a challenge, a HEAD
+    /// request, a ping. The layer answers them before anything is verified or claimed, so
+    /// `recognize` must be sure of what it sees: **anyone can send such a request**.
+    ///
+    /// It may be called several times; the first one that recognizes a request counts. Requests
+    /// that it does not recognize take their usual way.
+    ///
+    /// ```
+    /// use http::{HeaderName, Method};
+    /// use idempotent_webhook::provider::{Handshake, HandshakeRequest};
+    /// use idempotent_webhook::signature::Hmac;
+    /// use idempotent_webhook::{Provider, Secret, Source};
+    ///
+    /// /// Acme sends a GET with a challenge in the query, and wants it back.
+    /// fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    ///     let challenge = request.query_value("challenge")?;
+    ///     (request.method() == Method::GET).then(|| Handshake::text("challenge", challenge))
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let acme = Provider::custom("acme")
+    ///     .signature(
+    ///         Hmac::hex(HeaderName::from_static("x-acme-signature")),
+    ///         Secret::new("a secret")?,
+    ///     )
+    ///     .delivery_id(Source::json("$.id".parse()?))
+    ///     .unsigned_handshake(challenge);
+    ///
+    /// let (head, ()) = http::Request::get("/acme?challenge=abc").body(())?.into_parts();
+    /// let verified = acme.verify(&head, b"", std::time::SystemTime::now())?;
+    /// assert_eq!(verified.handshake().ok_or("no handshake")?.challenge(), "abc");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn unsigned_handshake(
+        mut self,
+        recognize: impl Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send + Sync + 'static,
+    ) -> Self {
+        self.handshakes.add_unsigned(recognize);
+        self
+    }
+
+    /// Recognizes handshakes that are signed like deliveries, and are more than
+    /// [`handshake`](Self::handshake) can describe. It is called with authentic and recent
+    /// requests only, before their delivery id is read.
+    #[must_use]
+    pub fn signed_handshake(
+        mut self,
+        recognize: impl Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send + Sync + 'static,
+    ) -> Self {
+        self.handshakes.add_signed(recognize);
+        self
+    }
+
+    /// Keeps the secret that a handshake brings, where the provider makes the secret and sends it
+    /// once: Asana in `X-Hook-Secret`, Notion as `verification_token`.
+    ///
+    /// `keep` gets the head of the request and the secret. The handshake is answered with success
+    /// after it is done, and with 503 if it fails or takes longer than
+    /// [`database_timeout`](crate::IdempotentWebhook::database_timeout). Later deliveries are
+    /// verified with the provider's secrets, so let
+    /// [`TenantSecrets`](crate::TenantSecrets) look up what was kept.
+    ///
+    /// **Anyone can send such a request.** Keep a secret only for a webhook that is being created
+    /// and has none yet, and tell webhooks apart by a part of the path that cannot be guessed.
+    ///
+    /// ```
+    /// use http::request::Parts;
+    /// use idempotent_webhook::{Provider, Secret};
+    ///
+    /// fn with_exchange(asana: Provider, pool: sqlx::PgPool) -> Provider {
+    ///     asana.secret_exchange(move |head: &Parts, secret: Secret| {
+    ///         let pool = pool.clone();
+    ///         let webhook = head.uri.path().rsplit('/').next().map(str::to_owned);
+    ///         async move {
+    ///             let kept = sqlx::query(
+    ///                 "update webhooks set secret = $2 where name = $1 and secret is null",
+    ///             )
+    ///             .bind(webhook)
+    ///             .bind(secret.expose())
+    ///             .execute(&pool)
+    ///             .await?;
+    ///             match kept.rows_affected() {
+    ///                 1 => Ok(()),
+    ///                 _ => Err("no webhook is waiting for a secret".into()),
+    ///             }
+    ///         }
+    ///     })
+    /// }
+    /// ```
+    #[must_use]
+    pub fn secret_exchange<F>(
+        mut self,
+        keep: impl Fn(&Parts, Secret) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        self.handshakes.keep_secret(keep);
+        self
+    }
+
+    /// Answers the GET with `hub.challenge` by which Meta and providers of WebSub check a
+    /// subscription, if its `hub.verify_token` is this token. Without it, such a GET is answered
+    /// with 405.
+    #[must_use]
+    pub fn verify_token(self, token: Secret) -> Self {
+        self.unsigned_handshake(move |request| subscription(request, &token))
+    }
+
+    /// Answers HEAD requests with 200, for providers that check so whether there is anything at the
+    /// URL.
+    #[must_use]
+    pub fn answer_head_requests(self) -> Self {
+        self.unsigned_handshake(probe)
+    }
+
+    /// Whether handshakes of the provider are recognized and answered.
+    pub fn answers_handshakes(&self) -> bool {
+        self.identity.has_handshake()
+            || self.handshakes.has_signed()
+            || self.handshakes.has_unsigned()
+    }
+
+    /// Whether a request may be a handshake although it is not signed like a delivery.
+    pub(crate) fn has_unsigned_handshakes(&self) -> bool {
+        self.handshakes.has_unsigned()
+    }
+
+    /// Has the secret of a handshake kept, if it brings one.
+    pub(crate) async fn keep_secret(
+        &self,
+        head: &Parts,
+        handshake: &Handshake,
+    ) -> Result<(), BoxError> {
+        match handshake.secret() {
+            Some(secret) => self.handshakes.keep(head, secret).await,
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+use std::time::Duration;
+
+use self::scheme::{Adyen, ITEMS};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+
+mod scheme;
+
+/// [Adyen](https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures/): payments
+/// and platforms.
+///
+/// **The signature of a payment covers eight of its fields, and nothing else of the body.** The
+/// signature of a platform covers the body.
+///
+/// - Signature: for payments `additionalData.hmacSignature` in each item of the body, base64, an
+///   HMAC-SHA256 of `pspReference`, `originalReference`, `merchantAccountCode`,
+///   `merchantReference`, `amount.value`, `amount.currency`, `eventCode` and `success`, joined with
+///   colons. For platforms the header `HmacSignature`, base64, an HMAC-SHA256 of the body. The
+///   secret is the key in hexadecimal digits.
+/// - Tolerance: none, as no time is signed.
+/// - Delivery id: for payments `<eventCode>:<pspReference>:<success>`, or a SHA-256 of those of
+///   several items; covered by the signature. Of two events that agree in all three, the second is
+///   a duplicate, even if its other fields are newer. For platforms the SHA-256 of the body. Event
+///   type: `eventCode` of the first item, or `$.type`.
+/// - Redelivery: three times at once, then with growing intervals of up to 8 hours for 30 days, which
+///   is the redelivery window.
+/// - Response deadline: 10 seconds (from a third party).
+/// - Handshake: none.
+/// - Body limit: 2 MiB; Adyen publishes none.
+pub fn adyen(secrets: impl Into<SecretSource>) -> Provider {
+    #[expect(clippy::unwrap_used, reason = "a constant that parses")]
+    let code: JsonPath = "$.notificationItems[0].NotificationRequestItem.eventCode"
+        .parse()
+        .unwrap();
+    Provider::custom("adyen")
+        .signature(Adyen, secrets)
+        .delivery_id(Source::signed_value(ITEMS))
+        .event_type(Source::json(code).or(Source::json(JsonPath::member("type"))))
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(30 * DAY)
+}

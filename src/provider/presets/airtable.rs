@@ -1,0 +1,25 @@
+use http::HeaderName;
+
+use crate::provider::signature::{Hmac, Key};
+use crate::provider::{Provider, SecretSource, Source};
+
+/// [Airtable](https://airtable.com/developers/web/api/webhooks-overview).
+///
+/// - Signature: `X-Airtable-Content-MAC: hmac-sha256=<hex>`, an HMAC-SHA256 of the body. The
+///   secret is the `macSecretBase64` that Airtable shows once, when the webhook is created; its
+///   decoded bytes are the key.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
+///   `$.timestamp` makes it unique. The body is a ping: the handler asks Airtable for the
+///   changes since its cursor. Event type: none.
+/// - Redelivery: not confirmed; the redelivery window is 30 days.
+/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Switched off: a webhook expires after 7 days unless it is refreshed (second-hand).
+/// - Body limit: 2 MiB; pings are small.
+pub fn airtable(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::hex(HeaderName::from_static("x-airtable-content-mac"))
+        .prefix("hmac-sha256=")
+        .key(Key::Base64);
+    Provider::custom("airtable")
+        .signature(scheme, secrets)
+        .delivery_id(Source::body_digest())
+}

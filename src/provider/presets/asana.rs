@@ -1,0 +1,47 @@
+use std::time::Duration;
+
+use http::{HeaderName, Method};
+
+use crate::provider::signature::Hmac;
+use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, Secret, SecretSource, Source};
+
+const SIGNATURE: HeaderName = HeaderName::from_static("x-hook-signature");
+
+const SECRET: HeaderName = HeaderName::from_static("x-hook-secret");
+
+/// [Asana](https://developers.asana.com/docs/webhooks-guide).
+///
+/// - Signature: `X-Hook-Signature: <hex>`, an HMAC-SHA256 of the body under the secret of the
+///   webhook, which Asana sends once, in the handshake.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
+///   each event in it has a time. A heartbeat is an empty list of events, and all heartbeats
+///   have the same key: the first one reaches the handler. Event type: none; each element of
+///   `$.events` has an `action`.
+/// - Handshake: a POST with `X-Hook-Secret` is answered with that header. Keep the secret with
+///   [`secret_exchange`](Provider::secret_exchange), or it is lost.
+/// - Redelivery: for 24 hours, never later; Asana does not promise to deliver every event. The
+///   redelivery window is 3 days, to leave room for late ones.
+/// - Response deadline: 10 seconds.
+/// - Body limit: 2 MiB; Asana publishes none.
+pub fn asana(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::hex(SIGNATURE);
+    Provider::custom("asana")
+        .signature(scheme, secrets)
+        .delivery_id(Source::body_digest())
+        .unsigned_handshake(exchange)
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(3 * DAY)
+}
+
+/// It wants the secret back.
+fn exchange(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let value = request.headers().get(&SECRET)?;
+    let secret = Secret::new(value.as_bytes()).ok()?;
+    let is_exchange =
+        request.method() == Method::POST && !request.headers().contains_key(&SIGNATURE);
+    is_exchange.then(|| {
+        Handshake::empty("handshake")
+            .header(SECRET, value.clone())
+            .with_secret(secret)
+    })
+}

@@ -1,0 +1,43 @@
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+
+use crate::provider::signature::{Hmac, SignedContent, Tolerance};
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
+
+/// [Box](https://developer.box.com/guides/webhooks/v2/signatures-v2/), the webhooks V2.
+///
+/// - Signature: `BOX-SIGNATURE-PRIMARY: <base64>` and `BOX-SIGNATURE-SECONDARY: <base64>`, one
+///   for each key of the app, an HMAC-SHA256 of `<body><time>`, with the time as a date in
+///   `BOX-DELIVERY-TIMESTAMP`. One matching signature is enough. `BOX-SIGNATURE-VERSION` must
+///   be 1 and `BOX-SIGNATURE-ALGORITHM` `HmacSHA256`.
+/// - Tolerance: 10 minutes, on both sides, as in Box's current SDK.
+/// - Delivery id: `$.id`, covered by the signature. `BOX-DELIVERY-ID` would be wrong: it is new
+///   on every retry. Event type: `$.trigger`.
+/// - Redelivery: automatically; for how long is not confirmed, and the redelivery window is 30
+///   days.
+/// - Response deadline: 30 seconds (second-hand).
+/// - Body limit: 2 MiB; Box publishes none.
+///
+/// The name of the preset is `box`.
+pub fn box_com(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::base64(HeaderName::from_static("box-signature-primary"))
+        .and_header(HeaderName::from_static("box-signature-secondary"))
+        .required_header(
+            HeaderName::from_static("box-signature-version"),
+            HeaderValue::from_static("1"),
+        )
+        .required_header(
+            HeaderName::from_static("box-signature-algorithm"),
+            HeaderValue::from_static("HmacSHA256"),
+        )
+        .timestamp_header(HeaderName::from_static("box-delivery-timestamp"))
+        .timestamp_in_rfc_3339()
+        .signed(SignedContent::new().body().timestamp());
+    Provider::custom("box")
+        .signature(scheme, secrets)
+        .delivery_id(Source::json(JsonPath::member("id")))
+        .event_type(Source::json(JsonPath::member("trigger")))
+        .tolerance(Tolerance::two_sided(Duration::from_secs(600)))
+        .response_deadline(Duration::from_secs(30))
+}

@@ -1,0 +1,46 @@
+use std::time::Duration;
+
+use http::Method;
+
+use self::scheme::{Braintree, KIND, PAYLOAD, answer};
+use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, SecretSource, Source};
+
+mod scheme;
+
+/// [Braintree](https://developer.paypal.com/braintree/docs/guides/webhooks/overview).
+///
+/// - Signature: the form field `bt_signature` has pairs `<public key>|<hex>` joined with `&`, each
+///   an HMAC-SHA1 of the field `bt_payload` under the SHA-1 of a private key. The secret is
+///   `<public key>:<private key>`.
+/// - Tolerance: none; the time in the payload is not checked.
+/// - Delivery id: the SHA-256 of the decoded payload, covered by the signature, as there is no id.
+///   Two notifications of one kind about one object in one second are one. Event type: the `kind`
+///   in the payload, which is XML in base64.
+/// - Redelivery: hourly, for 24 hours in production (not confirmed); the redelivery window is
+///   3 days.
+/// - Response deadline: 30 seconds (not confirmed).
+/// - Handshake: a GET with `bt_challenge` when the webhook is created, to be answered with
+///   `<public key>|<hex of the HMAC of the challenge>`.
+/// - Body limit: 2 MiB; Braintree publishes none.
+pub fn braintree(secrets: impl Into<SecretSource>) -> Provider {
+    Provider::custom("braintree")
+        .signature(Braintree, secrets)
+        .delivery_id(Source::signed_value(PAYLOAD))
+        .event_type(Source::signed_value(KIND))
+        .unsigned_handshake(challenge)
+        .response_deadline(Duration::from_secs(30))
+        .redelivery_window(3 * DAY)
+}
+
+/// The check of a new webhook. A challenge is 20 to 32 hexadecimal digits: anything else would have
+/// the endpoint sign what may be a payload.
+fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let challenge = request.query_value("bt_challenge")?;
+    let is_challenge = (20..=32).contains(&challenge.len())
+        && challenge.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if request.method() != Method::GET || !is_challenge {
+        return None;
+    }
+    let answer = answer(request.secrets()?.iter().next()?, &challenge)?;
+    Some(Handshake::text("bt_challenge", answer))
+}

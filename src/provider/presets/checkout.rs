@@ -1,0 +1,23 @@
+use http::HeaderName;
+
+use crate::provider::signature::Hmac;
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
+
+/// [Checkout.com](https://www.checkout.com/docs/developer-resources/webhooks).
+///
+/// - Signature: `Cko-Signature: <hex>`, an HMAC-SHA256 of the body under the signature key of
+///   the webhook.
+/// - Delivery id: `$.id` (`evt_…`), covered by the signature. Event type: `$.type`.
+/// - Redelivery: automatically after failures; for how long is not confirmed, and the
+///   redelivery window is 30 days.
+/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Body limit: 2 MiB; Checkout.com publishes none.
+///
+/// Bodies that are not valid JSON have been seen. They are rejected with 400.
+pub fn checkout(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::hex(HeaderName::from_static("cko-signature"));
+    Provider::custom("checkout")
+        .signature(scheme, secrets)
+        .delivery_id(Source::json(JsonPath::member("id")))
+        .event_type(Source::json(JsonPath::member("type")))
+}

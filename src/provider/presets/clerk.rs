@@ -1,0 +1,19 @@
+use http::HeaderName;
+
+use super::standard_webhooks::standard;
+use crate::provider::signature::StandardWebhooks;
+use crate::provider::{DAY, Provider, SecretSource, Source};
+
+/// [Clerk](https://clerk.com/docs/guides/development/webhooks/overview), which sends through Svix.
+///
+/// - Signature: `svix-signature`, see [`StandardWebhooks`]. The headers `webhook-*` are ignored, as by
+///   Clerk's SDK.
+/// - Tolerance: 300 seconds, on both sides, of `svix-timestamp`.
+/// - Delivery id: `svix-id`, covered by the signature. Event type: `$.type`.
+/// - Redelivery: as [`svix`](super::svix()); the redelivery window is 30 days.
+/// - Response deadline: 15 seconds.
+/// - Body limit: 2 MiB.
+pub fn clerk(secrets: impl Into<SecretSource>) -> Provider {
+    let id = Source::header(HeaderName::from_static("svix-id"));
+    standard("clerk", StandardWebhooks::only_svix(), secrets, id).redelivery_window(30 * DAY)
+}

@@ -1,0 +1,48 @@
+use std::time::Duration;
+
+use http::{HeaderName, StatusCode};
+
+use crate::provider::handshake::{Handshake, HandshakeRequest};
+use crate::provider::signature::{PublicKeySignature, Tolerance};
+use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
+
+/// [Discord](https://docs.discord.com/developers/interactions/overview): interactions and webhook
+/// events of an app. Feature `ed25519`.
+///
+/// - Signature: `X-Signature-Ed25519: <hex>`, an ed25519 signature of the time in
+///   `X-Signature-Timestamp` and the body. The secret is the public key of the app.
+/// - Tolerance: any age, as in Discord's SDKs; whether a retry is signed anew is not confirmed.
+/// - Delivery id: `$.id` of an interaction, covered by the signature; a webhook event has none, so it
+///   is the SHA-256 of its body. Event type: `$.event.type`, or the number in `$.type`.
+/// - Redelivery: interactions never; webhook events with growing intervals, for up to 10 minutes;
+///   the redelivery window is 24 hours.
+/// - Response deadline: 3 seconds.
+/// - Handshake: a signed `PING`, again and again. That of interactions is answered with
+///   `{"type":1}`, that of webhook events with 204. Discord also sends wrong signatures on purpose,
+///   and removes the URL unless they are answered with 401.
+/// - Body limit: 2 MiB; Discord publishes none.
+///
+/// The answer to an interaction matters, and a duplicate does not get the first one again.
+pub fn discord(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = PublicKeySignature::ed25519(HeaderName::from_static("x-signature-ed25519"))
+        .hex()
+        .timestamp_header(HeaderName::from_static("x-signature-timestamp"));
+    let member = |name| Source::json(JsonPath::member(name));
+    Provider::custom("discord")
+        .signature(scheme, secrets)
+        .delivery_id(member("id").or(Source::body_digest()))
+        .event_type(Source::json(JsonPath::member("event").then("type")).or(member("type")))
+        .signed_handshake(ping)
+        .tolerance(Tolerance::unlimited())
+        .response_deadline(Duration::from_secs(3))
+        .redelivery_window(24 * HOUR)
+}
+
+fn ping(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let member = |name| request.json(&JsonPath::member(name));
+    match (member("type")?.as_str(), member("id")) {
+        ("0", None) => Some(Handshake::empty("PING").status(StatusCode::NO_CONTENT)),
+        ("1", Some(_)) => Some(Handshake::json("PING", &serde_json::json!({"type": 1}))),
+        _ => None,
+    }
+}

@@ -1,0 +1,40 @@
+use std::time::Duration;
+
+use http::header::{HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::{Method, StatusCode};
+
+use crate::provider::signature::Hmac;
+use crate::provider::{HOUR, Handshake, HandshakeRequest, Provider, SecretSource, Source};
+
+/// [Dropbox](https://www.dropbox.com/developers/reference/webhooks).
+///
+/// - Signature: `X-Dropbox-Signature: <hex>`, an HMAC-SHA256 of the body under the app secret.
+/// - Delivery id: none, and **no deduplication**. A notification only lists accounts that have
+///   changes, so two notifications of different changes have the same body. Each request is
+///   therefore a delivery of its own, and the handler asks Dropbox for the changes since its
+///   cursor. Event type: none.
+/// - Handshake: the GET with `challenge` is answered with its text.
+/// - Redelivery: with increasing delays for about ten minutes (from an older page); the
+///   redelivery window is 24 hours.
+/// - Answer: only 200 is success, so every success gets it.
+/// - Response deadline: 10 seconds.
+/// - Switched off: if too many notifications fail (not confirmed).
+/// - Body limit: 2 MiB; Dropbox publishes none.
+pub fn dropbox(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::hex(HeaderName::from_static("x-dropbox-signature"));
+    Provider::custom("dropbox")
+        .signature(scheme, secrets)
+        .delivery_id(Source::receipt())
+        .unsigned_handshake(challenge)
+        .success_status(StatusCode::OK)
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(24 * HOUR)
+}
+
+/// It wants the answer not to be taken for a page.
+fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let challenge = request.query_value("challenge")?;
+    let nosniff = HeaderValue::from_static("nosniff");
+    (request.method() == Method::GET)
+        .then(|| Handshake::text("challenge", challenge).header(X_CONTENT_TYPE_OPTIONS, nosniff))
+}

@@ -1,0 +1,38 @@
+use std::time::Duration;
+
+use http::StatusCode;
+
+use self::scheme::{EVENT, Figma};
+use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
+
+mod scheme;
+
+/// [Figma](https://developers.figma.com/docs/rest-api/webhooks/).
+///
+/// **Nothing is signed: whoever learns the passcode can send any event.**
+///
+/// - Signature: none. `$.passcode` in the body has the passcode that was configured, as it is.
+/// - Delivery id: a SHA-256 of the members of the body but `retries`, which counts the attempts.
+///   Figma sends no id, and a second on one file can have several events. Event type:
+///   `$.event_type`.
+/// - Redelivery: 3 times, after 5 minutes, an hour and 3 hours (not confirmed); the redelivery
+///   window is 2 days.
+/// - Response deadline: Figma does not publish one; 10 seconds are assumed.
+/// - Handshake: an event `PING` when the webhook is created, to be answered with 200.
+/// - A wrong passcode is answered with 400, as Figma asks, which stops the webhook.
+/// - Body limit: 2 MiB; Figma publishes none.
+pub fn figma(secrets: impl Into<SecretSource>) -> Provider {
+    Provider::custom("figma")
+        .signature(Figma::new(), secrets)
+        .delivery_id(Source::signed_value(EVENT))
+        .event_type(Source::json(JsonPath::member("event_type")))
+        .signed_handshake(ping)
+        .rejection_status(StatusCode::BAD_REQUEST)
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(2 * DAY)
+}
+
+fn ping(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let event_type = request.json(&JsonPath::member("event_type"))?;
+    (event_type == "PING").then(|| Handshake::empty(event_type))
+}

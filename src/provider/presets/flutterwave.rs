@@ -1,0 +1,38 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::signature::{ByHeader, Hmac, Token};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+
+/// [Flutterwave](https://developer.flutterwave.com/docs/webhooks), version 3 and version 4.
+///
+/// **Version 3 signs nothing: whoever learns the secret hash can send any event.** Version 4 signs
+/// the body.
+///
+/// - Signature: `flutterwave-signature: <base64>`, an HMAC-SHA256 of the body under the secret hash
+///   (version 4; from a third party, not confirmed). Without that header, `verif-hash`, which has
+///   the secret hash as it is (version 3).
+/// - Delivery id: the SHA-256 of the body, as there is no id of a delivery. Event type: `$.event`
+///   (version 3) or `$.type` (version 4).
+/// - Redelivery: if retries are switched on, 3 times at intervals of 30 minutes (not confirmed);
+///   the redelivery window is 7 days.
+/// - Response deadline: 60 seconds (not confirmed); 10 are assumed.
+/// - Handshake: none.
+/// - Body limit: 2 MiB; Flutterwave publishes none.
+pub fn flutterwave(secrets: impl Into<SecretSource>) -> Provider {
+    let signature = HeaderName::from_static("flutterwave-signature");
+    // The secret is the same: who can send the token knows it, and could make the HMAC.
+    let scheme = ByHeader::new(
+        signature.clone(),
+        Hmac::base64(signature),
+        Token::header(HeaderName::from_static("verif-hash")),
+    );
+    let member = |name| Source::json(JsonPath::member(name));
+    Provider::custom("flutterwave")
+        .signature(scheme, secrets)
+        .delivery_id(Source::body_digest())
+        .event_type(member("event").or(member("type")))
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(7 * DAY)
+}

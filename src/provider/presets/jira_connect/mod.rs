@@ -1,0 +1,40 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use self::scheme::JiraConnect;
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+
+mod scheme;
+
+/// [Jira](https://developer.atlassian.com/cloud/jira/platform/understanding-jwt-for-connect-apps/),
+/// webhooks of Connect apps. Those of administrators are signed in another way.
+///
+/// **The body is not signed: whoever has captured a request can send any body to the same URL until
+/// its token expires.**
+///
+/// - Signature: `Authorization: JWT <token>`, a token with HS256 under the shared secret of the
+///   installation. Its claim `qsh` is a SHA-256 of the method, the path and the sorted query; a
+///   token for any other place, such as `context-qsh`, is refused.
+/// - Tolerance: the token counts until its `exp`, which has to be there, and 300 seconds on both
+///   sides of its `iat`.
+/// - Delivery id: `X-Atlassian-Webhook-Identifier`, **not** covered by the signature; from a third
+///   party that quotes Atlassian, it is the same on every retry. Event type: `$.webhookEvent`.
+/// - Redelivery: up to 5 times over some hours (not confirmed); the redelivery window is 3 days.
+/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Handshake: none. The shared secret comes with the `installed` callback, one for each tenant,
+///   whose name is the claim `iss`: see [`TenantSecrets`](crate::TenantSecrets).
+/// - Body limit: 25 MiB, Atlassian's cap (not confirmed).
+///
+/// The path that is signed is relative to the base URL of the app, and so is the path that the
+/// server receives.
+pub fn jira_connect(secrets: impl Into<SecretSource>) -> Provider {
+    let id = HeaderName::from_static("x-atlassian-webhook-identifier");
+    Provider::custom("jira-connect")
+        .signature(JiraConnect, secrets)
+        .delivery_id(Source::header(id))
+        .event_type(Source::json(JsonPath::member("webhookEvent")))
+        .body_limit(25 * crate::provider::MIB)
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(3 * DAY)
+}

@@ -1,0 +1,40 @@
+use std::time::Duration;
+
+use self::scheme::Mailgun;
+use crate::provider::signature::Tolerance;
+use crate::provider::{HOUR, JsonPath, MIB, Provider, SecretSource, Source};
+
+mod scheme;
+
+/// [Mailgun](https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks).
+///
+/// **The event is not signed: whoever has captured one delivery can send any event with its
+/// signature.** A `token` is meant to be used once; this preset does not remember tokens.
+///
+/// - Signature: `$.signature.signature` in the body, hexadecimal, an HMAC-SHA256 of
+///   `$.signature.timestamp` and `$.signature.token` under the webhook signing key.
+/// - Tolerance: any age, as Mailgun leaves it to the receiver and does not say whether a retry is
+///   signed anew. [`tolerance`](Provider::tolerance) sets one.
+/// - Delivery id: `$.event-data.id`, **not** covered by the signature. Event type:
+///   `$.event-data.event`.
+/// - Redelivery: after 5, 10 and 15 minutes, 1, 2 and 4 hours, over 8 hours; the redelivery window
+///   is 24 hours, to leave room for late ones. A 406 ends it.
+/// - Response deadline: Mailgun does not publish one; 10 seconds are assumed.
+/// - Handshake: none.
+/// - Body limit: 25 MiB, above the largest message.
+///
+/// Routes and older webhooks send forms, whose fields `timestamp`, `token` and `signature` are
+/// verified as well, unless the form is a multipart one. A form has no such id: set another
+/// [`delivery_id`](Provider::delivery_id), such as [`Source::body_digest`]. The signatures of a
+/// parent account are not looked at.
+pub fn mailgun(secrets: impl Into<SecretSource>) -> Provider {
+    let event = |name| Source::json(JsonPath::member("event-data").then(name));
+    Provider::custom("mailgun")
+        .signature(Mailgun::new(), secrets)
+        .delivery_id(event("id"))
+        .event_type(event("event"))
+        .tolerance(Tolerance::unlimited())
+        .body_limit(25 * MIB)
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(24 * HOUR)
+}

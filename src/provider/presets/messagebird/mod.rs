@@ -1,0 +1,29 @@
+use std::time::Duration;
+
+use self::scheme::{ID, MessageBird};
+use crate::provider::{DAY, Provider, SecretSource, Source};
+
+mod scheme;
+
+/// [MessageBird](https://developers.messagebird.com/api/#verifying-http-requests), now Bird.
+///
+/// - Signature: `MessageBird-Signature-JWT`, a token with HS256, HS384 or HS512 under the signing
+///   key. Its claims have the SHA-256 of the URL and, if there is one, of the body.
+/// - Needs [`public_url`](Provider::public_url).
+/// - Tolerance: the token counts from its `nbf` to its `exp`, which is a minute later, with 5 seconds
+///   of leeway.
+/// - Delivery id: the claim `jti`, covered by the signature. Whether a retry has the same is not
+///   confirmed. Event type: none.
+/// - Redelivery: not confirmed; the redelivery window is 7 days.
+/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Handshake: none.
+/// - Body limit: 2 MiB; MessageBird publishes none.
+///
+/// A webhook that is called with GET needs [`methods`](Provider::methods).
+pub fn messagebird(secrets: impl Into<SecretSource>) -> Provider {
+    Provider::custom("messagebird")
+        .signature(MessageBird, secrets)
+        .delivery_id(Source::signed_value(ID))
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(7 * DAY)
+}

@@ -1,0 +1,29 @@
+use http::HeaderName;
+
+use crate::provider::signature::Hmac;
+use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
+
+/// [Meta](https://developers.facebook.com/docs/graph-api/webhooks/getting-started): Facebook,
+/// Messenger, Instagram and WhatsApp.
+///
+/// - Signature: `X-Hub-Signature-256: sha256=<hex>`, an HMAC-SHA256 of the body under the app
+///   secret. Meta signs the text that it sends, with escaped Unicode. The `X-Hub-Signature`
+///   beside it, an HMAC-SHA1, is ignored.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
+///   the ids and times of the messages in it make it unique. Messages that Meta batches
+///   otherwise in a retry are not recognized: their own ids are in
+///   `$.entry[].changes[].value.messages[].id`. Event type: `$.object`.
+/// - Handshake: the GET with `hub.challenge` is answered if its `hub.verify_token` is right.
+///   Set the token with [`verify_token`](Provider::verify_token).
+/// - Redelivery: for up to 36 hours, and up to 7 days with WhatsApp (second-hand); the
+///   redelivery window is 30 days.
+/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Body limit: 4 MiB; not confirmed.
+pub fn meta(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");
+    Provider::custom("meta")
+        .signature(scheme, secrets)
+        .delivery_id(Source::body_digest())
+        .event_type(Source::json(JsonPath::member("object")))
+        .body_limit(4 * MIB)
+}

@@ -1,0 +1,45 @@
+use std::time::Duration;
+
+use http::Method;
+use http::header::AUTHORIZATION;
+use serde_json::json;
+
+use crate::provider::signature::Token;
+use crate::provider::{
+    HOUR, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source,
+};
+
+/// [Okta](https://developer.okta.com/docs/concepts/event-hooks/) event hooks.
+///
+/// **Nothing is signed: whoever learns the value can send any event.**
+///
+/// - Signature: none. `Authorization` has the value that was configured, as it is: with `Bearer `
+///   only if that is part of it.
+/// - Delivery id: `$.eventId`. It is not covered, as nothing is. Event type: `$.eventType`, which is
+///   `com.okta.event_hook` for all; those of the events are in `$.data.events[].eventType`.
+/// - Redelivery: once, after an error or no answer; the redelivery window is 24 hours.
+/// - Response deadline: 3 seconds.
+/// - Handshake: a GET with `X-Okta-Verification-Challenge`, to be answered with
+///   `{"verification": "<its value>"}`.
+/// - Body limit: 2 MiB; Okta publishes none.
+pub fn okta(secrets: impl Into<SecretSource>) -> Provider {
+    Provider::custom("okta")
+        .signature(Token::header(AUTHORIZATION), secrets)
+        .delivery_id(Source::json(JsonPath::member("eventId")))
+        .event_type(Source::json(JsonPath::member("eventType")))
+        .unsigned_handshake(verification)
+        .response_deadline(Duration::from_secs(3))
+        .redelivery_window(24 * HOUR)
+}
+
+/// The check of a new hook, which has the token like an event.
+fn verification(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let challenge = request.header("x-okta-verification-challenge")?;
+    let is_authentic = request.method() == Method::GET && request.signing_secret().is_some();
+    is_authentic.then(|| {
+        Handshake::json(
+            "verification-challenge",
+            &json!({"verification": challenge}),
+        )
+    })
+}

@@ -1,0 +1,18 @@
+use super::standard_webhooks::{ID, standard};
+use crate::provider::signature::StandardWebhooks;
+use crate::provider::{DAY, Provider, SecretSource, Source};
+
+/// [OpenAI](https://platform.openai.com/docs/guides/webhooks), which follows Standard Webhooks.
+///
+/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. As in OpenAI's SDKs, a secret without
+///   `whsec_` is the key itself and not base64, and a signature need not begin with `v1,`.
+/// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`.
+/// - Delivery id: `webhook-id` (`wh_…`), covered by the signature. `$.id` (`evt_…`) is another one.
+///   Event type: `$.type`.
+/// - Redelivery: for up to 72 hours (not confirmed); the redelivery window is 30 days.
+/// - Response deadline: not confirmed; 15 seconds, the least that Standard Webhooks asks of senders.
+/// - Body limit: 2 MiB.
+pub fn openai(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = StandardWebhooks::openai();
+    standard("openai", scheme, secrets, Source::header(ID)).redelivery_window(30 * DAY)
+}

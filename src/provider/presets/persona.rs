@@ -1,0 +1,28 @@
+use http::HeaderName;
+
+use crate::provider::signature::{Hmac, Tolerance};
+use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
+
+/// [Persona](https://docs.withpersona.com/webhooks-best-practices).
+///
+/// - Signature: `Persona-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of `<time>.<body>`.
+///   While a secret is rotated, there are two such pairs with a space between them
+///   (second-hand), and one matching signature is enough.
+/// - Tolerance: 30 days, past only, which is the redelivery window; Persona states none.
+/// - Delivery id: `$.data.id` (`evt_…`), covered by the signature. Event type:
+///   `$.data.attributes.name`.
+/// - Redelivery: automatically, and duplicates are possible; the redelivery window is 30 days.
+/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Body limit: 4 MiB; Persona publishes none.
+pub fn persona(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme =
+        Hmac::timestamped(HeaderName::from_static("persona-signature")).list_separator(" ");
+    Provider::custom("persona")
+        .signature(scheme, secrets)
+        .delivery_id(Source::json(JsonPath::member("data").then("id")))
+        .event_type(Source::json(
+            JsonPath::member("data").then("attributes").then("name"),
+        ))
+        .tolerance(Tolerance::past_only(30 * DAY))
+        .body_limit(4 * MIB)
+}

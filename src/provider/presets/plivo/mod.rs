@@ -1,0 +1,38 @@
+use std::time::Duration;
+
+use self::scheme::{Plivo, REQUEST};
+use crate::provider::{DAY, Provider, SecretSource, Source};
+
+mod scheme;
+
+/// [Plivo](https://www.plivo.com/docs/voice/concepts/signature-validation): voice and messaging.
+///
+/// **The signature of version 2 does not cover the body, and this preset accepts it where that of
+/// version 3 is absent: whoever has captured such a request can send any body with it.**
+///
+/// - Signature: `X-Plivo-Signature-V3: <base64>`, a list, an HMAC-SHA256 under the auth token of the
+///   URL, its sorted query, the sorted form and `X-Plivo-Signature-V3-Nonce`. If it is absent,
+///   `X-Plivo-Signature-V2`, an HMAC-SHA256 of the URL without its query and of
+///   `X-Plivo-Signature-V2-Nonce`. If that is absent, `X-Plivo-Signature`, an HMAC-SHA1 of the URL
+///   and the sorted form.
+/// - Needs [`public_url`](Provider::public_url).
+/// - Tolerance: none, as no time is signed. The nonces are not remembered.
+/// - Delivery id: a SHA-256 of the path, the query and the body. `CallUUID` and `MessageUUID` would
+///   be wrong: each event of a call has the same. Event type: none.
+/// - Redelivery: not confirmed; the redelivery window is 2 days.
+/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Handshake: none.
+/// - Body limit: 2 MiB; Plivo publishes none.
+///
+/// A caller who gives the same answer twice makes two requests that cannot be told apart, and the
+/// second one gets no instructions: for voice, set [`Source::receipt`] as the
+/// [`delivery_id`](Provider::delivery_id).
+///
+/// A webhook that is configured for GET needs [`methods`](Provider::methods).
+pub fn plivo(secrets: impl Into<SecretSource>) -> Provider {
+    Provider::custom("plivo")
+        .signature(Plivo, secrets)
+        .delivery_id(Source::signed_value(REQUEST))
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(2 * DAY)
+}

@@ -1,0 +1,25 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::signature::Hmac;
+use crate::provider::{Provider, SecretSource, Source};
+
+/// [QuickBooks Online](https://developer.intuit.com/app/developer/qbo/docs/develop/webhooks),
+/// in the format of CloudEvents and in the one before it.
+///
+/// - Signature: `intuit-signature: <base64>`, an HMAC-SHA256 of the body under the verifier
+///   token.
+/// - Delivery id: none for the batch. The key is the SHA-256 of the body, which is covered by
+///   the signature. The events of a batch have ids of their own, `$[].id`, in the format of
+///   CloudEvents only. Event type: none; each event has a `type`.
+/// - Redelivery: not documented in detail; the redelivery window is 30 days.
+/// - Response deadline: 3 seconds (second-hand).
+/// - Body limit: 2 MiB; Intuit publishes none.
+pub fn quickbooks(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::base64(HeaderName::from_static("intuit-signature"));
+    Provider::custom("quickbooks")
+        .signature(scheme, secrets)
+        .delivery_id(Source::body_digest())
+        .response_deadline(Duration::from_secs(3))
+}

@@ -1,0 +1,26 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::signature::Hmac;
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
+
+/// [Razorpay](https://razorpay.com/docs/webhooks/validate-test/).
+///
+/// - Signature: `X-Razorpay-Signature: <hex>`, an HMAC-SHA256 of the body.
+/// - Delivery id: `x-razorpay-event-id`, **not** covered by the signature. Event type:
+///   `$.event`.
+/// - Redelivery: with increasing delays for 24 hours; the redelivery window is 30 days.
+/// - Response deadline: 5 seconds (not confirmed).
+/// - Switched off: after 24 hours of failures.
+/// - Body limit: 2 MiB; Razorpay publishes none.
+pub fn razorpay(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::hex(HeaderName::from_static("x-razorpay-signature"));
+    Provider::custom("razorpay")
+        .signature(scheme, secrets)
+        .delivery_id(Source::header(HeaderName::from_static(
+            "x-razorpay-event-id",
+        )))
+        .event_type(Source::json(JsonPath::member("event")))
+        .response_deadline(Duration::from_secs(5))
+}

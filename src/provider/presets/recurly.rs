@@ -1,0 +1,31 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::signature::{Hmac, Tolerance};
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
+
+/// [Recurly](https://docs.recurly.com/recurly-subscriptions/docs/webhooks), the webhooks in
+/// JSON. Those in XML are **not signed**, and this preset rejects them.
+///
+/// - Signature: `recurly-signature: <milliseconds>,<hex>`, with more signatures after further
+///   commas, an HMAC-SHA256 of `<milliseconds>.<body>`. One matching signature is enough.
+/// - Tolerance: 300 seconds, on both sides, as in Recurly's SDK.
+/// - Delivery id: none; `$.id` is that of the resource. The key is the SHA-256 of the body,
+///   which is covered by the signature. Event type: `$.event_type`; `$.object_type` says of
+///   what.
+/// - Redelivery: 10 times, over about a day; the redelivery window is 30 days.
+/// - Response deadline: 5 seconds. Only the ports 80 and 443 are called.
+/// - Body limit: 2 MiB; Recurly publishes none.
+pub fn recurly(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::hex(HeaderName::from_static("recurly-signature"))
+        .separator(",")
+        .timestamp_field("")
+        .timestamp_in_milliseconds();
+    Provider::custom("recurly")
+        .signature(scheme, secrets)
+        .delivery_id(Source::body_digest())
+        .event_type(Source::json(JsonPath::member("event_type")))
+        .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
+        .response_deadline(Duration::from_secs(5))
+}

@@ -1,0 +1,28 @@
+use http::HeaderName;
+
+use crate::provider::signature::{Encoding, Hmac, Tolerance};
+use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
+
+/// [Sanity](https://www.sanity.io/docs/content-lake/webhooks), the GROQ-powered webhooks.
+///
+/// - Signature: `sanity-webhook-signature: t=<milliseconds>,v1=<base64url>`, an HMAC-SHA256 of
+///   `<milliseconds>.<body>`, in base64 with the URL-safe alphabet and without padding.
+/// - Tolerance: 24 hours, past only, which is the redelivery window; Sanity's SDK checks none.
+/// - Delivery id: `idempotency-key`, **not** covered by the signature. Event type:
+///   `sanity-operation` (the header's name is not confirmed).
+/// - Redelivery: twice, after 30 seconds each, on 429 and 5xx only; the redelivery window is 24
+///   hours, to leave room for late ones.
+/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Body limit: 4 MiB; the body is a projection that you define.
+pub fn sanity(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::timestamped(HeaderName::from_static("sanity-webhook-signature"))
+        .encoding(Encoding::Base64Url)
+        .timestamp_in_milliseconds();
+    Provider::custom("sanity")
+        .signature(scheme, secrets)
+        .delivery_id(Source::header(HeaderName::from_static("idempotency-key")))
+        .event_type(Source::header(HeaderName::from_static("sanity-operation")))
+        .tolerance(Tolerance::past_only(24 * HOUR))
+        .body_limit(4 * MIB)
+        .redelivery_window(24 * HOUR)
+}

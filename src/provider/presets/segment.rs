@@ -1,0 +1,25 @@
+use http::HeaderName;
+
+use crate::provider::signature::{Hash, Hmac};
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
+
+/// [Segment](https://segment.com/docs/connections/destinations/catalog/webhooks/), the
+/// destination *Webhooks*.
+///
+/// - Signature: `X-Signature: <hex>`, an HMAC-SHA1 of the body.
+/// - Delivery id: `$.messageId`, covered by the signature. Event type: `$.type`.
+/// - Redelivery: not confirmed; the redelivery window is 30 days. A destination has up to 5
+///   URLs, and a success at any of them counts.
+/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Body limit: 2 MiB; Segment publishes none.
+///
+/// **Of a batch, the signature covers the first event only**, written anew by Segment: anyone
+/// who has captured one batch can change the other events. This preset verifies the body as it
+/// is, so it rejects batches. Switch batching off.
+pub fn segment(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::hex(HeaderName::from_static("x-signature")).hash(Hash::Sha1);
+    Provider::custom("segment")
+        .signature(scheme, secrets)
+        .delivery_id(Source::json(JsonPath::member("messageId")))
+        .event_type(Source::json(JsonPath::member("type")))
+}

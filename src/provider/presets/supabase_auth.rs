@@ -1,0 +1,27 @@
+use std::time::Duration;
+
+use super::standard_webhooks::{ID, standard};
+use crate::provider::signature::StandardWebhooks;
+use crate::provider::{HOUR, Provider, SecretSource, Source};
+
+/// [Supabase](https://supabase.com/docs/guides/auth/auth-hooks), the auth hooks over HTTP, which follow
+/// Standard Webhooks.
+///
+/// **A hook is a question, and the handler's answer counts.** `webhook-id` is new on every retry, so
+/// no request is a duplicate of another, and each one reaches the handler. Do not make it the
+/// endpoint of events, and have the handler answer within the deadline.
+///
+/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. Several signatures are separated by a
+///   comma and a space. The secret is `v1,whsec_<base64>`, or several of them joined by `|`.
+/// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`.
+/// - Delivery id: `webhook-id`, covered by the signature, and **another one on every retry**. Event
+///   type: none; the path tells the hooks apart.
+/// - Redelivery: within the deadline; the redelivery window is 24 hours.
+/// - Response deadline: 5 seconds. The answer may have up to 200 kB.
+/// - Body limit: 2 MiB; Supabase publishes none.
+pub fn supabase_auth(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = StandardWebhooks::supabase();
+    standard("supabase-auth", scheme, secrets, Source::header(ID))
+        .response_deadline(Duration::from_secs(5))
+        .redelivery_window(24 * HOUR)
+}

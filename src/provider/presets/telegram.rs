@@ -1,0 +1,28 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::signature::Token;
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+
+/// [Telegram](https://core.telegram.org/bots/api#setwebhook) bots.
+///
+/// **Nothing is signed: whoever learns the token can send any update.**
+///
+/// - Signature: none. `X-Telegram-Bot-Api-Secret-Token` has the `secret_token` that was given to
+///   `setWebhook`, as it is.
+/// - Delivery id: `$.update_id`, an integer. It is not covered, as nothing is. Event type: none;
+///   it is the name of the member beside the id.
+/// - Redelivery: until the answer is 2xx, for a number of attempts that is not published; the
+///   redelivery window is 2 days.
+/// - Response deadline: Telegram does not publish one; 10 seconds are assumed.
+/// - Handshake: none.
+/// - Body limit: 2 MiB; Telegram publishes none.
+pub fn telegram(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Token::header(HeaderName::from_static("x-telegram-bot-api-secret-token"));
+    Provider::custom("telegram")
+        .signature(scheme, secrets)
+        .delivery_id(Source::json(JsonPath::member("update_id")))
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(2 * DAY)
+}

@@ -1,0 +1,42 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use self::scheme::{REQUEST, Twilio};
+use crate::provider::{DAY, Provider, SecretSource, Source};
+
+mod scheme;
+
+/// [Twilio](https://www.twilio.com/docs/usage/webhooks/webhooks-security): voice, messaging and
+/// others that use `X-Twilio-Signature`.
+///
+/// - Signature: `X-Twilio-Signature: <base64>`, an HMAC-SHA1 under the auth token of the URL and
+///   the fields of the form, sorted by name, each name followed by its value. Where a name ends and
+///   its value begins is not covered. If the query has `bodySHA256`, the URL alone is signed, and
+///   the body must have that SHA-256. The URL counts with and without its port, and with its query
+///   encoded in any of the ways in which Twilio's libraries do.
+/// - Needs [`public_url`](Provider::public_url).
+/// - Tolerance: none, as no time is signed.
+/// - Delivery id: `I-Twilio-Idempotency-Token`, **not** covered by the signature, or, where it is
+///   absent, a SHA-256 of the path, the query and the body. `MessageSid` and `CallSid` would be
+///   wrong: each status of a message has the same. Event type: none, as each kind of event has
+///   a URL of its own.
+/// - Redelivery: depends on the product and on the URL's `#rc` settings; the redelivery window is
+///   2 days.
+/// - Response deadline: 15 seconds (not confirmed).
+/// - Handshake: none.
+/// - Body limit: 2 MiB; Twilio publishes none.
+///
+/// Without the header, a caller who gives the same answer twice makes two requests that cannot be told
+/// apart, and the second one gets no instructions: for voice, set [`Source::receipt`] as the
+/// [`delivery_id`](Provider::delivery_id) unless the header is there.
+///
+/// A webhook that is configured for GET needs [`methods`](Provider::methods).
+pub fn twilio(secrets: impl Into<SecretSource>) -> Provider {
+    let token = Source::header(HeaderName::from_static("i-twilio-idempotency-token"));
+    Provider::custom("twilio")
+        .signature(Twilio, secrets)
+        .delivery_id(token.or(Source::signed_value(REQUEST)))
+        .response_deadline(Duration::from_secs(15))
+        .redelivery_window(2 * DAY)
+}

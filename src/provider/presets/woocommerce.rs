@@ -1,0 +1,49 @@
+use std::time::Duration;
+
+use http::{HeaderName, Method};
+
+use crate::provider::signature::{Hmac, Key};
+use crate::provider::{HOUR, Handshake, HandshakeRequest, MIB, Provider, SecretSource, Source};
+
+const SIGNATURE: HeaderName = HeaderName::from_static("x-wc-webhook-signature");
+
+/// [WooCommerce](https://woocommerce.com/document/webhooks/).
+///
+/// - Signature: `X-WC-Webhook-Signature: <base64>`, an HMAC-SHA256 of the body. A plugin of the
+///   shop can choose another hash function, which this preset does not verify.
+/// - Delivery id: none that is usable. `X-WC-Webhook-Delivery-ID` would be wrong: two
+///   deliveries of one webhook within the same second share it, so that one would be dropped.
+///   The key is the SHA-256 of the body and the topic. The body is signed, the topic is **not**
+///   covered by the signature. Event type: `X-WC-Webhook-Topic`.
+/// - Handshake: the form `webhook_id=<number>` that WooCommerce sends when a webhook is saved,
+///   which is not signed, is answered with 200.
+/// - Redelivery: none; the redelivery window is 24 hours.
+/// - Response deadline: 60 seconds. Success is any status from 200 to 302.
+/// - Switched off: after more than 5 failures in a row.
+/// - Body limit: 4 MiB; WooCommerce has none.
+pub fn woocommerce(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::base64(SIGNATURE).key(Key::HtmlText);
+    Provider::custom("woocommerce")
+        .signature(scheme, secrets)
+        .delivery_id(
+            Source::header(HeaderName::from_static("x-wc-webhook-topic"))
+                .and(Source::body_digest()),
+        )
+        .event_type(Source::header(HeaderName::from_static(
+            "x-wc-webhook-topic",
+        )))
+        .unsigned_handshake(ping)
+        .body_limit(4 * MIB)
+        .response_deadline(Duration::from_secs(60))
+        .redelivery_window(24 * HOUR)
+}
+
+/// Not signed, so it must be nothing but a ping.
+fn ping(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let id = request.body().strip_prefix(b"webhook_id=")?;
+    let is_ping = request.method() == Method::POST
+        && !request.headers().contains_key(&SIGNATURE)
+        && !id.is_empty()
+        && id.iter().all(u8::is_ascii_digit);
+    is_ping.then(|| Handshake::empty("ping"))
+}

@@ -1,0 +1,26 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::signature::Hmac;
+use crate::provider::{Provider, SecretSource, Source};
+
+/// [Xero](https://developer.xero.com/documentation/guides/webhooks/overview/).
+///
+/// - Signature: `x-xero-signature: <base64>`, an HMAC-SHA256 of the body.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
+///   `$.firstEventSequence` and the times of the events make it unique. Event type: none; each
+///   element of `$.events` has an `eventType`.
+/// - Handshake: Xero sends requests with right and with wrong signatures, and expects 200 for
+///   the former and 401 for the latter. They reach the handler with an empty list of events.
+/// - Redelivery: ever less often for 24 hours; the redelivery window is 30 days.
+/// - Response deadline: 5 seconds. The answer must have no body and no cookies.
+/// - Switched off: after 24 hours of failures.
+/// - Body limit: 2 MiB; Xero publishes none.
+pub fn xero(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::base64(HeaderName::from_static("x-xero-signature"));
+    Provider::custom("xero")
+        .signature(scheme, secrets)
+        .delivery_id(Source::body_digest())
+        .response_deadline(Duration::from_secs(5))
+}

@@ -1,0 +1,107 @@
+//! A choice between two schemes.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use http::header::HeaderName;
+use http::request::Parts;
+
+use super::scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
+use super::sign::{SignError, UnsignedRequest};
+use crate::provider::{Secret, SecretError, Secrets};
+
+/// One scheme for requests with a header, and another one for those without it, for providers that
+/// let users choose.
+///
+/// It is as weak as the weaker one of the two, and only counts as covering what both cover: whoever
+/// can forge the weaker one leaves the header out.
+///
+/// ```
+/// use http::HeaderName;
+/// use idempotent_webhook::signature::{ByHeader, Hmac, Token};
+///
+/// let signature = HeaderName::from_static("x-acme-signature");
+/// let token = HeaderName::from_static("x-acme-token");
+/// let scheme = ByHeader::new(signature.clone(), Hmac::hex(signature), Token::header(token));
+/// ```
+#[derive(Clone, Debug)]
+pub struct ByHeader {
+    header: HeaderName,
+    with: Arc<dyn SignatureScheme>,
+    without: Arc<dyn SignatureScheme>,
+    signed_headers: Vec<HeaderName>,
+}
+
+impl ByHeader {
+    /// `with` for requests that have `header`, and `without` for others.
+    pub fn new(
+        header: HeaderName,
+        with: impl SignatureScheme,
+        without: impl SignatureScheme,
+    ) -> Self {
+        let mut signed_headers = with.signed_headers().to_vec();
+        signed_headers.retain(|name| without.signed_headers().contains(name));
+        Self {
+            header,
+            with: Arc::new(with),
+            without: Arc::new(without),
+            signed_headers,
+        }
+    }
+
+    fn scheme(&self, headers: &http::HeaderMap) -> &dyn SignatureScheme {
+        match headers.contains_key(&self.header) {
+            true => &*self.with,
+            false => &*self.without,
+        }
+    }
+}
+
+impl SignatureScheme for ByHeader {
+    fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
+        self.scheme(&head.headers).check_head(head)
+    }
+
+    fn verify(
+        &self,
+        request: &SignedRequest<'_>,
+        secrets: &Secrets,
+    ) -> Result<Signed, SignatureError> {
+        self.scheme(request.headers()).verify(request, secrets)
+    }
+
+    fn signed_headers(&self) -> &[HeaderName] {
+        &self.signed_headers
+    }
+
+    fn signs_body(&self) -> bool {
+        self.with.signs_body() && self.without.signs_body()
+    }
+
+    fn signs_value(&self, name: &str) -> bool {
+        self.with.signs_value(name) && self.without.signs_value(name)
+    }
+
+    fn description(&self) -> Cow<'static, str> {
+        format!(
+            "{}; or {}",
+            self.with.description(),
+            self.without.description()
+        )
+        .into()
+    }
+
+    /// A secret that one of them can use.
+    fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
+        self.with
+            .check_secret(secret)
+            .or_else(|_| self.without.check_secret(secret))
+    }
+
+    /// As the first one, unless it cannot.
+    fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
+        self.with
+            .sign(request, secret)
+            .or_else(|_| self.without.sign(request, secret))
+    }
+}

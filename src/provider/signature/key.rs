@@ -1,0 +1,165 @@
+//! How a MAC's key is made of a secret.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use unicode_normalization::UnicodeNormalization;
+
+use crate::provider::{Secret, SecretError};
+
+/// How the key of a MAC is made of the secret that the provider shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Key {
+    /// The secret itself, to the byte.
+    Raw,
+    /// The secret is the key in base64.
+    Base64,
+    /// The secret is the key in hexadecimal digits.
+    Hex,
+    /// The key is the SHA-1 of the secret.
+    Sha1,
+    /// The secret is a text, and the key its Unicode normalization form KD.
+    Nfkd,
+    /// The secret is a text for HTML, and the key the text with `&amp;`, `&lt;`, `&gt;`, `&quot;`
+    /// and the numeric references to these characters and to `'` decoded, as WordPress does.
+    HtmlText,
+}
+
+impl Key {
+    /// The key, unless the secret is not one.
+    pub(super) fn of(self, secret: &Secret) -> Option<Cow<'_, [u8]>> {
+        let secret = secret.expose();
+        let key = match self {
+            Self::Raw => Cow::Borrowed(secret),
+            Self::Base64 => BASE64.decode(secret).ok()?.into(),
+            Self::Hex => hex::decode(secret).ok()?.into(),
+            Self::Sha1 => {
+                use sha1::Digest;
+                sha1::Sha1::digest(secret).to_vec().into()
+            }
+            Self::HtmlText if !secret.contains(&b'&') => Cow::Borrowed(secret),
+            Self::HtmlText => unescaped(std::str::from_utf8(secret).ok()?)
+                .into_bytes()
+                .into(),
+            Self::Nfkd if secret.is_ascii() => Cow::Borrowed(secret),
+            Self::Nfkd => {
+                let text: String = std::str::from_utf8(secret).ok()?.nfkd().collect();
+                text.into_bytes().into()
+            }
+        };
+        (!key.is_empty()).then_some(key)
+    }
+
+    pub(super) fn check(self, secret: &Secret) -> Result<(), SecretError> {
+        match self.of(secret) {
+            Some(_) => Ok(()),
+            None => Err(SecretError::new(match self {
+                Self::Base64 => "it is not base64",
+                Self::Hex => "it is not an even number of hexadecimal digits",
+                Self::Nfkd | Self::HtmlText => "it is not UTF-8",
+                Self::Raw | Self::Sha1 => "it is blank",
+            })),
+        }
+    }
+}
+
+/// The text with its character references decoded, those of them that WordPress knows.
+fn unescaped(mut text: &str) -> String {
+    let mut decoded = String::new();
+    while let Some((before, rest)) = text.split_once('&') {
+        decoded.push_str(before);
+        let reference = rest.split_once(';');
+        match reference.and_then(|(name, rest)| Some((character(name)?, rest))) {
+            Some((character, rest)) => {
+                decoded.push(character);
+                text = rest;
+            }
+            None => {
+                decoded.push('&');
+                text = rest;
+            }
+        }
+    }
+    decoded.push_str(text);
+    decoded
+}
+
+fn character(name: &str) -> Option<char> {
+    let number = |text: &str, radix| {
+        let digits = text.chars().all(|digit| digit.is_digit(radix));
+        digits.then(|| u32::from_str_radix(text, radix).ok())?
+    };
+    match name {
+        "amp" => return Some('&'),
+        "lt" => return Some('<'),
+        "gt" => return Some('>'),
+        "quot" => return Some('"'),
+        _ => {}
+    }
+    let reference = name.strip_prefix('#')?;
+    let hexadecimal = reference.strip_prefix(['x', 'X']);
+    match hexadecimal {
+        Some(text) => number(text, 16).filter(|code| matches!(code, 0x22 | 0x26 | 0x27)),
+        None => number(reference, 10).filter(|code| matches!(code, 34 | 38 | 39 | 60 | 62)),
+    }
+    .and_then(char::from_u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(key: Key, secret: &str) -> Option<String> {
+        let secret = Secret::new(secret).ok()?;
+        key.of(&secret).map(hex::encode)
+    }
+
+    #[test]
+    fn keys_are_made_of_secrets() {
+        assert_eq!(key(Key::Raw, "YQ==").as_deref(), Some("59513d3d"));
+        assert_eq!(key(Key::Base64, "YQ==").as_deref(), Some("61"));
+        assert_eq!(key(Key::Hex, "61fF").as_deref(), Some("61ff"));
+        // FIPS 180, the one-block example.
+        assert_eq!(
+            key(Key::Sha1, "abc").as_deref(),
+            Some("a9993e364706816aba3e25717850c26c9cd0d89d")
+        );
+        assert_eq!(key(Key::Nfkd, "plain").as_deref(), Some("706c61696e"));
+        // An e and a combining acute accent, whether or not they were one character.
+        assert_eq!(key(Key::Nfkd, "\u{e9}").as_deref(), Some("65cc81"));
+        assert_eq!(key(Key::Nfkd, "e\u{301}").as_deref(), Some("65cc81"));
+    }
+
+    #[test]
+    fn character_references_are_decoded_once() {
+        for (text, decoded) in [
+            ("woo <secret> & more", "woo <secret> & more"),
+            ("&lt;a&gt; &amp; &quot;b&quot;", "<a> & \"b\""),
+            ("&#039;&#39;&#x27;&#X0027;", "''''"),
+            ("&#60;&#062;&#38;&#x26;&#34;&#x22;", "<>&&\"\""),
+            ("&amp;lt;", "&lt;"),
+            (
+                "&apos;&#65;&#x3c;&#+38;&;&#;&#x;&amp",
+                "&apos;&#65;&#x3c;&#+38;&;&#;&#x;&amp",
+            ),
+        ] {
+            assert_eq!(unescaped(text), decoded);
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() -> Result<(), SecretError> {
+        for (derivation, secret) in [
+            (Key::Base64, &b"a"[..]),
+            (Key::Base64, b"YQ"),
+            (Key::Hex, b"abc"),
+            (Key::Hex, b"xy"),
+            (Key::Nfkd, b"\xff"),
+        ] {
+            assert!(derivation.check(&Secret::new(secret)?).is_err());
+        }
+        Ok(())
+    }
+}

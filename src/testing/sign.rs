@@ -1,0 +1,45 @@
+//! Signing of a given request.
+
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::Request;
+
+use crate::provider::signature::{SignError, UnsignedRequest};
+use crate::provider::{Provider, Secret};
+
+/// Signs a request as the provider does at `time`, and leaves all else of it as it is: the delivery
+/// id and the event type have to be there. [`TestDelivery`](super::TestDelivery) makes requests from
+/// less.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use bytes::Bytes;
+/// use http::Request;
+/// use idempotent_webhook::{Secret, presets, testing};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let secret = Secret::new("a secret")?;
+/// let github = presets::github(secret.clone());
+/// let request = Request::post("/").header("x-github-delivery", "1").body(Bytes::from("{}"))?;
+/// let signed = testing::sign(&github, &secret, request, SystemTime::now())?;
+/// assert!(signed.headers().contains_key("x-hub-signature-256"));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`SignError`] if the scheme cannot sign, or not with this secret.
+pub fn sign(
+    provider: &Provider,
+    secret: &Secret,
+    request: Request<Bytes>,
+    time: SystemTime,
+) -> Result<Request<Bytes>, SignError> {
+    let (head, body) = request.into_parts();
+    let mut request = UnsignedRequest::new(head, body, time, provider.url_base().clone());
+    provider.scheme().sign(&mut request, secret)?;
+    let (head, body) = request.into_parts();
+    Ok(Request::from_parts(head, body))
+}

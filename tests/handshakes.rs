@@ -1,0 +1,293 @@
+//! Handshakes and answers: given by the layer before anything is claimed, so without a database.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails may panic"
+)]
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{IdempotentWebhook, Provider, Secret, TenantSecrets, presets};
+use sqlx::PgPool;
+use tower::{ServiceBuilder, ServiceExt, service_fn};
+
+type Body = Full<Bytes>;
+
+fn secret() -> Secret {
+    Secret::new("a secret").unwrap()
+}
+
+/// Calls the layer. Nothing reaches the handler, and no connection can be made.
+async fn call(provider: Provider, request: Request<Body>) -> Response<Bytes> {
+    let pool = PgPool::connect_lazy("postgres://nobody@127.0.0.1:1/none").unwrap();
+    let layer =
+        IdempotentWebhook::new(pool, "test", provider).database_timeout(Duration::from_secs(1));
+    let handler = service_fn(
+        async |_: Request<Body>| -> Result<Response<Body>, Infallible> {
+            panic!("the handler was called")
+        },
+    );
+    let service = ServiceBuilder::new().layer(layer).service(handler);
+    let (head, body) = service.oneshot(request).await.unwrap().into_parts();
+    Response::from_parts(head, body.collect().await.unwrap().to_bytes())
+}
+
+fn request(method: Method, uri: &str, headers: &[(&str, &str)], body: &str) -> Request<Body> {
+    let mut request = Request::builder().method(method).uri(uri);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(body.to_owned().into()).unwrap()
+}
+
+fn get(uri: &str) -> Request<Body> {
+    request(Method::GET, uri, &[], "")
+}
+
+fn assert_answer(response: &Response<Bytes>, status: u16, outcome: &str, body: &str) {
+    assert_eq!(response.status(), status);
+    assert_eq!(response.headers()["x-webhook-outcome"], outcome);
+    assert_eq!(response.body(), body);
+}
+
+#[tokio::test]
+async fn metas_challenge_is_answered_if_the_token_is_right() {
+    let meta = || presets::meta(secret()).verify_token(Secret::new("my token").unwrap());
+    let query = "hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token=my+token";
+    let response = call(meta(), get(&format!("/meta?{query}"))).await;
+    assert_answer(&response, 200, "handshake", "1158201444");
+    assert_eq!(
+        response.headers()["content-type"],
+        "text/plain; charset=utf-8"
+    );
+
+    for wrong in [
+        "hub.mode=subscribe&hub.challenge=1&hub.verify_token=another",
+        "hub.mode=unsubscribe&hub.challenge=1&hub.verify_token=my+token",
+        "hub.mode=subscribe&hub.challenge=1",
+        "hub.mode=subscribe&hub.verify_token=my+token",
+        "",
+    ] {
+        let response = call(meta(), get(&format!("/meta?{wrong}"))).await;
+        assert_answer(&response, 405, "rejected", "method not allowed");
+    }
+    let without_token = presets::meta(secret());
+    let response = call(without_token, get(&format!("/meta?{query}"))).await;
+    assert_answer(&response, 405, "rejected", "method not allowed");
+}
+
+#[tokio::test]
+async fn dropboxs_challenge_is_answered_as_text_that_is_not_sniffed() {
+    let dropbox = || presets::dropbox(secret());
+    let response = call(dropbox(), get("/dropbox?challenge=a%20%3Cb%3E")).await;
+    assert_answer(&response, 200, "handshake", "a <b>");
+    assert_eq!(response.headers()["x-content-type-options"], "nosniff");
+
+    let response = call(dropbox(), get("/dropbox")).await;
+    assert_answer(&response, 405, "rejected", "method not allowed");
+    let unsigned = request(Method::POST, "/dropbox?challenge=a", &[], "{}");
+    let response = call(dropbox(), unsigned).await;
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_head_request_is_answered_where_the_provider_sends_one() {
+    let head = || request(Method::HEAD, "/", &[], "");
+    for provider in [presets::trello(secret()), presets::intercom(secret())] {
+        let response = call(provider, head()).await;
+        assert_answer(&response, 200, "handshake", "");
+    }
+    let response = call(presets::github(secret()), head()).await;
+    assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(response.headers()["allow"], "POST");
+}
+
+#[tokio::test]
+async fn woocommerces_ping_is_answered_and_no_other_unsigned_form() {
+    let woocommerce = || presets::woocommerce(secret());
+    let form = |body| request(Method::POST, "/", &[], body);
+    let response = call(woocommerce(), form("webhook_id=12")).await;
+    assert_answer(&response, 200, "handshake", "");
+    for other in ["webhook_id=", "webhook_id=12&a=b", "webhook_id=1a", ""] {
+        let response = call(woocommerce(), form(other)).await;
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{other}");
+    }
+    let long = format!("webhook_id={}", "1".repeat(100_000));
+    let response = call(woocommerce(), form(&long)).await;
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn zooms_validation_is_answered_with_the_encrypted_token() {
+    let body = r#"{"event":"endpoint.url_validation","payload":{"plainToken":"q9ibPhGeRZ6ayx5WTrXjRw"},"event_ts":1}"#;
+    let zoom = presets::zoom(secret());
+    let delivery = TestDelivery::new(&zoom).body(body);
+    let response = call(zoom.clone(), delivery.request()).await;
+    // printf q9ibPhGeRZ6ayx5WTrXjRw | openssl dgst -sha256 -hmac "a secret"
+    let expected = r#"{"encryptedToken":"e569e621e8840c5b66af0b37b07db190befa96f876a3057fc20c868f59573778","plainToken":"q9ibPhGeRZ6ayx5WTrXjRw"}"#;
+    assert_answer(&response, 200, "handshake", expected);
+    assert_eq!(response.headers()["content-type"], "application/json");
+
+    for forged in [delivery.tampered(), delivery.unsigned(), delivery.expired()] {
+        let response = call(zoom.clone(), forged.request()).await;
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+    }
+    // Of several secrets, the one that signs.
+    let both = idempotent_webhook::Secrets::new(Secret::new("another").unwrap()).and(secret());
+    let response = call(presets::zoom(both), delivery.request()).await;
+    assert_answer(&response, 200, "handshake", expected);
+}
+
+#[tokio::test]
+async fn twitchs_verification_is_answered_with_its_challenge() {
+    let twitch = presets::twitch(secret());
+    let name = "twitch-eventsub-message-type".parse().unwrap();
+    let delivery = TestDelivery::new(&twitch)
+        .header(name, "webhook_callback_verification")
+        .body(r#"{"challenge":"pogchamp","subscription":{}}"#);
+    let response = call(twitch.clone(), delivery.request()).await;
+    assert_answer(&response, 200, "handshake", "pogchamp");
+    let response = call(twitch, delivery.tampered().request()).await;
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+}
+
+/// A provider that keeps what it gets, and what it has got.
+fn keeping(provider: Provider) -> (Provider, Arc<Mutex<Vec<String>>>) {
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let provider = provider.secret_exchange({
+        let kept = kept.clone();
+        move |head, secret| {
+            let text = String::from_utf8(secret.expose().to_vec()).unwrap();
+            let path = head.uri.path().to_owned();
+            let kept = kept.clone();
+            async move {
+                kept.lock().unwrap().push(format!("{path} {text}"));
+                Ok(())
+            }
+        }
+    });
+    (provider, kept)
+}
+
+#[tokio::test]
+async fn asanas_secret_is_kept_and_sent_back() {
+    let exchange = || request(Method::POST, "/asana/7", &[("x-hook-secret", "new")], "{}");
+    let (asana, kept) = keeping(presets::asana(secret()));
+    let response = call(asana, exchange()).await;
+    assert_answer(&response, 200, "handshake", "");
+    assert_eq!(response.headers()["x-hook-secret"], "new");
+    assert_eq!(*kept.lock().unwrap(), ["/asana/7 new"]);
+
+    let failing = presets::asana(secret())
+        .secret_exchange(|_, _| async { Err("no webhook is waiting".into()) });
+    for provider in [failing, presets::asana(secret())] {
+        let response = call(provider, exchange()).await;
+        assert_answer(&response, 503, "failed", "temporarily unavailable");
+        assert!(!response.headers().contains_key("x-hook-secret"));
+    }
+}
+
+/// As the documentation of `secret_exchange` says: what is kept is what later deliveries are
+/// verified with.
+#[tokio::test]
+async fn a_kept_secret_verifies_the_deliveries_that_follow() {
+    let kept: Arc<Mutex<Option<Secret>>> = Arc::default();
+    let secrets = TenantSecrets::new(|head| Some(head.uri.path().to_owned()), {
+        let kept = kept.clone();
+        move |_| {
+            let secret = kept.lock().unwrap().clone();
+            async { Ok(secret) }
+        }
+    });
+    let asana = presets::asana(secrets).secret_exchange({
+        let kept = kept.clone();
+        move |_, secret| {
+            let is_first = kept.lock().unwrap().replace(secret).is_none();
+            async move { is_first.then_some(()).ok_or("it has one".into()) }
+        }
+    });
+    let delivery = TestDelivery::new(&asana)
+        .uri("/asana")
+        .secret(Secret::new("new").unwrap());
+    let response = call(asana.clone(), delivery.request()).await;
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+
+    let exchange = || request(Method::POST, "/asana", &[("x-hook-secret", "new")], "{}");
+    let response = call(asana.clone(), exchange()).await;
+    assert_answer(&response, 200, "handshake", "");
+
+    // It is authentic now, and gets as far as the database, which is not there.
+    let response = call(asana.clone(), delivery.request()).await;
+    assert_answer(&response, 503, "failed", "temporarily unavailable");
+    let response = call(asana.clone(), delivery.tampered().request()).await;
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+
+    let response = call(asana, exchange()).await;
+    assert_answer(&response, 503, "failed", "temporarily unavailable");
+}
+
+#[tokio::test]
+async fn notions_token_is_kept_if_it_signs_itself() {
+    let body = r#"{"verification_token":"secret_new"}"#;
+    let signed_with = |secret: &str| {
+        let signer = presets::notion(Secret::new(secret).unwrap())
+            .delivery_id(idempotent_webhook::Source::body_digest());
+        TestDelivery::new(&signer)
+            .uri("/notion")
+            .body(body)
+            .request()
+    };
+    let (notion, kept) = keeping(presets::notion(secret()));
+    let response = call(notion.clone(), signed_with("secret_new")).await;
+    assert_answer(&response, 200, "handshake", "");
+    assert_eq!(*kept.lock().unwrap(), ["/notion secret_new"]);
+
+    let response = call(notion, signed_with("secret_other")).await;
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(kept.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_wrong_signature_is_answered_as_the_provider_wants_it() {
+    for (provider, status) in [
+        (presets::github(secret()), 401),
+        (presets::gocardless(secret()), 498),
+        (
+            presets::github(secret()).rejection_status(StatusCode::FORBIDDEN),
+            403,
+        ),
+    ] {
+        let tampered = TestDelivery::new(&provider).tampered();
+        let response = call(provider.clone(), tampered.request()).await;
+        assert_answer(
+            &response,
+            status,
+            "rejected",
+            "signature missing or not valid",
+        );
+    }
+}
+
+/// Two requests with the same body are two deliveries: what has changed may be another thing.
+#[test]
+fn dropboxs_notifications_are_all_new() {
+    let dropbox = presets::dropbox(secret());
+    assert!(!dropbox.signs_delivery_id());
+    let notification = TestDelivery::new(&dropbox).body(r#"{"list_folder":{"accounts":["a"]}}"#);
+    let id = || {
+        let (head, body) = notification.request::<Bytes>().into_parts();
+        let verified = dropbox
+            .verify(&head, &body, std::time::SystemTime::now())
+            .unwrap();
+        verified.delivery().unwrap().id().to_string()
+    };
+    assert_ne!(id(), id());
+}

@@ -1,0 +1,187 @@
+//! The bytes of an authentic request that are signed are changed, one after the other: none of these
+//! requests is authentic.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails may panic"
+)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Request};
+use idempotent_webhook::presets::{self, Preset};
+use idempotent_webhook::provider::{Verified, VerifyError};
+use idempotent_webhook::signature::Tolerance;
+use idempotent_webhook::{Provider, Secret};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    secret: String,
+    public_key: Option<String>,
+    headers: BTreeMap<String, String>,
+    body_base64: String,
+    method: Option<String>,
+    url: Option<String>,
+    now: Option<u64>,
+    expect: String,
+}
+
+/// An authentic delivery of a preset.
+struct Delivery {
+    provider: Provider,
+    head: Parts,
+    body: Vec<u8>,
+    now: SystemTime,
+}
+
+impl Delivery {
+    /// The first case that is one.
+    fn of(preset: &Preset) -> Self {
+        let name = format!("tests/vectors/{}.json", preset.name().replace('-', "_"));
+        let file = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+        let cases: Vec<Case> = serde_json::from_slice(&file).unwrap();
+        let accepted = cases.iter().filter(|case| case.expect == "accept");
+        accepted
+            .map(|case| Self::of_case(preset, case))
+            .find(|delivery| delivery.is_accepted(&delivery.head, &delivery.body))
+            .unwrap_or_else(|| panic!("{}", preset.name()))
+    }
+
+    fn of_case(preset: &Preset, case: &Case) -> Self {
+        let secret = match &case.public_key {
+            Some(key) if *key != case.secret => format!("{}:{}", case.secret, key.trim()),
+            Some(_) | None => case.secret.clone(),
+        };
+        let mut provider = preset
+            .provider(Secret::new(secret).unwrap())
+            .tolerance(Tolerance::unlimited());
+        let mut request = Request::new(());
+        let method = case.method.as_deref().unwrap_or("POST");
+        *request.method_mut() = method.parse().unwrap();
+        if let Some(url) = &case.url {
+            let host = url.find("://").unwrap() + 3;
+            let path = url.get(host..).unwrap().find(['/', '?']);
+            let (base, path) = url.split_at(path.map_or(url.len(), |path| host + path));
+            provider = provider.public_url(base.parse().unwrap());
+            *request.uri_mut() = if path.is_empty() { "/" } else { path }.parse().unwrap();
+        }
+        for (name, value) in &case.headers {
+            let name: HeaderName = name.parse().unwrap();
+            let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
+            request.headers_mut().append(name, value);
+        }
+        let now = case.now.map(Duration::from_secs);
+        Self {
+            provider,
+            head: request.into_parts().0,
+            body: BASE64.decode(&case.body_base64).expect(&case.name),
+            now: now.map_or_else(SystemTime::now, |now| SystemTime::UNIX_EPOCH + now),
+        }
+    }
+
+    /// Whether it is authentic, with or without a delivery id.
+    fn is_authentic(&self, head: &Parts, body: &[u8]) -> bool {
+        let verified = self.provider.verify(head, body, self.now);
+        !matches!(verified, Err(VerifyError::Signature(_)))
+    }
+
+    fn is_accepted(&self, head: &Parts, body: &[u8]) -> bool {
+        let verified = self.provider.verify(head, body, self.now);
+        matches!(verified, Ok(Verified::Delivery(_)))
+    }
+}
+
+/// In these, several bodies have one meaning: a form can be written in several ways.
+const FORMS: [&str; 3] = ["mandrill", "twilio", "braintree"];
+
+#[test]
+fn no_byte_of_a_signed_body_can_be_changed() {
+    for preset in presets::ALL {
+        let delivery = Delivery::of(preset);
+        if !delivery.provider.signs_body() || FORMS.contains(&preset.name()) {
+            continue;
+        }
+        for at in positions(delivery.body.len()) {
+            let body = changed(&delivery.body, at);
+            assert!(
+                !delivery.is_authentic(&delivery.head, &body),
+                "{}: byte {at} of the body",
+                preset.name()
+            );
+        }
+        for longer in [b" ".as_slice(), b"\n", b"\0", b"{}"] {
+            let body = [&delivery.body, longer].concat();
+            assert!(
+                !delivery.is_authentic(&delivery.head, &body),
+                "{}",
+                preset.name()
+            );
+        }
+        let shorter = delivery.body.get(1..).unwrap_or_default();
+        assert!(
+            !delivery.is_authentic(&delivery.head, shorter),
+            "{}",
+            preset.name()
+        );
+    }
+}
+
+/// Headers that have to be there, and are not signed.
+const UNSIGNED: [&str; 1] = ["paypal-cert-url"];
+
+/// A header matters if the request is not authentic without it. Of such a header, no byte can be
+/// changed.
+#[test]
+fn no_byte_of_a_header_that_matters_can_be_changed() {
+    for preset in presets::ALL {
+        let delivery = Delivery::of(preset);
+        let names = delivery.head.headers.keys().cloned();
+        for name in names.collect::<Vec<_>>() {
+            let value = delivery.head.headers.get(&name).unwrap().clone();
+            let mut head = delivery.head.clone();
+            head.headers.remove(&name);
+            if UNSIGNED.contains(&name.as_str()) || delivery.is_authentic(&head, &delivery.body) {
+                continue;
+            }
+            for at in positions(value.len()) {
+                let bytes = changed(value.as_bytes(), at);
+                // Some providers' digits are of either case.
+                let is_same = bytes.eq_ignore_ascii_case(value.as_bytes());
+                let Ok(changed) = HeaderValue::from_bytes(&bytes) else {
+                    continue;
+                };
+                head.headers.insert(name.clone(), changed);
+                assert!(
+                    is_same || !delivery.is_authentic(&head, &delivery.body),
+                    "{}: byte {at} of {name}: {}",
+                    preset.name(),
+                    String::from_utf8_lossy(&bytes)
+                );
+            }
+        }
+    }
+}
+
+/// All positions of a short text, and every seventh of a long one: public keys take their time.
+fn positions(len: usize) -> impl Iterator<Item = usize> {
+    (0..len).step_by(if len > 150 { 7 } else { 1 })
+}
+
+/// The bytes with one bit of one byte changed.
+fn changed(bytes: &[u8], at: usize) -> Vec<u8> {
+    let mut changed = bytes.to_vec();
+    if let Some(byte) = changed.get_mut(at) {
+        *byte ^= 1 << (at % 7);
+    }
+    changed
+}

@@ -1,0 +1,76 @@
+//! The kit makes a delivery of every preset that the preset accepts: a test of an application needs
+//! one of its provider, whichever that is.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails may panic"
+)]
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::Request;
+use idempotent_webhook::presets::{self, Preset};
+use idempotent_webhook::provider::{Verified, VerifyError};
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Provider, Secret};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    secret: String,
+    expect: String,
+}
+
+/// A secret of the preset that signs: of its cases, the one that is said to, or the first one.
+fn secret(preset: &Preset) -> Secret {
+    let name = format!("tests/vectors/{}.json", preset.name().replace('-', "_"));
+    let file = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    let cases: Vec<Case> = serde_json::from_slice(&file).unwrap();
+    let accepted = || cases.iter().filter(|case| case.expect == "accept");
+    let signs = |case: &&Case| ["key-pair", "private-key"].contains(&&*case.name);
+    let case = accepted().find(signs).or_else(|| accepted().next());
+    Secret::new(case.unwrap().secret.as_str()).unwrap()
+}
+
+fn verify(provider: &Provider, request: Request<Bytes>) -> Result<Verified, VerifyError> {
+    let (head, body) = request.into_parts();
+    provider.verify(&head, &body, SystemTime::now())
+}
+
+#[test]
+fn a_delivery_of_each_preset_is_accepted() {
+    for preset in presets::ALL {
+        let name = preset.name();
+        let provider = preset
+            .provider(secret(preset))
+            .public_url("https://example.com".parse().unwrap());
+        provider.check_secrets().expect(name);
+        let delivery = TestDelivery::new(&provider)
+            .uri("/webhooks?a=b")
+            .at(SystemTime::now());
+        let id = |request| match verify(&provider, request) {
+            Ok(Verified::Delivery(delivery)) => delivery.id().to_string(),
+            other => panic!("{name}: {other:?}"),
+        };
+        let first = id(delivery.request());
+        // A receipt is another one each time.
+        assert!(
+            first == id(delivery.request()) || name == "dropbox",
+            "{name}"
+        );
+        let refused = |delivery: &TestDelivery| {
+            let verified = verify(&provider, delivery.request());
+            matches!(verified, Err(VerifyError::Signature(_)))
+        };
+        assert!(refused(&delivery.unsigned()), "{name}");
+        if provider.signs_body() {
+            assert!(refused(&delivery.tampered()), "{name}");
+        }
+    }
+}
