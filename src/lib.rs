@@ -86,6 +86,7 @@
 //!   use [`DedupeTx::take`] and find the [`Delivery`] in the request's extensions.
 //! - `ed25519`: the asymmetric signatures of Standard Webhooks and Svix, and the presets of Discord
 //!   and Telnyx.
+//! - `sha1`: the presets of Braintree, Intercom, Mandrill, Plivo, Segment, Trello, Twilio and Vercel.
 //! - `p256`: the presets of SendGrid and Plaid. `rsa`: those of PayPal and Fireblocks. `md5`: that of
 //!   Patreon.
 //! - `metrics`: the metrics below.

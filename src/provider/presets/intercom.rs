@@ -5,7 +5,7 @@ use http::HeaderName;
 use crate::provider::signature::{Hash, Hmac};
 use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
-/// [Intercom](https://developers.intercom.com/docs/webhooks/setting-up-webhooks).
+/// [Intercom](https://developers.intercom.com/docs/webhooks/setting-up-webhooks). Feature `sha1`.
 ///
 /// - Signature: `X-Hub-Signature: sha1=<hex>`, an HMAC-SHA1 of the body under the client secret
 ///   of the app.

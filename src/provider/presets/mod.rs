@@ -22,6 +22,7 @@ mod auth0_log_streams;
 mod awardee;
 mod bitbucket;
 mod box_com;
+#[cfg(feature = "sha1")]
 mod braintree;
 mod buildkite;
 mod calendly;
@@ -48,6 +49,7 @@ mod gitlab;
 mod gocardless;
 mod heroku;
 mod hubspot;
+#[cfg(feature = "sha1")]
 mod intercom;
 mod jira;
 mod jira_connect;
@@ -56,6 +58,7 @@ mod lemonsqueezy;
 mod line;
 mod linear;
 mod mailgun;
+#[cfg(feature = "sha1")]
 mod mandrill;
 mod mercadopago;
 mod messagebird;
@@ -76,6 +79,7 @@ mod paystack;
 mod persona;
 #[cfg(feature = "p256")]
 mod plaid;
+#[cfg(feature = "sha1")]
 mod plivo;
 mod postmark;
 mod pusher;
@@ -84,6 +88,7 @@ mod razorpay;
 mod recurly;
 mod resend;
 mod sanity;
+#[cfg(feature = "sha1")]
 mod segment;
 #[cfg(feature = "p256")]
 mod sendgrid;
@@ -99,10 +104,13 @@ mod svix;
 mod telegram;
 #[cfg(feature = "ed25519")]
 mod telnyx;
+#[cfg(feature = "sha1")]
 mod trello;
+#[cfg(feature = "sha1")]
 mod twilio;
 mod twitch;
 mod typeform;
+#[cfg(feature = "sha1")]
 mod vercel;
 mod veriff;
 mod webflow;
@@ -179,6 +187,7 @@ presets! {
     awardee = "awardee";
     bitbucket = "bitbucket";
     box_com = "box";
+    #[cfg(feature = "sha1")]
     braintree = "braintree";
     buildkite = "buildkite";
     calendly = "calendly";
@@ -205,6 +214,7 @@ presets! {
     gocardless = "gocardless";
     heroku = "heroku";
     hubspot = "hubspot";
+    #[cfg(feature = "sha1")]
     intercom = "intercom";
     jira = "jira";
     jira_connect = "jira-connect";
@@ -213,6 +223,7 @@ presets! {
     line = "line";
     linear = "linear";
     mailgun = "mailgun";
+    #[cfg(feature = "sha1")]
     mandrill = "mandrill";
     mercadopago = "mercadopago";
     messagebird = "messagebird";
@@ -233,6 +244,7 @@ presets! {
     persona = "persona";
     #[cfg(feature = "p256")]
     plaid = "plaid";
+    #[cfg(feature = "sha1")]
     plivo = "plivo";
     postmark = "postmark";
     pusher = "pusher";
@@ -241,6 +253,7 @@ presets! {
     recurly = "recurly";
     resend = "resend";
     sanity = "sanity";
+    #[cfg(feature = "sha1")]
     segment = "segment";
     #[cfg(feature = "p256")]
     sendgrid = "sendgrid";
@@ -256,10 +269,13 @@ presets! {
     telegram = "telegram";
     #[cfg(feature = "ed25519")]
     telnyx = "telnyx";
+    #[cfg(feature = "sha1")]
     trello = "trello";
+    #[cfg(feature = "sha1")]
     twilio = "twilio";
     twitch = "twitch";
     typeform = "typeform";
+    #[cfg(feature = "sha1")]
     vercel = "vercel";
     veriff = "veriff";
     webflow = "webflow";

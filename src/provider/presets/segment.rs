@@ -4,7 +4,7 @@ use crate::provider::signature::{Hash, Hmac};
 use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Segment](https://segment.com/docs/connections/destinations/catalog/webhooks/), the
-/// destination *Webhooks*.
+/// destination *Webhooks*. Feature `sha1`.
 ///
 /// - Signature: `X-Signature: <hex>`, an HMAC-SHA1 of the body.
 /// - Delivery id: `$.messageId`, covered by the signature. Event type: `$.type`.

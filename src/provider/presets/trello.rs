@@ -3,7 +3,7 @@ use http::HeaderName;
 use crate::provider::signature::{Hash, Hmac, SignedContent};
 use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
-/// [Trello](https://developer.atlassian.com/cloud/trello/guides/rest-api/webhooks/).
+/// [Trello](https://developer.atlassian.com/cloud/trello/guides/rest-api/webhooks/). Feature `sha1`.
 ///
 /// - Signature: `X-Trello-Webhook: <base64>`, an HMAC-SHA1 of the body and, after it, the
 ///   callback URL, under the secret of the app. Set the scheme and host with

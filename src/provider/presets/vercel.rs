@@ -5,7 +5,7 @@ use http::HeaderName;
 use crate::provider::signature::{Hash, Hmac};
 use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
-/// [Vercel](https://vercel.com/docs/webhooks/webhooks-api).
+/// [Vercel](https://vercel.com/docs/webhooks/webhooks-api). Feature `sha1`.
 ///
 /// - Signature: `x-vercel-signature: <hex>`, an HMAC-SHA1 of the body. The webhooks of an
 ///   integration are signed with the client secret of the integration.

@@ -26,6 +26,7 @@ pub(in crate::provider) fn fields(text: &[u8]) -> Option<Vec<Field>> {
 }
 
 /// The decoded fields of a form, sorted by name, and those of one name by value.
+#[cfg(any(test, feature = "sha1"))]
 pub(in crate::provider) fn sorted_fields(text: &[u8]) -> Option<Vec<Field>> {
     let mut fields = fields(text)?;
     fields.sort();

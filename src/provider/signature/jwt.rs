@@ -93,8 +93,11 @@ fn name(hash: Hash) -> &'static str {
         Hash::Sha256 => "HS256",
         Hash::Sha384 => "HS384",
         Hash::Sha512 => "HS512",
-        // No token is signed with another one.
-        _ => "",
+        // No token is signed with these.
+        #[cfg(feature = "md5")]
+        Hash::Md5 => "",
+        #[cfg(feature = "sha1")]
+        Hash::Sha1 => "",
     }
 }
 

@@ -1,11 +1,9 @@
 //! MACs and digests for schemes with code of their own, and comparison in constant time.
 
-use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use super::mac::ExpectedMac;
 pub(in crate::provider) use super::mac::Hash;
-use super::scheme::SignedRequest;
 use crate::digest::sha256_of;
 
 /// The HMAC of the concatenated `parts`.
@@ -27,8 +25,9 @@ pub(in crate::provider) fn is_same(expected: &[u8], presented: &[u8]) -> bool {
 }
 
 /// The SHA-1 of `data`, from which one provider derives its key.
+#[cfg(feature = "sha1")]
 pub(in crate::provider) fn sha1(data: &[u8]) -> Vec<u8> {
-    Sha1::digest(data).to_vec()
+    sha1::Sha1::digest(data).to_vec()
 }
 
 /// The SHA-256 of the concatenated `parts`.
@@ -40,14 +39,10 @@ pub(in crate::provider) fn sha256<'a>(parts: impl IntoIterator<Item = &'a [u8]>)
     digest.finalize().to_vec()
 }
 
-/// A digest of what makes two requests the same delivery where the provider sends no id: the path,
-/// the query and the body.
-pub(in crate::provider) fn request_digest(request: &SignedRequest<'_>) -> String {
-    request_digest_of(request.path_and_query(), request.body())
-}
-
-pub(in crate::provider) fn request_digest_of(place: &str, body: &[u8]) -> String {
-    hex::encode(sha256_of([place.as_bytes(), body]))
+/// A digest of what makes two requests the same delivery where the provider sends no id: the path
+/// with the query, and the body.
+pub(in crate::provider) fn request_digest(path_and_query: &str, body: &[u8]) -> String {
+    hex::encode(sha256_of([path_and_query.as_bytes(), body]))
 }
 
 #[cfg(test)]

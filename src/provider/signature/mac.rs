@@ -17,7 +17,9 @@ pub enum Hash {
     /// no new protocol should use it. Feature `md5`.
     #[cfg(feature = "md5")]
     Md5,
-    /// SHA-1. For providers that have nothing better: as an HMAC it is not known to be broken.
+    /// SHA-1. For providers that have nothing better: as an HMAC it is not known to be broken. Feature
+    /// `sha1`.
+    #[cfg(feature = "sha1")]
     Sha1,
     /// SHA-256.
     Sha256,
@@ -33,6 +35,7 @@ impl Hash {
         match self {
             #[cfg(feature = "md5")]
             Self::Md5 => 16,
+            #[cfg(feature = "sha1")]
             Self::Sha1 => 20,
             Self::Sha256 => MAC_LEN,
             Self::Sha384 => 48,
@@ -44,6 +47,7 @@ impl Hash {
         match self {
             #[cfg(feature = "md5")]
             Self::Md5 => "MD5",
+            #[cfg(feature = "sha1")]
             Self::Sha1 => "SHA1",
             Self::Sha256 => "SHA256",
             Self::Sha384 => "SHA384",
@@ -56,6 +60,7 @@ impl Hash {
 pub(super) enum MacBuilder {
     #[cfg(feature = "md5")]
     Md5(Hmac<md5::Md5>),
+    #[cfg(feature = "sha1")]
     Sha1(Hmac<sha1::Sha1>),
     Sha256(Hmac<Sha256>),
     Sha384(Hmac<sha2::Sha384>),
@@ -67,6 +72,7 @@ impl MacBuilder {
         match hash {
             #[cfg(feature = "md5")]
             Hash::Md5 => Self::Md5(keyed(key)),
+            #[cfg(feature = "sha1")]
             Hash::Sha1 => Self::Sha1(keyed(key)),
             Hash::Sha256 => Self::Sha256(keyed(key)),
             Hash::Sha384 => Self::Sha384(keyed(key)),
@@ -78,6 +84,7 @@ impl MacBuilder {
         match self {
             #[cfg(feature = "md5")]
             Self::Md5(mac) => mac.update(part),
+            #[cfg(feature = "sha1")]
             Self::Sha1(mac) => mac.update(part),
             Self::Sha256(mac) => mac.update(part),
             Self::Sha384(mac) => mac.update(part),
@@ -89,6 +96,7 @@ impl MacBuilder {
         match self {
             #[cfg(feature = "md5")]
             Self::Md5(mac) => ExpectedMac::Md5(mac.finalize()),
+            #[cfg(feature = "sha1")]
             Self::Sha1(mac) => ExpectedMac::Sha1(mac.finalize()),
             Self::Sha256(mac) => ExpectedMac::Sha256(mac.finalize()),
             Self::Sha384(mac) => ExpectedMac::Sha384(mac.finalize()),
@@ -106,6 +114,7 @@ fn keyed<M: KeyInit>(key: &[u8]) -> M {
 pub(super) enum ExpectedMac {
     #[cfg(feature = "md5")]
     Md5(CtOutput<Hmac<md5::Md5>>),
+    #[cfg(feature = "sha1")]
     Sha1(CtOutput<Hmac<sha1::Sha1>>),
     Sha256(CtOutput<Hmac<Sha256>>),
     Sha384(CtOutput<Hmac<sha2::Sha384>>),
@@ -137,6 +146,7 @@ impl ExpectedMac {
         match self {
             #[cfg(feature = "md5")]
             Self::Md5(mac) => is_equal(mac, presented),
+            #[cfg(feature = "sha1")]
             Self::Sha1(mac) => is_equal(mac, presented),
             Self::Sha256(mac) => is_equal(mac, presented),
             Self::Sha384(mac) => is_equal(mac, presented),
@@ -149,6 +159,7 @@ impl ExpectedMac {
         match self {
             #[cfg(feature = "md5")]
             Self::Md5(mac) => mac.into_bytes().to_vec(),
+            #[cfg(feature = "sha1")]
             Self::Sha1(mac) => mac.into_bytes().to_vec(),
             Self::Sha256(mac) => mac.into_bytes().to_vec(),
             Self::Sha384(mac) => mac.into_bytes().to_vec(),
@@ -240,6 +251,7 @@ mod tests {
         for (hash, expected) in [
             #[cfg(feature = "md5")]
             (Hash::Md5, "750c783e6ab0b503eaa86e310a5db738"),
+            #[cfg(feature = "sha1")]
             (Hash::Sha1, "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"),
             (
                 Hash::Sha256,

@@ -7,7 +7,7 @@ use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, SecretSource, 
 
 mod scheme;
 
-/// [Braintree](https://developer.paypal.com/braintree/docs/guides/webhooks/overview).
+/// [Braintree](https://developer.paypal.com/braintree/docs/guides/webhooks/overview). Feature `sha1`.
 ///
 /// - Signature: the form field `bt_signature` has pairs `<public key>|<hex>` joined with `&`, each
 ///   an HMAC-SHA1 of the field `bt_payload` under the SHA-1 of a private key. The secret is

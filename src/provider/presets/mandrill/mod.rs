@@ -9,7 +9,7 @@ use crate::provider::{
 mod scheme;
 
 /// [Mandrill](https://mailchimp.com/developer/transactional/guides/track-respond-activity-webhooks/),
-/// now Mailchimp Transactional.
+/// now Mailchimp Transactional. Feature `sha1`.
 ///
 /// - Signature: `X-Mandrill-Signature: <base64>`, an HMAC-SHA1 under the webhook's key of the URL
 ///   and the fields of the form, sorted by name, each name followed by its value. Where a name ends

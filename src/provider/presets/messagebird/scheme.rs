@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::digest::sha256_hex;
 use crate::provider::signature::jwt::{Claims, Compact, sign_hs256};
-use crate::provider::signature::keyed::{Hash, is_same, request_digest_of};
+use crate::provider::signature::keyed::{Hash, is_same, request_digest};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
@@ -80,7 +80,7 @@ impl SignatureScheme for MessageBird {
             "nbf": seconds(request.time()),
             "exp": seconds(request.time() + Duration::from_secs(60)),
             // The same for each request of one delivery.
-            ID: request_digest_of(&url, request.body()),
+            ID: request_digest(&url, request.body()),
             "url_hash": sha256_hex(url.as_bytes()),
         });
         if let Some(claims) = claims.as_object_mut()

@@ -5,7 +5,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 
 mod scheme;
 
-/// [Plivo](https://www.plivo.com/docs/voice/concepts/signature-validation): voice and messaging.
+/// [Plivo](https://www.plivo.com/docs/voice/concepts/signature-validation): voice and messaging. Feature `sha1`.
 ///
 /// **The signature of version 2 does not cover the body, and this preset accepts it where that of
 /// version 3 is absent: whoever has captured such a request can send any body with it.**

@@ -111,7 +111,10 @@ impl SignatureScheme for Plivo {
             })
         };
         if secrets.iter().any(matches) {
-            Ok(Signed::new().value(REQUEST, request_digest(request)))
+            Ok(Signed::new().value(
+                REQUEST,
+                request_digest(request.path_and_query(), request.body()),
+            ))
         } else {
             Err(SignatureError::NoMatch)
         }

@@ -22,6 +22,7 @@ fn scheme(headers: &HeaderMap) -> Result<Hmac, SignatureError> {
     let hash = match headers.contains_key(ALGORITHM) {
         false => Hash::Sha256,
         true => match only_value(headers, &ALGORITHM)? {
+            #[cfg(feature = "sha1")]
             "HMAC_SHA1_HEX" => Hash::Sha1,
             "HMAC_SHA256_HEX" => Hash::Sha256,
             "HMAC_SHA512_HEX" => Hash::Sha512,

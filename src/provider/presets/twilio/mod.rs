@@ -8,7 +8,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 mod scheme;
 
 /// [Twilio](https://www.twilio.com/docs/usage/webhooks/webhooks-security): voice, messaging and
-/// others that use `X-Twilio-Signature`.
+/// others that use `X-Twilio-Signature`. Feature `sha1`.
 ///
 /// - Signature: `X-Twilio-Signature: <base64>`, an HMAC-SHA1 under the auth token of the URL and
 ///   the fields of the form, sorted by name, each name followed by its value. Where a name ends and
