@@ -29,6 +29,7 @@ mod readme;
 mod recency;
 mod recovery;
 mod recovery_faults;
+mod recovery_field;
 mod repeats;
 mod replay;
 mod retention;
