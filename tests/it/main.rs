@@ -28,6 +28,7 @@ mod pgbouncer;
 mod readme;
 mod recency;
 mod recovery;
+mod recovery_bad_input;
 mod recovery_faults;
 mod recovery_field;
 mod repeats;
