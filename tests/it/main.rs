@@ -31,6 +31,7 @@ mod recovery;
 mod recovery_bad_input;
 mod recovery_faults;
 mod recovery_field;
+mod recovery_groups;
 mod repeats;
 mod replay;
 mod retention;
