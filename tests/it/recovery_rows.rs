@@ -387,3 +387,111 @@ async fn r4_an_attempt_that_has_reached_its_layer_is_not_taken_for_one_without_a
     );
     assert_rows!(app.database, claims: 1, effects: 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r10_an_endpoint_that_failures_hold_back_goes_on_when_it_is_resumed() {
+    let app = TestApp::github_with(keep, write_effect).await;
+    insert_due(&app.database, 5).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_endpoints (endpoint, failed_ids, probe_at)
+             values ('test', '{a,b,c,d,e,f,g,h,i,j,k}', now() + interval '1 hour')",
+        )
+        .await;
+    let recovery = recover(&app);
+    endpoint(&app).resume().await.unwrap();
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 5, effects: 5);
+}
+
+/// A deploy has lowered the limit since.
+#[tokio::test(flavor = "multi_thread")]
+async fn r4_a_body_that_was_accepted_once_is_not_too_large_later() {
+    let app = TestApp::github_with(keep, Failing::times(9).handler()).await;
+    let body = vec![b' '; 3000];
+    assert_eq!(app.send(github("a", body)).await.outcome, "kept");
+    let github = presets::github(secret()).body_limit(10);
+    let layer = IdempotentWebhook::new(app.database.pool.clone(), "test", github);
+    let router: Router = Router::new().route("/", post(write_effect).layer(keep(layer)));
+    let recovery = Recovery::new(app.database.pool.clone(), router).spawn();
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_a_second_request_brings_its_delivery_forward() {
+    let set = |layer: IdempotentWebhook| {
+        let hour = Duration::from_secs(3600);
+        layer.accept_first().retry_delays([hour, hour])
+    };
+    let app = TestApp::github_with(set, Failing::times(1).handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "accepted");
+    let has_failed = "exists (
+        select from idempotent_webhook.kept_deliveries
+        where running_until is null and last_failed_at is not null
+    )";
+    app.database.until(has_failed).await;
+    insert_due(&app.database, 1).await;
+    let recovery = Recovery::new(app.database.pool.clone(), app.router.clone())
+        .poll_interval(Duration::from_secs(3600))
+        .spawn();
+    // It has run what was due, and waits for what comes.
+    let only_a = "not exists (
+        select from idempotent_webhook.kept_deliveries where delivery_id <> 'a'
+    )";
+    app.database.until(only_a).await;
+    app.settled().await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "accepted");
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
+async fn r15_a_cached_duplicate_needs_no_postgres() {
+    let set = |layer| {
+        let layer = keep(layer).accept_first();
+        layer.cache_processed(100, Duration::from_secs(600))
+    };
+    let app = TestApp::github_with(set, write_effect).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "accepted");
+    app.database.until(NOTHING_KEPT).await;
+    app.database
+        .run("alter table idempotent_webhook.kept_deliveries rename to gone")
+        .await;
+    assert_eq!(
+        app.send(github("a", "{}")).await,
+        answer(200, "duplicate", "")
+    );
+    assert_eq!(app.send(github("b", "{}")).await.status, 503);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn r13_a_retry_is_of_what_is_not_running_and_of_its_own_tenant() {
+    let app = TestApp::github_with(keep, write_effect).await;
+    insert_due(&app.database, 3).await;
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries set state = 'dead';
+             update idempotent_webhook.kept_deliveries
+             set state = 'due', next_attempt_at = now() + interval '1 hour',
+                 running_until = now() + interval '1 hour'
+             where delivery_id = 'due-1';
+             update idempotent_webhook.kept_deliveries set tenant = 'acme'
+             where delivery_id = 'due-2';
+             update idempotent_webhook.kept_requests set tenant = 'acme'
+             where delivery_id = 'due-2'",
+        )
+        .await;
+    let of = endpoint(&app);
+    assert_eq!(of.retry("due-1").await.unwrap(), Retried::Unchanged);
+    assert_eq!(of.retry("due-2").await.unwrap(), Retried::Unchanged);
+    assert_eq!(of.retry("due-3").await.unwrap(), Retried::Due);
+    let of_acme = of.tenant("acme");
+    assert_eq!(of_acme.retry("due-3").await.unwrap(), Retried::Unchanged);
+    assert_eq!(of_acme.retry("due-2").await.unwrap(), Retried::Due);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
