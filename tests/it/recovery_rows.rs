@@ -495,3 +495,28 @@ async fn r13_a_retry_is_of_what_is_not_running_and_of_its_own_tenant() {
     assert_eq!(of_acme.retry("due-2").await.unwrap(), Retried::Due);
     assert_rows!(app.database, claims: 0, effects: 0);
 }
+
+/// Its first body was over the limit.
+#[tokio::test]
+async fn r3_what_was_recorded_and_is_accepted_later_counts_for_the_quota() {
+    let set = |layer| keep(layer).accept_first();
+    let app = TestApp::github_with(set, write_effect).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts)
+             values ('test', 'a', 'recorded', 1)",
+        )
+        .await;
+    endpoint(&app).pause().await.unwrap();
+    assert_eq!(app.send(github("a", "12345")).await.outcome, "accepted");
+    let bytes: (Option<i32>, i32) = sqlx::query_as(
+        "select body_bytes, octet_length(body) from idempotent_webhook.kept_deliveries
+         join idempotent_webhook.kept_requests using (endpoint, tenant, delivery_id)",
+    )
+    .fetch_one(&app.database.pool)
+    .await
+    .unwrap();
+    assert_eq!(bytes, (Some(5), 5));
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
