@@ -12,7 +12,7 @@ use idempotent_webhook::{
 };
 use tokio::task::JoinHandle;
 
-use crate::recovery::{Answered, NOTHING_KEPT, endpoint, keep, recover};
+use crate::recovery::{Answered, Failing, NOTHING_KEPT, endpoint, keep, recover};
 use crate::recovery_field::{END_WHO_WAITS_FOR_A_LOCK, ONE_WAITS_FOR_A_LOCK, lock};
 use crate::support::{
     Answer, SECRET, TestApp, answer, assert_rows, github, github_delivery, insert_effect, soon,
@@ -305,10 +305,11 @@ async fn r15_an_exhausted_pool_is_a_503_and_nothing_waits_afterwards() {
             vec![accepted; 20],
             "{round}"
         );
+        // Nothing may be running when the pool is exhausted again.
+        let recovery = recover(&app);
+        app.database.until(NOTHING_KEPT).await;
+        recovery.stop().await;
     }
-    let recovery = recover(&app);
-    app.database.until(NOTHING_KEPT).await;
-    recovery.stop().await;
     assert_rows!(app.database, claims: 40, effects: 40);
 }
 
@@ -329,4 +330,43 @@ async fn r15_more_than_one_group_at_once_is_accepted() {
     app.database.until(NOTHING_KEPT).await;
     recovery.stop().await;
     assert_rows!(app.database, claims: 152, effects: 152);
+}
+
+#[tokio::test]
+async fn r15_the_same_id_of_another_tenant_is_another_delivery() {
+    let runs = Runs::default();
+    let app = TestApp::with(of_tenants(), accept, runs.handler()).await;
+    for tenant in ["/?acme", "/?globex"] {
+        let sent = github_delivery().id("a").uri(tenant);
+        assert_eq!(app.send(sent.request()).await.outcome, "accepted");
+        app.database.until(NOTHING_KEPT).await;
+        assert_eq!(app.send(sent.request()).await.outcome, "duplicate");
+    }
+    assert_eq!(runs.of("a"), 2);
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+/// One attempt is counted, so one is made, although the second request waits for the first.
+#[tokio::test]
+async fn r15_copies_in_one_group_are_one_attempt() {
+    let failing = Failing::times(99);
+    let set = |layer| accept(layer).max_connections(50);
+    let app = TestApp::github_with(set, failing.handler()).await;
+    assert_eq!(app.send(github("first", "{}")).await.outcome, "accepted");
+    let has_failed = "not exists (
+        select from idempotent_webhook.kept_deliveries where running_until is not null
+    )";
+    app.database.until(has_failed).await;
+    endpoint(&app).discard("first").await.unwrap();
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let copies = (0..4).map(|_| github("a", "{}")).collect();
+    let sent = send_in_one_group(&app, copies).await;
+    drop(locked);
+    let accepted = (200, "accepted".to_owned());
+    assert_eq!(outcomes(sent).await, vec![accepted; 5]);
+    app.database.until(has_failed).await;
+    // Those that wait in this process, if there were any, would have begun.
+    app.settled().await;
+    assert_eq!(failing.attempts(), [1, 1, 1], "one of each delivery");
+    assert_rows!(app.database, claims: 0, effects: 0);
 }

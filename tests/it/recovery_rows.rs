@@ -398,8 +398,13 @@ async fn r10_an_endpoint_that_failures_hold_back_goes_on_when_it_is_resumed() {
              values ('test', '{a,b,c,d,e,f,g,h,i,j,k}', now() + interval '1 hour')",
         )
         .await;
-    let recovery = recover(&app);
     endpoint(&app).resume().await.unwrap();
+    // It has all its failures again before it is held back.
+    let is_closed = "exists (
+        select from idempotent_webhook.kept_endpoints where failed_ids = '{}' and probe_at is null
+    )";
+    app.database.until(is_closed).await;
+    let recovery = recover(&app);
     app.database.until(NOTHING_KEPT).await;
     recovery.stop().await;
     assert_rows!(app.database, claims: 5, effects: 5);
