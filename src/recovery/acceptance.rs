@@ -74,7 +74,8 @@ const ACCEPT: &str = "
             attempts = known.attempts + excluded.attempts,
             retries = 0,
             next_attempt_at = now(),
-            running_until = excluded.running_until
+            running_until = excluded.running_until,
+            body_bytes = coalesce(known.body_bytes, excluded.body_bytes)
         where known.state <> 'due'
         returning tenant, delivery_id
     ),

@@ -1,0 +1,372 @@
+//! R15: deliveries that are accepted at the same time share a transaction, and nothing else.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use idempotent_webhook::{
+    DedupeTx, Delivery, IdempotentWebhook, Provider, Secret, Secrets, TenantSecrets, presets,
+};
+use tokio::task::JoinHandle;
+
+use crate::recovery::{Answered, Failing, NOTHING_KEPT, endpoint, keep, recover};
+use crate::recovery_field::{END_WHO_WAITS_FOR_A_LOCK, ONE_WAITS_FOR_A_LOCK, lock};
+use crate::support::{
+    Answer, SECRET, TestApp, answer, assert_rows, github, github_delivery, insert_effect, soon,
+    spawn_send, until_all_wait,
+};
+
+/// How often the handler has run, by tenant and delivery id.
+#[derive(Clone, Default)]
+struct Runs(Arc<Mutex<BTreeMap<(String, String), u32>>>);
+
+impl Runs {
+    fn handler(&self) -> impl Fn(DedupeTx, Delivery) -> Answered + Clone + Send + Sync + 'static {
+        let runs = self.0.clone();
+        move |mut tx: DedupeTx, delivery: Delivery| -> Answered {
+            let tenant = delivery.tenant().unwrap_or_default().to_owned();
+            let key = (tenant, delivery.id().to_string());
+            *runs.lock().unwrap().entry(key).or_default() += 1;
+            Box::pin(async move {
+                insert_effect(&mut tx, &delivery).await?;
+                Ok(StatusCode::OK)
+            })
+        }
+    }
+
+    fn of(&self, id: &str) -> u32 {
+        let runs = self.0.lock().unwrap();
+        let of_id = runs.iter().filter(|((_, of), _)| of == id);
+        of_id.map(|(_, runs)| runs).sum()
+    }
+}
+
+fn accept(layer: IdempotentWebhook) -> IdempotentWebhook {
+    // Far more than it takes, however busy the machine is.
+    let layer = layer.database_timeout(Duration::from_secs(20));
+    keep(layer).accept_first()
+}
+
+/// The tenant is the query of the URI.
+fn of_tenants() -> Provider {
+    let tenant = |head: &Parts| head.uri.query().map(str::to_owned);
+    let secrets = TenantSecrets::new(tenant, |_| async {
+        Ok(Some(Secrets::new(Secret::new(SECRET)?)))
+    });
+    presets::github(secrets.separate_ids())
+}
+
+/// Sends, and waits until one transaction waits for a lock and all other deliveries for it.
+async fn send_in_one_group(
+    app: &TestApp,
+    requests: Vec<axum::http::Request<axum::body::Body>>,
+) -> Vec<JoinHandle<Answer>> {
+    let before = spawn_send(&app.router, github_delivery().id("before").request());
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    let mut sent = vec![before];
+    sent.extend(
+        requests
+            .into_iter()
+            .map(|request| spawn_send(&app.router, request)),
+    );
+    until_all_wait().await;
+    sent
+}
+
+async fn outcomes(sent: Vec<JoinHandle<Answer>>) -> Vec<(u16, String)> {
+    let mut outcomes = Vec::new();
+    for sent in sent {
+        let answered = soon(sent).await.unwrap();
+        outcomes.push((answered.status, answered.outcome));
+    }
+    outcomes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_many_that_are_accepted_at_once_are_each_kept_and_run_once() {
+    const IDS: u32 = 30;
+    let runs = Runs::default();
+    let app = TestApp::with(of_tenants(), accept, runs.handler()).await;
+    let elsewhere = {
+        let pool = app.database.another_pool(5).await;
+        let layer = accept(IdempotentWebhook::new(pool, "test", of_tenants()));
+        Router::new().route("/", axum::routing::post(runs.handler()).layer(layer))
+    };
+    let routers = [&app.router, &elsewhere];
+    let mut sent = Vec::new();
+    for id in 0..IDS {
+        for tenant in ["acme", "globex"] {
+            for copy in 0..4 {
+                let request = github_delivery()
+                    .id(format!("id-{id}"))
+                    .uri(&format!("/?{tenant}"))
+                    .body(vec![b' '; 30_000]);
+                sent.push(spawn_send(routers[copy % 2], request.request()));
+            }
+        }
+    }
+    for (status, outcome) in outcomes(sent).await {
+        let is_there = ["accepted", "duplicate"].contains(&&*outcome);
+        assert!(status == 200 && is_there, "{status} {outcome}");
+    }
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 60, effects: 60);
+    let runs = runs.0.lock().unwrap().clone();
+    assert_eq!(runs.len(), 60);
+    assert!(runs.values().all(|runs| *runs == 1), "{runs:?}");
+}
+
+#[tokio::test]
+async fn r15_a_delivery_that_postgres_refuses_does_not_fail_the_others() {
+    let runs = Runs::default();
+    let app = TestApp::github_with(accept, runs.handler()).await;
+    // As a database with another encoding refuses what it cannot hold.
+    app.database
+        .run("alter table idempotent_webhook.kept_requests add check (uri <> '/?refused')")
+        .await;
+    // Also for the quota, which is then known for some seconds.
+    assert_eq!(app.send(github("first", "{}")).await.outcome, "accepted");
+    app.database.until(NOTHING_KEPT).await;
+
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let group = ["a", "b", "refused", "c", "d", "refused"].map(|id| {
+        let uri = if id == "refused" { "/?refused" } else { "/" };
+        github_delivery().id(id).uri(uri).request()
+    });
+    let sent = send_in_one_group(&app, group.into()).await;
+    drop(locked);
+    let accepted = (200, "accepted".to_owned());
+    let refused = (503, "failed".to_owned());
+    let [a, r] = [accepted, refused];
+    assert_eq!(
+        outcomes(sent).await[1..],
+        [a.clone(), a.clone(), r.clone(), a.clone(), a, r]
+    );
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    for id in ["a", "b", "c", "d"] {
+        assert_eq!(runs.of(id), 1, "{id}");
+    }
+    assert_eq!(runs.of("refused"), 0);
+    let effects = 5 + i64::from(runs.of("before"));
+    assert_rows!(app.database, claims: effects, effects: effects);
+}
+
+#[tokio::test]
+async fn r15_in_one_group_each_delivery_has_the_outcome_of_its_state() {
+    let runs = Runs::default();
+    let app = TestApp::github_with(accept, runs.handler()).await;
+    let processed = app.send(github("processed", "{}")).await;
+    assert_eq!(processed, answer(200, "accepted", ""));
+    app.database.until(NOTHING_KEPT).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, retries, next_attempt_at, running_until)
+             values
+                 ('test', 'due', 'due', 1, 0, now() + interval '1 hour', null),
+                 ('test', 'running', 'due', 2, 1, now() + interval '1 hour',
+                  now() + interval '1 hour'),
+                 ('test', 'dead', 'dead', 4, 3, null, null),
+                 ('test', 'recorded', 'recorded', 7, 0, null, null);
+             insert into idempotent_webhook.kept_requests
+                 (endpoint, delivery_id, format, method, uri, headers, body)
+             select 'test', delivery_id, 1, 'POST', '/', '', 'first'
+             from idempotent_webhook.kept_deliveries where delivery_id <> 'recorded'",
+        )
+        .await;
+    // Nothing begins, so that what is written can be looked at.
+    endpoint(&app).pause().await.unwrap();
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let ids = ["processed", "due", "running", "dead", "recorded", "new"];
+    let group = [ids, ids].concat();
+    let group = group.iter().map(|id| github(id, "second")).collect();
+    let sent = send_in_one_group(&app, group).await;
+    drop(locked);
+    let outcomes = outcomes(sent).await;
+    for (id, of_id) in ids.iter().chain(&ids).zip(&outcomes[1..]) {
+        let expected = match *id {
+            "processed" => "duplicate",
+            _ => "accepted",
+        };
+        assert_eq!(*of_id, (200, expected.to_owned()), "{id}");
+    }
+    type Row = (String, String, i32, i32, bool, bool, String);
+    let rows: Vec<Row> = sqlx::query_as(
+        "select delivery_id, state, attempts, retries, next_attempt_at <= now(),
+             running_until is not null, convert_from(body, 'utf8')
+         from idempotent_webhook.kept_deliveries
+         join idempotent_webhook.kept_requests using (endpoint, tenant, delivery_id)
+         where delivery_id <> 'before'
+         order by delivery_id",
+    )
+    .fetch_all(&app.database.pool)
+    .await
+    .unwrap();
+    let row = |id: &str, attempts, retries, is_due, is_running, body: &str| -> Row {
+        let (id, body) = (id.to_owned(), body.to_owned());
+        (
+            id,
+            "due".to_owned(),
+            attempts,
+            retries,
+            is_due,
+            is_running,
+            body,
+        )
+    };
+    assert_eq!(
+        rows,
+        [
+            row("dead", 4, 0, true, false, "first"),
+            row("due", 1, 0, true, false, "first"),
+            row("new", 0, 0, true, false, "second"),
+            row("recorded", 7, 0, true, false, "second"),
+            // Its attempt says when the next one is.
+            row("running", 2, 1, false, true, "first"),
+        ]
+    );
+
+    endpoint(&app).resume().await.unwrap();
+    app.database
+        .run("update idempotent_webhook.kept_deliveries set running_until = null, next_attempt_at = now()")
+        .await;
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    for id in ids {
+        assert_eq!(runs.of(id), 1, "{id}");
+    }
+    assert_rows!(app.database, claims: 7, effects: 7);
+}
+
+#[tokio::test]
+async fn r15_a_lost_connection_fails_the_group_and_nothing_waits_afterwards() {
+    let runs = Runs::default();
+    let app = TestApp::github_with(accept, runs.handler()).await;
+    assert_eq!(app.send(github("first", "{}")).await.outcome, "accepted");
+    app.database.until(NOTHING_KEPT).await;
+
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let group = (0..10)
+        .map(|id| github(&format!("id-{id}"), "{}"))
+        .collect();
+    let sent = send_in_one_group(&app, group).await;
+    // The first transaction, and then the one with the group.
+    let mut sent = sent.into_iter();
+    app.database.run(END_WHO_WAITS_FOR_A_LOCK).await;
+    let refused = (503, "failed".to_owned());
+    let first = outcomes(sent.by_ref().take(1).collect()).await;
+    assert_eq!(first, std::slice::from_ref(&refused));
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    app.database.run(END_WHO_WAITS_FOR_A_LOCK).await;
+    assert_eq!(outcomes(sent.collect()).await, vec![refused; 10]);
+    drop(locked);
+    app.database.until(NOTHING_KEPT).await;
+
+    for id in 0..10 {
+        let again = soon(app.send(github(&format!("id-{id}"), "{}"))).await;
+        assert_eq!(again, answer(200, "accepted", ""));
+    }
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 11, effects: 11);
+}
+
+#[tokio::test]
+async fn r15_an_exhausted_pool_is_a_503_and_nothing_waits_afterwards() {
+    let set = |layer| accept(layer).database_timeout(Duration::from_millis(1500));
+    let runs = Runs::default();
+    let app = TestApp::github_with(set, runs.handler()).await;
+    // With and without the quota being known.
+    for round in 0..2 {
+        let mut taken = Vec::new();
+        for _ in 0..5 {
+            taken.push(app.database.pool.acquire().await.unwrap());
+        }
+        let sent = (0..20).map(|id| spawn_send(&app.router, github(&format!("id-{id}"), "{}")));
+        let refused = (503, "failed".to_owned());
+        assert_eq!(outcomes(sent.collect()).await, vec![refused; 20], "{round}");
+        drop(taken);
+        let sent = (0..20).map(|id| {
+            let request = github(&format!("of-{round}-{id}"), "{}");
+            spawn_send(&app.router, request)
+        });
+        let accepted = (200, "accepted".to_owned());
+        assert_eq!(
+            outcomes(sent.collect()).await,
+            vec![accepted; 20],
+            "{round}"
+        );
+        // Nothing may be running when the pool is exhausted again.
+        let recovery = recover(&app);
+        app.database.until(NOTHING_KEPT).await;
+        recovery.stop().await;
+    }
+    assert_rows!(app.database, claims: 40, effects: 40);
+}
+
+/// By number, and by size.
+#[tokio::test]
+async fn r15_more_than_one_group_at_once_is_accepted() {
+    let runs = Runs::default();
+    let app = TestApp::github_with(accept, runs.handler()).await;
+    assert_eq!(app.send(github("first", "{}")).await.outcome, "accepted");
+    app.database.until(NOTHING_KEPT).await;
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let group = (0..150).map(|id| github(&format!("id-{id}"), vec![b' '; 20_000]));
+    let sent = send_in_one_group(&app, group.collect()).await;
+    drop(locked);
+    let accepted = (200, "accepted".to_owned());
+    assert_eq!(outcomes(sent).await, vec![accepted; 151]);
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 152, effects: 152);
+}
+
+#[tokio::test]
+async fn r15_the_same_id_of_another_tenant_is_another_delivery() {
+    let runs = Runs::default();
+    let app = TestApp::with(of_tenants(), accept, runs.handler()).await;
+    for tenant in ["/?acme", "/?globex"] {
+        let sent = github_delivery().id("a").uri(tenant);
+        assert_eq!(app.send(sent.request()).await.outcome, "accepted");
+        app.database.until(NOTHING_KEPT).await;
+        assert_eq!(app.send(sent.request()).await.outcome, "duplicate");
+    }
+    assert_eq!(runs.of("a"), 2);
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+/// One attempt is counted, so one is made, although the second request waits for the first.
+#[tokio::test]
+async fn r15_copies_in_one_group_are_one_attempt() {
+    let failing = Failing::times(99);
+    let set = |layer| accept(layer).max_connections(50);
+    let app = TestApp::github_with(set, failing.handler()).await;
+    assert_eq!(app.send(github("first", "{}")).await.outcome, "accepted");
+    let has_failed = "not exists (
+        select from idempotent_webhook.kept_deliveries where running_until is not null
+    )";
+    app.database.until(has_failed).await;
+    endpoint(&app).discard("first").await.unwrap();
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let copies = (0..4).map(|_| github("a", "{}")).collect();
+    let sent = send_in_one_group(&app, copies).await;
+    drop(locked);
+    let accepted = (200, "accepted".to_owned());
+    assert_eq!(outcomes(sent).await, vec![accepted; 5]);
+    app.database.until(has_failed).await;
+    // Those that wait in this process, if there were any, would have begun.
+    app.settled().await;
+    assert_eq!(failing.attempts(), [1, 1, 1], "one of each delivery");
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
