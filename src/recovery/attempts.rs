@@ -110,6 +110,13 @@ const NEXT: &str = "
         where kept.endpoint = served.endpoint
             and kept.state = 'due'
             and (kept.running_until is null or kept.running_until <= now())
+            and (
+                select request.format
+                from idempotent_webhook.kept_requests as request
+                where request.endpoint = kept.endpoint
+                    and request.tenant = kept.tenant
+                    and request.delivery_id = kept.delivery_id
+            ) = $3
         order by kept.next_attempt_at
         limit 1
     ) as due
@@ -165,7 +172,10 @@ pub(super) async fn upcoming(
     endpoints: &[&str],
     breaker: Breaker,
 ) -> Result<Vec<Upcoming>, DatabaseError> {
-    let statement = sqlx::query(NEXT).bind(endpoints).bind(breaker.failures);
+    let statement = sqlx::query(NEXT)
+        .bind(endpoints)
+        .bind(breaker.failures)
+        .bind(FORMAT);
     let seconds =
         |seconds: f64| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
     let read = |row: &PgRow| -> sqlx::Result<_> {

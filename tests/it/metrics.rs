@@ -134,7 +134,10 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
         .run(
             "insert into idempotent_webhook.kept_deliveries
                  (endpoint, delivery_id, state, attempts, next_attempt_at)
-             values ('metered-kept', 'a', 'due', 1, now() - interval '1 minute')",
+             values ('metered-kept', 'a', 'due', 1, now() - interval '1 minute');
+             insert into idempotent_webhook.kept_requests
+                 (endpoint, delivery_id, format, method, uri, headers, body)
+             values ('metered-kept', 'a', 1, 'POST', '/', '', '')",
         )
         .await;
     let recovery = Recovery::new(database.pool.clone(), kept).spawn();
