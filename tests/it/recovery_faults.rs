@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::handler::Handler;
-use axum::http::Request;
+use axum::http::{Request, StatusCode};
 use axum::middleware::map_request;
 use axum::routing::post;
 use idempotent_webhook::recovery::Filter;
@@ -17,8 +17,8 @@ use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook, Re
 
 use crate::recovery::{Failing, NOTHING_KEPT, ONE_DEAD, SOON, endpoint, keep, kept, recover};
 use crate::support::{
-    Database, TestApp, assert_rows, github, github_delivery, insert_effect, logged, secret, send,
-    spawn_send, write_effect,
+    Database, TestApp, assert_rows, gated, github, github_delivery, insert_effect, logged, secret,
+    send, spawn_send, write_effect,
 };
 
 /// A router whose requests take a while to reach the layer, as behind a rate limit.
@@ -52,6 +52,31 @@ async fn r6_a_delivery_that_kills_its_process_is_not_run_past_its_schedule() {
     recovery.stop().await;
     assert_eq!(failing.attempts(), [1]);
     assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// An attempt that was cut off at the shutdown would have been counted for nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn r7_stopping_waits_for_the_attempt_that_runs() {
+    let (mut gate, gated) = gated();
+    let handler = move |tx: DedupeTx, delivery: Delivery| {
+        let gated = gated.clone();
+        async move {
+            match delivery.attempt() {
+                1 => StatusCode::INTERNAL_SERVER_ERROR,
+                _ => gated(tx, delivery).await,
+            }
+        }
+    };
+    let app = TestApp::github_with(keep, handler).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let recovery = recover(&app);
+    gate.reached().await;
+    let mut stopping = tokio::spawn(recovery.stop());
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut stopping).await;
+    assert!(early.is_err(), "it has not waited");
+    gate.open();
+    stopping.await.unwrap();
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
