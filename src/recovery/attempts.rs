@@ -18,15 +18,12 @@ use crate::transaction::{DatabaseError, Store};
 
 /// The deliveries of an endpoint that are due longest; one, if it is a probe. They are counted and
 /// leased before they run, so that one whose handler kills the process uses up its attempts.
-///
-/// The commit does not wait for the disk. A crash of Postgres may take back the count of an attempt
-/// that it has ended as well. If the attempt commits, that writes the count, too.
+/// The commit waits for the disk: a handler that makes Postgres crash uses up its attempts, too.
 const TAKE: &str = "
     with due as (
         select kept.endpoint, kept.tenant, kept.delivery_id, kept.next_attempt_at
         from idempotent_webhook.kept_deliveries as kept
-        where (select set_config('synchronous_commit', 'off', true)) is not null
-            and kept.endpoint = $1
+        where kept.endpoint = $1
             and kept.state = 'due'
             and kept.next_attempt_at <= now()
             and (kept.running_until is null or kept.running_until <= now())

@@ -13,13 +13,15 @@ use crate::transaction::{DatabaseError, ShortTx, Store};
 /// With `any`, each is found by the primary key, whatever the planner knows of the table. It must
 /// not see how many there are, or it would plan anew each time: hence the `select`.
 ///
-/// The commit does not wait for the disk. If Postgres crashes and loses it, a row of a delivery that
-/// was processed stays behind, and the claim ends it as a duplicate.
+/// If all were processed, the commit does not wait for the disk. If Postgres crashes and loses it,
+/// the rows stay behind, and the claim ends them as duplicates.
 const END: &str = "
     with ended as (
         delete from idempotent_webhook.kept_deliveries
         where endpoint = $1 and tenant = $2 and delivery_id = any((select $3)::text[])
-            and (select set_config('synchronous_commit', 'off', true)) is not null
+            and (
+                select case when $5 then set_config('synchronous_commit', 'off', true) else '' end
+            ) is not null
     ),
     request as (
         delete from idempotent_webhook.kept_requests
@@ -77,7 +79,8 @@ impl GroupWrite for End {
                 .bind(group.first().map(|one| one.delivery.endpoint()))
                 .bind(tenant)
                 .bind(ids)
-                .bind(group.iter().any(|one| one.processed));
+                .bind(group.iter().any(|one| one.processed))
+                .bind(group.iter().all(|one| one.processed));
             tx.run(statement).await?;
         }
         Ok(vec![(); group.len()])
