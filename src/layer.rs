@@ -8,6 +8,7 @@ use http::{HeaderName, StatusCode};
 use sqlx::PgPool;
 use tower_layer::Layer;
 
+use crate::activity::Activity;
 use crate::delivery::Delivery;
 use crate::endpoint_names;
 use crate::in_flight::ProcessedCache;
@@ -335,6 +336,22 @@ impl IdempotentWebhook {
         self
     }
 
+    /// Whether requests and attempts are counted by hour and outcome, in the table
+    /// `idempotent_webhook.activity`, which the dashboard plots.
+    ///
+    /// A request only adds to a number in memory. Each process writes its numbers every 5 seconds, in
+    /// one statement, if there are any. A process that is killed loses those of its last 5 seconds;
+    /// [`drained`](Self::drained) writes them. [`Retention`](crate::Retention) deletes old rows.
+    ///
+    /// Default: `true`.
+    pub fn count_activity(mut self, count: bool) -> Self {
+        self.0.activity = count.then(|| {
+            let (endpoint, store) = (self.0.endpoint.clone(), self.0.store.clone());
+            Activity::new(endpoint, store)
+        });
+        self
+    }
+
     fn keep_mut(&mut self) -> &mut Keep {
         self.0.keep.get_or_insert_default()
     }
@@ -374,8 +391,8 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Resolves when no delivery is in flight in this layer or a clone of it, and all work after
-    /// commits is done.
+    /// Resolves when no delivery is in flight in this layer or a clone of it, all work after
+    /// commits is done, and the activity is written.
     ///
     /// Handlers outlive their senders, so a server that has closed its last connection may still
     /// have work to finish. Wait for it before the process ends:
@@ -398,8 +415,15 @@ impl IdempotentWebhook {
     /// [`after_commit`](crate::DedupeTx::after_commit) of a handler. An attempt that is running
     /// when the process ends is rolled back.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + 'static {
-        let in_flight = self.0.in_flight.clone();
-        async move { in_flight.drained().await }
+        let (in_flight, activity) = (self.0.in_flight.clone(), self.0.activity.clone());
+        async move {
+            in_flight.drained().await;
+            if let Some(activity) = activity
+                && let Err(error) = activity.write().await
+            {
+                tracing::warn!(%error, "could not write the activity of a webhook endpoint");
+            }
+        }
     }
 }
 

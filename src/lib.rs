@@ -124,8 +124,11 @@ pub mod recovery;
 mod in_flight;
 mod transaction;
 mod delivery;
+mod activity;
 
 mod maintenance;
+#[cfg(feature = "dashboard")]
+pub mod dashboard;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod documentation;

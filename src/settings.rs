@@ -10,6 +10,7 @@ use http::request::Parts;
 use sqlx::PgPool;
 use tokio::sync::Semaphore;
 
+use crate::activity::{Activity, Source};
 use crate::delivery::Delivery;
 use crate::digest::sha256_of;
 use crate::in_flight::{InFlight, ProcessedCache};
@@ -53,6 +54,8 @@ pub(crate) struct Settings {
     pub(crate) on_dead: Option<OnDead>,
     pub(crate) allow_unused_transaction: bool,
     pub(crate) metrics: Metrics,
+    /// `None` if it is not counted.
+    pub(crate) activity: Option<Activity>,
     pub(crate) refused_a_method: Arc<AtomicBool>,
     pub(crate) body_timeout: Duration,
     pub(crate) handler_timeout: Duration,
@@ -70,12 +73,14 @@ impl Settings {
     pub(crate) fn new(pool: PgPool, endpoint: Arc<str>, provider: Provider) -> Self {
         let connections = usize::try_from(pool.options().get_max_connections()).unwrap_or(1);
         let in_flight_timeout = provider.get_response_deadline().saturating_mul(3) / 5;
+        let store = Store::new(
+            pool,
+            Duration::from_secs(3),
+            provider.get_redelivery_window(),
+        );
         Self {
-            store: Store::new(
-                pool,
-                Duration::from_secs(3),
-                provider.get_redelivery_window(),
-            ),
+            activity: Some(Activity::new(endpoint.clone(), store.clone())),
+            store,
             in_flight: InFlight::default(),
             processed: None,
             bodies: Bodies::Ignored,
@@ -108,6 +113,13 @@ impl Settings {
             digest: sha256_of([event_type.as_bytes(), body]),
             guarded,
         })
+    }
+
+    /// Counts what became of a request, or of an attempt at a kept delivery.
+    pub(crate) fn count(&self, source: Source, outcome: &'static str) {
+        if let Some(activity) = &self.activity {
+            activity.count(source, outcome);
+        }
     }
 
     /// Whether a request was refused for its method before, of which there is one from now on.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 
-use crate::recovery::control::{self, Of};
+use crate::recovery::control::{self, Batches, Change, Of};
 use crate::recovery::{Filter, KeptDelivery, Retried};
 
 /// The deliveries of an endpoint, for an operator's tool.
@@ -66,16 +66,17 @@ impl Endpoint {
         if control::is_processed(&self.pool, of, delivery_id).await? {
             return Ok(Retried::Processed);
         }
-        let retried = control::retry(&self.pool, of, &Filter::new(), Some(delivery_id)).await?;
+        let retried = control::retry(&self.pool, of, delivery_id).await?;
         tracing::info!(
             endpoint = &*self.name,
             delivery_id,
             retried,
             "webhook delivery retried"
         );
-        Ok(match retried {
-            0 => Retried::Unchanged,
-            _ => Retried::Due,
+        Ok(if retried {
+            Retried::Due
+        } else {
+            Retried::Unchanged
         })
     }
 
@@ -88,7 +89,9 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn retry_all(&self, filter: &Filter) -> sqlx::Result<u64> {
-        let retried = control::retry(&self.pool, self.of(), filter, None).await?;
+        let retried = Batches::new(Change::Retry, self.of(), filter)
+            .run(&self.pool)
+            .await?;
         tracing::info!(
             endpoint = &*self.name,
             ?filter,
@@ -110,6 +113,27 @@ impl Endpoint {
             delivery_id,
             discarded,
             "webhook delivery discarded"
+        );
+        Ok(discarded)
+    }
+
+    /// Deletes all kept deliveries of a filter, which should not be processed. Returns how many.
+    ///
+    /// It works in batches, each in a transaction of its own. If it is cancelled, those of the
+    /// finished batches are deleted.
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres.
+    pub async fn discard_all(&self, filter: &Filter) -> sqlx::Result<u64> {
+        let discarded = Batches::new(Change::Discard, self.of(), filter)
+            .run(&self.pool)
+            .await?;
+        tracing::info!(
+            endpoint = &*self.name,
+            ?filter,
+            discarded,
+            "webhook deliveries discarded"
         );
         Ok(discarded)
     }

@@ -3,7 +3,7 @@
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{PgPool, Row, SqlSafeStr};
 
-const MIGRATIONS: [(&str, &str); 4] = [
+const MIGRATIONS: [(&str, &str); 5] = [
     (
         "deliveries",
         include_str!("../../migrations/0001_deliveries.sql"),
@@ -16,6 +16,10 @@ const MIGRATIONS: [(&str, &str); 4] = [
     (
         "retention",
         include_str!("../../migrations/0004_retention.sql"),
+    ),
+    (
+        "dashboard",
+        include_str!("../../migrations/0005_dashboard.sql"),
     ),
 ];
 
@@ -39,8 +43,11 @@ const APPLIED: &str = "
 /// grant usage on schema idempotent_webhook to app;
 /// grant select, insert, delete on all tables in schema idempotent_webhook to app;
 /// grant update on idempotent_webhook.subjects to app; -- for `DedupeTx::advance`
+/// grant update on idempotent_webhook.activity to app;
 /// -- for `record_failures` and `keep_failed`:
 /// grant update on idempotent_webhook.kept_deliveries, idempotent_webhook.kept_endpoints to app;
+/// -- for the dashboard:
+/// grant update on idempotent_webhook.operator_actions to app;
 /// ```
 ///
 /// Behind PgBouncer in transaction mode, run it on a direct connection: sqlx takes an

@@ -2,15 +2,19 @@
 
 use std::time::{Duration, SystemTime};
 
-use sqlx::postgres::PgRow;
-use sqlx::{PgPool, Row};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{PgConnection, PgPool, Postgres, Row};
 use tokio::time::Instant;
 
-use super::keep::interval;
+use super::keep::{interval, unix_time};
 use super::served;
 
 /// How many deliveries are changed in one transaction.
 const BATCH: i64 = 1000;
+
+/// Whatever the default: at a higher level, concurrent changes of one row would fail.
+pub(crate) const BEGIN: &str = "begin isolation level read committed";
 
 /// The state as operators know it.
 macro_rules! state {
@@ -22,18 +26,25 @@ macro_rules! state {
     };
 }
 
-/// Of the endpoint `$1`, the tenant `$2` if it is given, and a [`Filter`].
+/// Of the endpoint `$1`, the tenant `$2` if it is given, and a [`Filter`]. The state as the table
+/// has it comes first, for the index.
 macro_rules! is_chosen {
     () => {
-        concat!(
-            "kept.endpoint = $1
+        "kept.endpoint = $1
         and ($2::text is null or kept.tenant = $2)
-        and ($3::text is null or ",
-            state!(),
-            " = $3)
-        and ($4::text is null or kept.event_type = $4)
-        and ($5::text is null or strpos(kept.reason, $5) > 0)"
+        and (
+            $3::text is null
+            or kept.state = (case when $3 in ('paused', 'due or paused') then 'due' else $3 end)
+                and (
+                    $3 = 'due or paused'
+                    or kept.state <> 'due'
+                    or (state.paused_at is not null) = ($3 = 'paused')
+                )
         )
+        and ($4::text is null or kept.event_type = $4)
+        and ($5::text is null or strpos(kept.reason, $5) > 0)
+        and ($6::text is null or kept.reason_group = $6::text::uuid)
+        and ($7::float8 is null or kept.last_failed_at <= to_timestamp($7))"
     };
 }
 
@@ -61,7 +72,23 @@ const LIST: &str = concat!(
                 and deliveries.delivery_id = kept.delivery_id
         )
     order by kept.delivery_id, kept.tenant
-    limit $6
+    limit $8
+"
+);
+
+#[cfg(feature = "dashboard")]
+const COUNT: &str = concat!(
+    "
+    select count(*)
+    from (
+        select
+        from idempotent_webhook.kept_deliveries as kept
+        left join idempotent_webhook.kept_endpoints as state using (endpoint)
+        where ",
+    is_chosen!(),
+    "
+        limit $8
+    ) as chosen
 "
 );
 
@@ -77,15 +104,15 @@ const RETRY: &str = concat!(
     is_chosen!(),
     "
             and (
-                $6::text is null
-                or kept.delivery_id = $6 and kept.tenant = coalesce($2, '')
+                $8::text is null
+                or kept.delivery_id = $8 and kept.tenant = coalesce($2, '')
             )
             -- Those of a batch before that have failed again.
-            and (kept.last_failed_at is null or kept.last_failed_at < now() - $8)
+            and (kept.last_failed_at is null or kept.last_failed_at < now() - $9)
             and kept.state <> 'recorded'
             and (kept.state = 'dead' or kept.next_attempt_at > now())
             and (kept.running_until is null or kept.running_until <= now())
-        limit $7
+        limit $10
         for update of kept skip locked
     )
     update idempotent_webhook.kept_deliveries as kept
@@ -121,6 +148,37 @@ const DISCARD: &str = "
     select from discarded
 ";
 
+const DISCARD_ALL: &str = concat!(
+    "
+    with chosen as (
+        select kept.endpoint, kept.tenant, kept.delivery_id
+        from idempotent_webhook.kept_deliveries as kept
+        left join idempotent_webhook.kept_endpoints as state using (endpoint)
+        where ",
+    is_chosen!(),
+    "
+        limit $8
+        for update of kept
+    ),
+    discarded as (
+        delete from idempotent_webhook.kept_deliveries as kept
+        using chosen
+        where kept.endpoint = chosen.endpoint
+            and kept.tenant = chosen.tenant
+            and kept.delivery_id = chosen.delivery_id
+        returning kept.endpoint, kept.tenant, kept.delivery_id
+    ),
+    request as (
+        delete from idempotent_webhook.kept_requests as request
+        using discarded
+        where request.endpoint = discarded.endpoint
+            and request.tenant = discarded.tenant
+            and request.delivery_id = discarded.delivery_id
+    )
+    select from discarded
+"
+);
+
 const PAUSE: &str = "
     insert into idempotent_webhook.kept_endpoints (endpoint, paused_at)
     values ($1, now())
@@ -143,9 +201,12 @@ const RESUME: &str = "
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    state: Option<KeptState>,
+    state: Option<&'static str>,
     event_type: Option<String>,
     reason: Option<String>,
+    /// As in the column `reason_group`.
+    pub(crate) reason_group: Option<String>,
+    failed_before: Option<SystemTime>,
 }
 
 impl Filter {
@@ -157,7 +218,14 @@ impl Filter {
     /// Only those in this state.
     #[must_use]
     pub fn state(mut self, state: KeptState) -> Self {
-        self.state = Some(state);
+        self.state = Some(state.as_str());
+        self
+    }
+
+    /// Only those that are run again, now or once their endpoint is resumed.
+    #[cfg(feature = "dashboard")]
+    pub(crate) fn due_or_paused(mut self) -> Self {
+        self.state = Some("due or paused");
         self
     }
 
@@ -173,6 +241,26 @@ impl Filter {
     pub fn reason_contains(mut self, text: impl Into<String>) -> Self {
         self.reason = Some(text.into());
         self
+    }
+
+    /// Only those whose last attempt failed at this time or before. So a retry of what one has seen
+    /// leaves out what has failed since.
+    #[must_use]
+    pub fn failed_before(mut self, time: SystemTime) -> Self {
+        self.failed_before = Some(time);
+        self
+    }
+
+    /// The first seven values of a statement with `is_chosen`.
+    fn bind<'q>(&'q self, sql: &'static str, of: Of<'q>) -> Query<'q, Postgres, PgArguments> {
+        sqlx::query(sql)
+            .bind(of.endpoint)
+            .bind(of.tenant)
+            .bind(self.state)
+            .bind(&self.event_type)
+            .bind(&self.reason)
+            .bind(&self.reason_group)
+            .bind(self.failed_before.map(unix_time))
     }
 }
 
@@ -254,12 +342,8 @@ pub(crate) async fn list(
     limit: u32,
 ) -> sqlx::Result<Vec<KeptDelivery>> {
     let mut tx = pool.begin().await?;
-    let rows = sqlx::query(LIST)
-        .bind(of.endpoint)
-        .bind(of.tenant)
-        .bind(filter.state.map(KeptState::as_str))
-        .bind(&filter.event_type)
-        .bind(&filter.reason)
+    let rows = filter
+        .bind(LIST, of)
         .bind(i64::from(limit))
         .fetch_all(&mut *tx)
         .await?;
@@ -295,38 +379,106 @@ fn read(row: &PgRow) -> sqlx::Result<KeptDelivery> {
     })
 }
 
+/// How many there are, at most `limit`.
+#[cfg(feature = "dashboard")]
+pub(crate) async fn count(
+    connection: &mut PgConnection,
+    of: Of<'_>,
+    filter: &Filter,
+    limit: i64,
+) -> sqlx::Result<i64> {
+    let counted = filter.bind(COUNT, of).bind(limit);
+    counted.fetch_one(connection).await?.try_get(0)
+}
+
+/// A change of many deliveries, a batch at a time.
+pub(crate) struct Batches<'a> {
+    change: Change,
+    of: Of<'a>,
+    filter: &'a Filter,
+    started: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Retry,
+    Discard,
+}
+
+impl<'a> Batches<'a> {
+    pub(crate) fn new(change: Change, of: Of<'a>, filter: &'a Filter) -> Self {
+        Self {
+            change,
+            of,
+            filter,
+            started: Instant::now(),
+        }
+    }
+
+    /// Changes the next batch, in a transaction at `read committed`. Returns how many, and whether
+    /// there may be more.
+    pub(crate) async fn next(&self, tx: &mut PgConnection) -> sqlx::Result<(u64, bool)> {
+        let changed = match self.change {
+            Change::Retry => {
+                retry_some(tx, self.of, self.filter, None, self.started.elapsed()).await?
+            }
+            Change::Discard => {
+                let statement = self.filter.bind(DISCARD_ALL, self.of).bind(BATCH);
+                statement.fetch_all(tx).await?.len() as u64
+            }
+        };
+        Ok((changed, changed == BATCH.cast_unsigned()))
+    }
+
+    /// All batches, each in a transaction of its own. Returns how many were changed.
+    pub(crate) async fn run(self, pool: &PgPool) -> sqlx::Result<u64> {
+        let mut all = 0;
+        loop {
+            let mut tx = pool.begin_with(BEGIN).await?;
+            let (changed, more) = self.next(&mut tx).await?;
+            tx.commit().await?;
+            self.committed();
+            all += changed;
+            if !more {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Has recovery look for what is due now.
+    pub(crate) fn committed(&self) {
+        if self.change == Change::Retry {
+            served::notify();
+        }
+    }
+}
+
 /// Returns how many will be run again.
-pub(crate) async fn retry(
-    pool: &PgPool,
+async fn retry_some(
+    tx: &mut PgConnection,
     of: Of<'_>,
     filter: &Filter,
     delivery_id: Option<&str>,
+    since: Duration,
 ) -> sqlx::Result<u64> {
-    let mut retried = 0;
-    let started = Instant::now();
-    loop {
-        let mut tx = pool
-            .begin_with("begin isolation level read committed")
-            .await?;
-        let batch = sqlx::query(RETRY)
-            .bind(of.endpoint)
-            .bind(of.tenant)
-            .bind(filter.state.map(KeptState::as_str))
-            .bind(&filter.event_type)
-            .bind(&filter.reason)
-            .bind(delivery_id)
-            .bind(BATCH)
-            .bind(interval(started.elapsed()))
-            .execute(&mut *tx)
-            .await?
-            .rows_affected();
-        tx.commit().await?;
-        served::notify();
-        retried += batch;
-        if batch < BATCH.cast_unsigned() {
-            return Ok(retried);
-        }
-    }
+    let retried = filter
+        .bind(RETRY, of)
+        .bind(delivery_id)
+        .bind(interval(since))
+        .bind(BATCH)
+        .execute(tx)
+        .await?;
+    Ok(retried.rows_affected())
+}
+
+/// Returns whether it will be run again.
+pub(crate) async fn retry(pool: &PgPool, of: Of<'_>, delivery_id: &str) -> sqlx::Result<bool> {
+    let mut tx = pool.begin_with(BEGIN).await?;
+    let filter = Filter::new();
+    let retried = retry_some(&mut tx, of, &filter, Some(delivery_id), Duration::ZERO).await?;
+    tx.commit().await?;
+    served::notify();
+    Ok(retried > 0)
 }
 
 pub(crate) async fn is_processed(
@@ -347,9 +499,7 @@ pub(crate) async fn is_processed(
 
 /// Returns whether it was kept.
 pub(crate) async fn discard(pool: &PgPool, of: Of<'_>, delivery_id: &str) -> sqlx::Result<bool> {
-    let mut tx = pool
-        .begin_with("begin isolation level read committed")
-        .await?;
+    let mut tx = pool.begin_with(BEGIN).await?;
     let discarded = sqlx::query(DISCARD)
         .bind(of.endpoint)
         .bind(of.tenant)
@@ -371,9 +521,7 @@ pub(crate) async fn resume(pool: &PgPool, endpoint: &str) -> sqlx::Result<()> {
 }
 
 async fn on_endpoint(pool: &PgPool, statement: &'static str, endpoint: &str) -> sqlx::Result<()> {
-    let mut tx = pool
-        .begin_with("begin isolation level read committed")
-        .await?;
+    let mut tx = pool.begin_with(BEGIN).await?;
     sqlx::query(statement)
         .bind(endpoint)
         .execute(&mut *tx)

@@ -20,9 +20,48 @@ use crate::transaction::{DatabaseError, Store};
 /// The longest recorded reason, in characters.
 const MAX_REASON: usize = 1000;
 
+/// A failed attempt, with the SQL of who made it, its status and its reason.
+macro_rules! failed_attempt {
+    ($by:literal, $status:literal, $reason:literal) => {
+        concat!(
+            "jsonb_build_array(jsonb_build_object(
+                'at', extract(epoch from now()),
+                'by', '",
+            $by,
+            "',
+                'status', ",
+            $status,
+            "::int2,
+                'reason', left(",
+            $reason,
+            "::text, 200)
+            ))"
+        )
+    };
+}
+
+/// The history of a row, with room for one more of twenty.
+macro_rules! history_of {
+    ($row:literal) => {
+        concat!(
+            "case
+                when jsonb_array_length(",
+            $row,
+            ".history) < 20 then ",
+            $row,
+            ".history
+                else ",
+            $row,
+            ".history - 0
+            end"
+        )
+    };
+}
+
 /// Keeps or records a failed attempt of the provider. Does neither if another process has committed
 /// the delivery meanwhile.
-const KEEP: &str = "
+const KEEP: &str = concat!(
+    "
     with before as (
         select state
         from idempotent_webhook.kept_deliveries
@@ -32,11 +71,14 @@ const KEEP: &str = "
         insert into idempotent_webhook.kept_deliveries as known (
             endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts,
             first_received_at, first_failed_at, last_failed_at, next_attempt_at, status, reason,
-            body_bytes
+            body_bytes, history
         )
         select
             $1, $2, $3, $4, $5, $6, 1,
-            to_timestamp($7), now(), now(), now() + $8, $9, $10, octet_length($14)
+            to_timestamp($7), now(), now(), now() + $8, $9, $10, octet_length($14),
+            ",
+    failed_attempt!("provider", "$9", "$10"),
+    "
         where not exists (
             select
             from idempotent_webhook.deliveries
@@ -58,7 +100,10 @@ const KEEP: &str = "
                 when $16 then coalesce(excluded.next_attempt_at, known.next_attempt_at)
                 else known.next_attempt_at
             end,
-            body_bytes = coalesce(known.body_bytes, excluded.body_bytes)
+            body_bytes = coalesce(known.body_bytes, excluded.body_bytes),
+            history = ",
+    history_of!("known"),
+    " || excluded.history
         returning state
     ),
     request as (
@@ -69,19 +114,26 @@ const KEEP: &str = "
         on conflict do nothing
     )
     select state, exists (select from before where state = 'dead') from kept
-";
+"
+);
 
 /// Writes down that an attempt at a kept delivery has failed.
-const FAIL: &str = "
+const FAIL: &str = concat!(
+    "
     with failed as (
-        update idempotent_webhook.kept_deliveries
+        update idempotent_webhook.kept_deliveries as kept
         set first_failed_at = coalesce(first_failed_at, now()),
             last_failed_at = now(),
             status = $4,
             reason = $5,
             running_until = null,
             state = $6,
-            next_attempt_at = now() + $7
+            next_attempt_at = now() + $7,
+            history = ",
+    history_of!("kept"),
+    " || ",
+    failed_attempt!("recovery", "$4", "$5"),
+    "
         where endpoint = $1 and tenant = $2 and delivery_id = $3
             and state <> 'recorded'
             -- Unless an operator has begun a new schedule meanwhile.
@@ -97,7 +149,8 @@ const FAIL: &str = "
         where not known.failed_ids @> excluded.failed_ids and cardinality(known.failed_ids) < 1000
     )
     select state, false from failed
-";
+"
+);
 
 /// Takes back an attempt that was counted and did not run.
 const GIVE_BACK: &str = "

@@ -6,6 +6,7 @@ pub(crate) mod control;
 mod end;
 mod group_commit;
 mod keep;
+pub(crate) mod presence;
 mod quota;
 pub(crate) mod received;
 mod replay;

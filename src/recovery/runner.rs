@@ -18,6 +18,7 @@ use tower_service::Service;
 
 use super::attempts::{self, Breaker, Due};
 use super::keep::{FailedAttempt, Next};
+use super::presence::Presence;
 use super::received;
 use super::replay::Replay;
 use super::schedule::{Schedule, UNHANDLED_WAIT};
@@ -174,6 +175,7 @@ impl Recovery {
         // The endpoint after the one that was served last comes first.
         let mut last: Option<Arc<str>> = None;
         let mut looked_ahead = Instant::now();
+        let mut presence = Presence::default();
         if Served::on(&self.pool).is_empty() {
             tracing::warn!(
                 "webhook recovery has nothing to do: no layer with `keep_failed` of this process \
@@ -189,6 +191,9 @@ impl Recovery {
             };
             while let Ok(another) = permits.clone().try_acquire_owned() {
                 permit.merge(another);
+            }
+            if let Err(error) = presence.tell(&self.store, &self.pool).await {
+                tracing::debug!(%error, "webhook recovery could not say what it serves");
             }
             // Registered before it looks, so as not to miss one in between.
             let kept = served::notified();

@@ -8,8 +8,8 @@ use tracing::{Span, debug, error, error_span, info, warn};
 use super::handler_error::FailureReason;
 use super::rejection::Rejection;
 use super::response::{Answer, Suspicion};
+use crate::activity::{self, Source};
 use crate::delivery::Delivery;
-use crate::metrics::Metrics;
 use crate::panic;
 use crate::settings::Settings;
 use crate::transaction::{DatabaseError, DuplicateOf};
@@ -43,9 +43,9 @@ pub(super) fn identified(delivery: &Delivery) {
 
 /// Logs and counts what became of a request.
 pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
-    let metrics = &settings.metrics;
     let outcome = answer.outcome().as_str();
-    metrics.outcome(outcome);
+    settings.metrics.outcome(outcome);
+    settings.count(Source::Request, outcome);
     Span::current().record("outcome", outcome);
     event(settings, answer);
 }
@@ -54,6 +54,7 @@ pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
 pub(super) fn recovery<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     let outcome = answer.outcome().as_str();
     settings.metrics.recovery(outcome);
+    settings.count(Source::Recovery, outcome);
     Span::current().record("outcome", outcome);
     event(settings, answer);
 }
@@ -119,8 +120,9 @@ pub(super) fn suspicion(suspicion: Suspicion) {
 }
 
 /// A delivery that is not run again unless an operator says so.
-pub(super) fn dead(metrics: &Metrics, reason: &str) {
-    metrics.dead();
+pub(super) fn dead(settings: &Settings, reason: &str) {
+    settings.metrics.dead();
+    settings.count(Source::Recovery, activity::DEAD);
     error!(
         reason,
         "webhook dead: it is not run again unless an operator says so"

@@ -155,7 +155,7 @@ impl Admitted {
     }
 
     async fn report_dead(&self, failed: &FailedAttempt) {
-        log::dead(&self.settings.metrics, failed.reason());
+        log::dead(&self.settings, failed.reason());
         if let Some(hook) = &self.settings.on_dead
             && let Err(payload) = catch_panic(async { hook(&self.delivery, failed.reason()) }).await
         {

@@ -101,7 +101,7 @@ async fn a_record_that_cannot_be_written_changes_nothing() {
         .run("drop view idempotent_webhook.failing_deliveries")
         .await;
     app.database
-        .run("alter table idempotent_webhook.kept_deliveries drop column reason")
+        .run("alter table idempotent_webhook.kept_deliveries drop column reason cascade")
         .await;
     for _ in 0..2 {
         assert_eq!(app.send(github("teapot", "{}")).await.status, 418);

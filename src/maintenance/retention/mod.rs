@@ -3,6 +3,7 @@
 mod pass;
 mod prune;
 mod ranges;
+mod records;
 mod redelivery_window;
 mod schedule;
 mod turn;

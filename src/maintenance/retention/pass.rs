@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::ranges::{self, Numbers, Range, Table};
+use super::records;
 use super::turn::{Turn, Whose};
 use super::{BEGIN, Pruned, interval};
 use crate::metrics;
@@ -121,6 +122,9 @@ impl<'a> Pass<'a> {
         self.table(&ranges::KEPT, &mut pruned.failures).await?;
         self.table(&ranges::DELIVERIES, &mut pruned.deliveries)
             .await?;
+        let age = interval(self.older_than);
+        self.numbers(|| records::remember_pruned(age)).await?;
+        self.numbers(|| records::delete_old(age)).await?;
         // Not counted: they belong to the deliveries.
         self.table(&ranges::BODIES, &mut 0).await?;
         self.table(&ranges::SUBJECTS, &mut pruned.subjects).await

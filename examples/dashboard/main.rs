@@ -1,0 +1,87 @@
+//! The dashboard of a busy application, parts of which fail.
+//!
+//!     cargo run --example dashboard --features dashboard
+//!
+//! It needs nothing running: it makes a database of its own, on the server of `DATABASE_URL`
+//! if that is set and on a PostgreSQL of its own otherwise. It serves until Ctrl-C. With `-- --exit`
+//! it looks at each page itself, and ends. `PORT` sets the port.
+
+#[path = "../playground/mod.rs"]
+mod playground;
+mod shop;
+mod yesterday;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use idempotent_webhook::Recovery;
+use idempotent_webhook::dashboard::{Access, Dashboard};
+use playground::step;
+use shop::Shop;
+use sqlx::PgPool;
+use tokio::net::TcpListener;
+
+const PREFIX: &str = "/admin/webhooks";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    playground::run(example).await
+}
+
+async fn example(pool: PgPool) -> playground::Result<()> {
+    let shop = Shop::new(&pool).await?;
+    yesterday::happened(&pool).await?;
+    let recovery = Recovery::new(pool.clone(), shop.router.clone()).spawn();
+
+    // In earnest from a session: `Access::none()` for those who are no operators.
+    let dashboard =
+        Dashboard::new(pool.clone()).authorize(|_| Access::operate().with_payloads().named("you"));
+    let app = shop
+        .router
+        .clone()
+        .merge(Router::new().nest(PREFIX, dashboard.into_router()));
+
+    let port = std::env::var("PORT")
+        .ok()
+        .and_then(|port| port.parse().ok());
+    let listener = TcpListener::bind(("127.0.0.1", port.unwrap_or(3000))).await?;
+    let address = format!("http://{}{PREFIX}", listener.local_addr()?);
+    let server = tokio::spawn(axum::serve(listener, app).into_future());
+    if std::env::args().any(|argument| argument == "--exit") {
+        look_at_each_page(&shop, &address).await?;
+    } else {
+        println!("The dashboard: {address}");
+        println!("Deliveries come in and some of them fail, until Ctrl-C.");
+        shop.is_busy().await?;
+    }
+    recovery.stop().await;
+    server.abort();
+    Ok(())
+}
+
+async fn look_at_each_page(shop: &Shop, address: &str) -> playground::Result<()> {
+    for _ in 0..20 {
+        shop.receives_something().await?;
+    }
+    // What the layers have counted is written every 5 seconds.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    for (page, text) in [
+        ("overview", "What is failing"),
+        ("deliveries", "no such order"),
+        ("lookup?ids=unheard-of", "Never received"),
+        ("actions", "What operators do"),
+    ] {
+        let answer = reqwest::get(format!("{address}/{page}")).await?;
+        let status = answer.status();
+        let shows_it = answer.text().await?.contains(text);
+        let came = format!("{status}, with “{text}”: {shows_it}");
+        step(
+            page,
+            came,
+            &format!("{}, with “{text}”: true", StatusCode::OK),
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! An application with a few webhooks, to which much is delivered.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Provider, Secret, presets,
+};
+use sqlx::PgPool;
+
+use super::playground::{Result, send};
+
+pub struct Shop {
+    pub router: Router,
+    providers: [(&'static str, Provider); 4],
+}
+
+impl Shop {
+    pub async fn new(pool: &PgPool) -> Result<Self> {
+        sqlx::query("create table events (delivery_id text)")
+            .execute(pool)
+            .await?;
+        let secret = || Secret::new("a secret");
+        let providers = [
+            ("/stripe", presets::stripe(secret()?)),
+            ("/github", presets::github(secret()?)),
+            ("/slack", presets::slack(secret()?)),
+            ("/shopify", presets::shopify(secret()?)),
+        ];
+        let [stripe, github, slack, shopify] = providers.clone().map(|(_, provider)| provider);
+        let layer = |endpoint: &'static str, provider| {
+            IdempotentWebhook::new(pool.clone(), endpoint, provider)
+                // In earnest the default: from 10 seconds to a day, ten times.
+                .retry_delays([2, 5, 10].map(Duration::from_secs))
+        };
+        let router = Router::new()
+            .route(
+                "/stripe",
+                post(handle).layer(layer("billing", stripe).keep_failed()),
+            )
+            .route(
+                "/github",
+                post(handle).layer(layer("deployments", github).keep_failed()),
+            )
+            .route(
+                "/slack",
+                post(handle).layer(layer("commands", slack).accept_first()),
+            )
+            .route(
+                "/shopify",
+                post(handle).layer(layer("orders", shopify).record_failures()),
+            );
+        Ok(Self { router, providers })
+    }
+
+    /// Deliveries come in, until this is dropped.
+    pub async fn is_busy(&self) -> Result<()> {
+        loop {
+            self.receives_something().await?;
+            tokio::time::sleep(Duration::from_millis(fastrand::u64(50..400))).await;
+        }
+    }
+
+    /// A delivery of one of the providers, now and then twice, now and then forged.
+    pub async fn receives_something(&self) -> Result<()> {
+        let (uri, provider) = &self.providers[fastrand::usize(..self.providers.len())];
+        let number = fastrand::u32(100_000..);
+        let body = format!(
+            r#"{{"id":"evt_{number}","event_id":"Ev{number}","type":"event_callback","team_id":"T1","api_app_id":"A1","event":{{"type":"app_mention"}},"order":{number},"amount":12345678901234567890.10}}"#
+        );
+        let delivery = TestDelivery::new(provider).uri(*uri).body(body.clone());
+        let delivery = match *uri {
+            "/github" => delivery.id(format!("{number:08x}-push")).event_type("push"),
+            "/shopify" => delivery
+                .id(format!("order-{number}"))
+                .event_type("orders/create"),
+            _ => delivery,
+        };
+        match fastrand::u32(..20) {
+            0 => drop(send(&self.router, &delivery.tampered()).await?),
+            1 | 2 => {
+                send(&self.router, &delivery).await?;
+                send(&self.router, &delivery).await?;
+            }
+            _ => drop(send(&self.router, &delivery).await?),
+        }
+        Ok(())
+    }
+}
+
+/// Each third delivery fails at first, and each tenth always.
+async fn handle(
+    mut tx: DedupeTx,
+    delivery: Delivery,
+) -> std::result::Result<StatusCode, HandlerError> {
+    sqlx::query("insert into events (delivery_id) values ($1)")
+        .bind(delivery.id())
+        .execute(&mut *tx)
+        .await?;
+    let digits = delivery.id().as_str().bytes().map(u32::from).sum::<u32>();
+    match digits % 30 {
+        0 => {
+            Err(HandlerError::new(format!("no such order: {digits}")).status(StatusCode::CONFLICT))
+        }
+        10 => Err(HandlerError::new("the tax service answered 500")),
+        20 => panic!("attempt to subtract with overflow"),
+        rest if rest % 3 == 1 && delivery.attempt() == 1 => Err(HandlerError::new(format!(
+            "deadlock detected in process {digits}"
+        ))),
+        _ => Ok(StatusCode::OK),
+    }
+}

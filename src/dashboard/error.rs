@@ -1,0 +1,77 @@
+//! Pages that could not be made.
+
+use axum::response::Response;
+use http::StatusCode;
+use maud::html;
+
+use super::html::Layout;
+use crate::transaction::is_not_migrated;
+
+/// Why there is no page.
+#[derive(Debug)]
+pub(super) struct PageError {
+    status: StatusCode,
+    text: &'static str,
+}
+
+impl PageError {
+    const fn new(status: StatusCode, text: &'static str) -> Self {
+        Self { status, text }
+    }
+
+    pub(super) const fn bad_request(text: &'static str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, text)
+    }
+
+    pub(super) fn forbidden(text: &'static str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, text)
+    }
+
+    pub(super) fn not_found(text: &'static str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, text)
+    }
+
+    pub(super) fn method_not_allowed() -> Self {
+        let text = "This address does not take such a request.";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, text)
+    }
+
+    pub(super) fn timed_out() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "The database did not answer in time.",
+        )
+    }
+
+    pub(super) fn into_page(self, layout: &Layout) -> Response {
+        let title = self.status.canonical_reason().unwrap_or("Error");
+        let mut response = layout.page(title, html! { p { (self.text) } });
+        *response.status_mut() = self.status;
+        response
+    }
+}
+
+impl From<sqlx::Error> for PageError {
+    fn from(error: sqlx::Error) -> Self {
+        tracing::warn!(%error, "the webhook dashboard could not read the database");
+        let text = if is_not_migrated(&error) {
+            "The tables are missing or older than this version: run idempotent_webhook::migrate."
+        } else if is_timeout(&error) {
+            return Self::timed_out();
+        } else {
+            "The database could not be read. The log says why."
+        };
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, text)
+    }
+}
+
+/// Whether a statement took longer than its timeout.
+pub(super) fn is_timeout(error: &sqlx::Error) -> bool {
+    const QUERY_CANCELED: &str = "57014";
+    match error {
+        sqlx::Error::PoolTimedOut => true,
+        error => error
+            .as_database_error()
+            .is_some_and(|error| error.code().as_deref() == Some(QUERY_CANCELED)),
+    }
+}

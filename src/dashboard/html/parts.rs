@@ -1,0 +1,82 @@
+//! Small parts of pages.
+
+use maud::{Markup, html};
+
+use super::text::visible;
+use crate::dashboard::params::{Link, Params};
+use crate::dashboard::rows::Count;
+
+/// A number that may be cut off: `10,000+`.
+pub(in crate::dashboard) fn count(count: Count) -> Markup {
+    html! { (count.to_string()) }
+}
+
+/// The state of a delivery, as a word with a colour.
+pub(in crate::dashboard) fn state(name: &str) -> Markup {
+    html! { span.state data-state=(name) { (name) } }
+}
+
+pub(in crate::dashboard) fn status(status: Option<i16>) -> Markup {
+    html! { @if let Some(status) = status { span.number { (status) } } }
+}
+
+/// Names with their values.
+pub(in crate::dashboard) fn facts(facts: &[(&str, Option<Markup>)]) -> Markup {
+    html! {
+        dl.facts {
+            @for (name, value) in facts {
+                @if let Some(value) = value {
+                    div { dt { (name) } dd { (value) } }
+                }
+            }
+        }
+    }
+}
+
+/// What would be here if there were anything.
+pub(in crate::dashboard) fn empty(text: &str) -> Markup {
+    html! { p.empty { (text) } }
+}
+
+/// Fields of a form that the reader does not fill in.
+pub(in crate::dashboard) fn hidden(fields: &[(&str, Option<&str>)]) -> Markup {
+    html! {
+        @for (name, value) in fields {
+            @if let Some(value) = value { input type="hidden" name=(name) value=(value); }
+        }
+    }
+}
+
+/// A form of one button, which posts an action.
+pub(in crate::dashboard) fn button(
+    label: &Markup,
+    page: &str,
+    fields: &[(&str, Option<&str>)],
+) -> Markup {
+    html! {
+        form.inline method="post" action=(page) {
+            (hidden(fields))
+            button { (label) }
+        }
+    }
+}
+
+/// Links to the first page and the next one.
+pub(in crate::dashboard) fn pages(params: &Params, first: Link, next: Option<Link>) -> Markup {
+    let is_first = params.get("after").is_none();
+    html! {
+        @if !is_first || next.is_some() {
+            nav.pages aria-label="Further deliveries" {
+                @if !is_first { a href=(first) { "First page" } }
+                @if let Some(next) = next { a href=(next) rel="next" { "Next page" } }
+            }
+        }
+    }
+}
+
+/// A text that a sender has chosen, cut off where it is long.
+pub(in crate::dashboard) fn short(text: &str, characters: usize) -> Markup {
+    let cut: String = text.chars().take(characters).collect();
+    let is_cut = cut.len() < text.len();
+    html! { (visible(&cut)) @if is_cut { "…" } }
+}

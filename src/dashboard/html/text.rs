@@ -1,0 +1,42 @@
+//! Text that a sender has chosen, with every character visible.
+
+use std::borrow::Cow;
+
+/// Characters that are not seen, or change how others are seen: controls, marks of the direction of
+/// writing, and spaces without width. The template escapes; this is against what is left.
+pub(in crate::dashboard) fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_invisible) {
+        return Cow::Borrowed(text);
+    }
+    let mut visible = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if is_invisible(character) {
+            visible.push_str(&format!("⟨U+{:04X}⟩", u32::from(character)));
+        } else {
+            visible.push(character);
+        }
+    }
+    Cow::Owned(visible)
+}
+
+fn is_invisible(character: char) -> bool {
+    match character {
+        '\n' | '\t' => false,
+        '\u{ad}' | '\u{61c}' | '\u{feff}' => true,
+        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
+        // Tags, which carry hidden text.
+        '\u{e0000}'..='\u{e007f}' => true,
+        character => character.is_control(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn what_cannot_be_seen_is_spelt_out() {
+        assert_eq!(visible("evt_1\n\tß 漢"), "evt_1\n\tß 漢");
+        assert_eq!(visible("a\0b\u{202e}c\r"), "a⟨U+0000⟩b⟨U+202E⟩c⟨U+000D⟩");
+    }
+}

@@ -1,0 +1,191 @@
+//! What an action will do, and to how many, before it is done.
+
+use axum::response::Response;
+use maud::{Markup, html};
+
+use super::super::database::Reading;
+use super::super::error::{PageError, is_timeout};
+use super::super::html::{Layout, Timestamp, hidden, short, visible};
+use super::super::params::Params;
+use super::super::rows::{Key, grouped};
+use super::super::selection::Selection;
+use super::super::{Access, Shared};
+use super::order::{Action, Order, Target};
+use crate::recovery::control::{self, Of};
+
+/// Up to here, the number is exact.
+const EXACT: i64 = 100_000;
+
+/// Counting more slowly than this is given up.
+const TIMEOUT: &str = "2s";
+
+/// How many there are.
+enum Number {
+    Exactly(i64),
+    MoreThan(i64),
+    TooManyToCount,
+}
+
+pub(in crate::dashboard) async fn confirm(
+    shared: &Shared,
+    access: &Access,
+    layout: Layout,
+    params: &Params,
+) -> Result<Response, PageError> {
+    if !access.may_operate() {
+        return Err(PageError::forbidden(
+            "You may look, but not change anything.",
+        ));
+    }
+    let Order { action, target } = Order::of(params)?;
+    let (title, content) = match &target {
+        Target::Endpoint(endpoint) => (
+            format!("{} this endpoint?", verb(action)),
+            html! {
+                p { (visible(endpoint)) }
+                (form(action, &html! { (hidden(&[("endpoint", Some(endpoint))])) }, "overview"))
+            },
+        ),
+        Target::Deliveries(keys) => {
+            let number = i64::try_from(keys.len()).unwrap_or(i64::MAX);
+            (
+                title(action, &Number::Exactly(number)),
+                one_by_one(action, keys),
+            )
+        }
+        Target::All {
+            endpoint,
+            selection,
+        } => {
+            let mut reading = shared.database.read().await?;
+            let (number, reading) = count(&mut reading, endpoint, selection)
+                .await
+                .map(|number| (number, reading))?;
+            // After a timeout there is nothing to commit.
+            drop(reading);
+            (title(action, &number), all(action, endpoint, selection))
+        }
+    };
+    Ok(layout.page(&title, content))
+}
+
+async fn count(
+    reading: &mut Reading,
+    endpoint: &str,
+    selection: &Selection,
+) -> Result<Number, PageError> {
+    reading.limit_statements(TIMEOUT).await?;
+    let of = Of {
+        endpoint,
+        tenant: None,
+    };
+    match control::count(reading, of, &selection.filter(), EXACT + 1).await {
+        Ok(number) if number > EXACT => Ok(Number::MoreThan(EXACT)),
+        Ok(number) => Ok(Number::Exactly(number)),
+        Err(error) if is_timeout(&error) => Ok(Number::TooManyToCount),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn verb(action: Action) -> &'static str {
+    match action {
+        Action::Retry => "Retry",
+        Action::Discard => "Discard",
+        Action::Forget => "Process again",
+        Action::Pause => "Pause",
+        Action::Resume => "Resume",
+    }
+}
+
+fn title(action: Action, number: &Number) -> String {
+    let verb = verb(action);
+    match number {
+        Number::Exactly(1) => format!("{verb} 1 delivery?"),
+        Number::Exactly(number) => format!("{verb} {} deliveries?", grouped(*number)),
+        Number::MoreThan(number) => format!("{verb} more than {} deliveries?", grouped(*number)),
+        Number::TooManyToCount => format!("{verb} these deliveries, too many to count at once?"),
+    }
+}
+
+fn meaning(action: Action) -> &'static str {
+    match action {
+        Action::Retry => "They run again now, with a new schedule of attempts.",
+        Action::Discard => {
+            "They are deleted with their requests, and do not run again. If the provider delivers \
+             one again, it is a new delivery. This cannot be undone."
+        }
+        Action::Forget => {
+            "What is known of them is deleted, so that they are processed again when the provider \
+             delivers them again: this page does not have their requests. Undo the effects of \
+             the first time before that. This cannot be undone."
+        }
+        Action::Pause | Action::Resume => "",
+    }
+}
+
+fn one_by_one(action: Action, keys: &[Key]) -> Markup {
+    let fields = html! {
+        @for key in keys { input type="hidden" name="key" value=(key.link("").query()); }
+    };
+    let back = match keys {
+        [key] => key.link("delivery").to_string(),
+        _ => "deliveries".to_owned(),
+    };
+    html! {
+        p { (meaning(action)) }
+        (form(action, &fields, &back))
+        ul.ids {
+            @for key in keys {
+                li {
+                    code { (short(&key.id, 120)) } " "
+                    span.muted {
+                        (visible(&key.endpoint))
+                        @if let Some(tenant) = key.tenant() { ", " (short(tenant, 60)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn all(action: Action, endpoint: &str, selection: &Selection) -> Markup {
+    let before = selection.before.map(|before| before.to_string());
+    let fields = hidden(&[
+        ("endpoint", Some(endpoint)),
+        ("state", Some(selection.state.as_str())),
+        ("event_type", selection.event_type.as_deref()),
+        ("reason", selection.reason.as_deref()),
+        ("before", before.as_deref()),
+    ]);
+    html! {
+        p {
+            "Of the endpoint " strong { (visible(endpoint)) } ": " (visible(&selection.in_words()))
+            "."
+        }
+        @if let Some(before) = selection.before {
+            p {
+                "Those that fail after " (Timestamp(before)) ", when you saw them, are left out."
+            }
+        }
+        p {
+            (meaning(action))
+            " It is done in the background, a thousand at a time, and can be cancelled."
+        }
+        (form(action, &fields, &selection.link("deliveries").to_string()))
+    }
+}
+
+fn form(action: Action, fields: &Markup, back: &str) -> Markup {
+    let is_final = matches!(action, Action::Discard | Action::Forget);
+    html! {
+        form.confirm method="post" action="act" {
+            (hidden(&[("action", Some(action.as_str()))]))
+            (fields)
+            p.actions {
+                button.danger[is_final].primary[!is_final] { (verb(action)) }
+                " "
+                a.button href=(back) { "Do nothing" }
+            }
+        }
+    }
+}
