@@ -65,20 +65,9 @@ pub(super) use is_obsolete;
 macro_rules! count_kept {
     ($condition:expr) => {
         concat!(
-            "case
-                when (
-                    select count(*)
-                    from (
-                        select
-                        from idempotent_webhook.kept_deliveries as kept
-                        where ",
-            $condition,
-            " and not ",
-            $crate::dashboard::rows::is_obsolete!(),
-            "
-                        limit 1001
-                    ) as some
-                ) > 1000 then (
+            "select case
+                when few.count <= 1000 then few.count
+                else (
                     select count(*)
                     from (
                         select
@@ -87,22 +76,22 @@ macro_rules! count_kept {
             $condition,
             "
                         limit 10001
-                    ) as many
+                    ) as found
                 )
-                else (
-                    select count(*)
-                    from (
-                        select
-                        from idempotent_webhook.kept_deliveries as kept
-                        where ",
+            end
+            from (
+                select count(*)
+                from (
+                    select
+                    from idempotent_webhook.kept_deliveries as kept
+                    where ",
             $condition,
             " and not ",
             $crate::dashboard::rows::is_obsolete!(),
             "
-                        limit 1001
-                    ) as some
-                )
-            end"
+                    limit 1001
+                ) as found
+            ) as few"
         )
     };
 }

@@ -2,9 +2,28 @@
 
 use std::time::{Duration, SystemTime};
 
+use sqlx::PgConnection;
+
 use super::error::PageError;
 use super::params::{Link, Params};
 use crate::recovery::{Filter, KeptState};
+
+const REASON: &str = "
+    select left(latest.reason, 200)
+    from unnest($1::text[]) as known (endpoint)
+    cross join unnest($2::text[]) as states (state)
+    cross join lateral (
+        select kept.reason, kept.last_failed_at
+        from idempotent_webhook.kept_deliveries as kept
+        where kept.endpoint = known.endpoint and kept.state = states.state
+            and kept.last_failed_at is not null
+            and kept.reason_group = $3::text::uuid
+        order by kept.last_failed_at desc
+        limit 1
+    ) as latest
+    order by latest.last_failed_at desc
+    limit 1
+";
 
 /// Which deliveries, as a list and a bulk action have them.
 #[derive(Clone, Debug)]
@@ -14,6 +33,8 @@ pub(super) struct Selection {
     pub(super) event_type: Option<String>,
     /// A UUID, as in the column `reason_group`.
     pub(super) reason: Option<String>,
+    /// The latest reason of the group, once it has been [looked up](Self::look_up_reason).
+    pub(super) reason_example: Option<String>,
     /// For an action: the time when its deliveries were shown, in Unix seconds.
     pub(super) before: Option<f64>,
 }
@@ -56,6 +77,7 @@ impl Selection {
             state,
             event_type: params.get("event_type").map(str::to_owned),
             reason: reason.map(str::to_owned),
+            reason_example: None,
             before: params.seconds("before"),
         })
     }
@@ -128,9 +150,30 @@ impl Selection {
             words += &format!(", of the event type {event_type}");
         }
         if let Some(reason) = &self.reason {
-            words += &format!(", with the reason {reason}");
+            words += &match &self.reason_example {
+                Some(example) => format!(", with a reason like “{example}”"),
+                None => format!(", with a reason of the group {reason}"),
+            };
         }
         words
+    }
+
+    /// Finds the latest reason of the group, of these endpoints.
+    pub(super) async fn look_up_reason(
+        &mut self,
+        connection: &mut PgConnection,
+        endpoints: &[String],
+    ) -> sqlx::Result<()> {
+        if self.reason.is_some() {
+            self.reason_example = sqlx::query_scalar(REASON)
+                .bind(endpoints)
+                .bind(self.states())
+                .bind(&self.reason)
+                .fetch_optional(connection)
+                .await?
+                .flatten();
+        }
+        Ok(())
     }
 
     pub(super) fn meaning_of_nothing(&self) -> &'static str {

@@ -3,20 +3,29 @@
 "use strict";
 
 (() => {
-  const short = new Intl.DateTimeFormat(undefined, {
-    year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit",
+  const clock = { hour: "2-digit", minute: "2-digit" };
+  const hour = new Intl.DateTimeFormat(undefined, clock);
+  const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", ...clock });
+  const year = new Intl.DateTimeFormat(undefined, {
+    year: "numeric", month: "short", day: "numeric", ...clock,
   });
   const exact = new Intl.DateTimeFormat(undefined, {
     year: "numeric", month: "long", day: "numeric", hour: "2-digit", minute: "2-digit",
     second: "2-digit", timeZoneName: "longOffset",
   });
-  const hour = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+
+  // No more of a time than is needed today.
+  function short(at) {
+    const now = new Date();
+    if (at.toDateString() === now.toDateString()) return hour.format(at);
+    return (at.getFullYear() === now.getFullYear() ? day : year).format(at);
+  }
 
   function localize(root) {
     for (const time of root.querySelectorAll("time[datetime]")) {
       const at = new Date(time.dateTime);
       if (Number.isNaN(at.getTime())) continue;
-      time.textContent = short.format(at);
+      time.textContent = short(at);
       time.title = exact.format(at);
     }
     for (const title of root.querySelectorAll("svg title[data-at]")) {

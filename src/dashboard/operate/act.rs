@@ -18,7 +18,7 @@ use super::bulk;
 use super::order::{Action, Order, Target};
 use crate::Endpoint;
 use crate::recovery::Retried;
-use crate::recovery::control::Change;
+use crate::recovery::control::{BEGIN, Change};
 
 /// For an action on one delivery, or on an endpoint.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -86,7 +86,7 @@ async fn carry_out(pool: &PgPool, operator: Option<&str>, order: Order) -> Resul
         }
         Target::All {
             endpoint,
-            selection,
+            mut selection,
         } => {
             let change = match action {
                 Action::Retry => Change::Retry,
@@ -97,6 +97,10 @@ async fn carry_out(pool: &PgPool, operator: Option<&str>, order: Order) -> Resul
                     ));
                 }
             };
+            let mut tx = pool.begin_with(BEGIN).await?;
+            let endpoints = std::slice::from_ref(&endpoint);
+            selection.look_up_reason(&mut tx, endpoints).await?;
+            tx.commit().await?;
             let words = selection.in_words();
             let asked = Asked {
                 operator,

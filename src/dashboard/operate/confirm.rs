@@ -38,32 +38,31 @@ pub(in crate::dashboard) async fn confirm(
         ));
     }
     let Order { action, target } = Order::of(params)?;
-    let (title, content) = match &target {
+    let (title, content) = match target {
         Target::Endpoint(endpoint) => (
             format!("{} this endpoint?", verb(action)),
             html! {
-                p { (visible(endpoint)) }
-                (form(action, &html! { (hidden(&[("endpoint", Some(endpoint))])) }, "overview"))
+                p { (visible(&endpoint)) }
+                (form(action, &hidden(&[("endpoint", Some(&*endpoint))]), "overview"))
             },
         ),
         Target::Deliveries(keys) => {
             let number = i64::try_from(keys.len()).unwrap_or(i64::MAX);
             (
                 title(action, &Number::Exactly(number)),
-                one_by_one(action, keys),
+                one_by_one(action, &keys),
             )
         }
         Target::All {
             endpoint,
-            selection,
+            mut selection,
         } => {
             let mut reading = shared.database.read().await?;
-            let (number, reading) = count(&mut reading, endpoint, selection)
-                .await
-                .map(|number| (number, reading))?;
-            // After a timeout there is nothing to commit.
-            drop(reading);
-            (title(action, &number), all(action, endpoint, selection))
+            let endpoints = std::slice::from_ref(&endpoint);
+            selection.look_up_reason(&mut reading, endpoints).await?;
+            // Last: after a timeout, nothing can be read any more.
+            let number = count(&mut reading, &endpoint, &selection).await?;
+            (title(action, &number), all(action, &endpoint, &selection))
         }
     };
     Ok(layout.page(&title, content))

@@ -161,16 +161,17 @@ pub(in crate::dashboard) async fn deliveries(
     layout: Layout,
     params: &Params,
 ) -> Result<Response, PageError> {
-    let selection = Selection::of(params)?;
+    let mut selection = Selection::of(params)?;
     let mut reading = shared.database.read().await?;
     let now = Timestamp(rows::now(&mut reading).await?);
     let known = rows::endpoints(&mut reading).await?;
-    let endpoints = match &selection.endpoint {
-        Some(endpoint) => std::slice::from_ref(endpoint),
-        None => &known,
+    let endpoints = match selection.endpoint.clone() {
+        Some(endpoint) => vec![endpoint],
+        None => known.clone(),
     };
+    selection.look_up_reason(&mut reading, &endpoints).await?;
     let cursor = Cursor::of(params);
-    let mut deliveries = list(&mut reading, endpoints, &selection, cursor.as_ref()).await?;
+    let mut deliveries = list(&mut reading, &endpoints, &selection, cursor.as_ref()).await?;
     reading.end().await?;
 
     let has_more = deliveries.len() as i64 > PAGE;
@@ -187,6 +188,9 @@ pub(in crate::dashboard) async fn deliveries(
     });
     let content = html! {
         (filters(&selection, &known))
+        @if let Some(reason) = &selection.reason_example {
+            p { "With a reason like “" span.reason { (visible(reason)) } "”." }
+        }
         @if access.may_operate() { (bulk_actions(&selection, now)) }
         @if deliveries.is_empty() {
             (empty(selection.meaning_of_nothing()))

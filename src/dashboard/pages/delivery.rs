@@ -66,8 +66,9 @@ const DELIVERY: &str = "
 const HISTORY: &str = "
     select attempt.at, attempt.by, attempt.status, attempt.reason
     from idempotent_webhook.kept_deliveries as kept
-    cross join lateral jsonb_to_recordset(kept.history)
-        with ordinality as attempt (at float8, by text, status int2, reason text, number)
+    cross join lateral rows from (
+        jsonb_to_recordset(kept.history) as (at float8, by text, status int2, reason text)
+    ) with ordinality as attempt (at, by, status, reason, number)
     where kept.endpoint = $1 and kept.tenant = $2 and kept.delivery_id = $3
     order by attempt.number desc
 ";

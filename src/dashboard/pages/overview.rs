@@ -346,7 +346,13 @@ async fn groups(connection: &mut PgConnection, names: &[String]) -> sqlx::Result
             count: Count(row.try_get("count")?),
         })
     };
-    rows.iter().map(read).collect()
+    let mut groups: Vec<Group> = rows.iter().map(read).collect::<sqlx::Result<_>>()?;
+    // The largest first, which stays where it is while the page is looked at.
+    groups.sort_by(|a, b| {
+        let key = |group: &Group| (group.endpoint.clone(), group.state.clone());
+        (b.count.0.cmp(&a.count.0)).then_with(|| key(a).cmp(&key(b)))
+    });
+    Ok(groups)
 }
 
 fn endpoints_table(endpoints: &[Endpoint], now: Timestamp, may_operate: bool) -> Markup {
