@@ -23,8 +23,12 @@ const NAMES: [&str; 4] = [
 /// and the crash reports of the browser go to the folder, too.
 const KEEPER: &str = r#"
     export HOME="$DIR" TMPDIR="$DIR"
-    "$@" </dev/null >/dev/null &
+    # Only the browser writes to the standard error: to write to it kills whoever does, if nobody
+    # reads any more.
+    exec 3>&2 2>/dev/null
+    "$@" </dev/null >/dev/null 2>&3 3>&- &
     browser=$!
+    exec 3>&-
     read -r _
     kill -TERM $browser
     tries=0
