@@ -28,6 +28,9 @@ use crate::{Finding, Look};
 /// For a page to load, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// A page that does nothing for so long has come to rest.
+const QUIET: Duration = Duration::from_millis(100);
+
 /// A tab of a [`Browser`](crate::Browser), and what has happened in it.
 pub struct Page {
     tab: Tab,
@@ -112,7 +115,7 @@ impl Page {
 
     /// A load that nobody has waited for is not that of the page to come.
     async fn forget_loads(&mut self) {
-        self.settle().await;
+        self.rest().await;
         self.awaited = self.watch.progress.borrow().loads;
     }
 
@@ -395,13 +398,13 @@ impl Page {
 
     /// The URLs of all requests, in their order.
     pub async fn requests(&self) -> Vec<String> {
-        self.settle().await;
+        self.rest().await;
         self.watch.requests()
     }
 
     /// What a clean page does not do and this one did, since it was last asked.
     pub async fn findings(&self) -> Vec<Finding> {
-        self.settle().await;
+        self.rest().await;
         let not_understood = std::mem::take(&mut *self.not_understood.lock().unwrap());
         let not_understood = not_understood.into_iter().map(Finding::NotUnderstood);
         self.watch
@@ -409,6 +412,21 @@ impl Page {
             .into_iter()
             .chain(not_understood)
             .collect()
+    }
+
+    /// Waits until the page seems to have come to rest: a form that the policy forbids is sent
+    /// and stopped by tasks of two processes, some time after the click. A page that never
+    /// rests is not waited for.
+    async fn rest(&self) {
+        self.settle().await;
+        for _ in 0..20 {
+            let before = self.watch.progress.borrow().others;
+            tokio::time::sleep(QUIET).await;
+            self.settle().await;
+            if self.watch.progress.borrow().others == before {
+                return;
+            }
+        }
     }
 
     /// Waits until all is known that the page has done until now.

@@ -49,6 +49,7 @@ pub struct Watch {
 pub struct Progress {
     pub loads: u64,
     pub marks: u64,
+    pub others: u64,
 }
 
 #[derive(Default)]
@@ -139,12 +140,13 @@ async fn follow(
                 Event::Load => progress.loads += 1,
                 Event::Console(call) if is_mark(call) => progress.marks += 1,
                 Event::Dialog(dialog) => {
+                    progress.others += 1;
                     // Only leaving a page is what the test wants to go on with.
                     let accept = dialog.r#type == DialogType::Beforeunload;
                     // Fails if the page is gone.
                     let _ = tab.execute(HandleJavaScriptDialogParams::new(accept)).await;
                 }
-                _ => {}
+                _ => progress.others += 1,
             }
             seen.lock().unwrap().record(event);
         }

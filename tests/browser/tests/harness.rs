@@ -1,7 +1,9 @@
 //! The harness sees what it is there to see, on pages made for that.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use axum::extract::{RawForm, Request};
@@ -145,6 +147,7 @@ async fn a_violation_of_the_policy_is_found() {
         ("<script>document.title = 'changed'</script>", "script"),
         ("<p style='color: red'>red</p>", "style"),
         ("<img src='/picture' alt=''>", "img-src"),
+        ("<p onclick='hacked()'>a</p>", "script"),
     ] {
         let html = page(content);
         let server = Server::start(Router::new().route(
@@ -179,6 +182,28 @@ async fn a_violation_of_the_policy_is_found() {
             assert_eq!(page.title().await, "Page");
         }
     }
+}
+
+#[tokio::test]
+async fn a_form_that_the_policy_forbids_is_found() {
+    let server = Server::start(Router::new().route(
+        "/",
+        get(async || {
+            let policy = [(header::CONTENT_SECURITY_POLICY, "form-action 'none'")];
+            (policy, Html(page(FORM)))
+        }),
+    ))
+    .await;
+    let browser = Browser::start().await;
+    let mut page = browser.page(Look::default()).await;
+    page.goto(&server.url("/")).await;
+    page.fill("[name=name]", "Ann").await;
+    page.click("button").await;
+    let found = page.findings().await;
+    let [Finding::Violation(text)] = &found[..] else {
+        panic!("{found:?}")
+    };
+    assert!(text.contains("form-action"), "{text}");
 }
 
 #[tokio::test]
@@ -559,4 +584,40 @@ async fn nothing_is_left_after_a_panic() {
     let folder = told.recv_timeout(Duration::from_secs(1)).unwrap();
     assert_eq!(processes(&folder), 0);
     assert!(!folder.exists());
+}
+
+const FOLDER: &str = "folder: ";
+
+#[tokio::test]
+#[ignore = "another test kills it"]
+async fn a_test_that_is_killed() {
+    let browser = Browser::start().await;
+    browser.page(Look::default()).await;
+    println!("\n{FOLDER}{}", browser.folder().display());
+    std::future::pending().await
+}
+
+#[tokio::test]
+async fn nothing_is_left_after_a_kill() {
+    let mut victim = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_test_that_is_killed", "--ignored"])
+        .arg("--nocapture")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let folder = BufReader::new(victim.stdout.take().unwrap())
+        .lines()
+        .find_map(|line| Some(PathBuf::from(line.unwrap().strip_prefix(FOLDER)?)))
+        .unwrap();
+    assert!(processes(&folder) > 3);
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    // Now it is up to the shell that holds the browser.
+    for _ in 0..1000 {
+        if processes(&folder) == 0 && !folder.exists() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{} processes are left", processes(&folder));
 }
