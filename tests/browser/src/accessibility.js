@@ -5,22 +5,24 @@
     const all = (selector) => [...document.querySelectorAll(selector)];
     const words = (text) => (text ?? "").replace(/\s+/g, " ").trim();
     const tell = (element, problem) => {
-        const tag = element.cloneNode(false).outerHTML;
+        // Not a clone, which would load what it names.
+        const tag = element.outerHTML.split(">")[0] + ">";
         problems.push(`${problem}: ${words(tag).slice(0, 120)} "${words(element.textContent).slice(0, 60)}"`);
     };
     const isRendered = (element) => element.checkVisibility({ visibilityProperty: true });
     const isHidden = (element) => !isRendered(element) || element.closest("[aria-hidden=true]") !== null;
 
-    // Content, with what stands for pictures in it. Not that which is hidden from readers.
-    const textOf = (node) => {
+    // Content, with what stands for pictures in it. Not that which is hidden from readers, and
+    // not that of a control in its own label.
+    const textOf = (node, control) => {
         if (node.nodeType === Node.TEXT_NODE) return node.data;
-        if (node.nodeType !== Node.ELEMENT_NODE) return "";
+        if (node.nodeType !== Node.ELEMENT_NODE || node === control) return "";
         if (node.getAttribute("aria-hidden") === "true" || !isRendered(node)) return "";
         const label = words(node.getAttribute("aria-label"));
         if (label) return label;
         if (node.localName === "img") return node.alt;
         if (node.localName === "svg") return node.querySelector(":scope > title")?.textContent ?? "";
-        return [...node.childNodes].map(textOf).join(" ");
+        return [...node.childNodes].map((child) => textOf(child, control)).join(" ");
     };
     const labelledBy = (element) =>
         words(
@@ -43,13 +45,7 @@
             const own = { submit: "Submit", reset: "Reset" }[element.type] ?? "";
             return words(element.type === "image" ? element.alt : (element.getAttribute("value") ?? own)) || words(element.title);
         }
-        // A control inside its label is no part of its own name.
-        const labels = [...(element.labels ?? [])].map((label) =>
-            [...label.childNodes]
-                .filter((node) => node !== element)
-                .map(textOf)
-                .join(" "),
-        );
+        const labels = [...(element.labels ?? [])].map((label) => textOf(label, element));
         return words(labels.join(" ")) || words(element.title);
     };
 

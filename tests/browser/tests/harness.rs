@@ -323,6 +323,39 @@ async fn each_accessibility_problem_is_found() {
 }
 
 #[tokio::test]
+async fn a_strict_policy_does_not_hinder_the_check_nor_notice_it() {
+    let html = page("<img src='data:,' style=''><label><b><select><option>a</select></b></label>");
+    let server = Server::start(Router::new().route(
+        "/",
+        get(async || {
+            let policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'";
+            ([(header::CONTENT_SECURITY_POLICY, policy)], Html(html))
+        }),
+    ))
+    .await;
+    for javascript in [true, false] {
+        let browser = Browser::start().await;
+        let mut page = browser
+            .page(Look {
+                javascript,
+                ..Look::default()
+            })
+            .await;
+        page.goto(&server.url("/")).await;
+        let requests = page.requests().await;
+        assert_eq!(
+            page.accessibility_problems().await,
+            [
+                "a control without a name: <select> \"a\"",
+                "a picture without a label: <img src=\"data:,\" style=\"\"> \"\"",
+            ]
+        );
+        assert_eq!(page.requests().await, requests);
+        page.assert_clean().await;
+    }
+}
+
+#[tokio::test]
 async fn what_is_disabled_or_hidden_has_no_problem() {
     let visit = visit(
         "<button disabled style='color: #999'>Off</button>
