@@ -1,0 +1,185 @@
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// For a browser to start or to end, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What Debian, Fedora, Arch and Google call it.
+const NAMES: [&str; 4] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+];
+
+/// Runs the browser until its standard input closes, and removes the folder. The temporary files
+/// and the crash reports of the browser go to the folder, too.
+const KEEPER: &str = r#"
+    export HOME="$DIR" TMPDIR="$DIR"
+    # Only the browser writes to the standard error: to write to it kills whoever does, if nobody
+    # reads any more.
+    exec 3>&2 2>/dev/null
+    "$@" </dev/null >/dev/null 2>&3 3>&- &
+    browser=$!
+    exec 3>&-
+    read -r _
+    kill -TERM $browser
+    tries=0
+    while kill -0 $browser; do
+        tries=$((tries + 1))
+        [ $tries -lt 100 ] || kill -KILL $browser
+        sleep 0.05
+    done
+    wait $browser
+    # Its children may still be writing.
+    until rm -rf "$DIR"; do sleep 0.05; done
+"#;
+
+const FLAGS: [&str; 17] = [
+    "--headless",
+    "--remote-debugging-port=0",
+    // The sandbox does not work for root. All pages are our own.
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+    "--disable-extensions",
+    "--disable-breakpad",
+    "--disable-default-apps",
+    "--disable-component-update",
+    "--disable-background-networking",
+    // In a container, /dev/shm is too small.
+    "--disable-dev-shm-usage",
+    // A page that is restored from it is not loaded, and nobody would be told.
+    "--disable-features=BackForwardCache,MediaRouter,OptimizationHints,Translate",
+    // Of the requests to other hosts, none leaves the machine.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+    "--no-default-browser-check",
+    "--no-first-run",
+    "--no-proxy-server",
+];
+
+/// The processes of a browser and their folder. Nothing is left behind, even if this process is
+/// killed: a shell holds the browser, and its standard input is a pipe from this process.
+pub struct Chromium {
+    keeper: Child,
+    folder: PathBuf,
+    /// Gets all that was written to the standard error, as soon as the last process has ended
+    /// that could write to it. That is every child of the browser. In a mutex for `Sync`.
+    said: Mutex<Receiver<String>>,
+}
+
+impl Chromium {
+    pub fn start() -> io::Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("headless-chromium-")
+            .tempdir()?;
+        let mut profile = std::ffi::OsString::from("--user-data-dir=");
+        profile.push(folder.path().join("profile"));
+        let mut keeper = Command::new("sh")
+            .args(["-c", KEEPER, "keeper"])
+            .arg(find()?)
+            .args(FLAGS)
+            .arg(profile)
+            .arg("about:blank")
+            .current_dir("/")
+            .env("DIR", folder.path())
+            // Ctrl-C in the terminal is for this process, whose end is that of the browser.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        // From here on the keeper removes it.
+        let folder = folder.keep();
+
+        let stderr = keeper.stderr.take();
+        let (tell, said) = mpsc::channel();
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            if let Some(mut stderr) = stderr {
+                // What was read before an error is still worth telling.
+                let _ = stderr.read_to_end(&mut bytes);
+            }
+            // Nobody listens any more if it took too long.
+            let _ = tell.send(String::from_utf8_lossy(&bytes).into_owned());
+        });
+        Ok(Self {
+            keeper,
+            folder,
+            said: Mutex::new(said),
+        })
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The WebSocket of the DevTools protocol, once the browser listens.
+    pub async fn address(&self) -> io::Result<String> {
+        let file = self.folder.join("profile/DevToolsActivePort");
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            let content = fs::read_to_string(&file).unwrap_or_default();
+            if let Some((port, path)) = content.split_once('\n')
+                && !path.is_empty()
+            {
+                return Ok(format!("ws://127.0.0.1:{port}{path}"));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the browser does not listen",
+        ))
+    }
+
+    /// Ends all processes, and tells what they have said.
+    pub fn end(&mut self) -> io::Result<String> {
+        drop(self.keeper.stdin.take());
+        self.keeper.wait()?;
+        self.said
+            .get_mut()
+            .unwrap()
+            .recv_timeout(PATIENCE)
+            .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "a process is left"))
+    }
+}
+
+impl Drop for Chromium {
+    fn drop(&mut self) {
+        if self.keeper.stdin.is_some()
+            && let Err(error) = self.end()
+        {
+            eprintln!(
+                "the browser in {} did not end: {error}",
+                self.folder.display()
+            );
+        }
+    }
+}
+
+/// What `CHROMIUM` names, or the first that is installed.
+fn find() -> io::Result<PathBuf> {
+    if let Some(named) = std::env::var_os("CHROMIUM") {
+        return Ok(named.into());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    NAMES
+        .iter()
+        .flat_map(|name| std::env::split_paths(&path).map(move |folder| folder.join(name)))
+        .find(|program| program.is_file())
+        .ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                "no Chromium is installed (apt-get install chromium), and CHROMIUM names none",
+            )
+        })
+}

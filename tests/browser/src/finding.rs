@@ -1,0 +1,35 @@
+use std::fmt;
+
+/// Something that a clean page does not do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// `console.error`, `console.warn` or a failed `console.assert`.
+    Console(String),
+    /// An exception or a rejection that nobody caught.
+    Exception(String),
+    /// A violation of the Content Security Policy, or of another rule of security.
+    Violation(String),
+    /// Another error or warning of the browser: a resource that failed, a deprecation.
+    Log(String),
+    /// An alert, a confirmation or a prompt. It has been dismissed.
+    Dialog(String),
+    /// The URL of a request to another origin than those that the test went to.
+    ForeignRequest(String),
+    /// A message that the client of the DevTools protocol could not parse. It may have been
+    /// about any of the others.
+    NotUnderstood(String),
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Console(text) => write!(f, "console: {text}"),
+            Self::Exception(text) => write!(f, "exception: {text}"),
+            Self::Violation(text) => write!(f, "violation: {text}"),
+            Self::Log(text) => write!(f, "log: {text}"),
+            Self::Dialog(text) => write!(f, "dialog: {text}"),
+            Self::ForeignRequest(url) => write!(f, "request to another origin: {url}"),
+            Self::NotUnderstood(text) => write!(f, "message not understood: {text}"),
+        }
+    }
+}

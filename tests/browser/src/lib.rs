@@ -1,0 +1,42 @@
+//! A headless Chromium for tests of pages, with what they are served by.
+//!
+//! A test starts a [`Server`], a [`Browser`] and a [`Page`], does with the page what a user
+//! does, and ends with [`Page::assert_clean`] and [`Page::assert_accessible`]. What cannot be
+//! done panics, and says on which page.
+//!
+//! ```no_run
+//! use browser::{Browser, Look, Server};
+//! # async fn test(router: axum::Router) {
+//! let server = Server::start(router).await;
+//! let browser = Browser::start().await;
+//! let mut page = browser.page(Look { dark: true, width: 360, ..Look::default() }).await;
+//! assert_eq!(page.goto(&server.url("/")).await, 200);
+//! page.fill("[name=endpoint]", "stripe").await;
+//! page.press("Enter").await;
+//! assert_eq!(page.wait_for_navigation().await, 200);
+//! assert!(page.text().await.contains("stripe"));
+//! assert!(!page.has_horizontal_overflow().await);
+//! page.assert_accessible().await;
+//! page.assert_clean().await;
+//! # }
+//! ```
+
+mod browser;
+mod chromium;
+mod database;
+mod finding;
+mod look;
+mod page;
+mod proxy;
+mod server;
+#[path = "../../../examples/throwaway_postgres/mod.rs"]
+mod throwaway_postgres;
+mod watch;
+
+pub use browser::Browser;
+pub use database::Database;
+pub use finding::Finding;
+pub use look::Look;
+pub use page::Page;
+pub use proxy::Proxy;
+pub use server::Server;

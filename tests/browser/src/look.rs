@@ -1,0 +1,25 @@
+/// How a page is seen.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Whether the user prefers dark colours.
+    pub dark: bool,
+    /// Of the window, in CSS pixels. A narrow window is one on a desktop: a telephone would zoom
+    /// out until a page that is too wide fits.
+    pub width: u32,
+    pub height: u32,
+    /// Whether scripts of the page run. [`Page::eval`](crate::Page::eval) always does.
+    pub javascript: bool,
+    pub timezone: &'static str,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Self {
+            dark: false,
+            width: 1280,
+            height: 800,
+            javascript: true,
+            timezone: "UTC",
+        }
+    }
+}

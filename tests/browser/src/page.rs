@@ -1,0 +1,479 @@
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use chromiumoxide::Page as Tab;
+use chromiumoxide::cdp::browser_protocol::emulation::{
+    MediaFeature, SetDeviceMetricsOverrideParams, SetEmulatedMediaParams,
+    SetFocusEmulationEnabledParams, SetScriptExecutionDisabledParams, SetTimezoneOverrideParams,
+};
+use chromiumoxide::cdp::browser_protocol::input::{
+    DispatchKeyEventParams, DispatchKeyEventType, DispatchMouseEventParams, DispatchMouseEventType,
+    InsertTextParams, MouseButton,
+};
+use chromiumoxide::cdp::browser_protocol::page::{
+    EnableParams as EnablePage, GetNavigationHistoryParams, NavigateParams, ReloadParams,
+};
+use chromiumoxide::cdp::browser_protocol::{log, network};
+use chromiumoxide::cdp::js_protocol::runtime::{EnableParams as EnableRuntime, EvaluateParams};
+use chromiumoxide::page::ScreenshotParams;
+use chromiumoxide::types::Command;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::browser::NotUnderstood;
+use crate::watch::{MARK, Progress, Watch};
+use crate::{Finding, Look};
+
+/// For a page to load, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A page that does nothing for so long has come to rest.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// A tab of a [`Browser`](crate::Browser), and what has happened in it.
+pub struct Page {
+    tab: Tab,
+    look: Look,
+    watch: Watch,
+    /// The loads that the test has waited for.
+    awaited: u64,
+    not_understood: NotUnderstood,
+}
+
+impl Page {
+    pub(crate) async fn open(tab: Tab, look: Look, not_understood: NotUnderstood) -> Self {
+        let watch = Watch::start(&tab).await;
+        let page = Self {
+            tab,
+            look,
+            watch,
+            awaited: 0,
+            not_understood,
+        };
+        page.run(EnablePage::default()).await;
+        page.run(network::EnableParams::default()).await;
+        page.run(log::EnableParams::default()).await;
+        page.run(EnableRuntime::default()).await;
+        let (width, height) = (i64::from(look.width), i64::from(look.height));
+        page.run(SetDeviceMetricsOverrideParams::new(
+            width, height, 1.0, false,
+        ))
+        .await;
+        let scheme = if look.dark { "dark" } else { "light" };
+        page.run(SetEmulatedMediaParams {
+            media: None,
+            features: Some(vec![MediaFeature::new("prefers-color-scheme", scheme)]),
+        })
+        .await;
+        page.run(SetTimezoneOverrideParams::new(look.timezone))
+            .await;
+        page.run(SetScriptExecutionDisabledParams::new(!look.javascript))
+            .await;
+        // Otherwise only one page of a browser has the focus.
+        page.run(SetFocusEmulationEnabledParams::new(true)).await;
+        page
+    }
+
+    async fn run<T: Command>(&self, command: T) -> T::Response {
+        let name = command.identifier();
+        match self.tab.execute(command).await {
+            Ok(answer) => answer.result,
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
+
+    /// Goes to a URL and waits until it is loaded. Returns the status of the answer. From now on
+    /// requests to its host and port are not foreign.
+    pub async fn goto(&mut self, url: &str) -> u16 {
+        self.watch.allow(url);
+        self.forget_loads().await;
+        let answer = self.run(NavigateParams::new(url)).await;
+        // An error without a body is shown as a page of the browser.
+        if let Some(error) = answer.error_text
+            && error != "net::ERR_HTTP_RESPONSE_CODE_FAILURE"
+        {
+            panic!("{url}: {error}");
+        }
+        self.wait_for_navigation().await
+    }
+
+    /// Loads the page again and waits for it, as [`goto`](Self::goto) does. A form that was
+    /// submitted with POST is submitted again.
+    pub async fn reload(&mut self) -> u16 {
+        self.forget_loads().await;
+        self.run(ReloadParams::default()).await;
+        self.wait_for_navigation().await
+    }
+
+    /// Goes back in the history and waits for it.
+    pub async fn back(&mut self) -> u16 {
+        self.forget_loads().await;
+        self.evaluate("history.back()").await;
+        self.wait_for_navigation().await
+    }
+
+    /// A load that nobody has waited for is not that of the page to come.
+    async fn forget_loads(&mut self) {
+        self.rest().await;
+        self.awaited = self.watch.progress.borrow().loads;
+    }
+
+    /// Waits until a page is loaded that the test has not waited for yet: it may have been
+    /// loaded since. Returns the status of the answer, after all redirects.
+    pub async fn wait_for_navigation(&mut self) -> u16 {
+        let awaited = self.awaited;
+        self.wait_until("a page to load", |progress| progress.loads > awaited)
+            .await;
+        self.awaited += 1;
+        // What the page did while it was loading.
+        self.settle().await;
+        self.watch.status().unwrap_or_default()
+    }
+
+    async fn wait_until(&self, what: &str, is_over: impl Fn(&Progress) -> bool) {
+        let mut progress = self.watch.progress.clone();
+        match tokio::time::timeout(PATIENCE, progress.wait_for(is_over)).await {
+            Ok(outcome) => drop(outcome.unwrap()),
+            Err(_) => panic!(
+                "waited in vain for {what}; requested: {:?}, found: {:?}",
+                self.watch.requests(),
+                self.watch.take()
+            ),
+        }
+    }
+
+    /// Waits until an element exists that a script of the page makes.
+    pub async fn wait_for(&self, selector: &str) {
+        let exists = format!("document.querySelector({}) !== null", json!(selector));
+        let poll = async {
+            while !self.eval::<bool>(&exists).await {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, poll).await.is_err() {
+            panic!("waited in vain for {selector} on {}", self.url().await);
+        }
+    }
+
+    /// As the address bar shows it: also of an error without a body, which has no document.
+    pub async fn url(&self) -> String {
+        let history = self.run(GetNavigationHistoryParams::default()).await;
+        let index = usize::try_from(history.current_index).unwrap();
+        history.entries[index].url.clone()
+    }
+
+    pub async fn title(&self) -> String {
+        self.eval("document.title").await
+    }
+
+    /// The text that is rendered.
+    pub async fn text(&self) -> String {
+        self.eval("document.body.innerText").await
+    }
+
+    /// The text that is rendered of the first element that a selector matches.
+    pub async fn text_of(&self, selector: &str) -> String {
+        self.eval(&format!("{}.innerText", self.find(selector).await))
+            .await
+    }
+
+    pub async fn html(&self) -> String {
+        self.eval("document.documentElement.outerHTML").await
+    }
+
+    /// How many elements a selector matches.
+    pub async fn count(&self, selector: &str) -> usize {
+        self.eval(&format!(
+            "document.querySelectorAll({}).length",
+            json!(selector)
+        ))
+        .await
+    }
+
+    /// The expression that is the element.
+    async fn find(&self, selector: &str) -> String {
+        if self.count(selector).await == 0 {
+            panic!(
+                "no {selector} on {}:\n{}",
+                self.url().await,
+                self.html().await
+            );
+        }
+        format!("document.querySelector({})", json!(selector))
+    }
+
+    /// Clicks into the middle of the first element that a selector matches, after scrolling to
+    /// it. Panics if something else is there.
+    pub async fn click(&self, selector: &str) {
+        let element = self.find(selector).await;
+        let point: Option<(f64, f64)> = self
+            .eval(&format!(
+                "(() => {{
+                    const element = {element};
+                    element.scrollIntoView({{ block: 'center', behavior: 'instant' }});
+                    const box = element.getClientRects()[0];
+                    if (!box) return null;
+                    const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+                    const hit = document.elementFromPoint(x, y);
+                    const labelled = [...(element.labels ?? [])].some((label) => label.contains(hit));
+                    return element.contains(hit) || labelled ? [x, y] : null;
+                }})()"
+            ))
+            .await;
+        let Some((x, y)) = point else {
+            panic!("{selector} on {} is hidden or covered", self.url().await);
+        };
+        for (kind, buttons) in [
+            (DispatchMouseEventType::MouseMoved, 0),
+            (DispatchMouseEventType::MousePressed, 1),
+            (DispatchMouseEventType::MouseReleased, 0),
+        ] {
+            let mut event = DispatchMouseEventParams::new(kind, x, y);
+            event.button = Some(MouseButton::Left);
+            event.buttons = Some(buttons);
+            event.click_count = Some(1);
+            self.run(event).await;
+        }
+    }
+
+    /// Presses a key and releases it: `Tab`, `Shift+Tab`, `Enter`, `Escape`, `Space`, an arrow
+    /// such as `ArrowDown`, `Home`, `End`, or a character.
+    pub async fn press(&self, key: &str) {
+        let (modifiers, name) = match key.strip_prefix("Shift+") {
+            Some(name) => (8, name),
+            None => (0, key),
+        };
+        let (name, code, number, text) = match name {
+            "Tab" => ("Tab", "Tab".to_owned(), 9, None),
+            // The browser submits a form for the character, not for the key.
+            "Enter" => ("Enter", "Enter".to_owned(), 13, Some("\r")),
+            "Escape" => ("Escape", "Escape".to_owned(), 27, None),
+            "Space" => (" ", "Space".to_owned(), 32, Some(" ")),
+            "End" => ("End", "End".to_owned(), 35, None),
+            "Home" => ("Home", "Home".to_owned(), 36, None),
+            "ArrowLeft" => ("ArrowLeft", "ArrowLeft".to_owned(), 37, None),
+            "ArrowUp" => ("ArrowUp", "ArrowUp".to_owned(), 38, None),
+            "ArrowRight" => ("ArrowRight", "ArrowRight".to_owned(), 39, None),
+            "ArrowDown" => ("ArrowDown", "ArrowDown".to_owned(), 40, None),
+            character => match character.as_bytes() {
+                [letter] if letter.is_ascii_alphabetic() => {
+                    let upper = letter.to_ascii_uppercase();
+                    let code = format!("Key{}", char::from(upper));
+                    (character, code, i64::from(upper), Some(character))
+                }
+                [digit] if digit.is_ascii_digit() => {
+                    let code = format!("Digit{character}");
+                    (character, code, i64::from(*digit), Some(character))
+                }
+                [_] => (character, String::new(), 0, Some(character)),
+                _ => panic!("there is no key {key}"),
+            },
+        };
+        let down = match text {
+            Some(_) => DispatchKeyEventType::KeyDown,
+            None => DispatchKeyEventType::RawKeyDown,
+        };
+        for (kind, text) in [(down, text), (DispatchKeyEventType::KeyUp, None)] {
+            let mut event = DispatchKeyEventParams::new(kind);
+            event.key = Some(name.to_owned());
+            event.code = Some(code.clone());
+            event.windows_virtual_key_code = Some(number);
+            event.modifiers = Some(modifiers);
+            event.text = text.map(str::to_owned);
+            self.run(event).await;
+        }
+    }
+
+    /// What has the focus: its name with its id, name, `type` and text, as in
+    /// `input#since[name=since][type=date]` or `a "Next page"`, or `body`.
+    pub async fn focused(&self) -> String {
+        self.eval(
+            "(() => {
+                const element = document.activeElement ?? document.body;
+                const name = element.localName;
+                if (name === 'body') return name;
+                const id = element.id ? `#${element.id}` : '';
+                const attributes = ['name', 'type']
+                    .filter((key) => element.hasAttribute(key))
+                    .map((key) => `[${key}=${element.getAttribute(key)}]`);
+                const text = ['a', 'button', 'summary'].includes(name)
+                    ? ` \"${element.innerText.trim()}\"`
+                    : '';
+                return name + id + attributes.join('') + text;
+            })()",
+        )
+        .await
+    }
+
+    /// Whether the first element that a selector matches has the focus.
+    pub async fn has_focus(&self, selector: &str) -> bool {
+        let element = self.find(selector).await;
+        self.eval(&format!("document.activeElement === {element}"))
+            .await
+    }
+
+    /// Replaces the content of a field by typing, or the value of one that is not typed into,
+    /// such as a `select` or a date.
+    pub async fn fill(&self, selector: &str, text: &str) {
+        let element = self.find(selector).await;
+        let typed: bool = self
+            .eval(&format!(
+                "(() => {{
+                    const element = {element};
+                    const value = {};
+                    element.focus();
+                    const untyped = ['color', 'date', 'datetime-local', 'month', 'range', 'time', 'week'];
+                    if (element.localName !== 'select' && !untyped.includes(element.type)) {{
+                        element.select();
+                        return true;
+                    }}
+                    element.value = value;
+                    if (element.value !== value) throw new Error(`takes no ${{value}}`);
+                    element.dispatchEvent(new Event('input', {{ bubbles: true }}));
+                    element.dispatchEvent(new Event('change', {{ bubbles: true }}));
+                    return false;
+                }})()",
+                json!(text)
+            ))
+            .await;
+        if typed && text.is_empty() {
+            self.eval::<()>("document.execCommand('delete'), undefined")
+                .await;
+        } else if typed {
+            self.run(InsertTextParams::new(text)).await;
+        }
+    }
+
+    /// Clicks and waits for the page to which that leads. Returns the status of its answer.
+    pub async fn click_through(&mut self, selector: &str) -> u16 {
+        self.click(selector).await;
+        self.wait_for_navigation().await
+    }
+
+    /// Submits the form that a selector matches, or that the element is in, as its button does:
+    /// the browser validates it first. Returns the status of the answer.
+    pub async fn submit(&mut self, selector: &str) -> u16 {
+        let element = self.find(selector).await;
+        self.evaluate(&format!("({element}.form ?? {element}).requestSubmit()"))
+            .await;
+        self.wait_for_navigation().await
+    }
+
+    /// What an expression is, as a debugger evaluates it: also if the scripts of the page do
+    /// not run. A promise is awaited if they do.
+    pub async fn eval<T: DeserializeOwned>(&self, javascript: &str) -> T {
+        let value = self.evaluate(javascript).await;
+        serde_json::from_value(value.clone())
+            .unwrap_or_else(|error| panic!("{error}: {value} from {javascript}"))
+    }
+
+    async fn evaluate(&self, javascript: &str) -> Value {
+        let mut command = EvaluateParams::new(javascript);
+        command.return_by_value = Some(true);
+        command.await_promise = Some(self.look.javascript);
+        let answer = self.run(command).await;
+        if let Some(thrown) = answer.exception_details {
+            let said = thrown.exception.and_then(|thrown| thrown.description);
+            panic!("{}: {javascript}", said.unwrap_or(thrown.text));
+        }
+        answer.result.value.unwrap_or_default()
+    }
+
+    /// Writes a picture of the whole page as PNG.
+    pub async fn screenshot(&self, file: impl AsRef<Path>) {
+        let picture = ScreenshotParams::builder()
+            .capture_beyond_viewport(true)
+            .build();
+        let bytes = self.tab.screenshot(picture).await.unwrap();
+        std::fs::write(file, bytes).unwrap();
+    }
+
+    /// Whether the page can be scrolled to the side.
+    pub async fn has_horizontal_overflow(&self) -> bool {
+        // Not `innerWidth`, which a vertical scroll bar is a part of.
+        self.eval("document.scrollingElement.scrollWidth > document.documentElement.clientWidth")
+            .await
+    }
+
+    /// The URLs of all requests, in their order.
+    pub async fn requests(&self) -> Vec<String> {
+        self.rest().await;
+        self.watch.requests()
+    }
+
+    /// What a clean page does not do and this one did, since it was last asked.
+    pub async fn findings(&self) -> Vec<Finding> {
+        self.rest().await;
+        let not_understood = std::mem::take(&mut *self.not_understood.lock().unwrap());
+        let not_understood = not_understood.into_iter().map(Finding::NotUnderstood);
+        self.watch
+            .take()
+            .into_iter()
+            .chain(not_understood)
+            .collect()
+    }
+
+    /// Waits until the page seems to have come to rest: a form that the policy forbids is sent
+    /// and stopped by tasks of two processes, some time after the click. A page that never
+    /// rests is not waited for.
+    async fn rest(&self) {
+        self.settle().await;
+        for _ in 0..20 {
+            let before = self.watch.progress.borrow().others;
+            tokio::time::sleep(QUIET).await;
+            self.settle().await;
+            if self.watch.progress.borrow().others == before {
+                return;
+            }
+        }
+    }
+
+    /// Waits until all is known that the page has done until now.
+    async fn settle(&self) {
+        let marks = self.watch.progress.borrow().marks;
+        self.evaluate(&format!("console.debug({})", json!(MARK)))
+            .await;
+        self.wait_until("the events", |progress| progress.marks > marks)
+            .await;
+    }
+
+    /// Panics if there are findings.
+    #[track_caller]
+    pub fn assert_clean(&self) -> impl Future<Output = ()> + '_ {
+        let asked = std::panic::Location::caller();
+        async move {
+            let findings = self.findings().await;
+            let url = self.url().await;
+            assert!(
+                findings.is_empty(),
+                "{asked}: {url} is not clean:\n{}",
+                lines(&findings)
+            );
+        }
+    }
+
+    /// What keeps some people from using the page: see `accessibility.js`.
+    pub async fn accessibility_problems(&self) -> Vec<String> {
+        self.eval(include_str!("accessibility.js")).await
+    }
+
+    /// Panics if there are accessibility problems.
+    #[track_caller]
+    pub fn assert_accessible(&self) -> impl Future<Output = ()> + '_ {
+        let asked = std::panic::Location::caller();
+        async move {
+            let problems = self.accessibility_problems().await;
+            let url = self.url().await;
+            assert!(
+                problems.is_empty(),
+                "{asked}: {url} is not accessible:\n{}",
+                lines(&problems)
+            );
+        }
+    }
+}
+
+fn lines(all: &[impl fmt::Display]) -> String {
+    all.iter().map(|one| format!("  {one}\n")).collect()
+}

@@ -1,0 +1,245 @@
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use chromiumoxide::Page as Tab;
+use chromiumoxide::cdp::IntoEventKind;
+use chromiumoxide::cdp::browser_protocol::log::{EventEntryAdded, LogEntryLevel, LogEntrySource};
+use chromiumoxide::cdp::browser_protocol::network::{
+    EventRequestWillBeSent, EventResponseReceived, EventWebSocketCreated, ResourceType,
+};
+use chromiumoxide::cdp::browser_protocol::page::{
+    DialogType, EventJavascriptDialogOpening, EventLoadEventFired, HandleJavaScriptDialogParams,
+};
+use chromiumoxide::cdp::js_protocol::runtime::{
+    ConsoleApiCalledType, EventConsoleApiCalled, EventExceptionThrown, RemoteObject,
+};
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use reqwest::Url;
+use tokio::sync::watch::{Receiver, Sender, channel};
+
+use crate::Finding;
+
+/// What `console.debug` is told when all events before it are to be known.
+pub const MARK: &str = "harness: seen until here";
+
+/// What the browser shows in place of an error without a body.
+const NO_BODY: &str = "chrome-error://chromewebdata/";
+
+/// The events that are followed.
+pub const WATCHED: [&str; 8] = [
+    EventConsoleApiCalled::IDENTIFIER,
+    EventExceptionThrown::IDENTIFIER,
+    EventEntryAdded::IDENTIFIER,
+    EventJavascriptDialogOpening::IDENTIFIER,
+    EventRequestWillBeSent::IDENTIFIER,
+    EventWebSocketCreated::IDENTIFIER,
+    EventResponseReceived::IDENTIFIER,
+    EventLoadEventFired::IDENTIFIER,
+];
+
+/// Follows the events of a page in a task that ends with the page.
+pub struct Watch {
+    seen: Arc<Mutex<Seen>>,
+    pub progress: Receiver<Progress>,
+}
+
+/// Of the things that can be waited for, how many there were.
+#[derive(Clone, Copy, Default)]
+pub struct Progress {
+    pub loads: u64,
+    pub marks: u64,
+    pub others: u64,
+}
+
+#[derive(Default)]
+struct Seen {
+    findings: Vec<Finding>,
+    /// Of all requests, in their order.
+    requests: Vec<String>,
+    /// Of those that the test went to.
+    origins: HashSet<String>,
+    /// Of the document that was received last.
+    document: Option<(String, u16)>,
+}
+
+enum Event {
+    Console(Arc<EventConsoleApiCalled>),
+    Exception(Arc<EventExceptionThrown>),
+    Log(Arc<EventEntryAdded>),
+    Dialog(Arc<EventJavascriptDialogOpening>),
+    Request(Arc<EventRequestWillBeSent>),
+    WebSocket(Arc<EventWebSocketCreated>),
+    Response(Arc<EventResponseReceived>),
+    Load,
+}
+
+async fn events<T: IntoEventKind + Unpin>(
+    tab: &Tab,
+    event: impl Fn(Arc<T>) -> Event + Send + 'static,
+) -> BoxStream<'static, Event> {
+    tab.event_listener::<T>().await.unwrap().map(event).boxed()
+}
+
+impl Watch {
+    pub async fn start(tab: &Tab) -> Self {
+        let events: [_; WATCHED.len()] = [
+            events(tab, Event::Console).await,
+            events(tab, Event::Exception).await,
+            events(tab, Event::Log).await,
+            events(tab, Event::Dialog).await,
+            events(tab, Event::Request).await,
+            events(tab, Event::WebSocket).await,
+            events(tab, Event::Response).await,
+            events(tab, |_: Arc<EventLoadEventFired>| Event::Load).await,
+        ];
+        let seen = Arc::default();
+        let (advance, progress) = channel(Progress::default());
+        // A page lives until its browser ends, and then the streams do.
+        tokio::spawn(follow(events, tab.clone(), Arc::clone(&seen), advance));
+        Self { seen, progress }
+    }
+
+    pub fn allow(&self, url: &str) {
+        let origin = origin(url).unwrap_or_else(|| panic!("{url} has no host"));
+        self.seen.lock().unwrap().origins.insert(origin);
+    }
+
+    pub fn requests(&self) -> Vec<String> {
+        self.seen.lock().unwrap().requests.clone()
+    }
+
+    pub fn status(&self) -> Option<u16> {
+        let seen = self.seen.lock().unwrap();
+        seen.document.as_ref().map(|(_, status)| *status)
+    }
+
+    /// The findings since they were last taken.
+    pub fn take(&self) -> Vec<Finding> {
+        std::mem::take(&mut self.seen.lock().unwrap().findings)
+    }
+}
+
+async fn follow(
+    events: [BoxStream<'static, Event>; WATCHED.len()],
+    tab: Tab,
+    seen: Arc<Mutex<Seen>>,
+    advance: Sender<Progress>,
+) {
+    // There is no order between the streams. So what is ready is taken together, and progress is
+    // told once all of it is recorded.
+    let mut events = stream::select_all(events).ready_chunks(usize::from(u16::MAX));
+    while let Some(events) = events.next().await {
+        let mut progress = *advance.borrow();
+        // A response first: whether a message in the log is about it depends on it.
+        let (responses, others): (Vec<_>, Vec<_>) = events
+            .into_iter()
+            .partition(|event| matches!(event, Event::Response(_)));
+        for event in responses.into_iter().chain(others) {
+            match &event {
+                Event::Load => progress.loads += 1,
+                Event::Console(call) if is_mark(call) => progress.marks += 1,
+                Event::Dialog(dialog) => {
+                    progress.others += 1;
+                    // Only leaving a page is what the test wants to go on with.
+                    let accept = dialog.r#type == DialogType::Beforeunload;
+                    // Fails if the page is gone.
+                    let _ = tab.execute(HandleJavaScriptDialogParams::new(accept)).await;
+                }
+                _ => progress.others += 1,
+            }
+            seen.lock().unwrap().record(event);
+        }
+        advance.send_replace(progress);
+    }
+}
+
+impl Seen {
+    fn record(&mut self, event: Event) {
+        match event {
+            Event::Console(call) => {
+                if let ConsoleApiCalledType::Error
+                | ConsoleApiCalledType::Warning
+                | ConsoleApiCalledType::Assert = call.r#type
+                {
+                    let words: Vec<String> = call.args.iter().map(text).collect();
+                    self.findings.push(Finding::Console(words.join(" ")));
+                }
+            }
+            Event::Exception(thrown) => {
+                let details = &thrown.exception_details;
+                let thrown = details.exception.as_ref().map(text).unwrap_or_default();
+                self.findings
+                    .push(Finding::Exception(format!("{} {thrown}", details.text)));
+            }
+            Event::Log(logged) => {
+                let entry = &logged.entry;
+                // That a page is an error is told to the test by its status.
+                let about_document = entry.source == LogEntrySource::Network
+                    && self.document.as_ref().is_some_and(|(url, status)| {
+                        *status >= 400
+                            && entry
+                                .url
+                                .as_ref()
+                                .is_some_and(|logged| logged == url || logged == NO_BODY)
+                    });
+                if about_document
+                    || matches!(entry.level, LogEntryLevel::Verbose | LogEntryLevel::Info)
+                {
+                    return;
+                }
+                let text = match &entry.url {
+                    Some(url) => format!("{} ({url})", entry.text),
+                    None => entry.text.clone(),
+                };
+                self.findings.push(match entry.source {
+                    LogEntrySource::Security => Finding::Violation(text),
+                    _ => Finding::Log(text),
+                });
+            }
+            Event::Dialog(dialog) => {
+                self.findings.push(Finding::Dialog(dialog.message.clone()));
+            }
+            Event::Request(request) => self.request(&request.request.url),
+            Event::WebSocket(socket) => self.request(&socket.url),
+            Event::Response(response) => {
+                if response.r#type == ResourceType::Document {
+                    let response = &response.response;
+                    let status = u16::try_from(response.status).unwrap_or_default();
+                    self.document = Some((response.url.clone(), status));
+                }
+            }
+            Event::Load => {}
+        }
+    }
+
+    fn request(&mut self, url: &str) {
+        self.requests.push(url.to_owned());
+        if let Some(origin) = origin(url)
+            && !self.origins.contains(&origin)
+        {
+            self.findings.push(Finding::ForeignRequest(url.to_owned()));
+        }
+    }
+}
+
+/// Host and port, unless it is a URL without a host, such as one of the scheme `data`.
+fn origin(url: &str) -> Option<String> {
+    let url = Url::parse(url).ok()?;
+    let port = url.port_or_known_default().unwrap_or_default();
+    Some(format!("{}:{port}", url.host_str()?))
+}
+
+fn is_mark(call: &EventConsoleApiCalled) -> bool {
+    call.r#type == ConsoleApiCalledType::Debug
+        && call.args.first().is_some_and(|word| text(word) == MARK)
+}
+
+fn text(object: &RemoteObject) -> String {
+    match (&object.value, &object.description) {
+        (Some(serde_json::Value::String(text)), _) => text.clone(),
+        (_, Some(description)) => description.clone(),
+        (Some(value), None) => value.to_string(),
+        (None, None) => String::new(),
+    }
+}
