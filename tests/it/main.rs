@@ -8,10 +8,12 @@
     reason = "a test that fails may panic"
 )]
 
+mod activity;
 mod after_commit;
 mod answers;
 mod auto_traits;
 mod bodies;
+mod dashboard;
 mod database;
 mod extract;
 mod failures;

@@ -130,6 +130,10 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
     let recovering = PgBouncer::start(&recovered, "").await;
     crate::recovery::works_on(&recovered, recovering.pool(&recovered).await).await;
 
+    let operated = crate::dashboard::database_with_a_dead_delivery().await;
+    let operating = PgBouncer::start(&operated, "").await;
+    crate::dashboard::works_on(&operated, &operating.pool(&operated).await).await;
+
     database
         .run("update idempotent_webhook.deliveries set received_at = now() - interval '9 days'")
         .await;
