@@ -52,8 +52,8 @@
 //! provider signs, identifies and redelivers: one of the [`presets`], or [`Provider::custom`] for
 //! any other. [`TenantSecrets`] serves many tenants behind one route. Handlers take [`DedupeTx`]
 //! and [`Delivery`]. [`migrate`] creates the tables, [`Retention`] keeps them small, [`Recovery`]
-//! runs failed deliveries again, and [`Endpoint`] is for operators' tools. [`documentation`] has a
-//! checklist, and which other crates it works with.
+//! runs failed deliveries again, [`Endpoint`] is for operators' tools, and the module `dashboard` is one.
+//! [`documentation`] has a checklist, and which other crates it works with.
 //!
 //! # What handlers should know
 //!
@@ -84,6 +84,7 @@
 //! - `axum` (default): [`DedupeTx`] and [`Delivery`] as extractors, and axum's own body limit
 //!   disabled for bodies that the layer has limited. Without it, the layer is plain tower: handlers
 //!   use [`DedupeTx::take`] and find the [`Delivery`] in the request's extensions.
+//! - `dashboard`: a router with pages for operators: what arrives, what fails, and actions to mend it.
 //! - `ed25519`: the asymmetric signatures of Standard Webhooks and Svix, and the presets of Discord
 //!   and Telnyx.
 //! - `sha1`: the presets of Braintree, Intercom, Mandrill, Plivo, Segment, Trello, Twilio and Vercel.
@@ -166,6 +167,6 @@ pub mod service {
 }
 
 /// Compiles the examples of the README.
-#[cfg(all(doctest, feature = "axum", feature = "testing"))]
+#[cfg(all(doctest, feature = "dashboard", feature = "testing"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

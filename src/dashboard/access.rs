@@ -62,7 +62,9 @@ impl Access {
 
     /// Who it is, for the record of what operators did.
     pub fn named(mut self, operator: impl Into<Arc<str>>) -> Self {
-        self.operator = Some(operator.into());
+        let operator: Arc<str> = operator.into();
+        // Postgres cannot hold NUL.
+        self.operator = Some(operator.replace('\0', "").into());
         self
     }
 

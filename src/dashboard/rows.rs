@@ -141,7 +141,9 @@ const ENDPOINTS: &str = "
         union
         (select endpoint from active limit $1)
         union
-        select endpoint from idempotent_webhook.kept_endpoints
+        select endpoint
+        from idempotent_webhook.kept_endpoints
+        where paused_at is not null or served_at > now() - interval '1 day'
         union
         select endpoint from idempotent_webhook.redelivery_windows
     )

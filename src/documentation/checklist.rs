@@ -136,7 +136,8 @@
 //!
 //! The feature `metrics` counts outcomes and rejections, and measures claims, handlers and commits. One
 //! span for each request names the delivery in the log. [`IdempotentWebhook::record_failures`] records
-//! what is failing, since when and how often. [`Endpoint::forget`] has a delivery processed again.
+//! what is failing, since when and how often. [`Endpoint::forget`] has a delivery processed again. The
+//! feature `dashboard` has pages for all of this.
 //!
 //! Left to you: the alert. Deliveries that fail and are not kept are lost when the provider gives up,
 //! and dead ones wait for somebody.

@@ -146,3 +146,20 @@
 //!   [`first_received_at`](crate::Delivery::first_received_at). Its idempotency keys are the same at
 //!   each attempt. Recovery does not keep the order of deliveries; see
 //!   [`advance`](crate::DedupeTx::advance).
+//!
+//! # D: the dashboard
+//!
+//! With the feature `dashboard`:
+//!
+//! - **D1** Nobody may see it until an authorizer decides, or the application says that something in
+//!   front of it does. Rights are checked for each request: to see pages, to see payloads, to act.
+//! - **D2** Actions are accepted only from pages of the same site, and no GET changes anything. Every
+//!   answer has a Content Security Policy that allows the dashboard's own script and style, and
+//!   nothing else. What a sender has chosen is shown as text, its invisible characters spelt out.
+//! - **D3** An action on many deliveries says what it will do and to how many, changes only deliveries
+//!   that had failed when they were seen, counts each batch in the transaction of the batch, and can be
+//!   cancelled. What operators do is recorded, with their names.
+//! - **D4** The work of a page is bounded: numbers are counted up to 10,000, lists are read from an
+//!   index page by page, and a statement takes at most 5 seconds. Activity costs a delivery no round
+//!   trip.
+//! - **D5** It works under any prefix, behind a proxy, without scripts, on a phone, and in dark mode.

@@ -402,7 +402,7 @@ async fn d2_every_answer_has_the_headers_that_restrain_a_browser() {
 #[tokio::test(flavor = "multi_thread")]
 async fn d2_what_a_sender_has_chosen_is_only_text() {
     let app = TestApp::github_with(keep, Failing::times(9).handler()).await;
-    let hostile = r#"<script>alert(1)</script>"><img src=x onerror=alert(1)>'&amp;"#;
+    let hostile = r#"<script>alert(1)</script>"><img/src=x/onerror=alert(1)>'&amp;"#;
     let delivery = github_delivery()
         .id(hostile)
         .event_type("</textarea><script>")

@@ -58,7 +58,8 @@ const KEPT: &str = "
     limit 1000
 ";
 
-/// Those whose first attempt is running, by the lock of their claim.
+/// Those whose first attempt is running, by the lock of their claim. Of endpoints whose ids are
+/// separate by tenant, they are not found.
 const IN_FLIGHT: &str = "
     select known.endpoint, wanted.id
     from unnest($1::text[]) as known (endpoint)

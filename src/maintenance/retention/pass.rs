@@ -120,10 +120,10 @@ impl<'a> Pass<'a> {
     async fn all_tables(&mut self, pruned: &mut Pruned) -> Result<(), Halt> {
         // Before the deliveries, by which resolved rows are found.
         self.table(&ranges::KEPT, &mut pruned.failures).await?;
-        self.table(&ranges::DELIVERIES, &mut pruned.deliveries)
-            .await?;
         let age = interval(self.older_than);
         self.numbers(|| records::remember_pruned(age)).await?;
+        self.table(&ranges::DELIVERIES, &mut pruned.deliveries)
+            .await?;
         self.numbers(|| records::delete_old(age)).await?;
         // Not counted: they belong to the deliveries.
         self.table(&ranges::BODIES, &mut 0).await?;
