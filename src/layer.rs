@@ -339,8 +339,8 @@ impl IdempotentWebhook {
     /// Whether requests and attempts are counted by hour and outcome, in the table
     /// `idempotent_webhook.activity`, which the dashboard plots.
     ///
-    /// A request only adds to a number in memory. Each process writes its numbers every 5 seconds, in
-    /// one statement, if there are any. A process that is killed loses those of its last 5 seconds;
+    /// A request only adds to a number in memory. The layer writes its numbers every 5 seconds, in one
+    /// statement, if there are any. A process that is killed loses those of its last 5 seconds;
     /// [`drained`](Self::drained) writes them. [`Retention`](crate::Retention) deletes old rows.
     ///
     /// Default: `true`.

@@ -19,7 +19,8 @@ use tokio::net::TcpListener;
 pub const DATABASE: &str = "UNDER_FIRE_DATABASE";
 /// The size of the pool.
 pub const CONNECTIONS: &str = "UNDER_FIRE_CONNECTIONS";
-/// Whether it recovers, which would disturb those that count the application's messages.
+/// Whether it recovers and counts its activity, which would disturb those that count the application's
+/// messages.
 pub const RECOVERS: &str = "UNDER_FIRE_RECOVERS";
 /// How long it waits for Postgres, in milliseconds.
 pub const PATIENCE: &str = "UNDER_FIRE_PATIENCE";
@@ -43,19 +44,21 @@ pub async fn run() {
             .max_connections(connections)
             .connect_lazy_with(options.clone().disable_statement_logging())
     };
+    let recovers = std::env::var_os(RECOVERS).is_some();
     let provider = presets::github(Secret::new(SECRET).unwrap());
     let layer = IdempotentWebhook::new(pool(), "fire", provider.clone())
         .database_timeout(Duration::from_millis(patience))
         .handler_timeout(HANDLER_TIME)
         .in_flight_timeout(Duration::from_secs(5))
+        .count_activity(recovers)
         .record_failures();
     let router = Router::new()
         .route("/", post(handle).layer(layer))
         .route("/by-hand", post(by_hand).with_state((pool(), provider)));
 
-    let router = match std::env::var_os(RECOVERS) {
-        Some(_) => recovering(router, pool(), patience),
-        None => router,
+    let router = match recovers {
+        true => recovering(router, pool(), patience),
+        false => router,
     };
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -97,12 +97,15 @@ fn verb(action: Action) -> &'static str {
 }
 
 fn title(action: Action, number: &Number) -> String {
-    let verb = verb(action);
-    match number {
-        Number::Exactly(1) => format!("{verb} 1 delivery?"),
-        Number::Exactly(number) => format!("{verb} {} deliveries?", grouped(*number)),
-        Number::MoreThan(number) => format!("{verb} more than {} deliveries?", grouped(*number)),
-        Number::TooManyToCount => format!("{verb} these deliveries, too many to count at once?"),
+    let deliveries = match number {
+        Number::Exactly(1) => "1 delivery".to_owned(),
+        Number::Exactly(number) => format!("{} deliveries", grouped(*number)),
+        Number::MoreThan(number) => format!("more than {} deliveries", grouped(*number)),
+        Number::TooManyToCount => "deliveries that are too many to count".to_owned(),
+    };
+    match action {
+        Action::Forget => format!("Process {deliveries} again?"),
+        action => format!("{} {deliveries}?", verb(action)),
     }
 }
 
