@@ -132,12 +132,10 @@ const IS_PROCESSED: &str = "
     )
 ";
 
-const DISCARD: &str = "
-    with discarded as (
-        delete from idempotent_webhook.kept_deliveries
-        where endpoint = $1 and tenant = coalesce($2, '') and delivery_id = $3
-        returning endpoint, tenant, delivery_id
-    ),
+/// Deletes the requests of what is `discarded`.
+macro_rules! delete_requests {
+    () => {
+        "
     request as (
         delete from idempotent_webhook.kept_requests as request
         using discarded
@@ -146,7 +144,19 @@ const DISCARD: &str = "
             and request.delivery_id = discarded.delivery_id
     )
     select from discarded
-";
+"
+    };
+}
+
+const DISCARD: &str = concat!(
+    "
+    with discarded as (
+        delete from idempotent_webhook.kept_deliveries
+        where endpoint = $1 and tenant = coalesce($2, '') and delivery_id = $3
+        returning endpoint, tenant, delivery_id
+    ),",
+    delete_requests!()
+);
 
 const DISCARD_ALL: &str = concat!(
     "
@@ -167,16 +177,8 @@ const DISCARD_ALL: &str = concat!(
             and kept.tenant = chosen.tenant
             and kept.delivery_id = chosen.delivery_id
         returning kept.endpoint, kept.tenant, kept.delivery_id
-    ),
-    request as (
-        delete from idempotent_webhook.kept_requests as request
-        using discarded
-        where request.endpoint = discarded.endpoint
-            and request.tenant = discarded.tenant
-            and request.delivery_id = discarded.delivery_id
-    )
-    select from discarded
-"
+    ),",
+    delete_requests!()
 );
 
 const PAUSE: &str = "

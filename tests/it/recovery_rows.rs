@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::body::Body;
@@ -524,4 +524,40 @@ async fn r3_what_was_recorded_and_is_accepted_later_counts_for_the_quota() {
     .unwrap();
     assert_eq!(bytes, (Some(5), 5));
     assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn r13_what_has_failed_since_one_looked_is_left_out() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, state, attempts, last_failed_at)
+             select 'test', id, 'dead', 1, now() - ago
+             from (values ('old', interval '1 hour'), ('new', interval '1 s')) as failed (id, ago);
+             insert into idempotent_webhook.kept_requests
+                (endpoint, delivery_id, format, method, uri, headers, body)
+             select 'test', delivery_id, 1, 'POST', '/', '', ''
+             from idempotent_webhook.kept_deliveries",
+        )
+        .await;
+    let endpoint = Endpoint::new(database.pool.clone(), "test");
+    let looked = SystemTime::now() - Duration::from_secs(60);
+    let seen = Filter::new().failed_before(looked);
+    assert_eq!(endpoint.kept(&seen, 10).await.unwrap().len(), 1);
+    assert_eq!(endpoint.retry_all(&seen).await.unwrap(), 1);
+    database
+        .until(
+            "(select state from idempotent_webhook.kept_deliveries where delivery_id = 'old') = 'due'
+             and (select state from idempotent_webhook.kept_deliveries where delivery_id = 'new')
+                = 'dead'",
+        )
+        .await;
+    assert_eq!(endpoint.discard_all(&seen).await.unwrap(), 1);
+    assert_eq!(endpoint.discard_all(&seen).await.unwrap(), 0);
+    let rest = endpoint.kept(&Filter::new(), 10).await.unwrap();
+    assert_eq!(rest.len(), 1);
+    assert_eq!(rest[0].delivery_id, "new");
+    assert_eq!(endpoint.discard_all(&Filter::new()).await.unwrap(), 1);
+    database.until(NOTHING_KEPT).await;
 }
