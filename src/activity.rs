@@ -124,44 +124,64 @@ impl Activity {
         if has_writer.load(Ordering::Relaxed) || has_writer.swap(true, Ordering::AcqRel) {
             return;
         }
-        let writer = Writer(self.clone());
-        tokio::spawn(async move { writer.run().await });
+        let writer = Writer {
+            activity: self.clone(),
+            is_the_one: true,
+        };
+        tokio::spawn(writer.run());
     }
 }
 
 /// The only task that writes the numbers of a layer.
-struct Writer(Activity);
+struct Writer {
+    activity: Activity,
+    is_the_one: bool,
+}
 
 impl Writer {
-    async fn run(self) {
+    async fn run(mut self) {
         let mut has_warned = false;
         loop {
             tokio::time::sleep(INTERVAL).await;
-            if self.0.0.is_empty() {
+            if self.has_ended() {
                 return;
             }
-            let Err(error) = self.0.write().await else {
+            let Err(error) = self.activity.write().await else {
                 has_warned = false;
                 continue;
             };
-            if self.0.0.store.pool().is_closed() {
+            let counters = &self.activity.0;
+            if counters.store.pool().is_closed() {
                 return;
             }
             if !std::mem::replace(&mut has_warned, true) {
                 tracing::warn!(
-                    endpoint = &*self.0.0.endpoint,
+                    endpoint = &*counters.endpoint,
                     %error,
                     "could not write the activity of a webhook endpoint; it is tried again"
                 );
             }
         }
     }
+
+    /// Ends if there is nothing to write, unless something is counted at the same moment.
+    fn has_ended(&mut self) -> bool {
+        let counters = &self.activity.0;
+        if !counters.is_empty() {
+            return false;
+        }
+        counters.has_writer.store(false, Ordering::SeqCst);
+        self.is_the_one = !counters.is_empty() && !counters.has_writer.swap(true, Ordering::SeqCst);
+        !self.is_the_one
+    }
 }
 
 /// Also if its runtime shuts down.
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.0.0.has_writer.store(false, Ordering::Release);
+        if self.is_the_one {
+            self.activity.0.has_writer.store(false, Ordering::Release);
+        }
     }
 }
 
