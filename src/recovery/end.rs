@@ -1,6 +1,7 @@
 //! The end of kept deliveries.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::group_commit::GroupWrite;
 use super::keep::Keep;
@@ -62,6 +63,9 @@ impl Keep {
 
 impl GroupWrite for End {
     type Result = ();
+
+    // Almost all are processed, and nothing depends on when their rows end.
+    const LINGER: Duration = Duration::from_millis(5);
 
     fn size(&self) -> usize {
         self.delivery.id().as_str().len()
