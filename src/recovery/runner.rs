@@ -95,6 +95,10 @@ struct Attempt {
 impl Recovery {
     /// Recovery of the deliveries that `service` handles, such as a `Router`, which are kept in the
     /// database of `pool`.
+    ///
+    /// It takes those of all layers of the process on this database, so `service` has to have all their
+    /// routes. Of two with a part of the routes each, one would take what only the other can handle: it
+    /// is given back and tried again a minute later.
     pub fn new<S, R>(pool: PgPool, service: S) -> Self
     where
         S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
