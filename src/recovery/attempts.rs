@@ -106,7 +106,7 @@ const TAKE: &str = "
     )
     select
         coalesce(room.needs_a_slot <= room.places, false) as passed_over,
-        room.is_open as is_probe,
+        room.is_open,
         counted.*
     from room
     left join counted on true
@@ -194,6 +194,7 @@ pub(super) async fn take(
     };
     for row in &rows {
         taken.passed_over = row.try_get("passed_over")?;
+        served.set_probed(row.try_get("is_open")?);
         // There is always a row, without a delivery if none was taken.
         if row.try_get::<Option<&str>, _>("delivery_id")?.is_some() {
             taken.due.push(read(row, served.endpoint.clone(), breaker)?);
@@ -251,7 +252,7 @@ fn read(row: &PgRow, endpoint: Arc<str>, breaker: Breaker) -> sqlx::Result<Due> 
         attempt: count("attempts")?,
         retries: count("retries")?,
         first_received_at: time(row.try_get("first_received_at")?),
-        held_by_failures: (!row.try_get::<bool, _>("is_probe")?).then_some(breaker.failures),
+        held_by_failures: (!row.try_get::<bool, _>("is_open")?).then_some(breaker.failures),
     });
     let request = request_of(row, replay.clone())?;
     Ok(Due { replay, request })

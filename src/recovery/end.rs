@@ -41,23 +41,18 @@ pub(super) struct End {
 }
 
 impl Keep {
-    /// Ends a kept delivery that is processed or discarded.
+    /// Ends what is kept of a delivery that is processed or discarded.
     pub(crate) async fn end(
         &self,
         store: &Store,
         delivery: &Delivery,
         processed: bool,
     ) -> Result<(), DatabaseError> {
-        let delivery = delivery.clone();
-        self.ends
-            .write(
-                store,
-                End {
-                    delivery,
-                    processed,
-                },
-            )
-            .await
+        let end = End {
+            delivery: delivery.clone(),
+            processed,
+        };
+        self.ends.write(store, end).await
     }
 }
 

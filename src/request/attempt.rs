@@ -309,6 +309,7 @@ impl Admitted {
         after_commit.spawn(settings.handler_timeout, || {
             settings.in_flight.background_task()
         });
+        self.end_failures_in_a_row();
         if let Some(suspicion) = suspicion {
             log::suspicion(suspicion);
             response.extensions_mut().insert(suspicion);
