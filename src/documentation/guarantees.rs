@@ -121,18 +121,21 @@
 //!   does not run by itself. A delivery that is not processed is not forgotten by it.
 //! - **R6** An attempt is counted before it runs, by the clock of the database, so a handler that
 //!   kills its process uses up its attempts. Another process takes over when the longest time of an
-//!   attempt is over.
-//! - **R7** An attempt that did not reach the handler is not counted: Postgres is away, or no route
-//!   handles the delivery.
+//!   attempt is over. While attempts are short, a few deliveries are counted ahead, to begin as soon as
+//!   they can: only at their first attempt of the schedule, so that a process that is killed costs each
+//!   one attempt at most that did not begin.
+//! - **R7** An attempt that did not reach the handler is not counted: Postgres is away, no route
+//!   handles the delivery, or recovery stops before it begins.
 //! - **R8** The schedule is that of [`retry_delays`](crate::IdempotentWebhook::retry_delays), each
 //!   delay varied by a fifth. A handler can choose another time, an end, or to discard the delivery
 //!   ([`HandlerError`](crate::HandlerError)).
 //! - **R9** Few attempts run at once ([`concurrency`](crate::Recovery::concurrency)). A waiting
-//!   delivery holds no connection. Endpoints take turns.
+//!   delivery holds no connection. Endpoints take turns. Beside requests, attempts rest, and none is
+//!   counted ahead.
 //! - **R10** After several failures of different deliveries of an endpoint in a row, one is tried at
 //!   a time, and the others wait without using up attempts
 //!   ([`breaker`](crate::Recovery::breaker)). Operators [`pause`](crate::Endpoint::pause) and
-//!   [`resume`](crate::Endpoint::resume) an endpoint.
+//!   [`resume`](crate::Endpoint::resume) an endpoint. Both hold back what is counted and has not begun.
 //! - **R11** A process only takes deliveries of endpoints that it serves.
 //! - **R12** After the last attempt a delivery is dead. It stays until it is retried, discarded or
 //!   pruned.

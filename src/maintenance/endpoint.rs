@@ -9,6 +9,11 @@ use crate::recovery::{Filter, KeptDelivery, Retried};
 
 /// The deliveries of an endpoint, for an operator's tool.
 ///
+/// As with sqlx itself, a function waits for as long as the pool and Postgres let it: set
+/// `acquire_timeout` in `PgPoolOptions`, which is 30 seconds by default, and `statement_timeout` and
+/// `lock_timeout` with `PgConnectOptions::options`. Or wrap it in `tokio::time::timeout`: then it has
+/// happened or not, as one can look up.
+///
 /// ```no_run
 /// use idempotent_webhook::Endpoint;
 ///

@@ -1,4 +1,4 @@
-//! The kept deliveries that are due, one at a time.
+//! The kept deliveries that are due.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -14,14 +14,19 @@ use super::replay::{Kept, Replay};
 use super::request::{FORMAT, decode};
 use super::schedule::MAX_DELAY;
 use super::served::Served;
+use super::slots::Room;
 use crate::transaction::{DatabaseError, Store};
 
 /// The deliveries of an endpoint that are due longest; one, if it is a probe. They are counted and
 /// leased before they run, so that one whose handler kills the process uses up its attempts.
 /// The commit waits for the disk: a handler that makes Postgres crash uses up its attempts, too.
+///
+/// `$6` of them can begin at once, and `$7` wait for a slot. These are at their first attempt of the
+/// schedule: if the process is killed meanwhile, a delivery loses an attempt this way once at most.
+/// The order stays that of their times: none is taken past one that needs a free slot.
 const TAKE: &str = "
     with due as (
-        select kept.endpoint, kept.tenant, kept.delivery_id, kept.next_attempt_at
+        select kept.endpoint, kept.tenant, kept.delivery_id, kept.next_attempt_at, kept.retries
         from idempotent_webhook.kept_deliveries as kept
         where kept.endpoint = $1
             and kept.state = 'due'
@@ -49,41 +54,63 @@ const TAKE: &str = "
         limit 16
         for update of kept skip locked
     ),
-    taken as (
-        select *
+    numbered as (
+        select *, row_number() over (order by next_attempt_at) as number
         from due
-        order by next_attempt_at
-        limit (
-            select case
-                when exists (
-                    select
-                    from idempotent_webhook.kept_endpoints as state
-                    where state.endpoint = $1 and cardinality(state.failed_ids) >= $4
-                ) then 1
-                else $6::bigint
-            end
-        )
+    ),
+    breaker as (
+        select exists (
+            select
+            from idempotent_webhook.kept_endpoints as state
+            where state.endpoint = $1 and cardinality(state.failed_ids) >= $4
+        ) as is_open
+    ),
+    room as (
+        select
+            is_open,
+            case when is_open then 1 else $6::bigint + $7::bigint end as places,
+            (
+                select min(number)
+                from numbered
+                where number > $6 and (retries > 0 or is_open)
+            ) as needs_a_slot
+        from breaker
+    ),
+    taken as (
+        select endpoint, tenant, delivery_id
+        from numbered
+        cross join room
+        where number <= places and (needs_a_slot is null or number < needs_a_slot)
     ),
     probe as (
         update idempotent_webhook.kept_endpoints
         set probe_at = now() + $5
         where endpoint = $1 and cardinality(failed_ids) >= $4 and exists (select from taken)
+    ),
+    counted as (
+        update idempotent_webhook.kept_deliveries as kept
+        set attempts = kept.attempts + 1,
+            retries = kept.retries + 1,
+            running_until = now() + $2
+        from taken
+        join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
+        where kept.endpoint = taken.endpoint
+            and kept.tenant = taken.tenant
+            and kept.delivery_id = taken.delivery_id
+        returning
+            kept.tenant, kept.tenant_name, kept.delivery_id, kept.event_type, kept.attempts,
+            kept.retries, kept.next_attempt_at,
+            extract(epoch from kept.first_received_at)::float8 as first_received_at,
+            extract(epoch from request.signed_at)::float8 as signed_at,
+            request.method, request.uri, request.headers, request.body
     )
-    update idempotent_webhook.kept_deliveries as kept
-    set attempts = kept.attempts + 1,
-        retries = kept.retries + 1,
-        running_until = now() + $2
-    from taken
-    join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
-    where kept.endpoint = taken.endpoint
-        and kept.tenant = taken.tenant
-        and kept.delivery_id = taken.delivery_id
-    returning
-        kept.tenant, kept.tenant_name, kept.delivery_id, kept.event_type, kept.attempts,
-        kept.retries,
-        extract(epoch from kept.first_received_at)::float8 as first_received_at,
-        extract(epoch from request.signed_at)::float8 as signed_at,
-        request.method, request.uri, request.headers, request.body
+    select
+        coalesce(room.needs_a_slot <= room.places, false) as passed_over,
+        room.is_open,
+        counted.*
+    from room
+    left join counted on true
+    order by counted.retries desc, counted.next_attempt_at
 ";
 
 /// Of each endpoint that has deliveries to run again: in how many seconds the next one can be taken,
@@ -135,23 +162,45 @@ pub(super) struct Due {
     pub(super) request: Option<Request<Full<Bytes>>>,
 }
 
-/// Counts the next attempts at deliveries of this endpoint, at most `limit` and at most 16.
+/// What has been taken of an endpoint.
+pub(super) struct Taken {
+    /// Those that may only begin at once come first.
+    pub(super) due: Vec<Due>,
+    /// Whether another one would have been taken if there had been a free slot for it.
+    pub(super) passed_over: bool,
+}
+
+/// Counts the next attempts at deliveries of this endpoint, at most 16: as many as can begin at
+/// once, and as many as may wait for a slot.
 pub(super) async fn take(
     store: &Store,
     served: &Served,
     breaker: Breaker,
-    limit: usize,
-) -> Result<Vec<Due>, DatabaseError> {
+    room: &Room,
+) -> Result<Taken, DatabaseError> {
+    let number = |places: usize| i64::try_from(places).unwrap_or(i64::MAX / 2);
     let statement = sqlx::query(TAKE)
         .bind(&*served.endpoint)
         .bind(interval(served.lease()))
         .bind(FORMAT)
         .bind(breaker.failures)
         .bind(interval(breaker.probe_interval.min(MAX_DELAY)))
-        .bind(i64::try_from(limit).unwrap_or(i64::MAX));
+        .bind(number(room.slots()))
+        .bind(number(room.places_ahead()));
     let rows = store.run(statement).await?;
-    let due = rows.iter().map(|row| read(row, served.endpoint.clone()));
-    Ok(due.collect::<sqlx::Result<_>>()?)
+    let mut taken = Taken {
+        due: Vec::new(),
+        passed_over: false,
+    };
+    for row in &rows {
+        taken.passed_over = row.try_get("passed_over")?;
+        served.set_probed(row.try_get("is_open")?);
+        // There is always a row, without a delivery if none was taken.
+        if row.try_get::<Option<&str>, _>("delivery_id")?.is_some() {
+            taken.due.push(read(row, served.endpoint.clone(), breaker)?);
+        }
+    }
+    Ok(taken)
 }
 
 /// The delivery of an endpoint that is to be run next.
@@ -186,7 +235,7 @@ pub(super) async fn upcoming(
     Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
 }
 
-fn read(row: &PgRow, endpoint: Arc<str>) -> sqlx::Result<Due> {
+fn read(row: &PgRow, endpoint: Arc<str>, breaker: Breaker) -> sqlx::Result<Due> {
     let count =
         |column| -> sqlx::Result<u32> { Ok(row.try_get::<i32, _>(column)?.max(0).cast_unsigned()) };
     let time = |seconds: f64| {
@@ -203,6 +252,7 @@ fn read(row: &PgRow, endpoint: Arc<str>) -> sqlx::Result<Due> {
         attempt: count("attempts")?,
         retries: count("retries")?,
         first_received_at: time(row.try_get("first_received_at")?),
+        held_by_failures: (!row.try_get::<bool, _>("is_open")?).then_some(breaker.failures),
     });
     let request = request_of(row, replay.clone())?;
     Ok(Due { replay, request })

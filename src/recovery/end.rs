@@ -1,6 +1,7 @@
 //! The end of kept deliveries.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::group_commit::GroupWrite;
 use super::keep::Keep;
@@ -40,28 +41,26 @@ pub(super) struct End {
 }
 
 impl Keep {
-    /// Ends a kept delivery that is processed or discarded.
+    /// Ends what is kept of a delivery that is processed or discarded.
     pub(crate) async fn end(
         &self,
         store: &Store,
         delivery: &Delivery,
         processed: bool,
     ) -> Result<(), DatabaseError> {
-        let delivery = delivery.clone();
-        self.ends
-            .write(
-                store,
-                End {
-                    delivery,
-                    processed,
-                },
-            )
-            .await
+        let end = End {
+            delivery: delivery.clone(),
+            processed,
+        };
+        self.ends.write(store, end).await
     }
 }
 
 impl GroupWrite for End {
     type Result = ();
+
+    // Almost all are processed, and nothing depends on when their rows end.
+    const LINGER: Duration = Duration::from_millis(5);
 
     fn size(&self) -> usize {
         self.delivery.id().as_str().len()

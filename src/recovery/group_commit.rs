@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -17,6 +18,9 @@ const MAX_WRITERS: usize = 4;
 /// A write that can share a transaction with others of its kind.
 pub(super) trait GroupWrite: Sized + Send + Sync + 'static {
     type Result: Send + 'static;
+
+    /// How long a writer waits for others, where nobody waits for it.
+    const LINGER: Duration = Duration::ZERO;
 
     /// About how many bytes are sent.
     fn size(&self) -> usize;
@@ -116,6 +120,9 @@ impl<W: GroupWrite> Writer<W> {
 
     async fn run(mut self, store: Store) {
         while self.goes_on() {
+            if !W::LINGER.is_zero() {
+                tokio::time::sleep(W::LINGER).await;
+            }
             // Those that come meanwhile belong to the group.
             let begun = with_timeout(store.timeout, store.begin_short()).await;
             let group = self.group_commit.lock().next_group();

@@ -153,7 +153,7 @@ const FAIL: &str = concat!(
 );
 
 /// Takes back an attempt that was counted and did not run.
-const GIVE_BACK: &str = "
+pub(super) const GIVE_BACK: &str = "
     update idempotent_webhook.kept_deliveries
     set attempts = attempts - 1,
         retries = greatest(retries - $4, 0),

@@ -4,6 +4,7 @@ mod acceptance;
 mod attempts;
 pub(crate) mod control;
 mod end;
+mod give_back;
 mod group_commit;
 mod keep;
 pub(crate) mod presence;
@@ -14,6 +15,7 @@ mod request;
 mod runner;
 mod schedule;
 mod served;
+mod slots;
 
 pub(crate) use acceptance::{Acceptance, Accepted};
 pub use control::{Filter, KeptDelivery, KeptState, Retried};

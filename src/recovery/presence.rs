@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use sqlx::PgPool;
-use tokio::time::Instant;
+use tokio::sync::watch;
 
+use super::runner::{asked, race};
 use super::served::Served;
 use crate::transaction::{DatabaseError, Store};
 
@@ -26,22 +27,27 @@ const SERVE: &str = "
     where known.served_at is null or known.served_at < now() - interval '20 seconds'
 ";
 
-/// When this process last said so.
-#[derive(Debug, Default)]
-pub(super) struct Presence(Option<Instant>);
-
-impl Presence {
-    /// Says so, unless it has been said lately.
-    pub(super) async fn tell(&mut self, store: &Store, pool: &PgPool) -> Result<(), DatabaseError> {
-        if self.0.is_some_and(|told| told.elapsed() < INTERVAL) {
-            return Ok(());
+/// Says so until recovery is asked to stop. Not between two attempts, which may take long.
+pub(super) async fn tell(store: Store, pool: PgPool, mut stop: watch::Receiver<bool>) {
+    loop {
+        if let Err(error) = tell_once(&store, &pool).await {
+            tracing::debug!(%error, "webhook recovery could not say what it serves");
         }
-        let served = Served::on(pool);
-        if !served.is_empty() {
-            let endpoints: Vec<&str> = served.iter().map(|served| &*served.endpoint).collect();
-            store.run(sqlx::query(SERVE).bind(endpoints)).await?;
+        let wait = async {
+            tokio::time::sleep(INTERVAL).await;
+            true
+        };
+        if !race(asked(&mut stop, false), wait).await {
+            return;
         }
-        self.0 = Some(Instant::now());
-        Ok(())
     }
+}
+
+async fn tell_once(store: &Store, pool: &PgPool) -> Result<(), DatabaseError> {
+    let served = Served::on(pool);
+    if !served.is_empty() {
+        let endpoints: Vec<&str> = served.iter().map(|served| &*served.endpoint).collect();
+        store.run(sqlx::query(SERVE).bind(endpoints)).await?;
+    }
+    Ok(())
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sqlx::Row;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::transaction::{DatabaseError, Store};
@@ -22,12 +23,14 @@ const IS_FULL: &str = "
     ) as kept
 ";
 
-/// The quota of an endpoint. Clones share the last check.
+/// The quota of an endpoint. Clones share the last check, and make the next one once.
 #[derive(Clone, Debug)]
 pub(crate) struct Quota {
     deliveries: i64,
     bytes: i64,
     checked: Arc<Mutex<Option<(Instant, bool)>>>,
+    /// Held by the one that checks again.
+    check: Arc<Semaphore>,
 }
 
 impl Quota {
@@ -36,6 +39,7 @@ impl Quota {
             deliveries: deliveries.into(),
             bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
             checked: Arc::default(),
+            check: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -45,8 +49,10 @@ impl Quota {
         store: &Store,
         endpoint: &str,
     ) -> Result<bool, DatabaseError> {
-        if let Some((at, is_full)) = *self.checked()
-            && at.elapsed() < CHECKED_FOR
+        let checked = *self.checked();
+        let one_checks = self.check.try_acquire();
+        if let Some((at, is_full)) = checked
+            && (at.elapsed() < CHECKED_FOR || one_checks.is_err())
         {
             return Ok(is_full);
         }
@@ -76,5 +82,41 @@ impl Quota {
 impl Default for Quota {
     fn default() -> Self {
         Self::new(100_000, 1024 * 1024 * 1024)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::PgPool;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_checks_again_and_the_others_use_the_last_result() {
+        let Ok(listener) = std::net::TcpListener::bind("127.0.0.1:0") else {
+            return;
+        };
+        // It does not answer.
+        let address = listener.local_addr().map(|address| address.port());
+        let url = format!("postgres://127.0.0.1:{}", address.unwrap_or_default());
+        let Ok(pool) = PgPool::connect_lazy(&url) else {
+            return;
+        };
+        let hour = Duration::from_secs(60 * 60);
+        let store = Store::new(pool, hour, hour);
+        let quota = Quota::default();
+        let long_ago = Instant::now().checked_sub(2 * CHECKED_FOR);
+        *quota.checked() = long_ago.map(|at| (at, false));
+        let first = {
+            let (quota, store) = (quota.clone(), store.clone());
+            tokio::spawn(async move { quota.is_full(&store, "test").await })
+        };
+        while quota.check.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let second = quota.is_full(&store, "test");
+        let second = tokio::time::timeout(Duration::from_secs(5), second).await;
+        assert!(matches!(second, Ok(Ok(false))), "{second:?}");
+        first.abort();
     }
 }

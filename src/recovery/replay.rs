@@ -19,6 +19,7 @@ struct Inner {
     attempt: u32,
     retries: u32,
     first_received_at: SystemTime,
+    held_by_failures: Option<i32>,
     /// Whether the layer of the endpoint has taken the attempt.
     reached: AtomicBool,
 }
@@ -35,6 +36,8 @@ pub(super) struct Kept {
     pub(super) attempt: u32,
     pub(super) retries: u32,
     pub(super) first_received_at: SystemTime,
+    /// With as many failures in a row, it does not begin. `None` if it is a probe.
+    pub(super) held_by_failures: Option<i32>,
 }
 
 impl Replay {
@@ -55,6 +58,7 @@ impl Replay {
             attempt: kept.attempt,
             retries: kept.retries,
             first_received_at: kept.first_received_at,
+            held_by_failures: kept.held_by_failures,
             reached: AtomicBool::new(false),
         }))
     }
@@ -83,6 +87,11 @@ impl Replay {
     /// How many attempts of the schedule there have been, this one included.
     pub(crate) fn retries(&self) -> u32 {
         self.0.retries
+    }
+
+    /// With as many failures of the endpoint in a row, it does not begin.
+    pub(crate) fn held_by_failures(&self) -> Option<i32> {
+        self.0.held_by_failures
     }
 
     pub(super) fn was_reached(&self) -> bool {

@@ -11,18 +11,21 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use sqlx::PgPool;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::attempts::{self, Breaker, Due};
+use super::attempts::{self, Breaker, Due, Taken};
+use super::give_back::GiveBack;
+use super::group_commit::GroupCommit;
 use super::keep::{FailedAttempt, Next};
-use super::presence::Presence;
-use super::received;
+use super::presence;
+use super::received::{self, Traffic};
 use super::replay::Replay;
 use super::schedule::{Schedule, UNHANDLED_WAIT};
 use super::served::{self, Served};
+use super::slots::{Place, Room, Slots};
 use crate::metrics;
 use crate::panic::catch_panic;
 use crate::transaction::{DatabaseError, Store};
@@ -80,11 +83,23 @@ pub struct Recovery {
     concurrency: usize,
     poll_interval: Duration,
     breaker: Breaker,
+    give_backs: GroupCommit<GiveBack>,
+}
+
+/// A delivery that was taken.
+struct Attempt {
+    due: Due,
+    served: Arc<Served>,
+    place: Place,
 }
 
 impl Recovery {
     /// Recovery of the deliveries that `service` handles, such as a `Router`, which are kept in the
     /// database of `pool`.
+    ///
+    /// It takes those of all layers of the process on this database, so `service` has to have all their
+    /// routes. Of two with a part of the routes each, one would take what only the other can handle: it
+    /// is given back and tried again a minute later.
     pub fn new<S, R>(pool: PgPool, service: S) -> Self
     where
         S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
@@ -117,11 +132,16 @@ impl Recovery {
                 failures: 10,
                 probe_interval: Duration::from_secs(30),
             },
+            give_backs: GroupCommit::default(),
         }
     }
 
     /// How many deliveries this process runs again at the same time: at least 1, and at most half as
     /// many as the pool has connections. Default: 2.
+    ///
+    /// With fewer than half of the connections, deliveries are taken ahead while attempts take less
+    /// than half a second: up to twice as many wait for their turn, so that a backlog is worked off
+    /// faster.
     ///
     /// While the process handles requests, each of them rests for as long as its attempt took, at
     /// most a second: requests come first.
@@ -170,12 +190,15 @@ impl Recovery {
     }
 
     async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let concurrency = self.concurrency.min(share_of(&self.pool));
-        let permits = Arc::new(Semaphore::new(concurrency));
+        let slots = Slots::new(self.concurrency, share_of(&self.pool));
+        let mut traffic = Traffic::new();
         // The endpoint after the one that was served last comes first.
         let mut last: Option<Arc<str>> = None;
+        // The next delivery may only be taken for a slot that is free.
+        let mut needs_a_slot = true;
         let mut looked_ahead = Instant::now();
-        let mut presence = Presence::default();
+        let presence = presence::tell(self.store.clone(), self.pool.clone(), stop.clone());
+        let presence = tokio::spawn(presence);
         if Served::on(&self.pool).is_empty() {
             tracing::warn!(
                 "webhook recovery has nothing to do: no layer with `keep_failed` of this process \
@@ -183,26 +206,36 @@ impl Recovery {
             );
         }
         loop {
-            let free = permits.clone().acquire_owned();
-            // The semaphore is never closed.
-            let permit = race(asked(&mut stop, None), async { free.await.ok() });
-            let Some(mut permit) = permit.await else {
+            // Requests come first: beside them, slots rest, and nothing has to wait for one.
+            let mut may_take_ahead = || slots.may_take_ahead() && traffic.is_quiet();
+            let room = async {
+                Some(match needs_a_slot || !may_take_ahead() {
+                    true => slots.slots().await,
+                    false => slots.places_ahead().await,
+                })
+            };
+            let Some(mut room) = race(asked(&mut stop, None), room).await else {
                 break;
             };
-            while let Ok(another) = permits.clone().try_acquire_owned() {
-                permit.merge(another);
-            }
-            if let Err(error) = presence.tell(&self.store, &self.pool).await {
-                tracing::debug!(%error, "webhook recovery could not say what it serves");
+            slots.fill(&mut room, may_take_ahead());
+            if room.slots() == 0 && room.places_ahead() == 0 {
+                // There have been requests meanwhile.
+                continue;
             }
             // Registered before it looks, so as not to miss one in between.
             let kept = served::notified();
-            let wait = match self.take(&mut last, permit.num_permits()).await {
-                Ok(Some((due, served))) => {
-                    for due in due {
-                        if let Some(permit) = permit.split(1) {
-                            let attempt = self.clone().attempt(due, served.clone());
-                            tokio::spawn(self.clone().rest_after(attempt, stop.clone(), permit));
+            let wait = match self.take(&mut last, &room).await {
+                Ok(Some((taken, served))) => {
+                    needs_a_slot = taken.passed_over;
+                    for due in taken.due {
+                        if let Some(place) = room.next_place() {
+                            let attempt = Attempt {
+                                due,
+                                served: served.clone(),
+                                place,
+                            };
+                            let (slots, stop) = (slots.clone(), stop.clone());
+                            tokio::spawn(self.clone().begin(attempt, slots, stop));
                         }
                     }
                     if looked_ahead.elapsed() > self.poll_interval {
@@ -212,13 +245,18 @@ impl Recovery {
                     }
                     continue;
                 }
+                Ok(None) if room.slots() == 0 => {
+                    // It looks again when there is a slot.
+                    needs_a_slot = true;
+                    continue;
+                }
                 Ok(None) => self.wait().await.unwrap_or(self.poll_interval),
                 Err(error) => {
                     tracing::warn!(%error, "webhook recovery could not look for due deliveries");
                     self.poll_interval
                 }
             };
-            drop(permit);
+            drop(room);
             let wait = tokio::time::timeout(wait.min(self.poll_interval), kept);
             let go_on = async {
                 let _ = wait.await;
@@ -228,25 +266,28 @@ impl Recovery {
                 break;
             }
         }
-        let all = u32::try_from(concurrency).unwrap_or(u32::MAX);
-        // Those that are running.
-        let _ = permits.acquire_many(all).await;
+        slots.all_free().await;
+        // It neither panics nor is aborted.
+        let _ = presence.await;
     }
 
     /// Takes deliveries that are due, of one endpoint after the other.
     async fn take(
         &self,
         last: &mut Option<Arc<str>>,
-        limit: usize,
-    ) -> Result<Option<(Vec<Due>, Arc<Served>)>, DatabaseError> {
+        room: &Room,
+    ) -> Result<Option<(Taken, Arc<Served>)>, DatabaseError> {
         let mut served = Served::on(&self.pool);
         let next = served.partition_point(|served| Some(&served.endpoint) <= last.as_ref());
         served.rotate_left(next);
         for served in served {
-            let due = attempts::take(&self.store, &served, self.breaker, limit).await?;
-            if !due.is_empty() {
+            let taken = attempts::take(&self.store, &served, self.breaker, room).await?;
+            if !taken.due.is_empty() {
                 *last = Some(served.endpoint.clone());
-                return Ok(Some((due, served)));
+            }
+            // If there was no slot for any of them, the endpoint is the next one that gets one.
+            if !taken.due.is_empty() || taken.passed_over {
+                return Ok(Some((taken, served)));
             }
         }
         Ok(None)
@@ -270,24 +311,48 @@ impl Recovery {
         Ok(next.map_or(self.poll_interval, |next| next.max(at_least)))
     }
 
-    /// Makes an attempt. If the process handles requests meanwhile, the next attempt waits for as
-    /// long as this one took, so that it takes at most half of the time.
-    async fn rest_after(
+    /// Makes an attempt when it has a slot, or gives the delivery back.
+    async fn begin(
         self: Arc<Self>,
-        attempt: impl Future<Output = ()>,
+        attempt: Attempt,
+        slots: Arc<Slots>,
         mut stop: watch::Receiver<bool>,
-        permit: OwnedSemaphorePermit,
     ) {
+        let Attempt { due, served, place } = attempt;
+        let (taken, lease) = (Instant::now(), served.lease());
+        let (slot, _place) = match place {
+            Place::Slot(slot) => (Some(slot), None),
+            Place::Ahead(place) => {
+                let turn = race(asked(&mut stop, None), slots.turn(lease)).await;
+                // Left when it begins, or when it has been given back.
+                let place = turn.is_none().then_some(place);
+                (turn, place)
+            }
+        };
+        let Some(slot) = slot.filter(|_| !*stop.borrow()) else {
+            if let Err(error) = self
+                .give_backs
+                .write(&self.store, GiveBack(due.replay))
+                .await
+            {
+                tracing::warn!(%error, "could not take back an attempt of webhook recovery");
+            }
+            return;
+        };
+        let time = lease.saturating_sub(taken.elapsed());
         let (received, started) = (received::count(), Instant::now());
-        attempt.await;
+        self.attempt(due, &served, time).await;
+        slots.attempt_took(started.elapsed());
+        // If the process handles requests meanwhile, the next attempt waits for as long as this one
+        // took, so that recovery takes at most half of the time.
         if received::count() != received {
             let rest = tokio::time::sleep(started.elapsed().min(MAX_REST));
             race(asked(&mut stop, ()), rest).await;
         }
-        drop(permit);
+        drop(slot);
     }
 
-    async fn attempt(self: Arc<Self>, due: Due, served: Arc<Served>) {
+    async fn attempt(&self, due: Due, served: &Served, time: Duration) {
         let store = &self.store;
         let delivery = due.replay.delivery("".into());
         // One more than the schedule has, for an operator's retry.
@@ -306,7 +371,7 @@ impl Recovery {
             }
             (self.send)(Request::from_parts(head, body)).await
         });
-        let status = match tokio::time::timeout(served.lease(), sent).await {
+        let status = match tokio::time::timeout(time, sent).await {
             Ok(Ok(status)) => status,
             Ok(Err(_)) | Err(_) => None,
         };
@@ -354,7 +419,7 @@ fn share_of(pool: &PgPool) -> usize {
 }
 
 /// Resolves with `then` when recovery is asked to stop.
-async fn asked<T>(stop: &mut watch::Receiver<bool>, then: T) -> T {
+pub(super) async fn asked<T>(stop: &mut watch::Receiver<bool>, then: T) -> T {
     if stop.wait_for(|stop| *stop).await.is_err() {
         // The handle was dropped, so it will never be asked.
         std::future::pending().await
@@ -363,7 +428,7 @@ async fn asked<T>(stop: &mut watch::Receiver<bool>, then: T) -> T {
 }
 
 /// Resolves with the first of two futures.
-async fn race<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) -> T {
+pub(super) async fn race<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) -> T {
     let (mut one, mut other) = (pin!(one), pin!(other));
     std::future::poll_fn(|cx| match one.as_mut().poll(cx) {
         Poll::Ready(first) => Poll::Ready(first),
@@ -390,7 +455,8 @@ pub struct RecoveryTask {
 }
 
 impl RecoveryTask {
-    /// Stops taking deliveries, and waits for the attempts that are running.
+    /// Stops taking deliveries, and waits for the attempts that are running. Deliveries that were taken
+    /// and whose attempts have not begun are due as before.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         // It neither panics nor is aborted, but the runtime may be shutting down.

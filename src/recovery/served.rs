@@ -1,6 +1,6 @@
 //! The endpoints that this process serves, and so the ones that it recovers.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -23,6 +23,8 @@ pub(crate) struct Served {
     lease: AtomicU64,
     /// The attempts of the schedule.
     attempts: AtomicU32,
+    /// Whether failures in a row hold it back, as far as the recovery of this process knows.
+    probed: AtomicBool,
     pool: PgPool,
 }
 
@@ -32,6 +34,7 @@ impl Served {
             endpoint,
             lease: AtomicU64::new(0),
             attempts: AtomicU32::new(0),
+            probed: AtomicBool::new(false),
             pool,
         });
         let mut all = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,6 +48,15 @@ impl Served {
         let lease = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
         self.lease.fetch_max(lease, Ordering::Relaxed);
         self.attempts.fetch_max(attempts, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_probed(&self, probed: bool) {
+        self.probed.store(probed, Ordering::Relaxed);
+    }
+
+    /// Whether failures in a row hold it back. Only the first caller gets to know, who ends that.
+    pub(crate) fn take_probed(&self) -> bool {
+        self.probed.load(Ordering::Relaxed) && self.probed.swap(false, Ordering::Relaxed)
     }
 
     pub(super) fn lease(&self) -> Duration {

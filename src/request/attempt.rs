@@ -16,7 +16,7 @@ use crate::in_flight::{Entered, FlightKey, InFlightGuard, ProcessedCache};
 use crate::metrics::Stage;
 use crate::panic::catch_panic;
 use crate::transaction::{
-    Claim, ClaimRequest, ClaimedTx, DatabaseError, DuplicateOf, Fingerprint, Slot,
+    Claim, ClaimRequest, ClaimedTx, DatabaseError, DuplicateOf, Fingerprint, Slot, StillKept,
 };
 
 /// A delivery on which no other attempt of this process works until its guards are dropped.
@@ -198,17 +198,22 @@ impl Admitted {
             Ok(Claim::InFlight) => return Answer::InFlight,
             Err(error) => return Failure::Claim(error).into(),
         };
-        if let Origin::Accepted | Origin::Recovered(_) = self.origin {
-            match tx.is_still_kept(&self.delivery).await {
-                Ok(true) => {}
-                Ok(false) => {
-                    tx.roll_back().await;
-                    return Failure::Discarded.into();
-                }
-                Err(error) => {
-                    tx.roll_back().await;
-                    return Failure::Claim(error).into();
-                }
+        let held_by_failures = match &self.origin {
+            Origin::Received(_) => None,
+            Origin::Accepted => Some(None),
+            Origin::Recovered(replay) => Some(replay.held_by_failures()),
+        };
+        if let Some(held_by_failures) = held_by_failures {
+            let still_kept = tx.is_still_kept(&self.delivery, held_by_failures).await;
+            let failure = match still_kept {
+                Ok(StillKept::Yes) => None,
+                Ok(StillKept::Held) => Some(Failure::Held),
+                Ok(StillKept::No) => Some(Failure::Discarded),
+                Err(error) => Some(Failure::Claim(error)),
+            };
+            if let Some(failure) = failure {
+                tx.roll_back().await;
+                return failure.into();
             }
         }
         let roll_back = RollBack::is_wanted(&request);
@@ -304,6 +309,7 @@ impl Admitted {
         after_commit.spawn(settings.handler_timeout, || {
             settings.in_flight.background_task()
         });
+        self.end_failures_in_a_row();
         if let Some(suspicion) = suspicion {
             log::suspicion(suspicion);
             response.extensions_mut().insert(suspicion);

@@ -23,6 +23,8 @@ pub(super) enum Failure {
     QuotaExhausted,
     /// The delivery was kept, and discarded before its attempt began.
     Discarded,
+    /// The delivery is kept, and its endpoint was paused or has failed before its attempt began.
+    Held,
     HandlerTimedOut(Duration),
     HandlerPanicked(String),
     /// The handler has left its `DedupeTx` somewhere.
@@ -47,6 +49,7 @@ impl Failure {
                 | Self::Claim(_)
                 | Self::QuotaExhausted
                 | Self::Discarded
+                | Self::Held
         )
     }
 }
@@ -80,6 +83,10 @@ impl fmt::Display for Failure {
             Self::Discarded => {
                 f.write_str("the delivery was discarded or forgotten before its attempt began")
             }
+            Self::Held => f.write_str(
+                "the endpoint was paused, or has failed often, before the attempt began: it is \
+                 made later",
+            ),
             Self::HandlerTimedOut(timeout) => {
                 write!(
                     f,

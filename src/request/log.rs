@@ -5,6 +5,7 @@ use std::any::Any;
 use tracing::field::Empty;
 use tracing::{Span, debug, error, error_span, info, warn};
 
+use super::failure::Failure;
 use super::handler_error::FailureReason;
 use super::rejection::Rejection;
 use super::response::{Answer, Suspicion};
@@ -105,6 +106,7 @@ fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
                 .map(|reason: &FailureReason| reason.text.as_str()),
             "webhook rolled back: the handler did not answer success"
         ),
+        Answer::Failed(failure @ Failure::Held) => info!(reason = %failure, "webhook held back"),
         Answer::Failed(failure) => error!(
             status = failure.status().as_u16(),
             reason = %failure,

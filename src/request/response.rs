@@ -106,6 +106,7 @@ impl Failure {
             | Self::Claim(_)
             | Self::QuotaExhausted
             | Self::Discarded
+            | Self::Held
             | Self::HandlerTimedOut(_)
             | Self::Cancelled
             | Self::Commit(CommitError::Database(_)) => StatusCode::SERVICE_UNAVAILABLE,

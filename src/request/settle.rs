@@ -97,6 +97,17 @@ impl Admitted {
         }
     }
 
+    /// After a success: that of a provider's request ends the failures in a row, too, where the
+    /// recovery of this process knows of them. Otherwise it costs nothing.
+    pub(super) fn end_failures_in_a_row(&self) {
+        if let (Origin::Received(_), Some(keep), Some(served)) =
+            (&self.origin, &self.settings.keep, &self.settings.served)
+            && served.take_probed()
+        {
+            self.end_in_background(keep);
+        }
+    }
+
     /// The delivery is processed, so nothing depends on when its kept row ends.
     fn end_in_background(&self, keep: &Keep) {
         let (keep, store) = (keep.clone(), self.settings.store.clone());

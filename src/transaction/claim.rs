@@ -67,8 +67,13 @@ const FIRST_WITH_BODY: &str = "
 ";
 
 /// Keeps a row of recovery until the end of the transaction: `discard` and `forget` wait for it.
+/// Returns whether the endpoint is paused, or has failed often enough to be probed only.
 const STILL_KEPT: &str = "
-    select true
+    select exists (
+        select
+        from idempotent_webhook.kept_endpoints
+        where endpoint = $1 and (paused_at is not null or cardinality(failed_ids) >= $4)
+    )
     from idempotent_webhook.kept_deliveries
     where endpoint = $1 and tenant = $2 and delivery_id = $3
     for key share
@@ -118,6 +123,15 @@ pub(crate) enum Claim {
     Duplicate(DuplicateOf),
     /// Another process was still working on it at the deadline.
     InFlight,
+}
+
+/// What has become of a kept delivery since its attempt was counted.
+pub(crate) enum StillKept {
+    Yes,
+    /// It is, but its endpoint is held back.
+    Held,
+    /// It was discarded or forgotten.
+    No,
 }
 
 /// The result of a claim within its transaction.
@@ -311,20 +325,28 @@ impl Store {
 }
 
 impl ClaimedTx {
-    /// Whether the delivery is still kept, and was not discarded since its attempt was counted.
+    /// Whether the delivery is still kept, and may still run: its endpoint is not paused, and has
+    /// not failed so often since then.
     pub(crate) async fn is_still_kept(
         &mut self,
         delivery: &Delivery,
-    ) -> Result<bool, DatabaseError> {
-        let kept = with_timeout(
+        held_by_failures: Option<i32>,
+    ) -> Result<StillKept, DatabaseError> {
+        let held: Option<bool> = with_timeout(
             self.timeout,
-            sqlx::query(STILL_KEPT)
+            sqlx::query_scalar(STILL_KEPT)
                 .bind(delivery.endpoint())
                 .bind(delivery.key_tenant())
                 .bind(delivery.id())
+                .bind(held_by_failures)
                 .fetch_optional(&mut *self.connection),
-        );
-        Ok(kept.await?.is_some())
+        )
+        .await?;
+        Ok(match held {
+            Some(false) => StillKept::Yes,
+            Some(true) => StillKept::Held,
+            None => StillKept::No,
+        })
     }
 }
 

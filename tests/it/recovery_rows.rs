@@ -389,6 +389,30 @@ async fn r4_an_attempt_that_has_reached_its_layer_is_not_taken_for_one_without_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn r10_a_success_of_the_provider_ends_the_failures_in_a_row() {
+    // Of the provider, of recovery, and of a probe.
+    let failing = Failing::times(3);
+    let app = TestApp::github_with(keep, failing.handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let hour = Duration::from_secs(60 * 60);
+    let recovery = Recovery::new(app.database.pool.clone(), app.router.clone())
+        .breaker(1, hour)
+        .spawn();
+    app.database
+        .until(
+            "exists (select from idempotent_webhook.kept_deliveries
+                 where attempts = 3 and running_until is null)
+             and exists (select from idempotent_webhook.kept_endpoints where probe_at > now())",
+        )
+        .await;
+    assert_eq!(app.send(github("b", "{}")).await.outcome, "processed");
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_eq!(failing.attempts(), [1, 2, 3, 1, 4]);
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn r10_an_endpoint_that_failures_hold_back_goes_on_when_it_is_resumed() {
     let app = TestApp::github_with(keep, write_effect).await;
     insert_due(&app.database, 5).await;
