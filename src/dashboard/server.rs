@@ -7,6 +7,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{OriginalUri, Request, State};
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
+use axum::routing::any;
 use http::header::{HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 
@@ -24,8 +25,10 @@ const MAX_FORM: usize = 1024 * 1024;
 
 /// All pages are on one level, so that relative links work under any prefix.
 pub(super) fn router<S: Clone + Send + Sync + 'static>(shared: Arc<Shared>) -> Router<S> {
+    // Not a fallback: `Router::nest` forgets that of a router in a router.
     Router::new()
-        .fallback(serve)
+        .route("/", any(serve))
+        .route("/{*page}", any(serve))
         .layer(from_fn_with_state(shared.clone(), guard))
         .with_state(shared)
 }
