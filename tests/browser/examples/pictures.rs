@@ -27,13 +27,20 @@ use sqlx::PgPool;
 /// Of a picture, in bytes.
 const LARGEST: u64 = 150_000;
 
-/// The dead delivery with the most failed attempts.
+/// A delivery whose attempts are used up.
 const FAILED: &str = "
     select endpoint || '&id=' || delivery_id
     from idempotent_webhook.kept_deliveries
     where endpoint = 'billing' and state = 'dead'
-    order by jsonb_array_length(history) desc, delivery_id
+    order by delivery_id
     limit 1
+";
+
+/// Those that are not dead yet, of the endpoints that are served.
+const WAITING: &str = "
+    select count(*)
+    from idempotent_webhook.kept_deliveries
+    where endpoint in ('billing', 'commands', 'deployments') and state = 'due'
 ";
 
 #[tokio::main(flavor = "current_thread")]
@@ -49,9 +56,16 @@ async fn pictures(pool: PgPool) -> playground::Result<()> {
     for _ in 0..120 {
         shop.receives_something().await?;
     }
-    // Until the attempts of some are used up, and what the layers have counted is written.
     let recovery = Recovery::new(pool.clone(), shop.router.clone()).spawn();
-    tokio::time::sleep(Duration::from_secs(30)).await;
+    while sqlx::query_scalar::<_, i64>(WAITING)
+        .fetch_one(&pool)
+        .await?
+        > 0
+    {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    // What the layers have counted is written every 5 seconds.
+    tokio::time::sleep(Duration::from_secs(6)).await;
     for _ in 0..12 {
         shop.receives_something().await?;
     }
