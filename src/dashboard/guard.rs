@@ -14,6 +14,7 @@ use http::request::Parts;
 use http::{HeaderMap, Uri};
 
 use super::Shared;
+use super::assets::Asset;
 use super::error::PageError;
 use super::html::Layout;
 
@@ -32,9 +33,14 @@ pub(super) async fn guard(
     next: Next,
 ) -> Response {
     let layout = Layout::of(&request);
-    let mut response = match admit(&shared, request).await {
-        Ok(request) => next.run(request).await,
-        Err(error) => error.into_page(&layout),
+    let mut response = match asset(&request) {
+        // For everybody: the page that refuses has a style, too, and what is in each copy of this crate
+        // is no secret.
+        Some(asset) => asset.response(),
+        None => match admit(&shared, request).await {
+            Ok(request) => next.run(request).await,
+            Err(error) => error.into_page(&layout),
+        },
     };
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, POLICY);
@@ -46,6 +52,11 @@ pub(super) async fn guard(
         .entry(CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+fn asset(request: &Request) -> Option<&'static Asset> {
+    let name = request.uri().path().trim_start_matches('/');
+    Asset::find(name).filter(|_| request.method().is_safe())
 }
 
 /// Adds the [`Access`](super::Access) to a request that has any.

@@ -53,7 +53,7 @@
 //! # Where to put it
 //!
 //! Under any prefix with [`Router::nest`](axum::Router::nest), or as the whole router of a server of its
-//! own. All links are relative, so a proxy may strip a prefix or add one. Behind a proxy that changes
+//! own. `nest` does not answer the prefix with a slash at its end; `nest_service` does. All links are relative, so a proxy may strip a prefix or add one. Behind a proxy that changes
 //! the `Host`, browsers that do not send `Sec-Fetch-Site` (before 2023) cannot act.
 //!
 //! It needs the tables of [`migrate`](crate::migrate), and only the database, so it can run in another

@@ -18,6 +18,7 @@ const REASON: &str = "
         where kept.endpoint = known.endpoint and kept.state = states.state
             and kept.last_failed_at is not null
             and kept.reason_group = $3::text::uuid
+            and ($4::float8 is null or kept.last_failed_at <= to_timestamp($4))
         order by kept.last_failed_at desc
         limit 1
     ) as latest
@@ -158,7 +159,7 @@ impl Selection {
         words
     }
 
-    /// Finds the latest reason of the group, of these endpoints.
+    /// Finds the latest reason of the group, of these endpoints and until this time.
     pub(super) async fn look_up_reason(
         &mut self,
         connection: &mut PgConnection,
@@ -169,6 +170,7 @@ impl Selection {
                 .bind(endpoints)
                 .bind(self.states())
                 .bind(&self.reason)
+                .bind(self.before)
                 .fetch_optional(connection)
                 .await?
                 .flatten();

@@ -11,7 +11,6 @@ use axum::routing::any;
 use http::header::{HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 
-use super::assets::Asset;
 use super::error::PageError;
 use super::guard::guard;
 use super::html::Layout;
@@ -25,10 +24,10 @@ const MAX_FORM: usize = 1024 * 1024;
 
 /// All pages are on one level, so that relative links work under any prefix.
 pub(super) fn router<S: Clone + Send + Sync + 'static>(shared: Arc<Shared>) -> Router<S> {
+    // Not a fallback: `Router::nest` forgets that of a router in a router.
     Router::new()
         .route("/", any(serve))
-        .route("/{page}", any(serve))
-        .fallback(serve)
+        .route("/{*page}", any(serve))
         .layer(from_fn_with_state(shared.clone(), guard))
         .with_state(shared)
 }
@@ -79,10 +78,7 @@ async fn route(
         ("act", true) => act::act(shared, access, params).await,
         ("cancel", true) => act::cancel(shared, access, params).await,
         ("act" | "cancel", false) => Err(PageError::method_not_allowed()),
-        (name, false) => match Asset::find(name) {
-            Some(asset) => Ok(asset.response()),
-            None => Err(PageError::not_found("There is no such page.")),
-        },
+        (_, false) => Err(PageError::not_found("There is no such page.")),
         (_, true) => Err(PageError::method_not_allowed()),
     }
 }

@@ -21,14 +21,18 @@ const MENU: [(&str, &str); 4] = [
 pub(in crate::dashboard) struct Layout {
     /// The last segment of the path, which is the name of the page.
     page: String,
+    /// From this address to those of the pages. Empty, unless it is deeper than any page is.
+    up: String,
     refresh: Option<u32>,
 }
 
 impl Layout {
     pub(in crate::dashboard) fn of(request: &Request) -> Self {
-        let page = request.uri().path().rsplit('/').next().unwrap_or_default();
+        let path = request.uri().path().trim_start_matches('/');
+        let page = path.rsplit('/').next().unwrap_or_default();
         Self {
             page: page.to_owned(),
+            up: "../".repeat(path.matches('/').count()),
             refresh: None,
         }
     }
@@ -40,6 +44,7 @@ impl Layout {
     }
 
     pub(in crate::dashboard) fn page(&self, title: &str, content: Markup) -> Response {
+        let up = &self.up;
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -49,21 +54,23 @@ impl Layout {
                     meta name="color-scheme" content="light dark";
                     meta name="robots" content="noindex";
                     title { (title) " · Webhooks" }
-                    link rel="icon" href=(assets::ICON.name);
-                    link rel="stylesheet" href=(assets::STYLE.name);
-                    script src=(assets::SCRIPT.name) defer {}
+                    link rel="icon" href={ (up) (assets::ICON.name) };
+                    link rel="stylesheet" href={ (up) (assets::STYLE.name) };
+                    script src={ (up) (assets::SCRIPT.name) } defer {}
                 }
                 body data-refresh=[self.refresh] {
                     a.skip href="#main" { "Skip to the content" }
                     header.top {
                         nav aria-label="Pages" {
                             @for (page, name) in MENU {
-                                a href=(page) aria-current=[self.is_at(page).then_some("page")] {
+                                a href={ (up) (page) }
+                                    aria-current=[self.is_at(page).then_some("page")]
+                                {
                                     (name)
                                 }
                             }
                         }
-                        form.search action="lookup" role="search" {
+                        form.search action={ (up) "lookup" } role="search" {
                             input type="search" name="ids" placeholder="Delivery id"
                                 aria-label="Delivery id" autocomplete="off" spellcheck="false";
                             button { "Look up" }

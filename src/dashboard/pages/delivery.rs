@@ -157,6 +157,12 @@ impl Delivery {
         }
     }
 
+    /// It was accepted first.
+    fn has_not_failed(&self) -> bool {
+        let kept = self.kept.as_ref();
+        kept.is_some_and(|kept| kept.last_failed_at.is_none())
+    }
+
     fn meaning(&self) -> &'static str {
         match self.state() {
             "processed" => "Its handler has succeeded, and what it wrote is committed.",
@@ -165,6 +171,7 @@ impl Delivery {
                 "An attempt at it has begun. If its process was killed, the next one comes when the \
                  time of this one is up."
             }
+            "due" if self.has_not_failed() => "It is accepted, and waits for its first attempt.",
             "due" => "It has failed, and runs again at the time of the next attempt.",
             "paused" => "It runs again once its endpoint is resumed.",
             "dead" => "Its attempts are used up. It runs again only if somebody retries it.",

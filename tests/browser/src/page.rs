@@ -382,8 +382,17 @@ impl Page {
 
     /// Writes a picture of the whole page as PNG.
     pub async fn screenshot(&self, file: impl AsRef<Path>) {
+        self.take_picture(true, file).await;
+    }
+
+    /// Writes a picture of what is seen in the window as PNG.
+    pub async fn screenshot_of_window(&self, file: impl AsRef<Path>) {
+        self.take_picture(false, file).await;
+    }
+
+    async fn take_picture(&self, is_whole: bool, file: impl AsRef<Path>) {
         let picture = ScreenshotParams::builder()
-            .capture_beyond_viewport(true)
+            .capture_beyond_viewport(is_whole)
             .build();
         let bytes = self.tab.screenshot(picture).await.unwrap();
         std::fs::write(file, bytes).unwrap();
