@@ -30,14 +30,24 @@ alter table idempotent_webhook.kept_deliveries
     ) stored;
 
 -- What is failing, newest first, and by reason. Deliveries that are accepted first and succeed are
--- not in these.
+-- not in these. Event types are looked for in the index alone.
 create index kept_deliveries_failed
     on idempotent_webhook.kept_deliveries (endpoint, state, last_failed_at, delivery_id, tenant)
+    include (event_type)
     where last_failed_at is not null;
 
 create index kept_deliveries_reasons
     on idempotent_webhook.kept_deliveries (endpoint, state, reason_group, last_failed_at)
     where last_failed_at is not null;
+
+-- For the look-up of ids: of what can run again by its request, of the rest by its own row.
+alter table idempotent_webhook.kept_requests
+    drop constraint kept_requests_pkey,
+    add primary key (delivery_id, endpoint, tenant);
+
+create index kept_deliveries_recorded
+    on idempotent_webhook.kept_deliveries (delivery_id)
+    where state = 'recorded';
 
 -- When a process with a `Recovery` for the endpoint was last there.
 alter table idempotent_webhook.kept_endpoints

@@ -18,6 +18,15 @@ const WAIT: Duration = Duration::from_secs(5);
 /// A page that needs a statement longer than this is not answered.
 const STATEMENT_TIMEOUT: &str = "5s";
 
+/// Each statement is planned for its values: a filter that is not given must not cost an index. And it
+/// is not compiled, which would take longer than all else where the planner expects many rows.
+const SET_UP: &str = "
+    select
+        set_config('statement_timeout', $1, true),
+        set_config('plan_cache_mode', 'force_custom_plan', true),
+        set_config('jit', 'off', true)
+";
+
 #[derive(Clone, Debug)]
 pub(super) struct Database {
     pub(super) pool: PgPool,
@@ -51,7 +60,10 @@ impl Database {
             tx,
             _permit: permit,
         };
-        reading.limit_statements(STATEMENT_TIMEOUT).await?;
+        sqlx::query(SET_UP)
+            .bind(STATEMENT_TIMEOUT)
+            .execute(&mut *reading)
+            .await?;
         Ok(reading)
     }
 }

@@ -60,23 +60,26 @@ macro_rules! is_obsolete {
 }
 pub(super) use is_obsolete;
 
-/// How many rows of `kept_deliveries` there are that meet a condition. Up to 1,000 without the
-/// obsolete ones, which takes a look at `deliveries` for each. Beyond that they do not matter.
+/// How many rows of `kept_deliveries` there are that meet a condition. Up to 100 without the obsolete
+/// ones, which takes a look at `deliveries` for each. Beyond that they do not matter.
 macro_rules! count_kept {
     ($condition:expr) => {
         concat!(
             "select case
-                when few.count <= 1000 then few.count
+                when found.count > 100 then found.count
                 else (
                     select count(*)
                     from (
-                        select
+                        select kept.endpoint, kept.tenant, kept.delivery_id
                         from idempotent_webhook.kept_deliveries as kept
                         where ",
             $condition,
             "
-                        limit 10001
-                    ) as found
+                        limit 100
+                    ) as kept
+                    where not ",
+            $crate::dashboard::rows::is_obsolete!(),
+            "
                 )
             end
             from (
@@ -86,12 +89,10 @@ macro_rules! count_kept {
                     from idempotent_webhook.kept_deliveries as kept
                     where ",
             $condition,
-            " and not ",
-            $crate::dashboard::rows::is_obsolete!(),
             "
-                    limit 1001
-                ) as found
-            ) as few"
+                    limit 10001
+                ) as counted
+            ) as found"
         )
     };
 }

@@ -13,6 +13,9 @@ use super::served;
 /// How many deliveries are changed in one transaction.
 const BATCH: i64 = 1000;
 
+/// A filter that is not given must not cost an index: statements with a filter are planned for it.
+const PLAN_FOR_VALUES: &str = "select set_config('plan_cache_mode', 'force_custom_plan', true)";
+
 /// Whatever the default: at a higher level, concurrent changes of one row would fail.
 pub(crate) const BEGIN: &str = "begin isolation level read committed";
 
@@ -92,8 +95,57 @@ const COUNT: &str = concat!(
 "
 );
 
-/// Runs kept deliveries again, with a new schedule. Those that are due at once already do not count.
+/// Those of a batch and after the one before it, `$8`: in the order of their last failures, which an
+/// index has, so that no batch reads what those before it have changed. Without one, those that have
+/// never failed.
+macro_rules! is_next {
+    () => {
+        "case
+            when $8::float8 is null then kept.last_failed_at is null
+            else kept.last_failed_at >= to_timestamp($8)
+        end"
+    };
+}
+
+/// What can be run again, and is not due at once already.
+macro_rules! is_retriable {
+    () => {
+        "kept.state <> 'recorded'
+        and (kept.state = 'dead' or kept.next_attempt_at > now())
+        and (kept.running_until is null or kept.running_until <= now())"
+    };
+}
+
+/// Runs what is `chosen` again, with a new schedule.
+macro_rules! retry {
+    () => {
+        "update idempotent_webhook.kept_deliveries as kept
+        set state = 'due', retries = 0, next_attempt_at = now(), running_until = null
+        from chosen
+        where kept.endpoint = chosen.endpoint
+            and kept.tenant = chosen.tenant
+            and kept.delivery_id = chosen.delivery_id
+        returning kept.last_failed_at"
+    };
+}
+
 const RETRY: &str = concat!(
+    "
+    with chosen as (
+        select kept.endpoint, kept.tenant, kept.delivery_id
+        from idempotent_webhook.kept_deliveries as kept
+        join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
+        where kept.endpoint = $1 and kept.tenant = coalesce($2, '') and kept.delivery_id = $3
+            and ",
+    is_retriable!(),
+    "
+        for update of kept skip locked
+    )
+    ",
+    retry!(),
+);
+
+const RETRY_ALL: &str = concat!(
     "
     with chosen as (
         select kept.endpoint, kept.tenant, kept.delivery_id
@@ -103,24 +155,24 @@ const RETRY: &str = concat!(
         where ",
     is_chosen!(),
     "
-            and (
-                $8::text is null
-                or kept.delivery_id = $8 and kept.tenant = coalesce($2, '')
-            )
+            and ",
+    is_next!(),
+    "
+            and ",
+    is_retriable!(),
+    "
             -- Those of a batch before that have failed again.
-            and (kept.last_failed_at is null or kept.last_failed_at < now() - $9)
-            and kept.state <> 'recorded'
-            and (kept.state = 'dead' or kept.next_attempt_at > now())
-            and (kept.running_until is null or kept.running_until <= now())
-        limit $10
+            and (kept.last_failed_at is null or kept.last_failed_at < now() - $10)
+        order by kept.last_failed_at
+        limit $9
         for update of kept skip locked
+    ),
+    changed as (
+        ",
+    retry!(),
+    "
     )
-    update idempotent_webhook.kept_deliveries as kept
-    set state = 'due', retries = 0, next_attempt_at = now(), running_until = null
-    from chosen
-    where kept.endpoint = chosen.endpoint
-        and kept.tenant = chosen.tenant
-        and kept.delivery_id = chosen.delivery_id
+    select count(*), extract(epoch from max(last_failed_at))::float8 from changed
 "
 );
 
@@ -142,9 +194,7 @@ macro_rules! delete_requests {
         where request.endpoint = discarded.endpoint
             and request.tenant = discarded.tenant
             and request.delivery_id = discarded.delivery_id
-    )
-    select from discarded
-"
+    )"
     };
 }
 
@@ -155,7 +205,10 @@ const DISCARD: &str = concat!(
         where endpoint = $1 and tenant = coalesce($2, '') and delivery_id = $3
         returning endpoint, tenant, delivery_id
     ),",
-    delete_requests!()
+    delete_requests!(),
+    "
+    select from discarded
+"
 );
 
 const DISCARD_ALL: &str = concat!(
@@ -167,7 +220,11 @@ const DISCARD_ALL: &str = concat!(
         where ",
     is_chosen!(),
     "
-        limit $8
+            and ",
+    is_next!(),
+    "
+        order by kept.last_failed_at
+        limit $9
         for update of kept
     ),
     discarded as (
@@ -176,9 +233,12 @@ const DISCARD_ALL: &str = concat!(
         where kept.endpoint = chosen.endpoint
             and kept.tenant = chosen.tenant
             and kept.delivery_id = chosen.delivery_id
-        returning kept.endpoint, kept.tenant, kept.delivery_id
+        returning kept.endpoint, kept.tenant, kept.delivery_id, kept.last_failed_at
     ),",
-    delete_requests!()
+    delete_requests!(),
+    "
+    select count(*), extract(epoch from max(last_failed_at))::float8 from discarded
+"
 );
 
 const PAUSE: &str = "
@@ -344,6 +404,7 @@ pub(crate) async fn list(
     limit: u32,
 ) -> sqlx::Result<Vec<KeptDelivery>> {
     let mut tx = pool.begin().await?;
+    plan_for_values(&mut tx).await?;
     let rows = filter
         .bind(LIST, of)
         .bind(i64::from(limit))
@@ -393,12 +454,18 @@ pub(crate) async fn count(
     counted.fetch_one(connection).await?.try_get(0)
 }
 
-/// A change of many deliveries, a batch at a time.
+/// A change of many deliveries, a batch at a time: state by state, in the order of the last failures.
 pub(crate) struct Batches<'a> {
     change: Change,
     of: Of<'a>,
-    filter: &'a Filter,
+    /// Of one state.
+    filter: Filter,
+    /// The other states, the next one last.
+    later: Vec<&'static str>,
     started: Instant,
+    /// The last failure up to where all of the state is changed, in Unix seconds. Without one, those
+    /// are next that have never failed.
+    after: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -407,80 +474,116 @@ pub(crate) enum Change {
     Discard,
 }
 
+/// A batch that is changed, but not committed yet.
+#[must_use = "the next one is that after the one `committed`"]
+pub(crate) struct Batch {
+    /// How many.
+    pub(crate) changed: u64,
+    /// Whether there may be more after it.
+    pub(crate) has_more: bool,
+    is_full: bool,
+    last_failed_at: Option<f64>,
+}
+
 impl<'a> Batches<'a> {
-    pub(crate) fn new(change: Change, of: Of<'a>, filter: &'a Filter) -> Self {
+    pub(crate) fn new(change: Change, of: Of<'a>, filter: &Filter) -> Self {
+        let mut filter = filter.clone();
+        let mut later = Vec::new();
+        // A delivery may become due meanwhile, and then dead.
+        if filter.state.is_none() {
+            later = vec!["dead", "due or paused"];
+            match change {
+                Change::Retry => filter.state = later.pop(),
+                Change::Discard => filter.state = Some("recorded"),
+            }
+        }
         Self {
+            after: first(&filter),
             change,
             of,
             filter,
+            later,
             started: Instant::now(),
         }
     }
 
-    /// Changes the next batch, in a transaction at `read committed`. Returns how many, and whether
-    /// there may be more.
-    pub(crate) async fn next(&self, tx: &mut PgConnection) -> sqlx::Result<(u64, bool)> {
-        let changed = match self.change {
-            Change::Retry => {
-                retry_some(tx, self.of, self.filter, None, self.started.elapsed()).await?
-            }
-            Change::Discard => {
-                let statement = self.filter.bind(DISCARD_ALL, self.of).bind(BATCH);
-                statement.fetch_all(tx).await?.len() as u64
-            }
+    /// Changes the next batch, in a transaction at `read committed`.
+    pub(crate) async fn next(&self, tx: &mut PgConnection) -> sqlx::Result<Batch> {
+        plan_for_values(tx).await?;
+        let sql = match self.change {
+            Change::Retry => RETRY_ALL,
+            Change::Discard => DISCARD_ALL,
         };
-        Ok((changed, changed == BATCH.cast_unsigned()))
+        let mut statement = self.filter.bind(sql, self.of).bind(self.after).bind(BATCH);
+        if self.change == Change::Retry {
+            statement = statement.bind(interval(self.started.elapsed()));
+        }
+        let row = statement.fetch_one(tx).await?;
+        let changed: i64 = row.try_get(0)?;
+        let is_full = changed == BATCH;
+        Ok(Batch {
+            changed: changed.unsigned_abs(),
+            has_more: is_full || self.after.is_none() || !self.later.is_empty(),
+            is_full,
+            last_failed_at: row.try_get(1)?,
+        })
     }
 
     /// All batches, each in a transaction of its own. Returns how many were changed.
-    pub(crate) async fn run(self, pool: &PgPool) -> sqlx::Result<u64> {
+    pub(crate) async fn run(mut self, pool: &PgPool) -> sqlx::Result<u64> {
         let mut all = 0;
         loop {
             let mut tx = pool.begin_with(BEGIN).await?;
-            let (changed, more) = self.next(&mut tx).await?;
+            let batch = self.next(&mut tx).await?;
             tx.commit().await?;
-            self.committed();
-            all += changed;
-            if !more {
+            self.committed(&batch);
+            all += batch.changed;
+            if !batch.has_more {
                 return Ok(all);
             }
         }
     }
 
-    /// Has recovery look for what is due now.
-    pub(crate) fn committed(&self) {
+    /// Goes on after this batch, and has recovery look for what is due now.
+    pub(crate) fn committed(&mut self, batch: &Batch) {
+        match (self.after, batch.is_full) {
+            (None, true) => {}
+            (None, false) => self.after = Some(0.0),
+            (Some(_), true) => self.after = batch.last_failed_at,
+            (Some(_), false) => {
+                if let Some(state) = self.later.pop() {
+                    self.filter.state = Some(state);
+                    self.after = first(&self.filter);
+                }
+            }
+        }
         if self.change == Change::Retry {
             served::notify();
         }
     }
 }
 
-/// Returns how many will be run again.
-async fn retry_some(
-    tx: &mut PgConnection,
-    of: Of<'_>,
-    filter: &Filter,
-    delivery_id: Option<&str>,
-    since: Duration,
-) -> sqlx::Result<u64> {
-    let retried = filter
-        .bind(RETRY, of)
-        .bind(delivery_id)
-        .bind(interval(since))
-        .bind(BATCH)
-        .execute(tx)
-        .await?;
-    Ok(retried.rows_affected())
+/// Where the first batch begins. What has never failed has not failed before a time, either.
+fn first(filter: &Filter) -> Option<f64> {
+    filter.failed_before.map(|_| 0.0)
+}
+
+async fn plan_for_values(tx: &mut PgConnection) -> sqlx::Result<()> {
+    sqlx::query(PLAN_FOR_VALUES).execute(tx).await.map(drop)
 }
 
 /// Returns whether it will be run again.
 pub(crate) async fn retry(pool: &PgPool, of: Of<'_>, delivery_id: &str) -> sqlx::Result<bool> {
     let mut tx = pool.begin_with(BEGIN).await?;
-    let filter = Filter::new();
-    let retried = retry_some(&mut tx, of, &filter, Some(delivery_id), Duration::ZERO).await?;
+    let retried = sqlx::query(RETRY)
+        .bind(of.endpoint)
+        .bind(of.tenant)
+        .bind(delivery_id)
+        .fetch_optional(&mut *tx)
+        .await?;
     tx.commit().await?;
     served::notify();
-    Ok(retried > 0)
+    Ok(retried.is_some())
 }
 
 pub(crate) async fn is_processed(

@@ -23,11 +23,11 @@ pub(super) async fn run(pool: PgPool, id: i64, change: Change, endpoint: String,
         endpoint: &endpoint,
         tenant: None,
     };
-    let batches = Batches::new(change, of, &filter);
+    let mut batches = Batches::new(change, of, &filter);
     let mut conflicts = 0;
     let note = loop {
         let started = Instant::now();
-        match batch(&pool, id, &batches).await {
+        match batch(&pool, id, &mut batches).await {
             Ok(Go::On) => {}
             Ok(Go::End) => break None,
             Err(error) if is_conflict(&error) && conflicts < MAX_CONFLICTS => conflicts += 1,
@@ -49,13 +49,13 @@ enum Go {
     End,
 }
 
-async fn batch(pool: &PgPool, id: i64, batches: &Batches<'_>) -> sqlx::Result<Go> {
+async fn batch(pool: &PgPool, id: i64, batches: &mut Batches<'_>) -> sqlx::Result<Go> {
     let mut tx = pool.begin_with(BEGIN).await?;
-    let (changed, more) = batches.next(&mut tx).await?;
-    let is_cancelled = audit::add(&mut tx, id, changed).await?;
+    let batch = batches.next(&mut tx).await?;
+    let is_cancelled = audit::add(&mut tx, id, batch.changed).await?;
     tx.commit().await?;
-    batches.committed();
-    Ok(if more && !is_cancelled {
+    batches.committed(&batch);
+    Ok(if batch.has_more && !is_cancelled {
         Go::On
     } else {
         Go::End

@@ -27,44 +27,53 @@ macro_rules! columns {
 }
 
 /// Those that have failed, the latest first: of each endpoint and state, the next of the index. With
-/// an event type, only so many of each are looked at.
+/// an event type, only so many of each are looked at. All that decides is in the index; the rest of a
+/// row is read once it is on the page.
 const FAILED: &str = concat!(
     "
-    select listed.*
-    from unnest($1::text[]) as known (endpoint)
-    cross join unnest($2::text[]) as states (state)
-    cross join lateral (
-        select looked_at.*
-        from (
-            select ",
+    select ",
     columns!(),
     "
-            from idempotent_webhook.kept_deliveries as kept
-            where kept.endpoint = known.endpoint and kept.state = states.state
-                and kept.last_failed_at is not null
-                and ($3::text is null or kept.reason_group = $3::text::uuid)
-                and (
-                    $5::float8 is null
-                    or (kept.last_failed_at, kept.delivery_id, kept.tenant, kept.endpoint)
-                        < (to_timestamp($5), $6, $7, $8)
-                )
-            order by kept.last_failed_at desc, kept.delivery_id desc, kept.tenant desc
-            limit case when $4::text is null then 1000 else 20000 end
-        ) as looked_at
-        where ($4::text is null or looked_at.event_type = $4)
-            and not exists (
+    from (
+        select chosen.*
+        from unnest($1::text[]) as known (endpoint)
+        cross join unnest($2::text[]) as states (state)
+        cross join lateral (
+            select looked_at.*
+            from (
                 select
-                from idempotent_webhook.deliveries
-                where deliveries.endpoint = looked_at.endpoint
-                    and deliveries.tenant = looked_at.tenant
-                    and deliveries.delivery_id = looked_at.delivery_id
-            )
-        order by looked_at.last_failed_at desc, looked_at.delivery_id desc, looked_at.tenant desc
+                    kept.endpoint, kept.tenant, kept.delivery_id, kept.event_type,
+                    kept.last_failed_at
+                from idempotent_webhook.kept_deliveries as kept
+                where kept.endpoint = known.endpoint and kept.state = states.state
+                    and kept.last_failed_at is not null
+                    and ($3::text is null or kept.reason_group = $3::text::uuid)
+                    and (
+                        $5::float8 is null
+                        or (kept.last_failed_at, kept.delivery_id, kept.tenant, kept.endpoint)
+                            < (to_timestamp($5), $6, $7, $8)
+                    )
+                order by kept.last_failed_at desc, kept.delivery_id desc, kept.tenant desc
+                limit case when $4::text is null then 1000 else 20000 end
+            ) as looked_at
+            where ($4::text is null or looked_at.event_type = $4)
+                and not exists (
+                    select
+                    from idempotent_webhook.deliveries
+                    where deliveries.endpoint = looked_at.endpoint
+                        and deliveries.tenant = looked_at.tenant
+                        and deliveries.delivery_id = looked_at.delivery_id
+                )
+            order by
+                looked_at.last_failed_at desc, looked_at.delivery_id desc, looked_at.tenant desc
+            limit $9
+        ) as chosen
+        order by chosen.last_failed_at desc, chosen.delivery_id desc, chosen.tenant desc,
+            chosen.endpoint desc
         limit $9
     ) as listed
-    order by listed.last_failed_at desc, listed.delivery_id desc, listed.tenant desc,
-        listed.endpoint desc
-    limit $9
+    join idempotent_webhook.kept_deliveries as kept using (endpoint, tenant, delivery_id)
+    order by kept.last_failed_at desc, kept.delivery_id desc, kept.tenant desc, kept.endpoint desc
 "
 );
 

@@ -25,36 +25,22 @@ const PROCESSED: &str = "
     limit 1000
 ";
 
-/// Of each endpoint and tenant, which are looked up in the index one after the other. With more than
-/// 2,000 of them, those after are not found.
+/// By the index of the requests, which all have that can run again, or that of those without one.
 const KEPT: &str = "
-    with recursive scopes as (
-        (
-            select endpoint, tenant
-            from idempotent_webhook.kept_deliveries
-            order by endpoint, tenant
-            limit 1
-        )
-        union all
-        select next.endpoint, next.tenant
-        from scopes
-        cross join lateral (
-            select endpoint, tenant
-            from idempotent_webhook.kept_deliveries as kept
-            where (kept.endpoint, kept.tenant) > (scopes.endpoint, scopes.tenant)
-            order by kept.endpoint, kept.tenant
-            limit 1
-        ) as next
-    )
     select
         kept.endpoint, kept.tenant, kept.delivery_id, kept.event_type, kept.state,
         extract(epoch from coalesce(kept.last_failed_at, kept.first_received_at))::float8 as at
-    from (select * from scopes limit 2000) as scope
-    cross join unnest($1::text[]) as wanted (id)
-    join idempotent_webhook.kept_deliveries as kept
-        on kept.endpoint = scope.endpoint
-            and kept.tenant = scope.tenant
-            and kept.delivery_id = wanted.id
+    from (
+        select endpoint, tenant, delivery_id
+        from idempotent_webhook.kept_requests
+        where delivery_id = any($1)
+        union
+        select endpoint, tenant, delivery_id
+        from idempotent_webhook.kept_deliveries
+        where delivery_id = any($1) and state = 'recorded'
+    ) as wanted
+    join idempotent_webhook.kept_deliveries as kept using (endpoint, tenant, delivery_id)
+    order by kept.delivery_id, kept.endpoint, kept.tenant
     limit 1000
 ";
 

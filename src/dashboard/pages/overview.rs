@@ -12,7 +12,7 @@ use super::super::html::{
     Hour, Layout, Timestamp, button, count, duration, empty, plot, short, state, status, visible,
 };
 use super::super::params::Link;
-use super::super::rows::{self, Count, count_kept, is_obsolete};
+use super::super::rows::{self, Count, count_kept};
 use super::super::{Access, Shared};
 use crate::recovery::presence::ABSENT_AFTER;
 
@@ -84,7 +84,8 @@ const LAST_SUCCESS: &str = "
 ";
 
 /// Failures by endpoint, state and reason. Each reason is looked up in the index, one after the
-/// other, however many deliveries have it.
+/// other, however many deliveries have it. The latest of a reason that is not obsolete is looked for
+/// among 100, and is the next one if all of these are.
 const GROUPS: &str = concat!(
     "
     with recursive reasons as (
@@ -121,15 +122,25 @@ const GROUPS: &str = concat!(
             row_number() over (order by latest.last_failed_at desc) as number
         from (select * from reasons limit 500) as reasons
         cross join lateral (
-            select kept.last_failed_at, kept.status, kept.reason
-            from idempotent_webhook.kept_deliveries as kept
-            where kept.endpoint = reasons.endpoint and kept.state = reasons.state
-                and kept.last_failed_at is not null
-                and kept.reason_group = reasons.reason_group
-                and not ",
-    is_obsolete!(),
-    "
-            order by kept.last_failed_at desc
+            select looked_at.last_failed_at, looked_at.status, looked_at.reason
+            from (
+                select kept.*, row_number() over (order by kept.last_failed_at desc) as number
+                from idempotent_webhook.kept_deliveries as kept
+                where kept.endpoint = reasons.endpoint and kept.state = reasons.state
+                    and kept.last_failed_at is not null
+                    and kept.reason_group = reasons.reason_group
+                order by kept.last_failed_at desc
+                limit 101
+            ) as looked_at
+            where looked_at.number > 100
+                or not exists (
+                    select
+                    from idempotent_webhook.deliveries
+                    where deliveries.endpoint = looked_at.endpoint
+                        and deliveries.tenant = looked_at.tenant
+                        and deliveries.delivery_id = looked_at.delivery_id
+                )
+            order by looked_at.last_failed_at desc
             limit 1
         ) as latest
     )

@@ -1,0 +1,161 @@
+-- `bench.deliveries` processed deliveries, `bench.dead` dead ones, and what belongs to them, in eight
+-- endpoints. Rows are in the order of their time, ids and endpoints are mixed.
+--
+-- large      nine of ten dead deliveries, most of them for one reason, the others for 400
+-- reasons    3,000 reasons
+-- tenants    3,000 tenants
+-- recording  20,000 recorded failures, of which the newer half was processed since
+-- quiet_1..4
+
+create function pg_temp.deliveries() returns int language sql stable
+    return current_setting('bench.deliveries')::int;
+
+create function pg_temp.dead() returns int language sql stable
+    return current_setting('bench.dead')::int;
+
+-- Letters only, so that each is a reason of its own.
+create function pg_temp.word(n int) returns text language sql immutable
+    return translate(left(md5(n::text), 12), '0123456789', 'ghijklmnop');
+
+create function pg_temp.event_type(n int) returns text language sql immutable
+    return case
+        when n % 100000 = 5 then 'order.disputed'
+        when n % 1000 = 3 then 'order.refunded'
+        when n % 10 = 1 then 'order.created'
+        else 'order.updated'
+    end;
+
+create function pg_temp.endpoint(n int) returns text language sql immutable
+    return case
+        when n % 10 < 9 then 'large'
+        when n % 100 < 50 then 'reasons'
+        when n % 100 < 80 then 'tenants'
+        else 'quiet_' || n / 100 % 4 + 1
+    end;
+
+set synchronous_commit = off;
+set maintenance_work_mem = '1GB';
+
+alter table idempotent_webhook.deliveries drop constraint deliveries_pkey;
+
+insert into idempotent_webhook.deliveries (endpoint, delivery_id, event_type, received_at)
+select
+    pg_temp.endpoint(n), md5('processed ' || n), pg_temp.event_type(n),
+    now() - interval '45 days' * (1 - n::float8 / pg_temp.deliveries())
+from generate_series(1, pg_temp.deliveries()) as n;
+
+-- Those that are dead. In each row of a hundred, large has ninety.
+insert into idempotent_webhook.kept_deliveries (
+    endpoint, tenant, tenant_name, delivery_id, event_type, state, attempts, retries,
+    first_received_at, first_failed_at, last_failed_at, status, reason, body_bytes, history
+)
+select
+    endpoint, tenant, nullif(tenant, ''), md5('dead ' || n), pg_temp.event_type(n), 'dead', 12, 11,
+    failed_at - interval '1 day', failed_at - interval '1 day', failed_at, 500, reason, 200,
+    (
+        select jsonb_agg(
+            jsonb_build_object(
+                'at', extract(epoch from failed_at) - 7200 * attempt, 'by', 'recovery',
+                'status', 500, 'reason', reason
+            )
+            order by attempt desc
+        )
+        from generate_series(0, 11) as attempt
+    )
+from (
+    select
+        n, pg_temp.endpoint(n) as endpoint,
+        now() - interval '30 days' * (1 - n::float8 / pg_temp.dead())
+            - interval '1 hour' * random() as failed_at,
+        case when pg_temp.endpoint(n) = 'tenants' then 'tenant-' || n / 100 % 3000 else '' end
+            as tenant,
+        case
+            when n % 10 < 8
+                then 'error sending request for order ' || n || ': connection refused (os error 111)'
+            when pg_temp.endpoint(n) = 'large' then 'no stock of ' || pg_temp.word(n / 10 % 400)
+            when pg_temp.endpoint(n) = 'reasons'
+                then 'no template ' || pg_temp.word(n / 100 * 5 % 3000 + n / 10 % 5)
+            else 'the handler took longer than 10 s'
+        end as reason
+    from generate_series(1, pg_temp.dead()) as n
+) as dead;
+
+-- Those that are due: 20,000, of which half have not failed yet, and half are overdue.
+insert into idempotent_webhook.kept_deliveries (
+    endpoint, delivery_id, event_type, state, attempts, first_received_at, first_failed_at,
+    last_failed_at, next_attempt_at, status, reason, body_bytes
+)
+select
+    case when n % 4 = 0 then 'quiet_' || n / 4 % 4 + 1 else 'large' end,
+    md5('due ' || n), pg_temp.event_type(n), 'due', (n % 8 < 4)::int,
+    now() - interval '1 hour', failed_at, failed_at,
+    now() + interval '1 day' * (random() - 0.5),
+    case when n % 8 < 4 then 503 end,
+    case when n % 8 < 4 then 'the pool timed out' end,
+    200
+from generate_series(1, 20000) as n
+cross join lateral (
+    select case when n % 8 < 4 then now() - interval '1 hour' * random() end as failed_at
+) as failed;
+
+-- Those that are recorded: 50,000, of which half were processed since. In `recording` these come
+-- first in each list, one after the other.
+insert into idempotent_webhook.kept_deliveries (
+    endpoint, delivery_id, event_type, state, attempts, first_received_at, first_failed_at,
+    last_failed_at, status, reason
+)
+select
+    case when n <= 20000 then 'recording' else 'large' end,
+    md5('recorded ' || n), pg_temp.event_type(n), 'recorded', 1, failed_at, failed_at, failed_at,
+    500, 'the pool timed out'
+from generate_series(1, 50000) as n
+cross join lateral (select now() - interval '5 seconds' * (50000 - n) as failed_at) as failed;
+
+insert into idempotent_webhook.deliveries (endpoint, delivery_id, event_type)
+select
+    case when n <= 20000 then 'recording' else 'large' end,
+    md5('recorded ' || n), pg_temp.event_type(n)
+from generate_series(10001, 50000) as n
+where n <= 20000 or n % 2 = 0;
+
+insert into idempotent_webhook.kept_requests
+    (endpoint, tenant, delivery_id, format, method, uri, headers, body, signed_at)
+select
+    endpoint, tenant, delivery_id, 1, 'POST', '/webhooks', convert_to('content-type: application/json' || chr(10), 'utf8'),
+    convert_to(json_build_object('id', delivery_id, 'text', repeat('x', 150))::text, 'utf8'),
+    first_received_at
+from idempotent_webhook.kept_deliveries
+where state <> 'recorded';
+
+-- Of a year.
+insert into idempotent_webhook.activity (endpoint, hour, source, outcome, count, last_at)
+select endpoint, hour, source, outcome, 1000, hour
+from unnest(array[
+    'large', 'reasons', 'tenants', 'recording', 'quiet_1', 'quiet_2', 'quiet_3', 'quiet_4'
+]) as known (endpoint)
+cross join generate_series(
+    date_trunc('hour', now()) - interval '1 year', date_trunc('hour', now()), interval '1 hour'
+) as hour
+cross join (
+    values
+        ('request', 'processed'), ('request', 'duplicate'), ('request', 'kept'),
+        ('request', 'rejected'), ('recovery', 'processed'), ('recovery', 'failed')
+) as counted (source, outcome)
+-- One with no success in all of the year.
+where endpoint <> 'quiet_4' or outcome <> 'processed';
+
+insert into idempotent_webhook.kept_endpoints (endpoint, paused_at, served_at)
+values ('large', now(), now()), ('quiet_1', null, now());
+
+insert into idempotent_webhook.redelivery_windows (endpoint, redelivery_window)
+select distinct endpoint, interval '3 days' from idempotent_webhook.kept_endpoints;
+
+insert into idempotent_webhook.operator_actions
+    (operator, action, endpoint, delivery_id, began_at, active_at, ended_at, changed)
+select
+    'operator-' || n % 20, 'retry', pg_temp.endpoint(n), md5('dead ' || n),
+    at, at, at, 1
+from generate_series(1, 100000) as n
+cross join lateral (select now() - interval '1 minute' * (100000 - n) as at) as began;
+
+alter table idempotent_webhook.deliveries add primary key (delivery_id, endpoint, tenant);

@@ -1,0 +1,216 @@
+//! How long each page takes.
+
+use sqlx::PgPool;
+use sqlx::postgres::PgConnectOptions;
+
+use crate::browser::Browser;
+use crate::{LARGE, median, pool};
+
+const ROUNDS: usize = 50;
+
+/// What a page may take, in milliseconds.
+const LIMIT: f64 = 200.0;
+
+/// How often `Next page` is followed to a page deep in a list.
+const DEEP: usize = 100;
+
+struct Page {
+    name: String,
+    path: String,
+    /// What the page has to show, so that it is not an empty one that is timed.
+    text: &'static str,
+    times: Vec<f64>,
+}
+
+/// All pages in turn, round after round, on one connection: Postgres plans the first executions of a
+/// prepared statement for their values, and may then change to one plan for all.
+pub async fn run(options: &PgConnectOptions) {
+    let pool = pool(options, 1).await;
+    let browser = Browser::new(pool.clone());
+    let mut pages = all(&browser, &pool).await;
+    for round in 0..=ROUNDS {
+        for page in &mut pages {
+            let (content, time) = browser.see(&page.path).await;
+            // The first round fills the caches.
+            if round > 0 {
+                page.times.push(time.as_secs_f64() * 1e3);
+            } else {
+                assert!(content.contains(page.text), "{}: {content}", page.name);
+            }
+        }
+    }
+    println!("\npages, warm, in ms\n");
+    println!("{:<52} {:>8} {:>8}", "", "median", "maximum");
+    for page in pages {
+        let maximum = page.times.iter().copied().fold(0.0, f64::max);
+        let mark = if maximum > LIMIT { "  above 200" } else { "" };
+        let median = median(page.times);
+        println!("{:<52} {median:>8.1} {maximum:>8.1}{mark}", page.name);
+    }
+    pool.close().await;
+}
+
+async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
+    let mut pages = Vec::new();
+    let mut add = |name: &str, path: &str, text| {
+        pages.push(Page {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            text,
+            times: Vec::new(),
+        });
+    };
+    add("overview", "overview", "quiet_4");
+    for state in ["failing", "dead", "due", "recorded"] {
+        let path = format!("deliveries?state={state}");
+        add(&format!("{state}, all endpoints"), &path, "Next page");
+        let path = format!("deliveries?state={state}&endpoint={LARGE}");
+        add(&format!("{state}, large"), &path, "Next page");
+    }
+    add(
+        "recorded, newer half obsolete",
+        "deliveries?state=recorded&endpoint=recording",
+        "",
+    );
+    let (large, small) = (group(pool, "desc").await, group(pool, "asc").await);
+    for (name, reason, text) in [
+        ("large", &large, "Next page"),
+        ("small", &small, "no stock"),
+    ] {
+        let path = format!("deliveries?state=dead&endpoint={LARGE}&reason={reason}");
+        add(&format!("dead, large, {name} group"), &path, text);
+        let path = format!("deliveries?state=dead&reason={reason}");
+        add(&format!("dead, all endpoints, {name} group"), &path, text);
+    }
+    for (name, event_type, text) in [
+        ("common", "order.updated", "Next page"),
+        ("rare", "order.disputed", "Event types are looked for"),
+        ("unknown", "order.unknown", "Event types are looked for"),
+    ] {
+        let path = format!("deliveries?state=dead&endpoint={LARGE}&event_type={event_type}");
+        add(&format!("dead, large, {name} event type"), &path, text);
+        let path = format!("deliveries?state=failing&event_type={event_type}");
+        add(
+            &format!("failing, all endpoints, {name} event type"),
+            &path,
+            text,
+        );
+    }
+    for (name, path) in [
+        (
+            "failing, all endpoints",
+            "deliveries?state=failing".to_owned(),
+        ),
+        (
+            "dead, large",
+            format!("deliveries?state=dead&endpoint={LARGE}"),
+        ),
+        ("due, all endpoints", "deliveries?state=due".to_owned()),
+        (
+            "dead, large, large group",
+            format!("deliveries?state=dead&endpoint={LARGE}&reason={large}"),
+        ),
+    ] {
+        let deep = follow(browser, path).await;
+        add(&format!("{name}, page {DEEP}"), &deep, "First page");
+    }
+    for (name, id, text) in [
+        ("processed", "processed 12345", "has succeeded"),
+        ("dead", "dead 12345", "used up"),
+        ("due", "due 12346", "once its endpoint is resumed"),
+        ("recorded", "recorded 40001", "not kept"),
+    ] {
+        let id = md5(pool, id).await;
+        add(
+            &format!("delivery, {name}"),
+            &format!("delivery?endpoint={LARGE}&id={id}"),
+            text,
+        );
+    }
+    let id = md5(pool, "dead 12345").await;
+    add("look-up of 1 id", &format!("lookup?ids={id}"), "dead");
+    let ids: Vec<String> = sqlx::query_scalar(
+        "select md5((array['processed ', 'dead ', 'unknown '])[n % 3 + 1] || n * 7)
+         from generate_series(1, 200) as n",
+    )
+    .fetch_all(pool)
+    .await
+    .unwrap();
+    let path = format!("lookup?ids={}", ids.join("%0A"));
+    add("look-up of 200 ids", &path, "Not known");
+    add("actions", "actions", "Next page");
+    add("actions, in the middle", "actions?after=50000", "Next page");
+    add("action", "action?id=50000", "retry");
+    let now = "4000000000";
+    let every = format!("endpoint={LARGE}&state=dead&before={now}");
+    for action in ["retry", "discard"] {
+        for (name, filter, text) in [
+            ("large", String::new(), "more than"),
+            (
+                "large, large group",
+                format!("&reason={large}"),
+                "more than",
+            ),
+            (
+                "large, small group",
+                format!("&reason={small}"),
+                "deliveries?",
+            ),
+            (
+                "large, common event type",
+                "&event_type=order.updated".into(),
+                "more than",
+            ),
+            (
+                "large, rare event type",
+                "&event_type=order.disputed".into(),
+                "?",
+            ),
+            (
+                "large, unknown event type",
+                "&event_type=order.unknown".into(),
+                "?",
+            ),
+        ] {
+            let path = format!("confirm?action={action}&{every}{filter}");
+            add(&format!("confirm, {action} dead of {name}"), &path, text);
+        }
+    }
+    pages
+}
+
+/// The reason of the most dead deliveries, or the fewest.
+async fn group(pool: &PgPool, order: &'static str) -> String {
+    let sql = format!(
+        "select reason_group::text
+         from idempotent_webhook.kept_deliveries
+         where endpoint = '{LARGE}' and state = 'dead'
+         group by reason_group
+         order by count(*) {order}, reason_group
+         limit 1"
+    );
+    sqlx::query_scalar(sqlx::AssertSqlSafe(sql))
+        .fetch_one(pool)
+        .await
+        .unwrap()
+}
+
+async fn md5(pool: &PgPool, text: &str) -> String {
+    sqlx::query_scalar("select md5($1)")
+        .bind(text)
+        .fetch_one(pool)
+        .await
+        .unwrap()
+}
+
+/// The page deep in a list.
+async fn follow(browser: &Browser, first: String) -> String {
+    let mut path = first;
+    for _ in 1..DEEP {
+        let (content, _) = browser.see(&path).await;
+        let (before, _) = content.split_once("\" rel=\"next\"").expect("a next page");
+        let (_, link) = before.rsplit_once("href=\"").unwrap();
+        path = link.replace("&amp;", "&");
+    }
+    path
+}
