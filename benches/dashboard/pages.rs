@@ -40,12 +40,19 @@ pub async fn run(options: &PgConnectOptions) {
         }
     }
     println!("\npages, warm, in ms\n");
-    println!("{:<52} {:>8} {:>8}", "", "median", "maximum");
+    println!(
+        "{:<52} {:>8} {:>8} {:>8}",
+        "", "minimum", "median", "maximum"
+    );
     for page in pages {
+        let minimum = page.times.iter().copied().fold(f64::INFINITY, f64::min);
         let maximum = page.times.iter().copied().fold(0.0, f64::max);
         let mark = if maximum > LIMIT { "  above 200" } else { "" };
         let median = median(page.times);
-        println!("{:<52} {median:>8.1} {maximum:>8.1}{mark}", page.name);
+        println!(
+            "{:<52} {minimum:>8.1} {median:>8.1} {maximum:>8.1}{mark}",
+            page.name
+        );
     }
     pool.close().await;
 }
