@@ -678,11 +678,18 @@ async fn d3_look_up_says_what_became_of_an_id() {
              values
                 ('test', '', 'waiting', 'due', 1, now(), now()),
                 ('test', 'acme', 'gone', 'dead', 1, now(), null),
-                ('test', '', 'done', 'dead', 1, now(), null)",
+                ('test', '', 'done', 'dead', 1, now(), null);
+             insert into idempotent_webhook.kept_requests
+                (endpoint, tenant, delivery_id, format, method, uri, headers, body)
+             select endpoint, tenant, delivery_id, 1, 'POST', '/', '', ''
+             from idempotent_webhook.kept_deliveries;
+             insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, state, attempts, last_failed_at)
+             values ('test', 'noted', 'recorded', 1, now())",
         )
         .await;
     let board = Board::operator(&app.database.pool);
-    let ids = "running%0A%20done%20%0Awaiting%0D%0Agone%0Aunheard-of";
+    let ids = "noted%0Arunning%0A%20done%20%0Awaiting%0D%0Agone%0Aunheard-of";
     let found = board.page(&format!("lookup?ids={ids}")).await;
     let state = |state: &str| {
         found
@@ -690,8 +697,8 @@ async fn d3_look_up_says_what_became_of_an_id() {
             .matches(&format!("data-state=\"{state}\""))
             .count()
     };
-    let all = ["in flight", "processed", "due", "dead"].map(state);
-    assert_eq!(all, [1, 2, 1, 1], "{}", found.text());
+    let all = ["in flight", "processed", "due", "dead", "recorded"].map(state);
+    assert_eq!(all, [1, 2, 1, 1, 1], "{}", found.text());
     found.shows("<code>unheard-of</code>");
     found.shows("No deliveries have been deleted here yet");
     board
