@@ -125,14 +125,14 @@ macro_rules! retry {
         where kept.endpoint = chosen.endpoint
             and kept.tenant = chosen.tenant
             and kept.delivery_id = chosen.delivery_id
-        returning kept.last_failed_at"
+        returning chosen.last_failed_at"
     };
 }
 
 const RETRY: &str = concat!(
     "
     with chosen as (
-        select kept.endpoint, kept.tenant, kept.delivery_id
+        select kept.endpoint, kept.tenant, kept.delivery_id, kept.last_failed_at
         from idempotent_webhook.kept_deliveries as kept
         join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
         where kept.endpoint = $1 and kept.tenant = coalesce($2, '') and kept.delivery_id = $3
@@ -148,7 +148,7 @@ const RETRY: &str = concat!(
 const RETRY_ALL: &str = concat!(
     "
     with chosen as (
-        select kept.endpoint, kept.tenant, kept.delivery_id
+        select kept.endpoint, kept.tenant, kept.delivery_id, kept.last_failed_at
         from idempotent_webhook.kept_deliveries as kept
         join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
         left join idempotent_webhook.kept_endpoints as state using (endpoint)
