@@ -152,11 +152,11 @@ async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
     let every = format!("endpoint={LARGE}&state=dead&before={now}");
     for action in ["retry", "discard"] {
         for (name, filter, text) in [
-            ("large", String::new(), "more than"),
+            ("large", String::new(), "deliveries?"),
             (
                 "large, large group",
                 format!("&reason={large}"),
-                "more than",
+                "deliveries?",
             ),
             (
                 "large, small group",
@@ -166,7 +166,7 @@ async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
             (
                 "large, common event type",
                 "&event_type=order.updated".into(),
-                "more than",
+                "deliveries?",
             ),
             (
                 "large, rare event type",
