@@ -404,7 +404,7 @@ fn endpoints_table(endpoints: &[Endpoint], now: Timestamp, may_operate: bool) ->
                             td title=(endpoint.state.meaning()) { (state(endpoint.state.name())) }
                             td { (plot(&endpoint.hours)) }
                             td.number { (list(endpoint, "due", endpoint.due)) }
-                            td.number { (list(endpoint, "dead", endpoint.dead)) }
+                            td.number.dead { (list(endpoint, "dead", endpoint.dead)) }
                             td.number { (list(endpoint, "recorded", endpoint.recorded)) }
                             td {
                                 @if let Some(overdue) = endpoint.overdue { (duration(overdue)) }
