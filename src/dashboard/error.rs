@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use http::StatusCode;
+use http::header::{ALLOW, HeaderValue};
 use maud::html;
 
 use super::html::Layout;
@@ -12,11 +13,17 @@ use crate::transaction::is_not_migrated;
 pub(super) struct PageError {
     status: StatusCode,
     text: &'static str,
+    /// The methods that the address takes, if it does not take this one.
+    allow: Option<&'static str>,
 }
 
 impl PageError {
     const fn new(status: StatusCode, text: &'static str) -> Self {
-        Self { status, text }
+        Self {
+            status,
+            text,
+            allow: None,
+        }
     }
 
     pub(super) const fn bad_request(text: &'static str) -> Self {
@@ -31,9 +38,12 @@ impl PageError {
         Self::new(StatusCode::NOT_FOUND, text)
     }
 
-    pub(super) fn method_not_allowed() -> Self {
+    pub(super) fn method_not_allowed(allow: &'static str) -> Self {
         let text = "This address does not take such a request.";
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, text)
+        Self {
+            allow: Some(allow),
+            ..Self::new(StatusCode::METHOD_NOT_ALLOWED, text)
+        }
     }
 
     pub(super) fn timed_out() -> Self {
@@ -47,6 +57,10 @@ impl PageError {
         let title = self.status.canonical_reason().unwrap_or("Error");
         let mut response = layout.page(title, html! { p { (self.text) } });
         *response.status_mut() = self.status;
+        if let Some(allow) = self.allow {
+            let allow = HeaderValue::from_static(allow);
+            response.headers_mut().insert(ALLOW, allow);
+        }
         response
     }
 }

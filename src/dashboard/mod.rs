@@ -45,16 +45,20 @@
 //!
 //! # What it costs
 //!
-//! A page reads at most a few thousand rows, however many there are: numbers above 10,000 are shown as
-//! `10,000+`. No statement takes longer than 5 seconds, and two pages at most read at the same time. The
-//! numbers of the last day come from the table `activity`
-//! ([`count_activity`](crate::IdempotentWebhook::count_activity)).
+//! The work of a page is bounded, however many rows there are. Numbers above 10,000 are shown as
+//! `10,000+`, and only a number up to 100 leaves out what was processed since. Lists are read from an
+//! index, 50 at a time; a filter by event type looks at the 20,000 of each endpoint that failed last.
+//! No statement takes longer than 5 seconds, and two pages at most read at the same time. The numbers
+//! of the last day come from the table `activity`
+//! ([`count_activity`](crate::IdempotentWebhook::count_activity)). `benches/README.md` has figures with
+//! millions of rows.
 //!
 //! # Where to put it
 //!
 //! Under any prefix with [`Router::nest`](axum::Router::nest), or as the whole router of a server of its
-//! own. `nest` does not answer the prefix with a slash at its end; `nest_service` does. All links are relative, so a proxy may strip a prefix or add one. Behind a proxy that changes
-//! the `Host`, browsers that do not send `Sec-Fetch-Site` (before 2023) cannot act.
+//! own. `nest` does not answer the prefix with a slash at its end; `nest_service` does. All links are
+//! relative, so a proxy may strip a prefix or add one. Behind a proxy that changes the `Host`, browsers
+//! that do not send `Sec-Fetch-Site` (before 2023) cannot act.
 //!
 //! It needs the tables of [`migrate`](crate::migrate), and only the database, so it can run in another
 //! process than the webhooks. The role needs the rights that `migrate` lists. Only the overview and the

@@ -55,7 +55,7 @@ async fn route(
     let page = head.uri.path().trim_start_matches('/');
     let is_post = head.method == Method::POST;
     if !is_post && head.method != Method::GET && head.method != Method::HEAD {
-        return Err(PageError::method_not_allowed());
+        return Err(PageError::method_not_allowed("GET, HEAD, POST"));
     }
     let form = match is_post {
         true => to_bytes(body, MAX_FORM).await,
@@ -77,9 +77,9 @@ async fn route(
         ("confirm", _) => confirm::confirm(shared, access, layout, params).await,
         ("act", true) => act::act(shared, access, params).await,
         ("cancel", true) => act::cancel(shared, access, params).await,
-        ("act" | "cancel", false) => Err(PageError::method_not_allowed()),
+        ("act" | "cancel", false) => Err(PageError::method_not_allowed("POST")),
         (_, false) => Err(PageError::not_found("There is no such page.")),
-        (_, true) => Err(PageError::method_not_allowed()),
+        (_, true) => Err(PageError::method_not_allowed("GET, HEAD")),
     }
 }
 

@@ -192,8 +192,11 @@ impl State {
 
     fn meaning(self) -> &'static str {
         match self {
-            Self::Fine => "Nothing waits for another attempt.",
-            Self::Failing => "Deliveries have failed and wait for another attempt.",
+            Self::Fine => "Nothing waits for another attempt, or for an operator.",
+            Self::Failing => {
+                "Deliveries have failed. They wait for another attempt, or, if dead, for \
+                              an operator."
+            }
             Self::Paused => "An operator has paused recovery. Requests are handled as before.",
             Self::Probing => "Many failed in a row, so one delivery is tried at a time.",
             Self::Unhandled => "No process with a Recovery serves it, so what is due does not run.",
@@ -271,7 +274,7 @@ async fn endpoints(
     let rows = rows.fetch_all(&mut **reading).await?;
     let read = |row: &sqlx::postgres::PgRow| {
         let name: String = row.try_get("endpoint")?;
-        let due = Count(row.try_get("due")?);
+        let (due, dead) = (Count(row.try_get("due")?), Count(row.try_get("dead")?));
         let absent: Option<f64> = row.try_get("absent")?;
         let overdue: Option<f64> = row.try_get("overdue")?;
         let state = if row.try_get("paused")? {
@@ -280,7 +283,7 @@ async fn endpoints(
             State::Unhandled
         } else if row.try_get("probing")? {
             State::Probing
-        } else if !due.is_zero() {
+        } else if !due.is_zero() || !dead.is_zero() {
             State::Failing
         } else {
             State::Fine
@@ -288,7 +291,7 @@ async fn endpoints(
         Ok(Endpoint {
             state,
             due,
-            dead: Count(row.try_get("dead")?),
+            dead,
             recorded: Count(row.try_get("recorded")?),
             overdue: overdue.filter(|overdue| *overdue > 0.0),
             last_success: last_success.remove(&name),
