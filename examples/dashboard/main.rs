@@ -69,7 +69,7 @@ async fn look_at_each_page(shop: &Shop, address: &str) -> playground::Result<()>
     tokio::time::sleep(Duration::from_secs(6)).await;
     for (page, text) in [
         ("overview", "What is failing"),
-        ("deliveries", "no such order"),
+        ("deliveries", "the ledger is away"),
         ("lookup?ids=unheard-of", "Never received"),
         ("actions", "What operators do"),
     ] {
