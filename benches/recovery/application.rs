@@ -47,7 +47,9 @@ pub async fn run() {
     let layer = |endpoint: &str| github(&pool, endpoint);
     let router = match variant.as_str() {
         ACCEPT_FIRST => {
-            Router::new().route("/", post(handle).layer(layer(&variant).accept_first()))
+            // Nothing is handled, so all that is sent is kept.
+            let accepting = layer(&variant).accept_first().keep_quota(u32::MAX, 1 << 40);
+            Router::new().route("/", post(handle).layer(accepting))
         }
         ACCEPT_BY_HAND => Router::new().route("/", post(inbox).with_state(pool.clone())),
         LAYER => Router::new().route("/", post(handle).layer(layer(&variant))),

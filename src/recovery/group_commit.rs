@@ -4,13 +4,17 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use crate::transaction::{DatabaseError, ShortTx, Store, with_timeout};
 
 /// The most writes of one transaction, and after how many bytes it takes no more.
 const MAX_WRITES: usize = 64;
 const MAX_BYTES: usize = 1024 * 1024;
+
+/// After a group, a writer waits for so long at most until as many wait again: whoever has been answered
+/// may send the next write at once.
+const GATHER: Duration = Duration::from_millis(1);
 
 /// How many transactions are under way at once: one, and more only if it cannot take all that wait.
 const MAX_WRITERS: usize = 4;
@@ -32,12 +36,14 @@ pub(super) trait GroupWrite: Sized + Send + Sync + 'static {
     ) -> impl Future<Output = sqlx::Result<Vec<Self::Result>>> + Send;
 }
 
-/// Writes that arrive while a transaction is under way share the next one. A lone write does not
-/// wait. Clones share the queue.
+/// Writes that arrive while a transaction is under way share the next one, and for a moment after a
+/// group others may join the next one. A lone write does not wait. Clones share the queue.
 pub(super) struct GroupCommit<W: GroupWrite>(Arc<Mutex<Queue<W>>>);
 
 struct Queue<W: GroupWrite> {
     waiting: Vec<Waiting<W>>,
+    /// Notified with each write, if a writer waits for one.
+    arrived: Arc<Notify>,
     writers: usize,
 }
 
@@ -53,6 +59,7 @@ impl<W: GroupWrite> GroupCommit<W> {
         let writer = {
             let mut queue = self.lock();
             queue.waiting.push(Waiting { write, written });
+            queue.arrived.notify_waiters();
             queue.needs_writer().then(|| Writer::new(self))
         };
         if let Some(writer) = writer {
@@ -119,17 +126,38 @@ impl<W: GroupWrite> Writer<W> {
     }
 
     async fn run(mut self, store: Store) {
-        while self.goes_on() {
+        let mut last = 0;
+        loop {
+            if last > 1 {
+                let _ = tokio::time::timeout(GATHER, self.gather(last)).await;
+            }
+            if !self.goes_on() {
+                return;
+            }
             if !W::LINGER.is_zero() {
                 tokio::time::sleep(W::LINGER).await;
             }
             // Those that come meanwhile belong to the group.
             let begun = with_timeout(store.timeout, store.begin_short()).await;
             let group = self.group_commit.lock().next_group();
+            last = group.len();
             match begun {
                 Ok(tx) => write_group(&store, tx, group).await,
                 Err(error) => fail(group, error),
             }
+        }
+    }
+
+    /// Waits until so many wait.
+    async fn gather(&self, wanted: usize) {
+        let arrived = self.group_commit.lock().arrived.clone();
+        loop {
+            let mut another = std::pin::pin!(arrived.notified());
+            another.as_mut().enable();
+            if self.group_commit.lock().waiting.len() >= wanted {
+                return;
+            }
+            another.await;
         }
     }
 
@@ -212,6 +240,7 @@ impl<W: GroupWrite> Default for GroupCommit<W> {
     fn default() -> Self {
         Self(Arc::new(Mutex::new(Queue {
             waiting: Vec::new(),
+            arrived: Arc::default(),
             writers: 0,
         })))
     }

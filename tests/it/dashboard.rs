@@ -319,7 +319,11 @@ async fn d2_no_get_changes_anything() {
     let board = Board::operator(&app.database.pool);
     for page in ["act?action=discard&endpoint=test&id=a", "cancel?id=1"] {
         let answer = board.get(page).await;
-        assert_eq!((answer.status.as_u16(), answer.header("allow")), (405, "POST"), "{page}");
+        assert_eq!(
+            (answer.status.as_u16(), answer.header("allow")),
+            (405, "POST"),
+            "{page}"
+        );
     }
     for method in [Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS] {
         let request = Request::builder()
