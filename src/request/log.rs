@@ -54,8 +54,11 @@ pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
 /// Logs and counts what became of an attempt at a kept delivery, which is no request.
 pub(super) fn recovery<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     let outcome = answer.outcome().as_str();
-    settings.metrics.recovery(outcome);
-    settings.count(Source::Recovery, outcome);
+    // One that is held back is no attempt.
+    if !matches!(answer, Answer::Failed(Failure::Held)) {
+        settings.metrics.recovery(outcome);
+        settings.count(Source::Recovery, outcome);
+    }
     Span::current().record("outcome", outcome);
     event(settings, answer);
 }
