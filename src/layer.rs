@@ -280,7 +280,9 @@ impl IdempotentWebhook {
 
     /// Keeps each delivery before the handler runs, answers 200 with the outcome `accepted`, and runs
     /// the handler in the background, at once and in this process if it has the capacity. If the
-    /// delivery cannot be kept, the answer is a 503.
+    /// delivery cannot be kept, the answer is a 503. Half as many deliveries as the pool has connections
+    /// ([`max_connections`](Self::max_connections)) run at once this way; [`Recovery`](crate::Recovery)
+    /// runs the others.
     ///
     /// This is for handlers that are slower than the provider's deadline. Handshakes are answered as
     /// without. A body over [`keep_body_limit`](Self::keep_body_limit) is handled before the answer, as
@@ -293,7 +295,9 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Further headers to keep, which the handler reads.
+    /// Further headers to keep, which the handler reads, with [`keep_failed`](Self::keep_failed).
+    ///
+    /// It includes [`record_failures`](Self::record_failures).
     pub fn keep_headers(mut self, headers: impl IntoIterator<Item = HeaderName>) -> Self {
         self.keep_mut().headers.extend(headers);
         self
@@ -441,7 +445,11 @@ impl<S> Layer<S> for IdempotentWebhook {
 
     fn layer(&self, inner: S) -> Self::Service {
         if let (Some(served), Some(keep)) = (&self.0.served, &self.0.keep) {
-            served.set(self.0.lease(), keep.schedule.attempts());
+            served.set(
+                self.0.lease(),
+                keep.schedule.attempts(),
+                self.0.dead_report(),
+            );
         }
         IdempotentWebhookService::new(Arc::new(self.0.clone()), inner)
     }

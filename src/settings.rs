@@ -16,7 +16,7 @@ use crate::digest::sha256_of;
 use crate::in_flight::{InFlight, ProcessedCache};
 use crate::metrics::Metrics;
 use crate::provider::Provider;
-use crate::recovery::{Keep, KeptRequest, Served};
+use crate::recovery::{DeadReport, Keep, KeptRequest, OnDead, Served};
 use crate::transaction::{Fingerprint, Store};
 
 /// The longest timeout, far below what Postgres and the clock can hold.
@@ -32,9 +32,6 @@ pub(crate) enum Bodies {
     Compared,
     Guarded,
 }
-
-/// Called with a dead delivery and the reason of its last attempt.
-pub(crate) type OnDead = Arc<dyn Fn(&Delivery, &str) + Send + Sync>;
 
 /// The settings of a layer, with the state that its clones share.
 #[derive(Clone)]
@@ -119,6 +116,16 @@ impl Settings {
     pub(crate) fn count(&self, source: Source, outcome: &'static str) {
         if let Some(activity) = &self.activity {
             activity.count(source, outcome);
+        }
+    }
+
+    /// Who hears of dead deliveries.
+    pub(crate) fn dead_report(&self) -> DeadReport {
+        DeadReport {
+            provider: self.provider.shared_name(),
+            metrics: self.metrics.clone(),
+            activity: self.activity.clone(),
+            hook: self.on_dead.clone(),
         }
     }
 

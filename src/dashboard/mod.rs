@@ -46,9 +46,10 @@
 //! # What it costs
 //!
 //! The work of a page is bounded, however many rows there are. Numbers above 10,000 are shown as
-//! `10,000+`, and only a number up to 100 leaves out what was processed since. Lists are read from an
+//! `10,000+`, before an action those above 100,000 as more than that, and only a number up to 100 leaves
+//! out what was processed since. Lists are read from an
 //! index, 50 at a time; a filter by event type looks at the 20,000 of each endpoint that failed last.
-//! No statement takes longer than 5 seconds, and two pages at most read at the same time. The numbers
+//! No statement of a page takes longer than 5 seconds, and two pages at most read at the same time. The numbers
 //! of the last day come from the table `activity`
 //! ([`count_activity`](crate::IdempotentWebhook::count_activity)). `benches/README.md` has figures with
 //! millions of rows.
@@ -104,7 +105,8 @@ struct Shared {
 
 impl Dashboard {
     /// A dashboard on the database of the webhooks. Nobody may see it until
-    /// [`authorize`](Self::authorize) is set.
+    /// [`authorize`](Self::authorize) or [`authenticated_in_front`](Self::authenticated_in_front) is
+    /// set.
     pub fn new(pool: PgPool) -> Self {
         Self {
             pool,

@@ -162,7 +162,7 @@
 //! - **D3** An action on many deliveries says what it will do and to how many, changes only deliveries
 //!   that had failed when they were seen, counts each batch in the transaction of the batch, and can be
 //!   cancelled. What operators do is recorded, with their names.
-//! - **D4** The work of a page is bounded: numbers are counted up to 10,000, lists are read from an
-//!   index page by page, and a statement takes at most 5 seconds. Activity costs a delivery no round
+//! - **D4** The work of a page is bounded: numbers are counted up to 10,000, and up to 100,000 before an
+//!   action; lists are read from an index page by page; a statement takes at most 5 seconds. Activity costs a delivery no round
 //!   trip.
 //! - **D5** It works under any prefix, behind a proxy, without scripts, on a phone, and in dark mode.

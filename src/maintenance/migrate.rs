@@ -44,7 +44,7 @@ const APPLIED: &str = "
 /// grant select, insert, delete on all tables in schema idempotent_webhook to app;
 /// grant update on idempotent_webhook.subjects to app; -- for `DedupeTx::advance`
 /// grant update on idempotent_webhook.activity to app;
-/// -- for `record_failures` and `keep_failed`:
+/// -- for `record_failures`, `keep_failed` and the dashboard:
 /// grant update on idempotent_webhook.kept_deliveries, idempotent_webhook.kept_endpoints to app;
 /// -- for the dashboard:
 /// grant update on idempotent_webhook.operator_actions to app;

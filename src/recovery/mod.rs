@@ -3,6 +3,7 @@
 mod acceptance;
 mod attempts;
 pub(crate) mod control;
+mod dead;
 mod end;
 mod give_back;
 mod group_commit;
@@ -19,6 +20,7 @@ mod slots;
 
 pub(crate) use acceptance::{Acceptance, Accepted};
 pub use control::{Filter, KeptDelivery, KeptState, Retried};
+pub(crate) use dead::{DeadReport, OnDead};
 pub(crate) use keep::{FailedAttempt, Keep, KeptAs, Next};
 pub(crate) use quota::Quota;
 pub(crate) use replay::Replay;

@@ -358,11 +358,11 @@ impl Recovery {
         // One more than the schedule has, for an operator's retry.
         if due.replay.retries() > served.attempts().saturating_add(1) {
             let reason = "its attempts did not end: the process was killed, or did not answer";
-            return self.give_up(&due.replay, reason).await;
+            return self.give_up(&due.replay, served, reason).await;
         }
         let Some(request) = due.request else {
             let reason = "what was kept of the request cannot be read";
-            return self.give_up(&due.replay, reason).await;
+            return self.give_up(&due.replay, served, reason).await;
         };
         let sent = catch_panic(async {
             let (mut head, body) = request.into_parts();
@@ -393,8 +393,10 @@ impl Recovery {
     }
 
     /// Makes a delivery dead that cannot be run.
-    async fn give_up(&self, replay: &Replay, reason: &str) {
-        let delivery = replay.delivery("".into());
+    async fn give_up(&self, replay: &Replay, served: &Served, reason: &str) {
+        let report = served.dead_report();
+        let provider = report.as_ref().map(|report| report.provider.clone());
+        let delivery = replay.delivery(provider.unwrap_or_default());
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         let failed = FailedAttempt::new(status, reason, Next::Dead);
         let (retries, schedule) = (replay.retries(), Schedule::new([]));
@@ -402,13 +404,14 @@ impl Recovery {
             .store
             .fail_kept(&failed, &delivery, retries, &schedule)
             .await;
-        tracing::error!(
-            endpoint = delivery.endpoint(),
-            delivery_id = delivery.id().as_str(),
-            reason,
-            written = written.is_ok(),
-            "webhook dead: it is not run again unless an operator says so"
-        );
+        match (written, report) {
+            (Ok(Some(_)), Some(report)) => report.send(&delivery, reason).await,
+            (Ok(_), _) => {}
+            // It is tried again when its time is up.
+            (Err(error), _) => {
+                tracing::warn!(%error, "could not write down that a webhook delivery is dead");
+            }
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! The endpoints that this process serves, and so the ones that it recovers.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use sqlx::PgPool;
 use tokio::sync::Notify;
 
+use super::dead::DeadReport;
 use crate::endpoint_names::is_same_database;
 
 static SERVED: Mutex<Vec<Weak<Served>>> = Mutex::new(Vec::new());
@@ -25,6 +26,8 @@ pub(crate) struct Served {
     attempts: AtomicU32,
     /// Whether failures in a row hold it back, as far as the recovery of this process knows.
     probed: AtomicBool,
+    /// Who hears of its dead deliveries, once there is a service.
+    dead_report: Mutex<Option<DeadReport>>,
     pool: PgPool,
 }
 
@@ -35,6 +38,7 @@ impl Served {
             lease: AtomicU64::new(0),
             attempts: AtomicU32::new(0),
             probed: AtomicBool::new(false),
+            dead_report: Mutex::default(),
             pool,
         });
         let mut all = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,10 +48,21 @@ impl Served {
     }
 
     /// The settings of a service that is made of the layer.
-    pub(crate) fn set(&self, lease: Duration, attempts: u32) {
+    pub(crate) fn set(&self, lease: Duration, attempts: u32, dead_report: DeadReport) {
         let lease = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
         self.lease.fetch_max(lease, Ordering::Relaxed);
         self.attempts.fetch_max(attempts, Ordering::Relaxed);
+        *self.lock_dead_report() = Some(dead_report);
+    }
+
+    pub(super) fn dead_report(&self) -> Option<DeadReport> {
+        self.lock_dead_report().clone()
+    }
+
+    fn lock_dead_report(&self) -> MutexGuard<'_, Option<DeadReport>> {
+        self.dead_report
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn set_probed(&self, probed: bool) {

@@ -1,7 +1,5 @@
 //! What the operator learns of a request: a span, an event, and the metrics.
 
-use std::any::Any;
-
 use tracing::field::Empty;
 use tracing::{Span, debug, error, error_span, info, warn};
 
@@ -9,9 +7,8 @@ use super::failure::Failure;
 use super::handler_error::FailureReason;
 use super::rejection::Rejection;
 use super::response::{Answer, Suspicion};
-use crate::activity::{self, Source};
+use crate::activity::Source;
 use crate::delivery::Delivery;
-use crate::panic;
 use crate::settings::Settings;
 use crate::transaction::{DatabaseError, DuplicateOf};
 
@@ -122,21 +119,6 @@ fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
 /// Warns of a mistake of a handler that looks like success.
 pub(super) fn suspicion(suspicion: Suspicion) {
     warn!("webhook processed, but {suspicion}");
-}
-
-/// A delivery that is not run again unless an operator says so.
-pub(super) fn dead(settings: &Settings, reason: &str) {
-    settings.metrics.dead();
-    settings.count(Source::Recovery, activity::DEAD);
-    error!(
-        reason,
-        "webhook dead: it is not run again unless an operator says so"
-    );
-}
-
-pub(super) fn hook_panicked(payload: &(dyn Any + Send)) {
-    let message = panic::message(payload);
-    error!(message, "the hook for dead webhooks panicked");
 }
 
 /// A result that could not be written down.

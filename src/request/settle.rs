@@ -10,7 +10,6 @@ use super::handler_error::FailureReason;
 use super::log;
 use super::response::Answer;
 use super::rollback_test::RolledBack;
-use crate::panic::catch_panic;
 use crate::recovery::{FailedAttempt, Keep, KeptAs, KeptRequest, Next, UNHANDLED_WAIT};
 use crate::transaction::DatabaseError;
 
@@ -166,12 +165,8 @@ impl Admitted {
     }
 
     async fn report_dead(&self, failed: &FailedAttempt) {
-        log::dead(&self.settings, failed.reason());
-        if let Some(hook) = &self.settings.on_dead
-            && let Err(payload) = catch_panic(async { hook(&self.delivery, failed.reason()) }).await
-        {
-            log::hook_panicked(&*payload);
-        }
+        let report = self.settings.dead_report();
+        report.send(&self.delivery, failed.reason()).await;
     }
 }
 

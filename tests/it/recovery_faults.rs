@@ -39,7 +39,15 @@ const IS_RUNNING: &str = "exists (
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_a_delivery_that_kills_its_process_is_not_run_past_its_schedule() {
     let failing = Failing::times(99);
-    let app = TestApp::github_with(keep, failing.handler()).await;
+    let (told, mut dead) = tokio::sync::mpsc::unbounded_channel();
+    let set = |layer| {
+        keep(layer).on_dead(move |delivery, reason| {
+            let provider = delivery.provider().to_owned();
+            told.send((provider, delivery.id().to_string(), reason.to_owned()))
+                .unwrap();
+        })
+    };
+    let app = TestApp::github_with(set, failing.handler()).await;
     app.send(github("a", "{}")).await;
     app.database
         .run(
@@ -51,6 +59,13 @@ async fn r6_a_delivery_that_kills_its_process_is_not_run_past_its_schedule() {
     app.database.until(ONE_DEAD).await;
     recovery.stop().await;
     assert_eq!(failing.attempts(), [1]);
+    let (provider, id, reason) = dead.try_recv().unwrap();
+    assert_eq!((&*provider, &*id), ("github", "a"));
+    assert!(reason.contains("its attempts did not end"), "{reason}");
+    assert!(dead.try_recv().is_err(), "told twice");
+    app.database
+        .until("exists (select from idempotent_webhook.activity where outcome = 'dead')")
+        .await;
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 

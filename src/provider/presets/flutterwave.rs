@@ -11,7 +11,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// the body.
 ///
 /// - Signature: `flutterwave-signature: <base64>`, an HMAC-SHA256 of the body under the secret hash
-///   (version 4; from a third party, not confirmed). Without that header, `verif-hash`, which has
+///   (version 4; second-hand). Without that header, `verif-hash`, which has
 ///   the secret hash as it is (version 3).
 /// - Delivery id: the SHA-256 of the body, as there is no id of a delivery. Event type: `$.event`
 ///   (version 3) or `$.type` (version 4).

@@ -9,8 +9,9 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-wc-webhook-signature");
 
 /// [WooCommerce](https://woocommerce.com/document/webhooks/).
 ///
-/// - Signature: `X-WC-Webhook-Signature: <base64>`, an HMAC-SHA256 of the body. A plugin of the
-///   shop can choose another hash function, which this preset does not verify.
+/// - Signature: `X-WC-Webhook-Signature: <base64>`, an HMAC-SHA256 of the body under the
+///   secret, whose HTML entities, such as `&amp;`, are decoded first, as WordPress does. A plugin of
+///   the shop can choose another hash function, which this preset does not verify.
 /// - Delivery id: none that is usable. `X-WC-Webhook-Delivery-ID` would be wrong: two
 ///   deliveries of one webhook within the same second share it, so that one would be dropped.
 ///   The key is the SHA-256 of the body and the topic. The body is signed, the topic is **not**

@@ -16,14 +16,14 @@ mod scheme;
 ///   `merchantReference`, `amount.value`, `amount.currency`, `eventCode` and `success`, joined with
 ///   colons. For platforms the header `HmacSignature`, base64, an HMAC-SHA256 of the body. The
 ///   secret is the key in hexadecimal digits.
-/// - Tolerance: none, as no time is signed.
+/// - Tolerance: any age, as no time is signed.
 /// - Delivery id: for payments `<eventCode>:<pspReference>:<success>`, or a SHA-256 of those of
 ///   several items; covered by the signature. Of two events that agree in all three, the second is
 ///   a duplicate, even if its other fields are newer. For platforms the SHA-256 of the body. Event
 ///   type: `eventCode` of the first item, or `$.type`.
 /// - Redelivery: three times at once, then with growing intervals of up to 8 hours for 30 days, which
 ///   is the redelivery window.
-/// - Response deadline: 10 seconds (from a third party).
+/// - Response deadline: 10 seconds (second-hand).
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Adyen publishes none.
 pub fn adyen(secrets: impl Into<SecretSource>) -> Provider {

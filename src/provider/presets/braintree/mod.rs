@@ -12,7 +12,7 @@ mod scheme;
 /// - Signature: the form field `bt_signature` has pairs `<public key>|<hex>` joined with `&`, each
 ///   an HMAC-SHA1 of the field `bt_payload` under the SHA-1 of a private key. The secret is
 ///   `<public key>:<private key>`.
-/// - Tolerance: none; the time in the payload is not checked.
+/// - Tolerance: any age; the time in the payload is not checked.
 /// - Delivery id: the SHA-256 of the decoded payload, covered by the signature, as there is no id.
 ///   Two notifications of one kind about one object in one second are one. Event type: the `kind`
 ///   in the payload, which is XML in base64.

@@ -11,7 +11,7 @@ mod scheme;
 ///   body. If it is absent, `Fireblocks-Signature: <base64>`, an RSA signature with SHA-512 of the
 ///   body. The secret is the public key in PEM. It differs by region and for sandboxes; that of the
 ///   first kind comes from a key set, from which this crate fetches nothing.
-/// - Tolerance: none, as no time is signed.
+/// - Tolerance: any age, as no time is signed.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.eventType`.
 /// - Redelivery: 10 attempts over about 10 hours, not after a 4xx but 408 and 429; the redelivery
 ///   window is 3 days, to leave room for late ones.

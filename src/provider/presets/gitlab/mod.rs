@@ -15,11 +15,11 @@ mod scheme;
 ///
 /// - Signature: with a signing token (`whsec_…`), `webhook-signature` of
 ///   [Standard Webhooks](crate::signature::StandardWebhooks). With any other secret,
-///   `X-Gitlab-Token`, which has the secret as it is. If GitLab sends both, the signature decides
-///   as soon as one of the secrets is a signing token.
+///   `X-Gitlab-Token`, which has the secret as it is. If GitLab sends both, the token
+///   counts only while none of the secrets is a signing token.
 /// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`; none for a secret token.
-/// - Delivery id: `webhook-id` or, where it is absent, `Idempotency-Key`. Both are the same, also
-///   when a delivery is sent again; only the first is covered, and only with a signing token.
+/// - Delivery id: `webhook-id` or, where it is absent, `Idempotency-Key`. Both have the
+///   same value, on every attempt. Only `webhook-id` is covered, and only with a signing token.
 ///   `X-Gitlab-Webhook-UUID` would be wrong, as it is new for each request, and
 ///   `X-Gitlab-Event-UUID`, as all hooks of an event share it. Old versions send no key, and are
 ///   refused. Event type: `X-Gitlab-Event`.

@@ -23,7 +23,7 @@ mod scheme;
 /// - Delivery id: a SHA-256 of the path, the query and the body, without the `attemptNumber` of its
 ///   events, which counts the attempts. A body is a batch; the `eventId` of an event is not unique.
 ///   Event type: none, as the events of a batch have a `subscriptionType` of their own.
-/// - Redelivery: 10 times over about 24 hours (from a third party); the redelivery window is 3 days.
+/// - Redelivery: 10 times over about 24 hours (second-hand); the redelivery window is 3 days.
 /// - Response deadline: 5 seconds (not confirmed).
 /// - Handshake: none.
 /// - Body limit: 2 MiB; HubSpot publishes none.

@@ -16,7 +16,7 @@ mod scheme;
 ///   and its value begins is not covered.
 /// - Needs [`public_url`](Provider::public_url), with the user and the password if the URL in
 ///   Mandrill has them.
-/// - Tolerance: none, as no time is signed.
+/// - Tolerance: any age, as no time is signed.
 /// - Delivery id: the SHA-256 of the body, covered by the signature. A body is a batch, whose
 ///   events have an `_id` of their message. Event type: none, as the events of a batch have types
 ///   of their own.

@@ -16,7 +16,7 @@ mod scheme;
 ///   `X-Plivo-Signature-V2-Nonce`. If that is absent, `X-Plivo-Signature`, an HMAC-SHA1 of the URL
 ///   and the sorted form.
 /// - Needs [`public_url`](Provider::public_url).
-/// - Tolerance: none, as no time is signed. The nonces are not remembered.
+/// - Tolerance: any age, as no time is signed. The nonces are not remembered.
 /// - Delivery id: a SHA-256 of the path, the query and the body. `CallUUID` and `MessageUUID` would
 ///   be wrong: each event of a call has the same. Event type: none.
 /// - Redelivery: not confirmed; the redelivery window is 2 days.

@@ -10,7 +10,7 @@ mod scheme;
 /// - Signature: `x-payload-digest: <hex>`, an HMAC of the body under the webhook's secret, with the
 ///   algorithm in `x-payload-digest-alg`: `HMAC_SHA256_HEX`, which an absent header stands for,
 ///   `HMAC_SHA512_HEX` or, with the feature `sha1`, the older `HMAC_SHA1_HEX`; no other.
-/// - Tolerance: none, as no time is signed.
+/// - Tolerance: any age, as no time is signed.
 /// - Delivery id: `$.applicantId`, `$.type` and `$.createdAtMs` together, covered by the signature;
 ///   the SHA-256 of a body that has none of them. `$.correlationId` would be wrong: it groups
 ///   requests. Event type: `$.type`.

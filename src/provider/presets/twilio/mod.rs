@@ -16,7 +16,7 @@ mod scheme;
 ///   the body must have that SHA-256. The URL counts with and without its port, and with its query
 ///   encoded in any of the ways in which Twilio's libraries do.
 /// - Needs [`public_url`](Provider::public_url).
-/// - Tolerance: none, as no time is signed.
+/// - Tolerance: any age, as no time is signed.
 /// - Delivery id: `I-Twilio-Idempotency-Token`, **not** covered by the signature, or, where it is
 ///   absent, a SHA-256 of the path, the query and the body. `MessageSid` and `CallSid` would be
 ///   wrong: each status of a message has the same. Event type: none, as each kind of event has
@@ -28,8 +28,9 @@ mod scheme;
 /// - Body limit: 2 MiB; Twilio publishes none.
 ///
 /// Without the header, a caller who gives the same answer twice makes two requests that cannot be told
-/// apart, and the second one gets no instructions: for voice, set [`Source::receipt`] as the
-/// [`delivery_id`](Provider::delivery_id) unless the header is there.
+/// apart, and the second one gets no instructions. For voice, let such a request be a delivery of its own, with the
+/// [`delivery_id`](Provider::delivery_id)
+/// `Source::header(HeaderName::from_static("i-twilio-idempotency-token")).or(Source::receipt())`.
 ///
 /// A webhook that is configured for GET needs [`methods`](Provider::methods).
 pub fn twilio(secrets: impl Into<SecretSource>) -> Provider {

@@ -1,0 +1,54 @@
+//! A delivery that is not run again unless an operator says so: it is logged, counted, and told to the
+//! application.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::activity::{self, Activity, Source};
+use crate::delivery::Delivery;
+use crate::metrics::Metrics;
+use crate::panic::{self, catch_panic};
+
+/// Called with a dead delivery and the reason of its last attempt.
+pub(crate) type OnDead = Arc<dyn Fn(&Delivery, &str) + Send + Sync>;
+
+/// Who hears of the dead deliveries of a layer.
+#[derive(Clone)]
+pub(crate) struct DeadReport {
+    pub(crate) provider: Arc<str>,
+    pub(crate) metrics: Metrics,
+    pub(crate) activity: Option<Activity>,
+    pub(crate) hook: Option<OnDead>,
+}
+
+impl DeadReport {
+    pub(crate) async fn send(&self, delivery: &Delivery, reason: &str) {
+        self.metrics.dead();
+        if let Some(activity) = &self.activity {
+            activity.count(Source::Recovery, activity::DEAD);
+        }
+        tracing::error!(
+            endpoint = delivery.endpoint(),
+            delivery_id = delivery.id().as_str(),
+            reason,
+            "webhook dead: it is not run again unless an operator says so"
+        );
+        if let Some(hook) = &self.hook
+            && let Err(payload) = catch_panic(async { hook(delivery, reason) }).await
+        {
+            hook_panicked(&*payload);
+        }
+    }
+}
+
+fn hook_panicked(payload: &(dyn Any + Send)) {
+    let message = panic::message(payload);
+    tracing::error!(message, "the hook for dead webhooks panicked");
+}
+
+impl fmt::Debug for DeadReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeadReport").finish_non_exhaustive()
+    }
+}
