@@ -208,7 +208,7 @@ async fn one_is_processed_again_once_that_is_confirmed() {
         ada.goes_to("delivery?endpoint=billing&id=a-1").await;
         assert_eq!(ada.page.count("form[action=act]").await, 0);
         ada.uses("a[href*='action=forget']").await;
-        ada.sees(&["Process again 1 delivery?", "Undo the effects"])
+        ada.sees(&["Process 1 delivery again?", "Undo the effects"])
             .await;
         ada.uses(".confirm a").await;
         assert_eq!(stage.claims().await, ["billing a-1", "billing b-2"]);
@@ -452,7 +452,7 @@ async fn what_was_looked_up_is_processed_again() {
         ada.ticks("input[value='endpoint=billing&id=a-1']").await;
         ada.ticks("input[value='endpoint=billing&id=c-3']").await;
         ada.uses("button[value=forget]").await;
-        ada.sees(&["Process again 2 deliveries?"]).await;
+        ada.sees(&["Process 2 deliveries again?"]).await;
         assert_eq!(stage.claims().await.len(), 3);
         ada.uses(".confirm button").await;
         assert_eq!(stage.claims().await, ["billing b-2"]);
