@@ -609,30 +609,12 @@ async fn d3_the_list_shows_each_delivery_once_page_by_page() {
         let (mut next, mut ids, mut pages) = (page.to_owned(), Vec::new(), 0);
         loop {
             let answer = board.page(&next).await;
-            ids.extend(
-                answer
-                    .text()
-                    .split("href=\"delivery?")
-                    .skip(1)
-                    .map(|link| link.split('"').next().unwrap().to_owned()),
-            );
+            ids.extend(linked(&answer));
             pages += 1;
-            let Some(link) = answer
-                .text()
-                .split("rel=\"next\"")
-                .next()
-                .filter(|head| head.len() < answer.text().len())
-            else {
-                break;
-            };
-            let link = link
-                .rsplit("href=\"")
-                .next()
-                .unwrap()
-                .split('"')
-                .next()
-                .unwrap();
-            next = link.replace("&amp;", "&");
+            match next_page(&answer) {
+                Some(link) => next = link,
+                None => break,
+            }
         }
         assert_eq!(ids.len(), expected, "{page}");
         assert_eq!(pages, expected.div_ceil(50).max(1), "{page}");
@@ -640,6 +622,64 @@ async fn d3_the_list_shows_each_delivery_once_page_by_page() {
         ids.dedup();
         assert_eq!(ids.len(), expected, "{page}: twice");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_list_looks_further_back_than_what_it_leaves_out() {
+    let database = Database::new().await;
+    // The latest 1,000 of an endpoint were processed since, and the next 25,000 are of another type.
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, event_type, state, attempts, first_failed_at,
+                 last_failed_at, reason)
+             select
+                'busy', 'id-' || number,
+                case when number = 26001 then 'rare' else 'common' end, 'dead', 1, now(),
+                timestamptz '2026-01-01' - number * interval '1 second', 'x'
+             from generate_series(1, 26001) as number
+             union all
+             select
+                'quiet', 'q-' || number, 'rare', 'dead', 1, now(),
+                timestamptz '2026-01-01' - number * interval '1 second', 'x'
+             from unnest(array[10, 30000]) as number;
+             insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+             select 'busy', 'id-' || number from generate_series(1, 1000) as number",
+        )
+        .await;
+    let board = Board::operator(&database.pool);
+    for (page, expected) in [
+        ("deliveries?endpoint=busy", vec![0, 50]),
+        ("deliveries?endpoint=busy&event_type=rare", vec![0, 1]),
+        // In the order of their times, although one endpoint was looked at less far.
+        ("deliveries?event_type=rare", vec![1, 2]),
+        ("deliveries", vec![1, 50]),
+    ] {
+        let first = board.page(page).await;
+        let next = next_page(&first).expect("it has looked back to a time only");
+        let found = [first, board.page(&next).await].map(|page| linked(&page).len());
+        assert_eq!(found.to_vec(), expected, "{page}");
+    }
+    let none = board
+        .page("deliveries?endpoint=quiet&event_type=other")
+        .await;
+    none.shows("Nothing is failing here");
+    assert_eq!(next_page(&none), None);
+}
+
+/// The links to deliveries of a page.
+fn linked(page: &Answer) -> Vec<String> {
+    let links = page.text().split("href=\"delivery?").skip(1);
+    links
+        .map(|link| link.split('"').next().unwrap().to_owned())
+        .collect()
+}
+
+/// The link to the next page.
+fn next_page(page: &Answer) -> Option<String> {
+    let (head, _) = page.text().split_once("\" rel=\"next\"")?;
+    let (_, link) = head.rsplit_once("href=\"").unwrap();
+    Some(link.replace("&amp;", "&"))
 }
 
 #[tokio::test(flavor = "multi_thread")]

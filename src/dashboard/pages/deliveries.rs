@@ -1,9 +1,12 @@
 //! The list of kept deliveries.
 
+use std::cmp::Ordering;
+
 use axum::response::Response;
 use maud::{Markup, html};
-use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, Row};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{PgConnection, Postgres, Row};
 
 use super::super::error::PageError;
 use super::super::html::{Layout, Timestamp, empty, hidden, pages, short, state, status, visible};
@@ -26,9 +29,34 @@ macro_rules! columns {
     };
 }
 
-/// Those that have failed, the latest first: of each endpoint and state, the next of the index. With
-/// an event type, only so many of each are looked at. All that decides is in the index; the rest of a
-/// row is read once it is on the page.
+/// Those that have failed of an endpoint and a state, from the place where a page begins, in the order
+/// of the list. All that decides is in the index.
+macro_rules! failed {
+    () => {
+        "select
+            kept.endpoint, kept.tenant, kept.delivery_id, kept.event_type, kept.last_failed_at
+        from idempotent_webhook.kept_deliveries as kept
+        where kept.endpoint = known.endpoint and kept.state = states.state
+            and kept.last_failed_at is not null
+            and ($3::text is null or kept.reason_group = $3::text::uuid)
+            and (
+                $5::float8 is null
+                or (kept.last_failed_at, kept.delivery_id, kept.tenant, kept.endpoint)
+                    < (to_timestamp($5), $6, $7, $8)
+            )
+        order by kept.last_failed_at desc, kept.delivery_id desc, kept.tenant desc"
+    };
+}
+
+/// How many of them one page looks at. Some are obsolete, or of another event type.
+macro_rules! look {
+    () => {
+        "case when $4::text is null then 1000 else 20000 end"
+    };
+}
+
+/// Those that have failed, the latest first: of each endpoint and state, the next of the index. The
+/// rest of a row is read once it is on the page.
 const FAILED: &str = concat!(
     "
     select ",
@@ -40,22 +68,11 @@ const FAILED: &str = concat!(
         cross join unnest($2::text[]) as states (state)
         cross join lateral (
             select looked_at.*
-            from (
-                select
-                    kept.endpoint, kept.tenant, kept.delivery_id, kept.event_type,
-                    kept.last_failed_at
-                from idempotent_webhook.kept_deliveries as kept
-                where kept.endpoint = known.endpoint and kept.state = states.state
-                    and kept.last_failed_at is not null
-                    and ($3::text is null or kept.reason_group = $3::text::uuid)
-                    and (
-                        $5::float8 is null
-                        or (kept.last_failed_at, kept.delivery_id, kept.tenant, kept.endpoint)
-                            < (to_timestamp($5), $6, $7, $8)
-                    )
-                order by kept.last_failed_at desc, kept.delivery_id desc, kept.tenant desc
-                limit case when $4::text is null then 1000 else 20000 end
-            ) as looked_at
+            from (",
+    failed!(),
+    " limit ",
+    look!(),
+    ") as looked_at
             where ($4::text is null or looked_at.event_type = $4)
                 and not exists (
                     select
@@ -74,6 +91,26 @@ const FAILED: &str = concat!(
     ) as listed
     join idempotent_webhook.kept_deliveries as kept using (endpoint, tenant, delivery_id)
     order by kept.last_failed_at desc, kept.delivery_id desc, kept.tenant desc, kept.endpoint desc
+"
+);
+
+/// How far the page has looked, if there may be more. Of two endpoints or states, that is where it
+/// has looked less far.
+const LOOKED: &str = concat!(
+    "
+    select
+        extract(epoch from looked.last_failed_at)::float8 as at,
+        looked.endpoint, looked.tenant, looked.delivery_id
+    from unnest($1::text[]) as known (endpoint)
+    cross join unnest($2::text[]) as states (state)
+    cross join lateral (",
+    failed!(),
+    " offset ",
+    look!(),
+    " - 1 limit 1) as looked
+    order by looked.last_failed_at desc, looked.delivery_id desc, looked.tenant desc,
+        looked.endpoint desc
+    limit 1
 "
 );
 
@@ -120,11 +157,7 @@ struct Delivery {
 impl Delivery {
     fn read(row: &PgRow) -> sqlx::Result<Self> {
         Ok(Self {
-            key: Key {
-                endpoint: row.try_get("endpoint")?,
-                tenant: row.try_get("tenant")?,
-                id: row.try_get("delivery_id")?,
-            },
+            key: Key::read(row)?,
             tenant_name: row.try_get("tenant_name")?,
             event_type: row.try_get("event_type")?,
             state: row.try_get("state")?,
@@ -135,6 +168,18 @@ impl Delivery {
             failed_at: row.try_get("failed_at")?,
             next_at: row.try_get("next_at")?,
         })
+    }
+
+    /// Whether a list of failures has it before this place, or there.
+    fn is_before(&self, place: &Cursor) -> bool {
+        fn order(key: &Key) -> (&str, &str, &str) {
+            (&key.id, &key.tenant, &key.endpoint)
+        }
+        let failed_at = self.failed_at.unwrap_or_default();
+        match failed_at.total_cmp(&place.at) {
+            Ordering::Equal => order(&self.key) >= order(&place.key),
+            ordering => ordering.is_gt(),
+        }
     }
 }
 
@@ -180,35 +225,47 @@ pub(in crate::dashboard) async fn deliveries(
     };
     selection.look_up_reason(&mut reading, &endpoints).await?;
     let cursor = Cursor::of(params);
-    let mut deliveries = list(&mut reading, &endpoints, &selection, cursor.as_ref()).await?;
+    let cursor = cursor.as_ref();
+    let mut deliveries = list(&mut reading, &endpoints, &selection, cursor).await?;
+    let is_full = deliveries.len() as i64 > PAGE;
+    let looked = match is_full {
+        true => None,
+        false => looked(&mut reading, &endpoints, &selection, cursor).await?,
+    };
     reading.end().await?;
 
-    let has_more = deliveries.len() as i64 > PAGE;
     deliveries.truncate(PAGE.unsigned_abs() as usize);
     let first = selection.link("deliveries");
-    let next = deliveries.last().filter(|_| has_more).and_then(|last| {
-        let at = if selection.is_by_next_attempt() {
-            last.next_at
-        } else {
-            last.failed_at
-        };
-        let key = last.key.clone();
-        Some(Cursor { at: at?, key }.add_to(first.clone()))
-    });
+    let next = match &looked {
+        // What another endpoint or state has beyond it is for the next page.
+        Some(looked) => {
+            deliveries.retain(|delivery| delivery.is_before(looked));
+            Some(looked.add_to(first.clone()))
+        }
+        None => deliveries.last().filter(|_| is_full).and_then(|last| {
+            let at = if selection.is_by_next_attempt() {
+                last.next_at
+            } else {
+                last.failed_at
+            };
+            let key = last.key.clone();
+            Some(Cursor { at: at?, key }.add_to(first.clone()))
+        }),
+    };
     let content = html! {
         (filters(&selection, &known))
         @if let Some(reason) = &selection.reason_example {
             p { "With a reason like “" span.reason { (visible(reason)) } "”." }
         }
         @if access.may_operate() { (bulk_actions(&selection, now)) }
-        @if deliveries.is_empty() {
-            (empty(selection.meaning_of_nothing()))
-        } @else {
+        @if !deliveries.is_empty() {
             (table(&deliveries, &selection, now, access.may_operate()))
+        } @else if looked.is_none() {
+            (empty(selection.meaning_of_nothing()))
         }
-        @if selection.event_type.is_some() && !has_more {
+        @if let Some(looked) = &looked {
             p.muted {
-                "Event types are looked for among the 20,000 of each endpoint that failed last."
+                "Looked back to " (Timestamp(looked.at)) ". The next page looks further back."
             }
         }
         (pages(params, first, next))
@@ -222,31 +279,62 @@ async fn list(
     selection: &Selection,
     cursor: Option<&Cursor>,
 ) -> sqlx::Result<Vec<Delivery>> {
-    let at = cursor.map(|cursor| cursor.at);
-    let key = cursor.map(|cursor| &cursor.key);
-    let (id, tenant, endpoint) = (
-        key.map(|key| &key.id),
-        key.map(|key| &key.tenant),
-        key.map(|key| &key.endpoint),
-    );
     let query = if selection.is_by_next_attempt() {
         sqlx::query(DUE).bind(endpoints)
     } else {
-        sqlx::query(FAILED)
-            .bind(endpoints)
-            .bind(selection.states())
-            .bind(&selection.reason)
-            .bind(&selection.event_type)
+        failures(FAILED, endpoints, selection)
     };
-    let rows = query
-        .bind(at)
-        .bind(id)
-        .bind(tenant)
-        .bind(endpoint)
+    let rows = after(cursor, query)
         .bind(PAGE + 1)
         .fetch_all(connection)
         .await?;
     rows.iter().map(Delivery::read).collect()
+}
+
+/// How far a list of failures has looked that does not fill its page, if there may be more.
+async fn looked(
+    connection: &mut PgConnection,
+    endpoints: &[String],
+    selection: &Selection,
+    cursor: Option<&Cursor>,
+) -> sqlx::Result<Option<Cursor>> {
+    if selection.is_by_next_attempt() {
+        return Ok(None);
+    }
+    let row = after(cursor, failures(LOOKED, endpoints, selection))
+        .fetch_optional(connection)
+        .await?;
+    let read = |row: PgRow| {
+        Ok(Cursor {
+            at: row.try_get("at")?,
+            key: Key::read(&row)?,
+        })
+    };
+    row.map(read).transpose()
+}
+
+fn failures<'q>(
+    sql: &'static str,
+    endpoints: &'q [String],
+    selection: &'q Selection,
+) -> Query<'q, Postgres, PgArguments> {
+    sqlx::query(sql)
+        .bind(endpoints)
+        .bind(selection.states())
+        .bind(&selection.reason)
+        .bind(&selection.event_type)
+}
+
+fn after<'q>(
+    cursor: Option<&'q Cursor>,
+    query: Query<'q, Postgres, PgArguments>,
+) -> Query<'q, Postgres, PgArguments> {
+    let key = cursor.map(|cursor| &cursor.key);
+    query
+        .bind(cursor.map(|cursor| cursor.at))
+        .bind(key.map(|key| &key.id))
+        .bind(key.map(|key| &key.tenant))
+        .bind(key.map(|key| &key.endpoint))
 }
 
 fn filters(selection: &Selection, known: &[String]) -> Markup {

@@ -111,7 +111,7 @@ async fn find(connection: &mut PgConnection, ids: &[String]) -> sqlx::Result<All
     let mut found = All::new();
     let rows = sqlx::query(KEPT).bind(ids);
     for row in rows.fetch_all(&mut *connection).await? {
-        let key = key(&row)?;
+        let key = Key::read(&row)?;
         let of_row = Found {
             event_type: row.try_get("event_type")?,
             state: row.try_get("state")?,
@@ -127,7 +127,7 @@ async fn find(connection: &mut PgConnection, ids: &[String]) -> sqlx::Result<All
             state: "processed".to_owned(),
             at: row.try_get("at")?,
         };
-        found.insert(key(&row)?, of_row);
+        found.insert(Key::read(&row)?, of_row);
     }
     let endpoints = rows::endpoints(connection).await?;
     let rows = sqlx::query(IN_FLIGHT).bind(endpoints).bind(ids);
@@ -144,14 +144,6 @@ async fn find(connection: &mut PgConnection, ids: &[String]) -> sqlx::Result<All
         });
     }
     Ok(found)
-}
-
-fn key(row: &sqlx::postgres::PgRow) -> sqlx::Result<Key> {
-    Ok(Key {
-        endpoint: row.try_get("endpoint")?,
-        tenant: row.try_get("tenant")?,
-        id: row.try_get("delivery_id")?,
-    })
 }
 
 fn form(ids: &[String]) -> Markup {

@@ -32,17 +32,22 @@ const ENDPOINTS: &str = concat!(
         state.probe_at is not null as probing,
         extract(epoch from now() - state.served_at)::float8 as absent,
         (",
-    count_kept!("kept.endpoint = known.endpoint and kept.state = 'due'"),
+    count_kept!(
+        "kept.endpoint = known.endpoint and kept.state = 'due'",
+        "kept.next_attempt_at"
+    ),
     ") as due,
         (",
     count_kept!(
-        "kept.endpoint = known.endpoint and kept.state = 'dead' and kept.last_failed_at is not null"
+        "kept.endpoint = known.endpoint and kept.state = 'dead' and kept.last_failed_at is not null",
+        "kept.last_failed_at"
     ),
     ") as dead,
         (",
     count_kept!(
         "kept.endpoint = known.endpoint and kept.state = 'recorded'
-            and kept.last_failed_at is not null"
+            and kept.last_failed_at is not null",
+        "kept.last_failed_at"
     ),
     ") as recorded,
         (
@@ -84,43 +89,50 @@ const LAST_SUCCESS: &str = "
 ";
 
 /// Failures by endpoint, state and reason. Each reason is looked up in the index, one after the
-/// other, however many deliveries have it. The latest of a reason that is not obsolete is looked for
-/// among 100, and is the next one if all of these are.
+/// other, however many deliveries have it: the index is read from its end, where the first entry of a
+/// reason is its latest. The latest that is not obsolete is looked for among 100, and is the next one
+/// if all of these are.
 const GROUPS: &str = concat!(
     "
     with recursive reasons as (
-        select scope.endpoint, scope.state, first.reason_group
+        select scope.endpoint, scope.state, first.reason_group, first.last_failed_at
         from (
             select endpoint, state
             from unnest($1::text[]) as known (endpoint)
             cross join unnest(array['dead', 'due', 'recorded']) as states (state)
         ) as scope
         cross join lateral (
-            select kept.reason_group
+            select kept.reason_group, kept.last_failed_at
             from idempotent_webhook.kept_deliveries as kept
             where kept.endpoint = scope.endpoint and kept.state = scope.state
                 and kept.last_failed_at is not null
-            order by kept.reason_group
+            order by kept.reason_group desc, kept.last_failed_at desc
             limit 1
         ) as first
         union all
-        select reasons.endpoint, reasons.state, next.reason_group
+        select reasons.endpoint, reasons.state, next.reason_group, next.last_failed_at
         from reasons
         cross join lateral (
-            select kept.reason_group
+            select kept.reason_group, kept.last_failed_at
             from idempotent_webhook.kept_deliveries as kept
             where kept.endpoint = reasons.endpoint and kept.state = reasons.state
                 and kept.last_failed_at is not null
-                and kept.reason_group > reasons.reason_group
-            order by kept.reason_group
+                and kept.reason_group < reasons.reason_group
+            order by kept.reason_group desc, kept.last_failed_at desc
             limit 1
         ) as next
     ),
     newest as (
         select
-            reasons.*, latest.last_failed_at, latest.status, latest.reason,
+            reasons.endpoint, reasons.state, reasons.reason_group,
+            latest.last_failed_at, latest.status, latest.reason,
             row_number() over (order by latest.last_failed_at desc) as number
-        from (select * from reasons limit 500) as reasons
+        from (
+            select *
+            from (select * from reasons limit 1000) as reasons
+            order by last_failed_at desc
+            limit 4 * $2
+        ) as reasons
         cross join lateral (
             select looked_at.last_failed_at, looked_at.status, looked_at.reason
             from (
@@ -160,7 +172,8 @@ const GROUPS: &str = concat!(
         (",
     count_kept!(
         "kept.endpoint = newest.endpoint and kept.state = newest.state
-            and kept.last_failed_at is not null and kept.reason_group = newest.reason_group"
+            and kept.last_failed_at is not null and kept.reason_group = newest.reason_group",
+        "kept.last_failed_at"
     ),
     ") as count
     from newest
