@@ -13,7 +13,7 @@ const MAX_WRITES: usize = 64;
 const MAX_BYTES: usize = 1024 * 1024;
 
 /// After a group, a writer waits for so long at most until as many wait again: whoever has been answered
-/// may send the next write at once.
+/// may send the next write at once. It keeps its connection meanwhile, with the next transaction begun.
 const GATHER: Duration = Duration::from_millis(1);
 
 /// How many transactions are under way at once: one, and more only if it cannot take all that wait.
@@ -23,7 +23,7 @@ const MAX_WRITERS: usize = 4;
 pub(super) trait GroupWrite: Sized + Send + Sync + 'static {
     type Result: Send + 'static;
 
-    /// How long a writer waits for others, where nobody waits for it.
+    /// How long a writer waits for others, without a connection, where nobody waits for it.
     const LINGER: Duration = Duration::ZERO;
 
     /// About how many bytes are sent.
@@ -126,23 +126,30 @@ impl<W: GroupWrite> Writer<W> {
     }
 
     async fn run(mut self, store: Store) {
+        let mut begun: Option<ShortTx> = None;
         let mut last = 0;
         loop {
-            if last > 1 {
+            if last > 0 {
                 let _ = tokio::time::timeout(GATHER, self.gather(last)).await;
             }
             if !self.goes_on() {
+                if let Some(empty) = begun {
+                    empty.end();
+                }
                 return;
             }
             if !W::LINGER.is_zero() {
                 tokio::time::sleep(W::LINGER).await;
             }
-            // Those that come meanwhile belong to the group.
-            let begun = with_timeout(store.timeout, store.begin_short()).await;
+            let tx = match begun.take() {
+                Some(tx) => Ok(tx),
+                None => with_timeout(store.timeout, store.begin_short()).await,
+            };
+            // Those that have come meanwhile belong to the group.
             let group = self.group_commit.lock().next_group();
             last = group.len();
-            match begun {
-                Ok(tx) => write_group(&store, tx, group).await,
+            match tx {
+                Ok(tx) => begun = write_group(&store, tx, group).await,
                 Err(error) => fail(group, error),
             }
         }
@@ -183,41 +190,60 @@ impl<W: GroupWrite> Drop for Writer<W> {
     }
 }
 
-async fn write_group<W: GroupWrite>(store: &Store, tx: ShortTx, group: Vec<Waiting<W>>) {
+/// Writes a group. Returns the next transaction, begun with the commit, unless the writer lingers.
+async fn write_group<W: GroupWrite>(
+    store: &Store,
+    tx: ShortTx,
+    group: Vec<Waiting<W>>,
+) -> Option<ShortTx> {
     match write_all(store, tx, &group).await {
-        Ok(results) => {
+        Ok((results, next)) => {
             for (waiting, result) in group.into_iter().zip(results) {
                 // If nobody waits any more, it is written nevertheless.
                 let _ = waiting.written.send(Ok(result));
             }
+            return next;
         }
         // One of them may be what Postgres refuses, or in the way of another transaction.
         Err(error) if group.len() > 1 && error.is_reported_by_postgres() => {
+            let mut next = None;
             for waiting in group {
                 let alone = vec![waiting];
-                match with_timeout(store.timeout, store.begin_short()).await {
-                    Ok(tx) => Box::pin(write_group(store, tx, alone)).await,
+                let tx = match next.take() {
+                    Some(tx) => Ok(tx),
+                    None => with_timeout(store.timeout, store.begin_short()).await,
+                };
+                match tx {
+                    Ok(tx) => next = Box::pin(write_group(store, tx, alone)).await,
                     Err(error) => fail(alone, error),
                 }
             }
+            return next;
         }
         Err(error) => fail(group, error),
     }
+    None
 }
 
 async fn write_all<W: GroupWrite>(
     store: &Store,
     mut tx: ShortTx,
     group: &[Waiting<W>],
-) -> Result<Vec<W::Result>, DatabaseError> {
+) -> Result<(Vec<W::Result>, Option<ShortTx>), DatabaseError> {
     let writes: Vec<&W> = group.iter().map(|waiting| &waiting.write).collect();
     with_timeout(store.timeout, async {
         let results = match writes.is_empty() {
             true => Vec::new(),
             false => W::write(&mut tx, &writes).await?,
         };
-        tx.commit().await?;
-        Ok(results)
+        let next = match W::LINGER.is_zero() {
+            true => Some(tx.commit_and_begin().await?),
+            false => {
+                tx.commit().await?;
+                None
+            }
+        };
+        Ok((results, next))
     })
     .await
 }

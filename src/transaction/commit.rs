@@ -24,7 +24,7 @@ const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text
 
 /// Commits and begins an empty transaction: within one, Postgres sends no notifications, which
 /// sqlx would take for a protocol error.
-const COMMIT: &str = "commit and chain";
+pub(super) const COMMIT: &str = "commit and chain";
 
 /// Rolls back and returns the nonce. Begins an empty transaction, as `COMMIT` does.
 fn roll_back_and_return(nonce: &Nonce) -> AssertSqlSafe<String> {

@@ -10,6 +10,7 @@ use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::commit::COMMIT;
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, Manager, is_unusable, with_timeout};
 
@@ -131,5 +132,18 @@ impl ShortTx {
         Manager::commit(&mut self.0).await?;
         self.0.release();
         Ok(())
+    }
+
+    /// Commits, and begins the next one on the same connection.
+    pub(crate) async fn commit_and_begin(mut self) -> sqlx::Result<Self> {
+        sqlx::raw_sql(COMMIT).execute(&mut *self.0).await?;
+        Ok(self)
+    }
+
+    /// Ends one in which nothing was done.
+    pub(crate) fn end(mut self) {
+        // Sent while the connection returns to the pool.
+        Manager::start_rollback(&mut self.0);
+        self.0.release();
     }
 }
