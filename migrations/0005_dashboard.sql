@@ -29,15 +29,18 @@ alter table idempotent_webhook.kept_deliveries
         )::uuid
     ) stored;
 
--- What is failing, newest first, and by reason. Deliveries that are accepted first and succeed are
--- not in these. Event types are looked for in the index alone.
+-- What is failing, newest first: all of it, by reason, and by event type. Deliveries that are accepted
+-- first and succeed are not in these.
 create index kept_deliveries_failed
     on idempotent_webhook.kept_deliveries (endpoint, state, last_failed_at, delivery_id, tenant)
-    include (event_type)
     where last_failed_at is not null;
 
 create index kept_deliveries_reasons
     on idempotent_webhook.kept_deliveries (endpoint, state, reason_group, last_failed_at)
+    where last_failed_at is not null;
+
+create index kept_deliveries_event_types
+    on idempotent_webhook.kept_deliveries (endpoint, state, event_type, last_failed_at)
     where last_failed_at is not null;
 
 -- For the look-up of ids: of what can run again by its request, of the rest by its own row.

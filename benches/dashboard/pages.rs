@@ -77,7 +77,7 @@ async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
     add(
         "recorded, newer half obsolete",
         "deliveries?state=recorded&endpoint=recording",
-        "",
+        "further back",
     );
     let (large, small) = (group(pool, "desc").await, group(pool, "asc").await);
     for (name, reason, text) in [
@@ -91,8 +91,8 @@ async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
     }
     for (name, event_type, text) in [
         ("common", "order.updated", "Next page"),
-        ("rare", "order.disputed", "Event types are looked for"),
-        ("unknown", "order.unknown", "Event types are looked for"),
+        ("rare", "order.disputed", "\"order.disputed\""),
+        ("unknown", "order.unknown", "\"order.unknown\""),
     ] {
         let path = format!("deliveries?state=dead&endpoint={LARGE}&event_type={event_type}");
         add(&format!("dead, large, {name} event type"), &path, text);

@@ -627,38 +627,34 @@ async fn d3_the_list_shows_each_delivery_once_page_by_page() {
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_a_list_looks_further_back_than_what_it_leaves_out() {
     let database = Database::new().await;
-    // The latest 1,000 of an endpoint were processed since, and the next 25,000 are of another type.
+    // The latest 1,000 of an endpoint were processed since.
     database
         .run(
             "insert into idempotent_webhook.kept_deliveries
                 (endpoint, delivery_id, event_type, state, attempts, first_failed_at,
                  last_failed_at, reason)
              select
-                'busy', 'id-' || number,
-                case when number = 26001 then 'rare' else 'common' end, 'dead', 1, now(),
+                case when number in (10, 1100) then 'quiet' else 'busy' end, 'id-' || number,
+                'push', 'dead', 1, now(),
                 timestamptz '2026-01-01' - number * interval '1 second', 'x'
-             from generate_series(1, 26001) as number
-             union all
-             select
-                'quiet', 'q-' || number, 'rare', 'dead', 1, now(),
-                timestamptz '2026-01-01' - number * interval '1 second', 'x'
-             from unnest(array[10, 30000]) as number;
+             from generate_series(1, 1202) as number;
              insert into idempotent_webhook.deliveries (endpoint, delivery_id)
-             select 'busy', 'id-' || number from generate_series(1, 1000) as number",
+             select 'busy', 'id-' || number from generate_series(1, 1001) as number",
         )
         .await;
     let board = Board::operator(&database.pool);
     for (page, expected) in [
-        ("deliveries?endpoint=busy", vec![0, 50]),
-        ("deliveries?endpoint=busy&event_type=rare", vec![0, 1]),
+        ("deliveries?endpoint=busy", [0, 50]),
+        ("deliveries?endpoint=busy&event_type=push", [0, 50]),
         // In the order of their times, although one endpoint was looked at less far.
-        ("deliveries?event_type=rare", vec![1, 2]),
-        ("deliveries", vec![1, 50]),
+        ("deliveries", [1, 50]),
     ] {
         let first = board.page(page).await;
-        let next = next_page(&first).expect("it has looked back to a time only");
-        let found = [first, board.page(&next).await].map(|page| linked(&page).len());
-        assert_eq!(found.to_vec(), expected, "{page}");
+        first.shows("further back");
+        let next = next_page(&first).unwrap();
+        let second = board.page(&next).await;
+        let found = [&first, &second].map(|page| linked(page).len());
+        assert_eq!(found, expected, "{page}");
     }
     let none = board
         .page("deliveries?endpoint=quiet&event_type=other")

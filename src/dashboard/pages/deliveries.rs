@@ -30,28 +30,22 @@ macro_rules! columns {
 }
 
 /// Those that have failed of an endpoint and a state, from the place where a page begins, in the order
-/// of the list. All that decides is in the index.
+/// of the list, as far as a page looks: some may be obsolete. Each filter has its index.
 macro_rules! failed {
     () => {
         "select
-            kept.endpoint, kept.tenant, kept.delivery_id, kept.event_type, kept.last_failed_at
+            kept.endpoint, kept.tenant, kept.delivery_id, kept.last_failed_at
         from idempotent_webhook.kept_deliveries as kept
         where kept.endpoint = known.endpoint and kept.state = states.state
             and kept.last_failed_at is not null
             and ($3::text is null or kept.reason_group = $3::text::uuid)
+            and ($4::text is null or kept.event_type = $4)
             and (
                 $5::float8 is null
                 or (kept.last_failed_at, kept.delivery_id, kept.tenant, kept.endpoint)
                     < (to_timestamp($5), $6, $7, $8)
             )
         order by kept.last_failed_at desc, kept.delivery_id desc, kept.tenant desc"
-    };
-}
-
-/// How many of them one page looks at. Some are obsolete, or of another event type.
-macro_rules! look {
-    () => {
-        "case when $4::text is null then 1000 else 20000 end"
     };
 }
 
@@ -70,17 +64,14 @@ const FAILED: &str = concat!(
             select looked_at.*
             from (",
     failed!(),
-    " limit ",
-    look!(),
-    ") as looked_at
-            where ($4::text is null or looked_at.event_type = $4)
-                and not exists (
-                    select
-                    from idempotent_webhook.deliveries
-                    where deliveries.endpoint = looked_at.endpoint
-                        and deliveries.tenant = looked_at.tenant
-                        and deliveries.delivery_id = looked_at.delivery_id
-                )
+    " limit 1000) as looked_at
+            where not exists (
+                select
+                from idempotent_webhook.deliveries
+                where deliveries.endpoint = looked_at.endpoint
+                    and deliveries.tenant = looked_at.tenant
+                    and deliveries.delivery_id = looked_at.delivery_id
+            )
             order by
                 looked_at.last_failed_at desc, looked_at.delivery_id desc, looked_at.tenant desc
             limit $9
@@ -105,9 +96,7 @@ const LOOKED: &str = concat!(
     cross join unnest($2::text[]) as states (state)
     cross join lateral (",
     failed!(),
-    " offset ",
-    look!(),
-    " - 1 limit 1) as looked
+    " offset 999 limit 1) as looked
     order by looked.last_failed_at desc, looked.delivery_id desc, looked.tenant desc,
         looked.endpoint desc
     limit 1
