@@ -585,3 +585,45 @@ async fn r13_what_has_failed_since_one_looked_is_left_out() {
     assert_eq!(endpoint.discard_all(&Filter::new()).await.unwrap(), 1);
     database.until(NOTHING_KEPT).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_forgetting_a_delivery_beside_its_attempt_is_no_deadlock() {
+    let app = TestApp::github_with(keep, write_effect).await;
+    // Processed since it was kept, and about to run again.
+    insert_due(&app.database, 1).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+             values ('test', 'due-1')",
+        )
+        .await;
+    // Another attempt, for which that of recovery waits.
+    let mut another = app.database.pool.begin().await.unwrap();
+    sqlx::query(
+        "select pg_advisory_xact_lock(
+             hashtextextended('due-1', hashtextextended('', hashtextextended('test', 0)))
+         )",
+    )
+    .execute(&mut *another)
+    .await
+    .unwrap();
+    let recovery = recover(&app);
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    let forgetting = tokio::spawn({
+        let endpoint = endpoint(&app);
+        async move { endpoint.forget("due-1").await }
+    });
+    app.database
+        .until(
+            "(
+                select count(*) from pg_stat_activity
+                where datname = current_database() and wait_event_type = 'Lock'
+            ) = 2",
+        )
+        .await;
+    another.rollback().await.unwrap();
+    assert!(forgetting.await.unwrap().unwrap());
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
