@@ -24,7 +24,12 @@ use crate::transaction::{DatabaseError, Store};
 /// `$6` of them can begin at once, and `$7` wait for a slot. These are at their first attempt of the
 /// schedule: if the process is killed meanwhile, a delivery loses an attempt this way once at most.
 /// The order stays that of their times: none is taken past one that needs a free slot.
-const TAKE: &str = "
+///
+/// How many are looked at is a number in the text, for the planner to know that it is a small one.
+macro_rules! take_of {
+    ($limit:literal) => {
+        concat!(
+            "
     with due as (
         select kept.endpoint, kept.tenant, kept.delivery_id, kept.next_attempt_at, kept.retries
         from idempotent_webhook.kept_deliveries as kept
@@ -50,8 +55,9 @@ const TAKE: &str = "
                     )
             )
         order by kept.next_attempt_at
-        -- A number, for the planner to know that it is a small one.
-        limit 16
+        limit ",
+            $limit,
+            "
         for update of kept skip locked
     ),
     numbered as (
@@ -111,7 +117,13 @@ const TAKE: &str = "
     from room
     left join counted on true
     order by counted.retries desc, counted.next_attempt_at
-";
+"
+        )
+    };
+}
+
+/// Each row that is looked at is locked, so not many more than there is room for.
+const TAKE: [(usize, &str); 3] = [(4, take_of!(4)), (8, take_of!(8)), (16, take_of!(16))];
 
 /// Of each endpoint that has deliveries to run again: in how many seconds the next one can be taken,
 /// unless the endpoint is paused, and for how many seconds it has been due.
@@ -179,7 +191,10 @@ pub(super) async fn take(
     room: &Room,
 ) -> Result<Taken, DatabaseError> {
     let number = |places: usize| i64::try_from(places).unwrap_or(i64::MAX / 2);
-    let statement = sqlx::query(TAKE)
+    let places = room.slots().saturating_add(room.places_ahead());
+    let [.., (_, largest)] = TAKE;
+    let enough = TAKE.iter().find(|(limit, _)| *limit >= places);
+    let statement = sqlx::query(enough.map_or(largest, |(_, sql)| sql))
         .bind(&*served.endpoint)
         .bind(interval(served.lease()))
         .bind(FORMAT)

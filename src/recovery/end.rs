@@ -60,7 +60,7 @@ impl GroupWrite for End {
     type Result = ();
 
     // Almost all are processed, and nothing depends on when their rows end.
-    const LINGER: Duration = Duration::from_millis(5);
+    const LINGER: Duration = Duration::from_millis(20);
 
     fn size(&self) -> usize {
         self.delivery.id().as_str().len()

@@ -12,8 +12,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Nothing is taken ahead while attempts take longer than this. It would gain nothing.
 const SHORT: Duration = Duration::from_millis(500);
 
-/// How many wait for each slot. One of them lasts for about as long as it takes to take others.
-const TURNS: u32 = 2;
+/// How many wait for each slot. Half of them last for longer than it takes to take others, and each
+/// time pays for as many.
+const TURNS: u32 = 4;
 
 /// The longest time that a delivery waits for a slot. Its attempt has to end within the lease.
 const MAX_WAIT: Duration = Duration::from_secs(5);
@@ -75,18 +76,18 @@ impl Slots {
         Room { slots, ahead: None }
     }
 
-    /// Waits until a quarter of the places is free: a few are taken at a time, and the others last
+    /// Waits until half of the places are free: several are taken at a time, and the others last
     /// until they are there.
     pub(super) async fn places_ahead(&self) -> Room {
-        let quarter = self.places().div_ceil(4);
-        let ahead = self.ahead.clone().acquire_many_owned(quarter).await.ok();
+        let half = self.places().div_ceil(2);
+        let ahead = self.ahead.clone().acquire_many_owned(half).await.ok();
         Room { slots: None, ahead }
     }
 
     /// Adds all that is free besides.
-    pub(super) fn fill(&self, room: &mut Room, ahead: bool) {
+    pub(super) fn fill(&self, room: &mut Room) {
         add_all(&mut room.slots, &self.free);
-        match ahead {
+        match self.may_take_ahead() {
             true => add_all(&mut room.ahead, &self.ahead),
             false => room.ahead = None,
         }
