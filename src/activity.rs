@@ -91,7 +91,9 @@ impl Activity {
         let Some(count) = counted.and_then(|index| counters.counts.get(index)) else {
             return;
         };
-        count.fetch_add(1, Ordering::Relaxed);
+        // In one order with what `has_ended` reads and writes: either the writer sees this number, or
+        // this sees that there is no writer.
+        count.fetch_add(1, Ordering::SeqCst);
         self.ensure_writer();
     }
 
@@ -121,7 +123,7 @@ impl Activity {
 
     fn ensure_writer(&self) {
         let has_writer = &self.0.has_writer;
-        if has_writer.load(Ordering::Relaxed) || has_writer.swap(true, Ordering::AcqRel) {
+        if has_writer.load(Ordering::SeqCst) || has_writer.swap(true, Ordering::SeqCst) {
             return;
         }
         let writer = Writer {
@@ -180,7 +182,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if self.is_the_one {
-            self.activity.0.has_writer.store(false, Ordering::Release);
+            self.activity.0.has_writer.store(false, Ordering::SeqCst);
         }
     }
 }
@@ -189,7 +191,7 @@ impl Counters {
     fn is_empty(&self) -> bool {
         self.counts
             .iter()
-            .all(|count| count.load(Ordering::Relaxed) == 0)
+            .all(|count| count.load(Ordering::SeqCst) == 0)
     }
 }
 

@@ -98,6 +98,16 @@ impl Selection {
             .with_some("reason", self.reason.as_ref())
     }
 
+    /// As the fields of a form.
+    pub(super) fn fields(&self) -> [(&'static str, Option<&str>); 4] {
+        [
+            ("endpoint", self.endpoint.as_deref()),
+            ("state", Some(self.state.as_str())),
+            ("event_type", self.event_type.as_deref()),
+            ("reason", self.reason.as_deref()),
+        ]
+    }
+
     /// The states as the table has them.
     pub(super) fn states(&self) -> &'static [&'static str] {
         match self.state {

@@ -130,8 +130,7 @@
 //!   delay varied by a fifth. A handler can choose another time, an end, or to discard the delivery
 //!   ([`HandlerError`](crate::HandlerError)).
 //! - **R9** Few attempts run at once ([`concurrency`](crate::Recovery::concurrency)). A waiting
-//!   delivery holds no connection. Endpoints take turns. Beside requests, attempts rest, and none is
-//!   counted ahead.
+//!   delivery holds no connection. Endpoints take turns. Beside requests, attempts rest.
 //! - **R10** After several failures of different deliveries of an endpoint in a row, one is tried at
 //!   a time, and the others wait without using up attempts
 //!   ([`breaker`](crate::Recovery::breaker)). Operators [`pause`](crate::Endpoint::pause) and

@@ -85,7 +85,8 @@ impl Endpoint {
         })
     }
 
-    /// Has all kept deliveries of a filter run again now, with a new schedule. Returns how many.
+    /// Has all kept deliveries of a filter run again now, with a new schedule. Returns how many. One that
+    /// is running, or that something else changes at the same moment, is left out.
     ///
     /// It works in batches, each in a transaction of its own. If it is cancelled, those of the
     /// finished batches are run again.

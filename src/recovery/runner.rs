@@ -344,12 +344,12 @@ impl Recovery {
         let time = lease.saturating_sub(taken.elapsed());
         let (received, started) = (received::count(), Instant::now());
         self.attempt(due, &served, time).await;
-        slots.attempt_took(started.elapsed());
         // Requests come first.
         if received::count() != received {
             let rest = tokio::time::sleep((started.elapsed() * REST).min(MAX_REST));
             race(asked(&mut stop, ()), rest).await;
         }
+        slots.turn_took(started.elapsed());
         drop(slot);
     }
 

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Nothing is taken ahead while attempts take longer than this. It would gain nothing.
+/// Nothing is taken ahead while attempts, with their rests, take longer than this. It would gain
+/// nothing.
 const SHORT: Duration = Duration::from_millis(500);
 
 /// How many wait for each slot. Half of them last for longer than it takes to take others, and each
@@ -27,7 +28,7 @@ pub(super) struct Slots {
     ahead: Arc<Semaphore>,
     /// Whether the pool leaves a connection for it while all slots are in use.
     may_take_ahead: bool,
-    /// How long the last attempt took, in milliseconds.
+    /// How long the last attempt took, with its rest, in milliseconds.
     last_took: AtomicU64,
 }
 
@@ -64,7 +65,7 @@ impl Slots {
         self.may_take_ahead && last_took <= SHORT
     }
 
-    pub(super) fn attempt_took(&self, time: Duration) {
+    pub(super) fn turn_took(&self, time: Duration) {
         let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.last_took.store(millis, Ordering::Relaxed);
     }
@@ -98,8 +99,8 @@ impl Slots {
         let wait = MAX_WAIT.min(lease / 4);
         let turn = tokio::time::timeout(wait, self.free.clone().acquire_owned()).await;
         if turn.is_err() {
-            // Attempts take longer than they did.
-            self.attempt_took(Duration::MAX);
+            // They take longer than they did.
+            self.turn_took(Duration::MAX);
         }
         turn.ok()?.ok()
     }

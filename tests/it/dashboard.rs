@@ -287,6 +287,11 @@ async fn d2_actions_are_only_taken_from_pages_of_the_same_site() {
             ("sec-fetch-site", "cross-site"),
             ("origin", "https://ops.example"),
         ],
+        &[
+            ("sec-fetch-site", "same-origin"),
+            ("sec-fetch-site", "same-origin"),
+            ("origin", "https://ops.example"),
+        ],
         &[("origin", "null")],
         &[("origin", "")],
         &[("origin", "https://evil.example")],
@@ -554,6 +559,31 @@ async fn d3_failures_are_grouped_by_reason_without_ids_and_numbers() {
     let listed = board.page(&link.replace("&amp;", "&")).await;
     assert_eq!(listed.text().matches("no such order").count(), 31);
     listed.hides("the ledger is away");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_of_many_reasons_those_that_occurred_last_are_shown() {
+    let database = Database::new().await;
+    // Of 300 reasons, the one that came first is the one that occurred last.
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, state, attempts, first_failed_at, last_failed_at, reason)
+             select 'test', number || '-' || at, 'dead', 1, at, at,
+                'reason ' || translate(number::text, '0123456789', 'abcdefghij') || ';'
+             from generate_series(1, 300) as number
+             cross join lateral (values
+                (timestamptz '2026-01-01' + number * interval '1 second'),
+                (timestamptz '2026-02-01' - number * interval '1 second')
+             ) as times (at)",
+        )
+        .await;
+    let overview = Board::operator(&database.pool).page("overview").await;
+    assert_eq!(overview.text().matches("reason ").count(), 50);
+    // 1 and 50, but not 51.
+    overview.shows("reason b;");
+    overview.shows("reason fa;");
+    overview.hides("reason fb;");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -934,10 +964,17 @@ async fn d3_selected_deliveries_are_changed_one_by_one() {
     database.run(MANY_DEAD).await;
     let board = Board::operator(&database.pool);
     let keys = "key=endpoint%3Dtest%26id%3D7&key=endpoint%3Dother%26id%3D8";
+    let filter = "endpoint=test&state=dead";
     let confirm = board
-        .post("confirm", &format!("action=discard&{keys}"))
+        .post("confirm", &format!("action=discard&{filter}&{keys}"))
         .await;
     confirm.shows("Discard 2 deliveries?");
+    confirm.shows("They are deleted");
+    confirm.shows("href=\"deliveries?endpoint=test&amp;state=dead\">Do nothing");
+    let confirm = board
+        .page("confirm?action=discard&endpoint=test&id=7")
+        .await;
+    confirm.shows("It is deleted");
     let answer = board.post("act", &format!("action=discard&{keys}")).await;
     assert_eq!(answer.header("location"), "actions");
     let did = [
@@ -948,9 +985,11 @@ async fn d3_selected_deliveries_are_changed_one_by_one() {
     database
         .until("(select count(*) from idempotent_webhook.kept_deliveries) = 9998")
         .await;
-    let none = board.post("confirm", "action=discard").await;
-    assert_eq!(none.status, 400);
-    none.shows("No delivery is selected.");
+    for nothing in ["action=discard", &format!("action=discard&{filter}")] {
+        let none = board.post("confirm", nothing).await;
+        assert_eq!(none.status, 400);
+        none.shows("No delivery is selected.");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

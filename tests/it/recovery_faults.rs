@@ -184,17 +184,22 @@ async fn r5_a_cache_does_not_end_what_is_kept() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn r13_what_is_discarded_before_its_attempt_begins_is_not_run() {
     let failing = Failing::times(1);
     let app = TestApp::github_with(keep, failing.handler()).await;
     app.send(github("a", "{}")).await;
-    let recovery = Recovery::new(app.database.pool.clone(), delayed(&app.router)).spawn();
-    app.database.until(IS_RUNNING).await;
-    assert!(endpoint(&app).discard("a").await.unwrap());
-    recovery.stop().await;
+    let log = logged(async {
+        let recovery = Recovery::new(app.database.pool.clone(), delayed(&app.router)).spawn();
+        app.database.until(IS_RUNNING).await;
+        assert!(endpoint(&app).discard("a").await.unwrap());
+        recovery.stop().await;
+    })
+    .await;
     assert_eq!(failing.attempts(), [1]);
     assert_rows!(app.database, claims: 0, effects: 0);
+    // It is no duplicate: a request that waits for this attempt is not answered as one.
+    assert!(log.contains("was discarded or forgotten"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::super::database::Reading;
 use super::super::error::{PageError, is_timeout};
 use super::super::html::{Layout, Timestamp, hidden, short, visible};
-use super::super::params::Params;
+use super::super::params::{Link, Params};
 use super::super::rows::{Key, grouped};
 use super::super::selection::Selection;
 use super::super::{Access, Shared};
@@ -48,9 +48,14 @@ pub(in crate::dashboard) async fn confirm(
         ),
         Target::Deliveries(keys) => {
             let number = i64::try_from(keys.len()).unwrap_or(i64::MAX);
+            let back = match &*keys {
+                [key] => key.link("delivery"),
+                // The list in which they were selected.
+                _ => Selection::of(params)?.link("deliveries"),
+            };
             (
                 title(action, &Number::Exactly(number)),
-                one_by_one(action, &keys),
+                one_by_one(action, &keys, &back),
             )
         }
         Target::All {
@@ -109,6 +114,22 @@ fn title(action: Action, number: &Number) -> String {
     }
 }
 
+fn meaning_for_one(action: Action) -> &'static str {
+    match action {
+        Action::Retry => "It runs again now, with a new schedule of attempts.",
+        Action::Discard => {
+            "It is deleted with its request, and does not run again. If the provider delivers it \
+             again, it is a new delivery. This cannot be undone."
+        }
+        Action::Forget => {
+            "What is known of it is deleted, so that it is processed again when the provider \
+             delivers it again: this page does not have its request. Undo the effects of the first \
+             time before that. This cannot be undone."
+        }
+        Action::Pause | Action::Resume => "",
+    }
+}
+
 fn meaning(action: Action) -> &'static str {
     match action {
         Action::Retry => "They run again now, with a new schedule of attempts.",
@@ -125,17 +146,17 @@ fn meaning(action: Action) -> &'static str {
     }
 }
 
-fn one_by_one(action: Action, keys: &[Key]) -> Markup {
+fn one_by_one(action: Action, keys: &[Key], back: &Link) -> Markup {
     let fields = html! {
         @for key in keys { input type="hidden" name="key" value=(key.link("").query()); }
     };
-    let back = match keys {
-        [key] => key.link("delivery").to_string(),
-        _ => "deliveries".to_owned(),
+    let meaning = match keys {
+        [_] => meaning_for_one(action),
+        _ => meaning(action),
     };
     html! {
-        p { (meaning(action)) }
-        (form(action, &fields, &back))
+        p { (meaning) }
+        (form(action, &fields, &back.to_string()))
         ul.ids {
             @for key in keys {
                 li {
@@ -152,13 +173,10 @@ fn one_by_one(action: Action, keys: &[Key]) -> Markup {
 
 fn all(action: Action, endpoint: &str, selection: &Selection) -> Markup {
     let before = selection.before.map(|before| before.to_string());
-    let fields = hidden(&[
-        ("endpoint", Some(endpoint)),
-        ("state", Some(selection.state.as_str())),
-        ("event_type", selection.event_type.as_deref()),
-        ("reason", selection.reason.as_deref()),
-        ("before", before.as_deref()),
-    ]);
+    let fields = html! {
+        (hidden(&selection.fields()))
+        (hidden(&[("before", before.as_deref())]))
+    };
     html! {
         p {
             "Of the endpoint " strong { (visible(endpoint)) } ": " (visible(&selection.in_words()))

@@ -432,6 +432,7 @@ fn table(
     }
     html! {
         form.selection method="post" action="confirm" {
+            (hidden(&selection.fields()))
             (table)
             p.actions {
                 button name="action" value="retry" { "Retry the selected…" }
