@@ -5,24 +5,9 @@ use crate::delivery::{DeliveryId, DeliveryKey};
 use crate::in_flight;
 
 const FORGET: &str = "
-    -- Obsolete: it was kept before it was processed. It must not run again by itself. First, as an
-    -- attempt of recovery locks it before it claims.
-    with failure as (
-        delete from idempotent_webhook.kept_deliveries as kept
-        where endpoint = $1 and tenant = $2 and delivery_id = $3
-            and exists (
-                select
-                from idempotent_webhook.deliveries
-                where deliveries.endpoint = kept.endpoint
-                    and deliveries.tenant = kept.tenant
-                    and deliveries.delivery_id = kept.delivery_id
-            )
-        returning true
-    ),
-    forgotten as (
+    with forgotten as (
         delete from idempotent_webhook.deliveries
         where endpoint = $1 and tenant = $2 and delivery_id = $3
-            and (select count(*) from failure) >= 0
         returning endpoint, tenant, delivery_id, digest
     ),
     body as (
@@ -33,6 +18,14 @@ const FORGET: &str = "
             -- Redundant, but the digest is in the index.
             and bodies.digest = forgotten.digest
             and bodies.delivery_id = forgotten.delivery_id
+    ),
+    -- Obsolete: it was kept before it was processed. It must not run again by itself.
+    failure as (
+        delete from idempotent_webhook.kept_deliveries
+        using forgotten
+        where kept_deliveries.endpoint = forgotten.endpoint
+            and kept_deliveries.tenant = forgotten.tenant
+            and kept_deliveries.delivery_id = forgotten.delivery_id
     ),
     request as (
         delete from idempotent_webhook.kept_requests

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use sqlx::Row;
 use sqlx_core::transaction::TransactionManager;
 use tokio::time::Instant;
 
@@ -13,7 +12,7 @@ use super::store::Store;
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
 
-/// The event type, once this attempt is the first in the queue of its delivery.
+/// Inserts the claim. Returns a row if the delivery was not claimed before.
 ///
 /// All attempts at a delivery queue for one advisory lock, which is held to the end of the
 /// transaction. `lock_timeout` bounds the wait in the queue as a whole. Without the queue, an
@@ -23,61 +22,20 @@ use crate::digest::Sha256Digest;
 /// The statement sets `lock_timeout` along with the values, before the wait, and restores it
 /// along with the returned row, before the handler's statements. Separate statements for that, or
 /// for the lock, would cost more.
-macro_rules! event_type_after_the_wait {
-    () => {
-        "case when set_config('lock_timeout', $6, true) is not null then
-            case when pg_advisory_xact_lock(
-                hashtextextended($3, hashtextextended($2, hashtextextended($1, 0)))
-            ) is not null then $4::text end
-        end"
-    };
-}
-
-/// Inserts the claim. Returns a row if the delivery was not claimed before.
-const CLAIM: &str = concat!(
-    "
+const CLAIM: &str = "
     insert into idempotent_webhook.deliveries
         (endpoint, tenant, delivery_id, event_type, digest)
     values
-        ($1, $2, $3, ",
-    event_type_after_the_wait!(),
-    ", $5)
+        ($1, $2, $3,
+        case when set_config('lock_timeout', $6, true) is not null then
+            case when pg_advisory_xact_lock(
+                hashtextextended($3, hashtextextended($2, hashtextextended($1, 0)))
+            ) is not null then $4 end
+        end,
+        $5)
     on conflict do nothing
     returning pg_current_xact_id()::text, set_config('lock_timeout', $7, true)
-"
-);
-
-/// The same for a delivery that is kept, unless it is held back: its endpoint is paused, or has failed
-/// so often that it is only probed. Returns a row if it is still kept, whose lock lasts to the end of the
-/// transaction: `discard` and `forget` wait for it.
-const CLAIM_KEPT: &str = concat!(
-    "
-    with kept as (
-        select exists (
-            select
-            from idempotent_webhook.kept_endpoints
-            where endpoint = $1 and (paused_at is not null or cardinality(failed_ids) >= $8)
-        ) as held
-        from idempotent_webhook.kept_deliveries
-        where endpoint = $1 and tenant = $2 and delivery_id = $3
-        for key share
-    ),
-    claimed as (
-        insert into idempotent_webhook.deliveries
-            (endpoint, tenant, delivery_id, event_type, digest)
-        select $1, $2, $3, ",
-    event_type_after_the_wait!(),
-    ", $5::bytea
-        from kept
-        where not held
-        on conflict do nothing
-        returning pg_current_xact_id()::text as id, set_config('lock_timeout', $7, true)
-    )
-    select kept.held, claimed.id
-    from kept
-    left join claimed on true
-"
-);
+";
 
 /// The same for the body's fingerprint, with the replay guard on.
 const CLAIM_BODY: &str = "
@@ -108,6 +66,19 @@ const FIRST_WITH_BODY: &str = "
     where endpoint = $1 and tenant = $2 and digest = $3
 ";
 
+/// Keeps a row of recovery until the end of the transaction: `discard` and `forget` wait for it.
+/// Returns whether the endpoint is paused, or has failed often enough to be probed only.
+const STILL_KEPT: &str = "
+    select exists (
+        select
+        from idempotent_webhook.kept_endpoints
+        where endpoint = $1 and (paused_at is not null or cardinality(failed_ids) >= $4)
+    )
+    from idempotent_webhook.kept_deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+    for key share
+";
+
 /// How often a claim is repeated after a serialization failure.
 const MAX_CONFLICTS: usize = 10;
 
@@ -119,16 +90,7 @@ const MAX_CONNECTIONS: usize = 2;
 pub(crate) struct ClaimRequest<'a> {
     pub(crate) delivery: &'a Delivery,
     pub(crate) fingerprint: Option<Fingerprint>,
-    /// If it is to be claimed only as long as it is kept.
-    pub(crate) kept: Option<WhileKept>,
     pub(crate) deadline: Instant,
-}
-
-/// When not to claim a kept delivery.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WhileKept {
-    /// With as many failures of its endpoint in a row, it is held back.
-    pub(crate) held_by_failures: Option<i32>,
 }
 
 impl ClaimRequest<'_> {
@@ -161,10 +123,15 @@ pub(crate) enum Claim {
     Duplicate(DuplicateOf),
     /// Another process was still working on it at the deadline.
     InFlight,
-    /// It is kept, but its endpoint is held back.
+}
+
+/// What has become of a kept delivery since its attempt was counted.
+pub(crate) enum StillKept {
+    Yes,
+    /// It is, but its endpoint is held back.
     Held,
-    /// It was kept, and was discarded or forgotten.
-    NotKept,
+    /// It was discarded or forgotten.
+    No,
 }
 
 /// The result of a claim within its transaction.
@@ -172,16 +139,6 @@ enum Inserted {
     Claimed(TransactionId),
     Duplicate(DuplicateOf),
     WaitTimedOut,
-    Held,
-    NotKept,
-}
-
-/// The result of the statement that inserts the claim.
-enum ClaimRow {
-    Inserted(String),
-    Conflict,
-    Held,
-    NotKept,
 }
 
 /// The committed delivery of which this one is a duplicate.
@@ -235,14 +192,6 @@ impl Store {
                 connection.roll_back(self.timeout).await;
                 Ok(Claim::InFlight)
             }
-            Ok(Inserted::Held) => {
-                connection.roll_back(self.timeout).await;
-                Ok(Claim::Held)
-            }
-            Ok(Inserted::NotKept) => {
-                connection.roll_back(self.timeout).await;
-                Ok(Claim::NotKept)
-            }
             Err(error) if error.is_conflict() => {
                 connection.roll_back(self.timeout).await;
                 Err(error)
@@ -265,15 +214,25 @@ impl Store {
             ..
         } = request;
         let lock_timeout = self.lock_timeout(connection, delivery).await?;
-        let inserted = self.insert_id(connection, request, &lock_timeout);
+        let wait = request.wait();
+        let inserted = with_timeout(
+            wait + self.timeout,
+            sqlx::query_scalar(CLAIM)
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(delivery.id())
+                .bind(delivery.event_type())
+                .bind(fingerprint.map(|fingerprint| fingerprint.digest))
+                .bind(millis(wait))
+                .bind(&*lock_timeout)
+                .fetch_optional(&mut **connection),
+        );
         let id = match inserted.await {
-            Ok(ClaimRow::Inserted(id)) => id,
-            Ok(ClaimRow::Conflict) => {
+            Ok(Some(id)) => id,
+            Ok(None) => {
                 let of = self.same_id(connection, delivery, fingerprint).await?;
                 return Ok(Inserted::Duplicate(of));
             }
-            Ok(ClaimRow::Held) => return Ok(Inserted::Held),
-            Ok(ClaimRow::NotKept) => return Ok(Inserted::NotKept),
             Err(error) if error.is_wait_over() => return Ok(Inserted::WaitTimedOut),
             Err(error) => return Err(error),
         };
@@ -290,53 +249,6 @@ impl Store {
             }
         }
         Ok(Inserted::Claimed(TransactionId(id)))
-    }
-
-    /// Claims the id.
-    async fn insert_id(
-        &self,
-        connection: &mut TxConnection,
-        request: ClaimRequest<'_>,
-        lock_timeout: &str,
-    ) -> Result<ClaimRow, DatabaseError> {
-        let ClaimRequest {
-            delivery,
-            fingerprint,
-            kept,
-            ..
-        } = request;
-        let wait = request.wait();
-        let sql = match kept {
-            Some(_) => CLAIM_KEPT,
-            None => CLAIM,
-        };
-        let statement = sqlx::query(sql)
-            .bind(delivery.endpoint())
-            .bind(delivery.key_tenant())
-            .bind(delivery.id())
-            .bind(delivery.event_type())
-            .bind(fingerprint.map(|fingerprint| fingerprint.digest))
-            .bind(millis(wait))
-            .bind(lock_timeout);
-        let statement = match kept {
-            Some(kept) => statement.bind(kept.held_by_failures),
-            None => statement,
-        };
-        let row = with_timeout(
-            wait + self.timeout,
-            statement.fetch_optional(&mut **connection),
-        )
-        .await?;
-        Ok(match (row, kept) {
-            (Some(row), None) => ClaimRow::Inserted(row.try_get(0)?),
-            (None, None) => ClaimRow::Conflict,
-            (None, Some(_)) => ClaimRow::NotKept,
-            (Some(row), Some(_)) if row.try_get("held")? => ClaimRow::Held,
-            (Some(row), Some(_)) => match row.try_get("id")? {
-                Some(id) => ClaimRow::Inserted(id),
-                None => ClaimRow::Conflict,
-            },
-        })
     }
 
     /// Claims the fingerprint, in the transaction of the claim. Returns whether it was not
@@ -409,6 +321,32 @@ impl Store {
         )
         .await?;
         Ok(DuplicateOf::BodyWithOtherId { first })
+    }
+}
+
+impl ClaimedTx {
+    /// Whether the delivery is still kept, and may still run: its endpoint is not paused, and has
+    /// not failed so often since then.
+    pub(crate) async fn is_still_kept(
+        &mut self,
+        delivery: &Delivery,
+        held_by_failures: Option<i32>,
+    ) -> Result<StillKept, DatabaseError> {
+        let held: Option<bool> = with_timeout(
+            self.timeout,
+            sqlx::query_scalar(STILL_KEPT)
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(delivery.id())
+                .bind(held_by_failures)
+                .fetch_optional(&mut *self.connection),
+        )
+        .await?;
+        Ok(match held {
+            Some(false) => StillKept::Yes,
+            Some(true) => StillKept::Held,
+            None => StillKept::No,
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use idempotent_webhook::recovery::{Filter, Retried};
 use idempotent_webhook::{
     DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Recovery, presets,
 };
-use sqlx::Executor;
+use sqlx::{Executor, Postgres, Transaction};
 use tokio::sync::Semaphore;
 
 use crate::recovery::{
@@ -586,8 +586,60 @@ async fn r13_what_has_failed_since_one_looked_is_left_out() {
     database.until(NOTHING_KEPT).await;
 }
 
+/// Another attempt at the delivery `due-1`, for which that of recovery waits.
+async fn another_attempt(database: &Database) -> Transaction<'static, Postgres> {
+    let mut tx = database.pool.begin().await.unwrap();
+    tx.execute(
+        "select pg_advisory_xact_lock(
+             hashtextextended('due-1', hashtextextended('', hashtextextended('test', 0)))
+         )",
+    )
+    .await
+    .unwrap();
+    tx
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn r13_forgetting_a_delivery_beside_its_attempt_is_no_deadlock() {
+async fn r10_a_pause_holds_back_what_waits_for_another_attempt() {
+    let failing = Failing::times(0);
+    let app = TestApp::github_with(keep, failing.handler()).await;
+    insert_due(&app.database, 1).await;
+    let another = another_attempt(&app.database).await;
+    let recovery = recover(&app);
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    endpoint(&app).pause().await.unwrap();
+    another.rollback().await.unwrap();
+    app.database
+        .until("(select running_until is null from idempotent_webhook.kept_deliveries)")
+        .await;
+    assert!(failing.attempts().is_empty());
+    assert_eq!(kept(&app.database).await, ("due".into(), 1, 0));
+    assert_rows!(app.database, claims: 0, effects: 0);
+
+    endpoint(&app).resume().await.unwrap();
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_discard_does_not_wait_for_an_attempt_that_waits_itself() {
+    let failing = Failing::times(0);
+    let app = TestApp::github_with(keep, failing.handler()).await;
+    insert_due(&app.database, 1).await;
+    let another = another_attempt(&app.database).await;
+    let recovery = recover(&app);
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    assert!(soon(endpoint(&app).discard("due-1")).await.unwrap());
+    another.rollback().await.unwrap();
+    recovery.stop().await;
+    assert!(failing.attempts().is_empty());
+    app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_forget_does_not_wait_for_an_attempt_that_waits_itself() {
     let app = TestApp::github_with(keep, write_effect).await;
     // Processed since it was kept, and about to run again.
     insert_due(&app.database, 1).await;
@@ -597,32 +649,11 @@ async fn r13_forgetting_a_delivery_beside_its_attempt_is_no_deadlock() {
              values ('test', 'due-1')",
         )
         .await;
-    // Another attempt, for which that of recovery waits.
-    let mut another = app.database.pool.begin().await.unwrap();
-    sqlx::query(
-        "select pg_advisory_xact_lock(
-             hashtextextended('due-1', hashtextextended('', hashtextextended('test', 0)))
-         )",
-    )
-    .execute(&mut *another)
-    .await
-    .unwrap();
+    let another = another_attempt(&app.database).await;
     let recovery = recover(&app);
     app.database.until(ONE_WAITS_FOR_A_LOCK).await;
-    let forgetting = tokio::spawn({
-        let endpoint = endpoint(&app);
-        async move { endpoint.forget("due-1").await }
-    });
-    app.database
-        .until(
-            "(
-                select count(*) from pg_stat_activity
-                where datname = current_database() and wait_event_type = 'Lock'
-            ) = 2",
-        )
-        .await;
+    assert!(soon(endpoint(&app).forget("due-1")).await.unwrap());
     another.rollback().await.unwrap();
-    assert!(forgetting.await.unwrap().unwrap());
     app.database.until(NOTHING_KEPT).await;
     recovery.stop().await;
     assert_rows!(app.database, claims: 0, effects: 0);
