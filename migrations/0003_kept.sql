@@ -12,7 +12,7 @@ create table idempotent_webhook.kept_deliveries (
     -- `recorded`: it failed and cannot be run again, because its request is not kept.
     -- `due`: it is run again at `next_attempt_at`.
     -- `dead`: it is not run again, unless an operator says so.
-    state text collate "C" not null check (state in ('recorded', 'due', 'dead')),
+    state text collate "C" not null,
     -- All attempts, those of the provider included.
     attempts integer not null,
     -- Attempts of the schedule. Each is counted before it runs.
@@ -28,7 +28,8 @@ create table idempotent_webhook.kept_deliveries (
     reason text,
     body_bytes integer,
     primary key (endpoint, tenant, delivery_id),
-    check (state <> 'due' or next_attempt_at is not null)
+    -- In one check: each insert parses each of them.
+    check (state in ('recorded', 'dead') or state = 'due' and next_attempt_at is not null)
 ) with (
     autovacuum_vacuum_scale_factor = 0.05,
     -- With room for updates in place: counting an attempt changes no index.

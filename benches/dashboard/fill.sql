@@ -25,6 +25,10 @@ create function pg_temp.event_type(n int) returns text language sql immutable
         else 'order.updated'
     end;
 
+-- As the crate groups them.
+create function pg_temp.reason_group(reason text) returns uuid language sql immutable
+    return md5(regexp_replace(reason, '[A-Za-z_-]*[0-9][0-9A-Za-z_-]*', '#', 'g'))::uuid;
+
 create function pg_temp.endpoint(n int) returns text language sql immutable
     return case
         when n % 10 < 9 then 'large'
@@ -47,11 +51,13 @@ from generate_series(1, pg_temp.deliveries()) as n;
 -- Those that are dead. In each row of a hundred, large has ninety.
 insert into idempotent_webhook.kept_deliveries (
     endpoint, tenant, tenant_name, delivery_id, event_type, state, attempts, retries,
-    first_received_at, first_failed_at, last_failed_at, status, reason, body_bytes, history
+    first_received_at, first_failed_at, last_failed_at, status, reason, reason_group, body_bytes,
+    history
 )
 select
     endpoint, tenant, nullif(tenant, ''), md5('dead ' || n), pg_temp.event_type(n), 'dead', 12, 11,
-    failed_at - interval '1 day', failed_at - interval '1 day', failed_at, 500, reason, 200,
+    failed_at - interval '1 day', failed_at - interval '1 day', failed_at, 500, reason,
+    pg_temp.reason_group(reason), 200,
     (
         select jsonb_agg(
             jsonb_build_object(
@@ -83,7 +89,7 @@ from (
 -- Those that are due: 20,000, of which half have not failed yet, and half are overdue.
 insert into idempotent_webhook.kept_deliveries (
     endpoint, delivery_id, event_type, state, attempts, first_received_at, first_failed_at,
-    last_failed_at, next_attempt_at, status, reason, body_bytes
+    last_failed_at, next_attempt_at, status, reason, reason_group, body_bytes
 )
 select
     case when n % 4 = 0 then 'quiet_' || n / 4 % 4 + 1 else 'large' end,
@@ -92,6 +98,7 @@ select
     now() + interval '1 day' * (random() - 0.5),
     case when n % 8 < 4 then 503 end,
     case when n % 8 < 4 then 'the pool timed out' end,
+    case when n % 8 < 4 then pg_temp.reason_group('the pool timed out') end,
     200
 from generate_series(1, 20000) as n
 cross join lateral (
@@ -102,12 +109,12 @@ cross join lateral (
 -- first in each list, one after the other.
 insert into idempotent_webhook.kept_deliveries (
     endpoint, delivery_id, event_type, state, attempts, first_received_at, first_failed_at,
-    last_failed_at, status, reason
+    last_failed_at, status, reason, reason_group
 )
 select
     case when n <= 20000 then 'recording' else 'large' end,
     md5('recorded ' || n), pg_temp.event_type(n), 'recorded', 1, failed_at, failed_at, failed_at,
-    500, 'the pool timed out'
+    500, 'the pool timed out', pg_temp.reason_group('the pool timed out')
 from generate_series(1, 50000) as n
 cross join lateral (select now() - interval '5 seconds' * (50000 - n) as failed_at) as failed;
 

@@ -35,12 +35,14 @@ const LEFT_BEHIND: &str = "
     with kept as (
         insert into idempotent_webhook.kept_deliveries (
             endpoint, delivery_id, event_type, state, attempts, first_received_at,
-            first_failed_at, last_failed_at, next_attempt_at, status, reason, body_bytes, history
+            first_failed_at, last_failed_at, next_attempt_at, status, reason, reason_group,
+            body_bytes, history
         )
         select
             endpoint, endpoint || '-' || number, 'invoice.paid', 'due', 2,
             now() - interval '5 hours', now() - interval '5 hours', now() - interval '4 hours',
-            now() - interval '3 hours', 503, 'the ledger is away', 18,
+            now() - interval '3 hours', 503, 'the ledger is away', md5('the ledger is away')::uuid,
+            18,
             jsonb_build_array(jsonb_build_object(
                 'at', extract(epoch from now() - interval '4 hours'),
                 'by', 'provider', 'status', 503, 'reason', 'the ledger is away'

@@ -40,6 +40,19 @@ macro_rules! failed_attempt {
     };
 }
 
+/// The group of a reason, in SQL: equal for those that differ only in words with digits.
+macro_rules! reason_group {
+    ($reason:literal) => {
+        concat!(
+            "md5(
+                regexp_replace(",
+            $reason,
+            "::text, '[A-Za-z_-]*[0-9][0-9A-Za-z_-]*', '#', 'g')
+            )::uuid"
+        )
+    };
+}
+
 /// The history of a row, with room for one more of twenty.
 macro_rules! history_of {
     ($row:literal) => {
@@ -71,11 +84,15 @@ const KEEP: &str = concat!(
         insert into idempotent_webhook.kept_deliveries as known (
             endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts,
             first_received_at, first_failed_at, last_failed_at, next_attempt_at, status, reason,
-            body_bytes, history
+            reason_group, body_bytes, history
         )
         select
             $1, $2, $3, $4, $5, $6, 1,
-            to_timestamp($7), now(), now(), now() + $8, $9, $10, octet_length($14),
+            to_timestamp($7), now(), now(), now() + $8, $9, $10,
+            ",
+    reason_group!("$10"),
+    ",
+            octet_length($14),
             ",
     failed_attempt!("provider", "$9", "$10"),
     "
@@ -91,6 +108,7 @@ const KEEP: &str = concat!(
             last_failed_at = now(),
             status = excluded.status,
             reason = excluded.reason,
+            reason_group = excluded.reason_group,
             state = case
                 when known.state = 'recorded' or $16 and excluded.state = 'dead' then excluded.state
                 else known.state
@@ -126,6 +144,9 @@ const FAIL: &str = concat!(
             last_failed_at = now(),
             status = $4,
             reason = $5,
+            reason_group = ",
+    reason_group!("$5"),
+    ",
             running_until = null,
             state = $6,
             next_attempt_at = now() + $7,

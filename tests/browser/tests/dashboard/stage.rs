@@ -173,12 +173,12 @@ impl Stage {
             "with kept as (
                 insert into idempotent_webhook.kept_deliveries (
                     endpoint, delivery_id, event_type, state, attempts, first_failed_at,
-                    last_failed_at, status, reason, body_bytes
+                    last_failed_at, status, reason, reason_group, body_bytes
                 )
                 select
                     $1, 'many-' || to_char(number, 'FM00000'), 'invoice.paid', 'dead', 11,
                     now() - interval '2 hours', now() - number * interval '1 second', 500,
-                    'order ' || number || ' is missing', 2
+                    'order ' || number || ' is missing', md5('order # is missing')::uuid, 2
                 from generate_series(1, $2) as numbers (number)
                 returning endpoint, delivery_id
             )
