@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sqlx::PgConnection;
+
 use super::group_commit::GroupWrite;
 use super::keep::Keep;
 use crate::delivery::Delivery;
-use crate::transaction::{DatabaseError, ShortTx, Store};
+use crate::transaction::{DatabaseError, Store};
 
 /// Ends kept deliveries of an endpoint and a tenant. If one was processed, the failures of the
 /// endpoint are no longer in a row.
@@ -66,7 +68,7 @@ impl GroupWrite for End {
         self.delivery.id().as_str().len()
     }
 
-    async fn write(tx: &mut ShortTx, group: &[&Self]) -> sqlx::Result<Vec<()>> {
+    async fn write(connection: &mut PgConnection, group: &[&Self]) -> sqlx::Result<Vec<()>> {
         let mut of_tenants: BTreeMap<&str, Vec<&Self>> = BTreeMap::new();
         for one in group {
             let of_tenant = of_tenants.entry(one.delivery.key_tenant()).or_default();
@@ -80,7 +82,7 @@ impl GroupWrite for End {
                 .bind(ids)
                 .bind(group.iter().any(|one| one.processed))
                 .bind(group.iter().all(|one| one.processed));
-            tx.run(statement).await?;
+            statement.execute(&mut *connection).await?;
         }
         Ok(vec![(); group.len()])
     }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use sqlx::PgConnection;
+
 use super::group_commit::GroupWrite;
 use super::keep::{GIVE_BACK, interval};
 use super::replay::Replay;
-use crate::transaction::ShortTx;
 
 /// An attempt that was counted and does not begin. It is due as before.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ impl GroupWrite for GiveBack {
         0
     }
 
-    async fn write(tx: &mut ShortTx, group: &[&Self]) -> sqlx::Result<Vec<()>> {
+    async fn write(connection: &mut PgConnection, group: &[&Self]) -> sqlx::Result<Vec<()>> {
         for Self(replay) in group {
             let delivery = replay.delivery("".into());
             let statement = sqlx::query(GIVE_BACK)
@@ -28,7 +29,7 @@ impl GroupWrite for GiveBack {
                 .bind(1_i32)
                 .bind(interval(Duration::ZERO))
                 .bind(replay.retries().cast_signed());
-            tx.run(statement).await?;
+            statement.execute(&mut *connection).await?;
         }
         Ok(vec![(); group.len()])
     }

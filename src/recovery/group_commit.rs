@@ -4,16 +4,17 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot};
+use sqlx::PgConnection;
+use tokio::sync::oneshot;
 
-use crate::transaction::{DatabaseError, ShortTx, Store, with_timeout};
+use crate::transaction::{Autocommit, DatabaseError, ShortTx, Store, with_timeout};
 
 /// The most writes of one transaction, and after how many bytes it takes no more.
 const MAX_WRITES: usize = 64;
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// After a group, a writer waits for so long at most until as many wait again: whoever has been answered
-/// may send the next write at once. It keeps its connection meanwhile, with the next transaction begun.
+/// After a group, a writer that keeps its connection waits for so long at most until as many wait
+/// again: whoever has been answered may send the next write at once.
 const GATHER: Duration = Duration::from_millis(1);
 
 /// How many transactions are under way at once: one, and more only if it cannot take all that wait.
@@ -23,6 +24,11 @@ const MAX_WRITERS: usize = 4;
 pub(super) trait GroupWrite: Sized + Send + Sync + 'static {
     type Result: Send + 'static;
 
+    /// Whether a writer keeps its connection for the next group, which is then written without
+    /// `begin` and `commit`: two round trips less. For what is written by one statement, and can be
+    /// written again: the others are transactions of their own.
+    const AUTOCOMMIT: bool = false;
+
     /// How long a writer waits for others, without a connection, where nobody waits for it.
     const LINGER: Duration = Duration::ZERO;
 
@@ -31,7 +37,7 @@ pub(super) trait GroupWrite: Sized + Send + Sync + 'static {
 
     /// Writes all of them, and returns the result of each.
     fn write(
-        tx: &mut ShortTx,
+        connection: &mut PgConnection,
         group: &[&Self],
     ) -> impl Future<Output = sqlx::Result<Vec<Self::Result>>> + Send;
 }
@@ -42,9 +48,9 @@ pub(super) struct GroupCommit<W: GroupWrite>(Arc<Mutex<Queue<W>>>);
 
 struct Queue<W: GroupWrite> {
     waiting: Vec<Waiting<W>>,
-    /// Notified with each write, if a writer waits for one.
-    arrived: Arc<Notify>,
     writers: usize,
+    /// A writer that waits until so many wait.
+    gathering: Option<(usize, oneshot::Sender<()>)>,
 }
 
 struct Waiting<W: GroupWrite> {
@@ -59,7 +65,7 @@ impl<W: GroupWrite> GroupCommit<W> {
         let writer = {
             let mut queue = self.lock();
             queue.waiting.push(Waiting { write, written });
-            queue.arrived.notify_waiters();
+            queue.wake_writer();
             queue.needs_writer().then(|| Writer::new(self))
         };
         if let Some(writer) = writer {
@@ -80,6 +86,13 @@ impl<W: GroupWrite> GroupCommit<W> {
 }
 
 impl<W: GroupWrite> Queue<W> {
+    fn wake_writer(&mut self) {
+        let waiting = self.waiting.len();
+        if let Some((_, writer)) = self.gathering.take_if(|(wanted, _)| *wanted <= waiting) {
+            let _ = writer.send(());
+        }
+    }
+
     fn needs_writer(&mut self) -> bool {
         let needed = match self.writers {
             0 => true,
@@ -126,46 +139,46 @@ impl<W: GroupWrite> Writer<W> {
     }
 
     async fn run(mut self, store: Store) {
-        let mut begun: Option<ShortTx> = None;
+        let mut kept: Option<Autocommit> = None;
         let mut last = 0;
         loop {
-            if last > 0 {
-                let _ = tokio::time::timeout(GATHER, self.gather(last)).await;
+            if kept.is_some() {
+                self.gather(last).await;
             }
             if !self.goes_on() {
-                if let Some(empty) = begun {
-                    empty.end();
+                if let Some(connection) = kept {
+                    connection.release();
                 }
                 return;
             }
             if !W::LINGER.is_zero() {
                 tokio::time::sleep(W::LINGER).await;
             }
-            let tx = match begun.take() {
-                Some(tx) => Ok(tx),
-                None => with_timeout(store.timeout, store.begin_short()).await,
+            let connection = match kept.take() {
+                Some(kept) => Ok(Connection::Kept(kept)),
+                None => Connection::begin(&store).await,
             };
             // Those that have come meanwhile belong to the group.
             let group = self.group_commit.lock().next_group();
             last = group.len();
-            match tx {
-                Ok(tx) => begun = write_group(&store, tx, group).await,
+            match connection {
+                Ok(connection) => kept = write_group(&store, connection, group).await,
                 Err(error) => fail(group, error),
             }
         }
     }
 
-    /// Waits until so many wait.
+    /// Waits for a moment until so many wait.
     async fn gather(&self, wanted: usize) {
-        let arrived = self.group_commit.lock().arrived.clone();
-        loop {
-            let mut another = std::pin::pin!(arrived.notified());
-            another.as_mut().enable();
-            if self.group_commit.lock().waiting.len() >= wanted {
+        let (wake, enough) = oneshot::channel();
+        {
+            let mut queue = self.group_commit.lock();
+            if queue.waiting.len() >= wanted {
                 return;
             }
-            another.await;
+            queue.gathering = Some((wanted, wake));
         }
+        let _ = tokio::time::timeout(GATHER, enough).await;
     }
 
     /// Whether anything waits. Otherwise the writer ends, and a write that comes afterwards starts
@@ -190,65 +203,103 @@ impl<W: GroupWrite> Drop for Writer<W> {
     }
 }
 
-/// Writes a group. Returns the next transaction, begun with the commit, unless the writer lingers.
+/// Where a group is written.
+enum Connection {
+    /// In a transaction: what the pool returns may have been left in one, and is not used then.
+    Begun(ShortTx),
+    /// That of the last group.
+    Kept(Autocommit),
+}
+
+impl Connection {
+    async fn begin(store: &Store) -> Result<Self, DatabaseError> {
+        let tx = with_timeout(store.timeout, store.begin_short()).await?;
+        Ok(Self::Begun(tx))
+    }
+
+    /// For the next group, unless it has to return to the pool.
+    async fn keep(self, store: &Store) -> Option<Autocommit> {
+        match self {
+            Self::Begun(tx) => with_timeout(store.timeout, tx.keep()).await.ok().flatten(),
+            Self::Kept(connection) => Some(connection),
+        }
+    }
+}
+
+/// Writes a group. Returns the connection if it is to be kept.
 async fn write_group<W: GroupWrite>(
     store: &Store,
-    tx: ShortTx,
+    connection: Connection,
     group: Vec<Waiting<W>>,
-) -> Option<ShortTx> {
-    match write_all(store, tx, &group).await {
-        Ok((results, next)) => {
+) -> Option<Autocommit> {
+    let is_kept = matches!(connection, Connection::Kept(_));
+    match write_all(store, connection, &group).await {
+        Ok((results, connection)) => {
             for (waiting, result) in group.into_iter().zip(results) {
                 // If nobody waits any more, it is written nevertheless.
                 let _ = waiting.written.send(Ok(result));
             }
-            return next;
+            return connection?.keep(store).await;
         }
-        // One of them may be what Postgres refuses, or in the way of another transaction.
-        Err(error) if group.len() > 1 && error.is_reported_by_postgres() => {
-            let mut next = None;
-            for waiting in group {
-                let alone = vec![waiting];
-                let tx = match next.take() {
-                    Some(tx) => Ok(tx),
-                    None => with_timeout(store.timeout, store.begin_short()).await,
-                };
-                match tx {
-                    Ok(tx) => next = Box::pin(write_group(store, tx, alone)).await,
-                    Err(error) => fail(alone, error),
+        // The connection may have been lost, another isolation level may be the default, or one of
+        // the group may be what Postgres refuses.
+        Err(error)
+            if is_kept && !error.is_timeout()
+                || group.len() > 1 && error.is_reported_by_postgres() =>
+        {
+            let mut left = group.into_iter();
+            while let Some(waiting) = left.next() {
+                if waiting.written.is_closed() {
+                    continue;
+                }
+                match Connection::begin(store).await {
+                    Ok(begun) => {
+                        let alone = Box::pin(write_group(store, begun, vec![waiting]));
+                        if let Some(kept) = alone.await {
+                            kept.release();
+                        }
+                    }
+                    Err(error) => fail(std::iter::once(waiting).chain(left.by_ref()), error),
                 }
             }
-            return next;
         }
         Err(error) => fail(group, error),
     }
     None
 }
 
+/// Writes a group, and commits. Returns the connection if it may be kept.
 async fn write_all<W: GroupWrite>(
     store: &Store,
-    mut tx: ShortTx,
+    mut connection: Connection,
     group: &[Waiting<W>],
-) -> Result<(Vec<W::Result>, Option<ShortTx>), DatabaseError> {
+) -> Result<(Vec<W::Result>, Option<Connection>), DatabaseError> {
     let writes: Vec<&W> = group.iter().map(|waiting| &waiting.write).collect();
     with_timeout(store.timeout, async {
+        let on = match &mut connection {
+            Connection::Begun(tx) => tx.connection(),
+            Connection::Kept(connection) => connection.connection(),
+        };
         let results = match writes.is_empty() {
             true => Vec::new(),
-            false => W::write(&mut tx, &writes).await?,
+            false => W::write(on, &writes).await?,
         };
-        let next = match W::LINGER.is_zero() {
-            true => Some(tx.commit_and_begin().await?),
-            false => {
+        let connection = match connection {
+            Connection::Begun(tx) if W::AUTOCOMMIT => {
+                Some(Connection::Begun(tx.commit_and_begin().await?))
+            }
+            Connection::Begun(tx) => {
                 tx.commit().await?;
                 None
             }
+            kept @ Connection::Kept(_) => Some(kept),
         };
-        Ok((results, next))
+        Ok((results, connection))
     })
     .await
 }
 
-fn fail<W: GroupWrite>(group: Vec<Waiting<W>>, error: DatabaseError) {
+fn fail<W: GroupWrite>(group: impl IntoIterator<Item = Waiting<W>>, error: DatabaseError) {
     let error = Arc::new(error);
     for waiting in group {
         let error = DatabaseError::Shared(error.clone());
@@ -266,8 +317,8 @@ impl<W: GroupWrite> Default for GroupCommit<W> {
     fn default() -> Self {
         Self(Arc::new(Mutex::new(Queue {
             waiting: Vec::new(),
-            arrived: Arc::default(),
             writers: 0,
+            gathering: None,
         })))
     }
 }

@@ -20,5 +20,5 @@ pub use dedupe_tx::{DedupeTx, ExtractError};
 pub(crate) use pg_error::{DatabaseError, is_conflict, is_not_migrated, with_timeout};
 pub use savepoint::Savepoint;
 pub(crate) use slot::{ClaimedTx, Slot};
-pub(crate) use store::{ShortTx, Store};
+pub(crate) use store::{Autocommit, ShortTx, Store};
 pub use versions::Recency;

@@ -42,6 +42,11 @@ impl DatabaseError {
         self.sqlx().is_some_and(|error| has_code(error, codes))
     }
 
+    /// Whether there was no answer within the timeout, so that the step may still be under way.
+    pub(crate) fn is_timeout(&self) -> bool {
+        matches!(self, Self::TimedOut)
+    }
+
     /// Whether `lock_timeout` expired, or a shorter `statement_timeout`.
     pub(crate) fn is_wait_over(&self) -> bool {
         self.is(&[LOCK_NOT_AVAILABLE, QUERY_CANCELED])

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
-use sqlx::{PgPool, Postgres, SqlSafeStr};
+use sqlx::{PgConnection, PgPool, Postgres, Row, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -23,6 +23,9 @@ pub(super) const BEGIN: &str = "begin not deferrable";
 
 /// Likewise. At a higher level, concurrent changes of one row would fail.
 const BEGIN_READ_COMMITTED: &str = "begin isolation level read committed not deferrable";
+
+/// Whether a connection gets notifications.
+const LISTENS: &str = "select exists (select pg_listening_channels())";
 
 /// Where deliveries are claimed. Clones share the connection limit and the registration.
 #[derive(Clone, Debug)]
@@ -71,7 +74,7 @@ impl Store {
     ) -> Result<Vec<PgRow>, DatabaseError> {
         with_timeout(self.timeout, async {
             let mut tx = self.begin_short().await?;
-            let rows = tx.run(statement).await?;
+            let rows = statement.fetch_all(tx.connection()).await?;
             tx.commit().await?;
             Ok(rows)
         })
@@ -121,16 +124,12 @@ impl Store {
 pub(crate) struct ShortTx(TxConnection);
 
 impl ShortTx {
-    pub(crate) async fn run(
-        &mut self,
-        statement: Query<'_, Postgres, PgArguments>,
-    ) -> sqlx::Result<Vec<PgRow>> {
-        statement.fetch_all(&mut *self.0).await
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.0
     }
 
-    pub(crate) async fn commit(mut self) -> sqlx::Result<()> {
-        Manager::commit(&mut self.0).await?;
-        self.0.release();
+    pub(crate) async fn commit(self) -> sqlx::Result<()> {
+        self.commit_and_begin().await?.end().release();
         Ok(())
     }
 
@@ -140,10 +139,38 @@ impl ShortTx {
         Ok(self)
     }
 
-    /// Ends one in which nothing was done.
-    pub(crate) fn end(mut self) {
-        // Sent while the connection returns to the pool.
+    /// Ends a transaction in which nothing was done. That is sent with the next statement, or while
+    /// the connection returns to the pool.
+    fn end(mut self) -> Autocommit {
         Manager::start_rollback(&mut self.0);
+        Autocommit(self.0)
+    }
+
+    /// Ends a transaction in which nothing was done, and keeps the connection, unless it listens:
+    /// outside of a transaction, Postgres sends notifications, which sqlx would take for a protocol
+    /// error.
+    pub(crate) async fn keep(mut self) -> sqlx::Result<Option<Autocommit>> {
+        let listens = sqlx::raw_sql(LISTENS).fetch_one(&mut *self.0).await?;
+        let connection = self.end();
+        if listens.try_get(0)? {
+            connection.release();
+            return Ok(None);
+        }
+        Ok(Some(connection))
+    }
+}
+
+/// A connection in no transaction, for statements of the crate that are each a transaction of their
+/// own. Dropped, it is closed: a statement may not have ended.
+pub(crate) struct Autocommit(TxConnection);
+
+impl Autocommit {
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.0
+    }
+
+    /// Returns the connection to the pool.
+    pub(crate) fn release(self) {
         self.0.release();
     }
 }

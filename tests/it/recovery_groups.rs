@@ -10,13 +10,15 @@ use axum::http::request::Parts;
 use idempotent_webhook::{
     DedupeTx, Delivery, IdempotentWebhook, Provider, Secret, Secrets, TenantSecrets, presets,
 };
+use sqlx::Executor;
+use sqlx::postgres::PgPoolOptions;
 use tokio::task::JoinHandle;
 
 use crate::recovery::{Answered, Failing, NOTHING_KEPT, endpoint, keep, recover};
 use crate::recovery_field::{END_WHO_WAITS_FOR_A_LOCK, ONE_WAITS_FOR_A_LOCK, lock};
 use crate::support::{
-    Answer, SECRET, TestApp, answer, assert_rows, github, github_delivery, insert_effect, soon,
-    spawn_send, until_all_wait,
+    Answer, SECRET, TestApp, answer, assert_rows, github, github_delivery, insert_effect, send,
+    soon, spawn_send, until_all_wait,
 };
 
 /// How often the handler has run, by tenant and delivery id.
@@ -87,9 +89,30 @@ async fn outcomes(sent: Vec<JoinHandle<Answer>>) -> Vec<(u16, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_many_that_are_accepted_at_once_are_each_kept_and_run_once() {
+    accept_many_at_once(None).await;
+}
+
+/// In which a statement fails that meets a row of another transaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_the_same_where_transactions_are_serializable_by_default() {
+    accept_many_at_once(Some(
+        "do $$ begin
+            execute format(
+                'alter database %I set default_transaction_isolation = serializable',
+                current_database()
+            );
+        end $$",
+    ))
+    .await;
+}
+
+async fn accept_many_at_once(setting: Option<&'static str>) {
     const IDS: u32 = 30;
     let runs = Runs::default();
     let app = TestApp::with(of_tenants(), accept, runs.handler()).await;
+    if let Some(setting) = setting {
+        app.database.run(setting).await;
+    }
     let elsewhere = {
         let pool = app.database.another_pool(5).await;
         let layer = accept(IdempotentWebhook::new(pool, "test", of_tenants()));
@@ -119,6 +142,93 @@ async fn r15_many_that_are_accepted_at_once_are_each_kept_and_run_once() {
     let runs = runs.0.lock().unwrap().clone();
     assert_eq!(runs.len(), 60);
     assert!(runs.values().all(|runs| *runs == 1), "{runs:?}");
+}
+
+/// Each connection gets notifications, as after a handler that has listened.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_notifications_do_not_fail_what_is_accepted() {
+    let runs = Runs::default();
+    let app = TestApp::github_with(accept, runs.handler()).await;
+    let listening = PgPoolOptions::new()
+        .max_connections(5)
+        .after_connect(|connection, _| {
+            Box::pin(async move { connection.execute("listen orders").await.map(drop) })
+        })
+        .connect_lazy_with(app.database.options().await);
+    let layer = accept(IdempotentWebhook::new(
+        listening,
+        "test",
+        presets::github(Secret::new(SECRET).unwrap()),
+    ));
+    let router = Router::new().route("/", axum::routing::post(runs.handler()).layer(layer));
+    let notifying = tokio::spawn({
+        let pool = app.database.another_pool(1).await;
+        async move {
+            loop {
+                sqlx::query("notify orders").execute(&pool).await.unwrap();
+            }
+        }
+    });
+    let mut senders = Vec::new();
+    for sender in 0..4 {
+        let router = router.clone();
+        senders.push(tokio::spawn(async move {
+            for number in 0..25 {
+                let id = format!("{sender}-{number}");
+                assert_eq!(
+                    send(&router, github(&id, "{}")).await,
+                    answer(200, "accepted", "")
+                );
+            }
+        }));
+    }
+    for sender in senders {
+        sender.await.unwrap();
+    }
+    notifying.abort();
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 100, effects: 100);
+}
+
+/// That of the last group is kept for the next one, which does not find out before it is written.
+#[tokio::test]
+async fn r15_a_kept_connection_that_is_lost_fails_nothing() {
+    let runs = Runs::default();
+    let app = TestApp::github_with(accept, runs.handler()).await;
+    app.database
+        .run(
+            "create function wait() returns trigger language plpgsql as $$
+             begin
+                if new.uri = '/?slow' then perform pg_advisory_xact_lock_shared(1); end if;
+                return new;
+             end $$;
+             create trigger wait before insert on idempotent_webhook.kept_requests
+                for each row execute function wait()",
+        )
+        .await;
+    assert_eq!(app.send(github("first", "{}")).await.outcome, "accepted");
+    app.database.until(NOTHING_KEPT).await;
+
+    let mut slow = app.database.another_pool(1).await.begin().await.unwrap();
+    slow.execute("select pg_advisory_xact_lock(1)")
+        .await
+        .unwrap();
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let group = ["a", "b"].map(|id| github_delivery().id(id).uri("/?slow").request());
+    let sent = send_in_one_group(&app, group.into()).await;
+    drop(locked);
+    let waits = "exists (select from pg_locks where locktype = 'advisory' and not granted)";
+    app.database.until(waits).await;
+    app.database.run(END_WHO_WAITS_FOR_A_LOCK).await;
+    app.database.until(waits).await;
+    drop(slow);
+    assert_eq!(outcomes(sent).await, vec![(200, "accepted".to_owned()); 3]);
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 4, effects: 4);
 }
 
 #[tokio::test]
