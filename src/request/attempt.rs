@@ -16,7 +16,7 @@ use crate::in_flight::{Entered, FlightKey, InFlightGuard, ProcessedCache};
 use crate::metrics::Stage;
 use crate::panic::catch_panic;
 use crate::transaction::{
-    Claim, ClaimRequest, ClaimedTx, DatabaseError, DuplicateOf, Fingerprint, Slot, StillKept,
+    Claim, ClaimRequest, ClaimedTx, DatabaseError, DuplicateOf, Fingerprint, HeldBy, Slot,
 };
 
 /// A delivery on which no other attempt of this process works until its guards are dropped.
@@ -192,30 +192,14 @@ impl Admitted {
     where
         S: Service<Request<B>, Response = Response<R>>,
     {
-        let mut tx = match self.claim().await {
+        let tx = match self.claim().await {
             Ok(Claim::Claimed(tx)) => tx,
             Ok(Claim::Duplicate(of)) => return Answer::Duplicate(of),
             Ok(Claim::InFlight) => return Answer::InFlight,
+            Ok(Claim::Held) => return Failure::Held.into(),
+            Ok(Claim::Discarded) => return Failure::Discarded.into(),
             Err(error) => return Failure::Claim(error).into(),
         };
-        let held_by_failures = match &self.origin {
-            Origin::Received(_) => None,
-            Origin::Accepted => Some(None),
-            Origin::Recovered(replay) => Some(replay.held_by_failures()),
-        };
-        if let Some(held_by_failures) = held_by_failures {
-            let still_kept = tx.is_still_kept(&self.delivery, held_by_failures).await;
-            let failure = match still_kept {
-                Ok(StillKept::Yes) => None,
-                Ok(StillKept::Held) => Some(Failure::Held),
-                Ok(StillKept::No) => Some(Failure::Discarded),
-                Err(error) => Some(Failure::Claim(error)),
-            };
-            if let Some(failure) = failure {
-                tx.roll_back().await;
-                return failure.into();
-            }
-        }
         let roll_back = RollBack::is_wanted(&request);
         let slot = Slot::new(self.delivery.clone(), tx);
         let to_commit = self.call_handler(inner, request, &slot).await;
@@ -243,10 +227,16 @@ impl Admitted {
 
     async fn claim(&self) -> Result<Claim, DatabaseError> {
         let started = Instant::now();
+        let held_by = |failures| Some(HeldBy { failures });
         let claim = self.settings.store.claim(ClaimRequest {
             delivery: &self.delivery,
             fingerprint: self.fingerprint,
             deadline: self.deadline,
+            kept: match &self.origin {
+                Origin::Received(_) => None,
+                Origin::Accepted => held_by(None),
+                Origin::Recovered(replay) => held_by(replay.held_by_failures()),
+            },
         });
         let claim = claim.await;
         self.settings

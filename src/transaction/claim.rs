@@ -5,12 +5,21 @@ use std::time::Duration;
 use sqlx_core::transaction::TransactionManager;
 use tokio::time::Instant;
 
+use super::claim_kept::{HeldBy, StillKept};
 use super::connection::{TransactionId, TxConnection};
 use super::pg_error::{DatabaseError, Manager, with_timeout};
 use super::slot::ClaimedTx;
 use super::store::Store;
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
+
+/// The lock for which all attempts at a delivery queue.
+macro_rules! claim_lock {
+    () => {
+        "hashtextextended($3, hashtextextended($2, hashtextextended($1, 0)))"
+    };
+}
+pub(super) use claim_lock;
 
 /// Inserts the claim. Returns a row if the delivery was not claimed before.
 ///
@@ -22,20 +31,22 @@ use crate::digest::Sha256Digest;
 /// The statement sets `lock_timeout` along with the values, before the wait, and restores it
 /// along with the returned row, before the handler's statements. Separate statements for that, or
 /// for the lock, would cost more.
-const CLAIM: &str = "
+const CLAIM: &str = concat!(
+    "
     insert into idempotent_webhook.deliveries
         (endpoint, tenant, delivery_id, event_type, digest)
     values
         ($1, $2, $3,
         case when set_config('lock_timeout', $6, true) is not null then
-            case when pg_advisory_xact_lock(
-                hashtextextended($3, hashtextextended($2, hashtextextended($1, 0)))
-            ) is not null then $4 end
+            case when pg_advisory_xact_lock(",
+    claim_lock!(),
+    ") is not null then $4 end
         end,
         $5)
     on conflict do nothing
     returning pg_current_xact_id()::text, set_config('lock_timeout', $7, true)
-";
+"
+);
 
 /// The same for the body's fingerprint, with the replay guard on.
 const CLAIM_BODY: &str = "
@@ -66,19 +77,6 @@ const FIRST_WITH_BODY: &str = "
     where endpoint = $1 and tenant = $2 and digest = $3
 ";
 
-/// Keeps a row of recovery until the end of the transaction: `discard` and `forget` wait for it.
-/// Returns whether the endpoint is paused, or has failed often enough to be probed only.
-const STILL_KEPT: &str = "
-    select exists (
-        select
-        from idempotent_webhook.kept_endpoints
-        where endpoint = $1 and (paused_at is not null or cardinality(failed_ids) >= $4)
-    )
-    from idempotent_webhook.kept_deliveries
-    where endpoint = $1 and tenant = $2 and delivery_id = $3
-    for key share
-";
-
 /// How often a claim is repeated after a serialization failure.
 const MAX_CONFLICTS: usize = 10;
 
@@ -91,6 +89,8 @@ pub(crate) struct ClaimRequest<'a> {
     pub(crate) delivery: &'a Delivery,
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) deadline: Instant,
+    /// If the delivery is kept: it is claimed if it still is, and is not held back.
+    pub(crate) kept: Option<HeldBy>,
 }
 
 impl ClaimRequest<'_> {
@@ -123,15 +123,10 @@ pub(crate) enum Claim {
     Duplicate(DuplicateOf),
     /// Another process was still working on it at the deadline.
     InFlight,
-}
-
-/// What has become of a kept delivery since its attempt was counted.
-pub(crate) enum StillKept {
-    Yes,
-    /// It is, but its endpoint is held back.
+    /// It is kept, but its endpoint is paused, or has failed too often.
     Held,
-    /// It was discarded or forgotten.
-    No,
+    /// It was kept, and was discarded or forgotten.
+    Discarded,
 }
 
 /// The result of a claim within its transaction.
@@ -139,6 +134,8 @@ enum Inserted {
     Claimed(TransactionId),
     Duplicate(DuplicateOf),
     WaitTimedOut,
+    Held,
+    Discarded,
 }
 
 /// The committed delivery of which this one is a duplicate.
@@ -192,6 +189,14 @@ impl Store {
                 connection.roll_back(self.timeout).await;
                 Ok(Claim::InFlight)
             }
+            Ok(Inserted::Held) => {
+                connection.roll_back(self.timeout).await;
+                Ok(Claim::Held)
+            }
+            Ok(Inserted::Discarded) => {
+                connection.roll_back(self.timeout).await;
+                Ok(Claim::Discarded)
+            }
             Err(error) if error.is_conflict() => {
                 connection.roll_back(self.timeout).await;
                 Err(error)
@@ -214,6 +219,14 @@ impl Store {
             ..
         } = request;
         let lock_timeout = self.lock_timeout(connection, delivery).await?;
+        let guarded = fingerprint.and_then(Fingerprint::guarded);
+        if let Some(held_by) = request.kept
+            // With the guard, there is another lock to wait for before the check.
+            && guarded.is_none()
+            && let Some(id) = self.claim_kept(connection, request, held_by).await?
+        {
+            return Ok(Inserted::Claimed(id));
+        }
         let wait = request.wait();
         let inserted = with_timeout(
             wait + self.timeout,
@@ -236,7 +249,7 @@ impl Store {
             Err(error) if error.is_wait_over() => return Ok(Inserted::WaitTimedOut),
             Err(error) => return Err(error),
         };
-        if let Some(digest) = fingerprint.and_then(Fingerprint::guarded) {
+        if let Some(digest) = guarded {
             let inserted = self.insert_body(connection, request, digest, &lock_timeout);
             match inserted.await {
                 Ok(true) => {}
@@ -248,7 +261,15 @@ impl Store {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Inserted::Claimed(TransactionId(id)))
+        let still_kept = match request.kept {
+            None => StillKept::Yes,
+            Some(held_by) => self.still_kept(connection, request, held_by).await?,
+        };
+        Ok(match still_kept {
+            StillKept::Yes => Inserted::Claimed(TransactionId(id)),
+            StillKept::Held => Inserted::Held,
+            StillKept::No => Inserted::Discarded,
+        })
     }
 
     /// Claims the fingerprint, in the transaction of the claim. Returns whether it was not
@@ -321,32 +342,6 @@ impl Store {
         )
         .await?;
         Ok(DuplicateOf::BodyWithOtherId { first })
-    }
-}
-
-impl ClaimedTx {
-    /// Whether the delivery is still kept, and may still run: its endpoint is not paused, and has
-    /// not failed so often since then.
-    pub(crate) async fn is_still_kept(
-        &mut self,
-        delivery: &Delivery,
-        held_by_failures: Option<i32>,
-    ) -> Result<StillKept, DatabaseError> {
-        let held: Option<bool> = with_timeout(
-            self.timeout,
-            sqlx::query_scalar(STILL_KEPT)
-                .bind(delivery.endpoint())
-                .bind(delivery.key_tenant())
-                .bind(delivery.id())
-                .bind(held_by_failures)
-                .fetch_optional(&mut *self.connection),
-        )
-        .await?;
-        Ok(match held {
-            Some(false) => StillKept::Yes,
-            Some(true) => StillKept::Held,
-            None => StillKept::No,
-        })
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod after_commit;
 mod claim;
+mod claim_kept;
 mod commit;
 mod connection;
 mod dedupe_tx;
@@ -14,7 +15,8 @@ mod store;
 mod versions;
 
 pub use after_commit::WorkResult;
-pub(crate) use claim::{Claim, ClaimRequest, DuplicateOf, Fingerprint, StillKept};
+pub(crate) use claim::{Claim, ClaimRequest, DuplicateOf, Fingerprint};
+pub(crate) use claim_kept::HeldBy;
 pub(crate) use commit::CommitError;
 pub use dedupe_tx::{DedupeTx, ExtractError};
 pub(crate) use pg_error::{DatabaseError, is_conflict, is_not_migrated, with_timeout};
