@@ -35,9 +35,9 @@ type SendRequest = Arc<dyn Fn(Request<Full<Bytes>>) -> Sent + Send + Sync>;
 type Prepare = Arc<dyn Fn(&mut Parts) + Send + Sync>;
 
 /// If the process handles requests meanwhile, the next attempt waits for so many times as long as this
-/// one took. An attempt with all that belongs to it costs a request twice its own time, so that a
-/// stream of requests that takes all of the CPU keeps nine tenths of its rate.
-const REST: u32 = 4;
+/// one took. With two at a time and all that belongs to an attempt, a stream of requests that takes all
+/// of the CPU keeps nine tenths of its rate, as `cargo bench --bench recovery -- live` measures.
+const REST: u32 = 6;
 
 /// The longest rest after an attempt.
 const MAX_REST: Duration = Duration::from_secs(1);
@@ -148,7 +148,7 @@ impl Recovery {
     /// than half a second: up to four times as many wait for their turn, so that a backlog is worked off
     /// faster.
     ///
-    /// While the process handles requests, each of them rests for four times as long as its attempt
+    /// While the process handles requests, each of them rests for six times as long as its attempt
     /// took, at most a second: requests come first.
     pub fn concurrency(mut self, attempts: usize) -> Self {
         self.concurrency = attempts.clamp(1, Semaphore::MAX_PERMITS);
