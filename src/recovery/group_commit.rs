@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sqlx::PgConnection;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::transaction::{Autocommit, DatabaseError, ShortTx, Store, with_timeout};
 
@@ -19,6 +20,10 @@ const GATHER: Duration = Duration::from_millis(1);
 
 /// How many transactions are under way at once: one, and more only if it cannot take all that wait.
 const MAX_WRITERS: usize = 4;
+
+/// For how long it keeps its connection at most, so that whoever waits for the pool gets a turn, even if
+/// there is always another write.
+const MAX_KEPT: Duration = Duration::from_millis(100);
 
 /// A write that can share a transaction with others of its kind.
 pub(super) trait GroupWrite: Sized + Send + Sync + 'static {
@@ -141,14 +146,16 @@ impl<W: GroupWrite> Writer<W> {
     async fn run(mut self, store: Store) {
         let mut kept: Option<Autocommit> = None;
         let mut last = 0;
+        let mut begun_at = Instant::now();
         loop {
             if kept.is_some() {
                 self.gather(last).await;
             }
-            if !self.goes_on() {
-                if let Some(connection) = kept {
-                    connection.release();
-                }
+            let goes_on = self.goes_on();
+            if let Some(connection) = kept.take_if(|_| !goes_on || begun_at.elapsed() > MAX_KEPT) {
+                connection.release();
+            }
+            if !goes_on {
                 return;
             }
             if !W::LINGER.is_zero() {
@@ -156,7 +163,10 @@ impl<W: GroupWrite> Writer<W> {
             }
             let connection = match kept.take() {
                 Some(kept) => Ok(Connection::Kept(kept)),
-                None => Connection::begin(&store).await,
+                None => {
+                    begun_at = Instant::now();
+                    Connection::begin(&store).await
+                }
             };
             // Those that have come meanwhile belong to the group.
             let group = self.group_commit.lock().next_group();

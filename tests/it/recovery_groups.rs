@@ -144,6 +144,36 @@ async fn accept_many_at_once(setting: Option<&'static str>) {
     assert!(runs.values().all(|runs| *runs == 1), "{runs:?}");
 }
 
+/// Whoever accepts keeps the only connection while there is always another delivery.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_a_stream_of_deliveries_leaves_the_connections_to_the_handlers() {
+    let runs = Runs::default();
+    let app = TestApp::github_with(accept, runs.handler()).await;
+    let only_one = accept(IdempotentWebhook::new(
+        app.database.another_pool(1).await,
+        "test",
+        presets::github(Secret::new(SECRET).unwrap()),
+    ));
+    let router = Router::new().route("/", axum::routing::post(runs.handler()).layer(only_one));
+    let senders: Vec<_> = (0..16)
+        .map(|sender| {
+            let router = router.clone();
+            tokio::spawn(async move {
+                for number in 0.. {
+                    let id = format!("{sender}-{number}");
+                    let _ = send(&router, github(&id, "{}")).await;
+                }
+            })
+        })
+        .collect();
+    app.database
+        .until("(select count(*) from idempotent_webhook.deliveries) >= 3")
+        .await;
+    for sender in senders {
+        sender.abort();
+    }
+}
+
 /// Each connection gets notifications, as after a handler that has listened.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_notifications_do_not_fail_what_is_accepted() {
