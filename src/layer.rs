@@ -280,13 +280,14 @@ impl IdempotentWebhook {
 
     /// Keeps each delivery before the handler runs, answers 200 with the outcome `accepted`, and runs
     /// the handler in the background, at once and in this process if it has the capacity. If the
-    /// delivery cannot be kept, the answer is a 503. Half as many deliveries as the pool has connections
-    /// ([`max_connections`](Self::max_connections)) run at once this way; [`Recovery`](crate::Recovery)
-    /// runs the others.
+    /// delivery cannot be kept, the answer is a 503. Half as many deliveries as the layer may use
+    /// connections ([`max_connections`](Self::max_connections), by default those of the pool) run at once
+    /// this way. [`Recovery`](crate::Recovery) runs the others: without it, they are never run.
     ///
     /// This is for handlers that are slower than the provider's deadline. Handshakes are answered as
     /// without. A body over [`keep_body_limit`](Self::keep_body_limit) is handled before the answer, as
-    /// without this setting. A handler that fails is run again by [`Recovery`](crate::Recovery).
+    /// without this setting. A handler that fails is run again by [`Recovery`](crate::Recovery). If the provider
+    /// sends a kept delivery again, it is run at once, with a new schedule if it was dead.
     ///
     /// It includes [`keep_failed`](Self::keep_failed). Default: off.
     pub fn accept_first(mut self) -> Self {
@@ -310,7 +311,8 @@ impl IdempotentWebhook {
         self
     }
 
-    /// How much is kept of the endpoint at most: so many deliveries, and so many bytes of bodies. What
+    /// How much is kept of the endpoint at most: so many deliveries, and so many bytes of bodies, those
+    /// that are dead or only recorded included. What
     /// fails beyond it is only logged, with the outcome `failed`, and with
     /// [`accept_first`](Self::accept_first) the answer is a 503. It is checked every 5 seconds, so
     /// somewhat more may be kept.
@@ -331,7 +333,8 @@ impl IdempotentWebhook {
         self
     }
 
-    /// The delays between the attempts of [`Recovery`](crate::Recovery), each varied by a fifth.
+    /// The delays of the attempts of [`Recovery`](crate::Recovery), each after the failure before, and
+    /// varied by a fifth.
     /// After the last one, a delivery is dead.
     ///
     /// Default: 10 s, 1 min, 5 min, 15 min, 1 h, 3 h, 6 h, 12 h, 24 h, 24 h.

@@ -65,7 +65,10 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// let app: Router = Router::new().route("/webhooks/github", post(push).layer(github));
 ///
 /// let recovery = Recovery::new(pool, app.clone()).spawn();
-/// axum::serve(listener, app).await?;
+/// let stopped = async {
+///     let _ = tokio::signal::ctrl_c().await;
+/// };
+/// axum::serve(listener, app).with_graceful_shutdown(stopped).await?;
 /// recovery.stop().await;
 /// # Ok(())
 /// # }
@@ -77,7 +80,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// route handles the delivery.
 ///
 /// After [`breaker`](Self::breaker) failures of different deliveries in a row, one delivery of
-/// the endpoint is tried every 30 seconds, and the others wait without using up attempts.
+/// the endpoint is tried every 30 seconds, and the others wait without using up attempts. The failures
+/// are those of recovery and of [`accept_first`](crate::IdempotentWebhook::accept_first). Requests of the
+/// provider are not counted, and still call the handler.
 #[must_use = "recovery does nothing until it is spawned"]
 #[derive(Clone)]
 pub struct Recovery {
@@ -144,12 +149,15 @@ impl Recovery {
     /// How many deliveries this process runs again at the same time: at least 1, and at most half as
     /// many as the pool has connections. Default: 2.
     ///
-    /// With fewer than half of the connections, deliveries are taken ahead while attempts take less
-    /// than half a second: up to four times as many wait for their turn, so that a backlog is worked off
-    /// faster.
+    /// If that is less than half of the pool's connections, deliveries at their first attempt of the
+    /// schedule are taken ahead, so that a backlog is worked off faster: up to four times as many wait
+    /// for their turn, and lose this attempt if the process is killed meanwhile. This is while an
+    /// attempt, with the rest after it, takes less than half a second.
     ///
-    /// While the process handles requests, each of them rests for six times as long as its attempt
-    /// took, at most a second: requests come first.
+    /// If a delivery arrives at any layer of the process during an attempt, the next one in its place
+    /// begins after a rest: six times as long as the attempt took, at most a second. With a steady stream
+    /// of webhooks and short attempts, recovery works at a seventh of its rate, so raise this number if a
+    /// backlog does not shrink. A running attempt is never held back.
     pub fn concurrency(mut self, attempts: usize) -> Self {
         self.concurrency = attempts.clamp(1, Semaphore::MAX_PERMITS);
         self
@@ -459,8 +467,9 @@ pub struct RecoveryTask {
 }
 
 impl RecoveryTask {
-    /// Stops taking deliveries, and waits for the attempts that are running. Deliveries that were taken
-    /// and whose attempts have not begun are due as before.
+    /// Stops taking deliveries, and waits for the attempts that are running: at most as long as one may
+    /// take, a minute with the defaults of the layer. Deliveries that were taken and whose attempts have
+    /// not begun are due as before. A rest ends at once.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         // It neither panics nor is aborted, but the runtime may be shutting down.
