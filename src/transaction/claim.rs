@@ -138,6 +138,16 @@ enum Inserted {
     Discarded,
 }
 
+impl Inserted {
+    fn of_kept(id: TransactionId, still_kept: StillKept) -> Self {
+        match still_kept {
+            StillKept::Yes => Self::Claimed(id),
+            StillKept::Held => Self::Held,
+            StillKept::No => Self::Discarded,
+        }
+    }
+}
+
 /// The committed delivery of which this one is a duplicate.
 pub(crate) enum DuplicateOf {
     /// It has the same id and, as far as bodies are compared, the same body.
@@ -223,9 +233,9 @@ impl Store {
         if let Some(held_by) = request.kept
             // With the guard, there is another lock to wait for before the check.
             && guarded.is_none()
-            && let Some(id) = self.claim_kept(connection, request, held_by).await?
+            && let Some((id, still_kept)) = self.claim_kept(connection, request, held_by).await?
         {
-            return Ok(Inserted::Claimed(id));
+            return Ok(Inserted::of_kept(id, still_kept));
         }
         let wait = request.wait();
         let inserted = with_timeout(
@@ -265,11 +275,7 @@ impl Store {
             None => StillKept::Yes,
             Some(held_by) => self.still_kept(connection, request, held_by).await?,
         };
-        Ok(match still_kept {
-            StillKept::Yes => Inserted::Claimed(TransactionId(id)),
-            StillKept::Held => Inserted::Held,
-            StillKept::No => Inserted::Discarded,
-        })
+        Ok(Inserted::of_kept(TransactionId(id), still_kept))
     }
 
     /// Claims the fingerprint, in the transaction of the claim. Returns whether it was not

@@ -658,3 +658,42 @@ async fn r13_a_forget_does_not_wait_for_an_attempt_that_waits_itself() {
     recovery.stop().await;
     assert_rows!(app.database, claims: 0, effects: 0);
 }
+
+/// The row of a processed delivery may stay behind: its process was killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_forget_and_the_claim_of_what_was_processed_are_no_deadlock() {
+    let app = TestApp::github_with(keep, Failing::times(0).handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    app.database
+        .run(
+            "create function wait() returns trigger language plpgsql as $$
+             begin perform pg_advisory_xact_lock_shared(1); return new; end $$;
+             create trigger wait before insert on idempotent_webhook.deliveries
+                for each row execute function wait();
+             insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, next_attempt_at)
+             values ('test', 'a', 'due', 1, now());
+             insert into idempotent_webhook.kept_requests
+                 (endpoint, delivery_id, format, method, uri, headers, body)
+             values ('test', 'a', 1, 'POST', '/', '', '{}')",
+        )
+        .await;
+    let mut slow = app.database.another_pool(1).await.begin().await.unwrap();
+    slow.execute("select pg_advisory_xact_lock(1)")
+        .await
+        .unwrap();
+    let recovery = recover(&app);
+    let claiming = "exists (select from pg_locks where locktype = 'advisory' and not granted)";
+    app.database.until(claiming).await;
+    let forgetting = tokio::spawn({
+        let endpoint = endpoint(&app);
+        async move { endpoint.forget("a").await }
+    });
+    let forgets_or_waits = "not exists (select from idempotent_webhook.kept_deliveries)
+         or (select count(*) from pg_stat_activity where wait_event_type = 'Lock') > 1";
+    app.database.until(forgets_or_waits).await;
+    drop(slow);
+    assert!(soon(forgetting).await.unwrap().unwrap());
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 0, effects: 1);
+}
