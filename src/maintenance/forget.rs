@@ -19,6 +19,14 @@ const FORGET: &str = "
             and bodies.digest = forgotten.digest
             and bodies.delivery_id = forgotten.delivery_id
     ),
+    -- Postgres runs the last of these first: a row before its request, as in a discard.
+    request as (
+        delete from idempotent_webhook.kept_requests
+        using forgotten
+        where kept_requests.endpoint = forgotten.endpoint
+            and kept_requests.tenant = forgotten.tenant
+            and kept_requests.delivery_id = forgotten.delivery_id
+    ),
     -- Obsolete: it was kept before it was processed. It must not run again by itself.
     failure as (
         delete from idempotent_webhook.kept_deliveries
@@ -26,13 +34,6 @@ const FORGET: &str = "
         where kept_deliveries.endpoint = forgotten.endpoint
             and kept_deliveries.tenant = forgotten.tenant
             and kept_deliveries.delivery_id = forgotten.delivery_id
-    ),
-    request as (
-        delete from idempotent_webhook.kept_requests
-        using forgotten
-        where kept_requests.endpoint = forgotten.endpoint
-            and kept_requests.tenant = forgotten.tenant
-            and kept_requests.delivery_id = forgotten.delivery_id
     )
     select from forgotten
 ";

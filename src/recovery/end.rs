@@ -16,19 +16,21 @@ use crate::transaction::{DatabaseError, Store};
 /// With `any`, each is found by the primary key, whatever the planner knows of the table. It must
 /// not see how many there are, or it would plan anew each time: hence the `select`.
 ///
+/// Postgres runs the last of such parts first: a row before its request, as in a discard.
+///
 /// If all were processed, the commit does not wait for the disk. If Postgres crashes and loses it,
 /// the rows stay behind, and the claim ends them as duplicates.
 const END: &str = "
-    with ended as (
+    with request as (
+        delete from idempotent_webhook.kept_requests
+        where endpoint = $1 and tenant = $2 and delivery_id = any((select $3)::text[])
+    ),
+    ended as (
         delete from idempotent_webhook.kept_deliveries
         where endpoint = $1 and tenant = $2 and delivery_id = any((select $3)::text[])
             and (
                 select case when $5 then set_config('synchronous_commit', 'off', true) else '' end
             ) is not null
-    ),
-    request as (
-        delete from idempotent_webhook.kept_requests
-        where endpoint = $1 and tenant = $2 and delivery_id = any((select $3)::text[])
     )
     update idempotent_webhook.kept_endpoints
     set failed_ids = '{}', probe_at = null
@@ -68,7 +70,10 @@ impl GroupWrite for End {
         self.delivery.id().as_str().len()
     }
 
-    async fn write(connection: &mut PgConnection, group: &[&Self]) -> sqlx::Result<Vec<()>> {
+    async fn write(
+        connection: &mut PgConnection,
+        group: &[&Self],
+    ) -> sqlx::Result<Vec<Option<()>>> {
         let mut of_tenants: BTreeMap<&str, Vec<&Self>> = BTreeMap::new();
         for one in group {
             let of_tenant = of_tenants.entry(one.delivery.key_tenant()).or_default();
@@ -84,6 +89,6 @@ impl GroupWrite for End {
                 .bind(group.iter().all(|one| one.processed));
             statement.execute(&mut *connection).await?;
         }
-        Ok(vec![(); group.len()])
+        Ok(vec![Some(()); group.len()])
     }
 }
