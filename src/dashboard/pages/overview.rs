@@ -105,7 +105,7 @@ const GROUPS: &str = concat!(
             select kept.reason_group, kept.last_failed_at
             from idempotent_webhook.kept_deliveries as kept
             where kept.endpoint = scope.endpoint and kept.state = scope.state
-                and kept.last_failed_at is not null
+                and kept.last_failed_at is not null and kept.reason_group is not null
             order by kept.reason_group desc, kept.last_failed_at desc
             limit 1
         ) as first
