@@ -19,7 +19,10 @@ impl GroupWrite for GiveBack {
         0
     }
 
-    async fn write(connection: &mut PgConnection, group: &[&Self]) -> sqlx::Result<Vec<()>> {
+    async fn write(
+        connection: &mut PgConnection,
+        group: &[&Self],
+    ) -> sqlx::Result<Vec<Option<()>>> {
         for Self(replay) in group {
             let delivery = replay.delivery("".into());
             let statement = sqlx::query(GIVE_BACK)
@@ -31,6 +34,6 @@ impl GroupWrite for GiveBack {
                 .bind(replay.retries().cast_signed());
             statement.execute(&mut *connection).await?;
         }
-        Ok(vec![(); group.len()])
+        Ok(vec![Some(()); group.len()])
     }
 }

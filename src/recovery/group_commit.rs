@@ -40,11 +40,12 @@ pub(super) trait GroupWrite: Sized + Send + Sync + 'static {
     /// About how many bytes are sent.
     fn size(&self) -> usize;
 
-    /// Writes all of them, and returns the result of each.
+    /// Writes them, and returns the result of each. `None` for one that has to be written alone, since it
+    /// may wait, or fail, while others are in the group.
     fn write(
         connection: &mut PgConnection,
         group: &[&Self],
-    ) -> impl Future<Output = sqlx::Result<Vec<Self::Result>>> + Send;
+    ) -> impl Future<Output = sqlx::Result<Vec<Option<Self::Result>>>> + Send;
 }
 
 /// Writes that arrive while a transaction is under way share the next one, and for a moment after a
@@ -230,7 +231,13 @@ impl Connection {
     /// For the next group, unless it has to return to the pool.
     async fn keep(self, store: &Store) -> Option<Autocommit> {
         match self {
-            Self::Begun(tx) => with_timeout(store.timeout, tx.keep()).await.ok().flatten(),
+            Self::Begun(tx) if store.keeps_connections() => {
+                with_timeout(store.timeout, tx.keep()).await.ok().flatten()
+            }
+            Self::Begun(tx) => {
+                tx.end().release();
+                None
+            }
             Self::Kept(connection) => Some(connection),
         }
     }
@@ -245,37 +252,58 @@ async fn write_group<W: GroupWrite>(
     let is_kept = matches!(connection, Connection::Kept(_));
     match write_all(store, connection, &group).await {
         Ok((results, connection)) => {
+            let mut left = Vec::new();
             for (waiting, result) in group.into_iter().zip(results) {
-                // If nobody waits any more, it is written nevertheless.
-                let _ = waiting.written.send(Ok(result));
+                match result {
+                    // If nobody waits any more, it is written nevertheless.
+                    Some(result) => drop(waiting.written.send(Ok(result))),
+                    None => left.push(waiting),
+                }
             }
-            return connection?.keep(store).await;
+            let kept = match connection {
+                Some(connection) => connection.keep(store).await,
+                None => None,
+            };
+            write_each_alone(store, left).await;
+            return kept;
         }
-        // The connection may have been lost, another isolation level may be the default, or one of
-        // the group may be what Postgres refuses.
-        Err(error)
-            if is_kept && !error.is_timeout()
-                || group.len() > 1 && error.is_reported_by_postgres() =>
-        {
-            let mut left = group.into_iter();
-            while let Some(waiting) = left.next() {
-                if waiting.written.is_closed() {
-                    continue;
-                }
-                match Connection::begin(store).await {
-                    Ok(begun) => {
-                        let alone = Box::pin(write_group(store, begun, vec![waiting]));
-                        if let Some(kept) = alone.await {
-                            kept.release();
-                        }
-                    }
-                    Err(error) => fail(std::iter::once(waiting).chain(left.by_ref()), error),
-                }
+        // The connection may have been lost, or another isolation level may be the default.
+        Err(error) if is_kept && !error.is_timeout() => {
+            tracing::debug!(%error, "writing accepted webhooks again, in a transaction");
+            if error.is_statement_lost() {
+                store.keep_no_connections();
             }
+            match Connection::begin(store).await {
+                Ok(begun) => return Box::pin(write_group(store, begun, group)).await,
+                Err(error) => fail(group, error),
+            }
+        }
+        // One of them may be what Postgres refuses.
+        Err(error) if group.len() > 1 && error.is_reported_by_postgres() => {
+            write_each_alone(store, group).await;
         }
         Err(error) => fail(group, error),
     }
     None
+}
+
+/// Writes those for whom somebody waits, each in a transaction of its own.
+async fn write_each_alone<W: GroupWrite>(store: &Store, group: Vec<Waiting<W>>) {
+    let mut left = group.into_iter();
+    while let Some(waiting) = left.next() {
+        if waiting.written.is_closed() {
+            continue;
+        }
+        match Connection::begin(store).await {
+            Ok(begun) => {
+                let alone = Box::pin(write_group(store, begun, vec![waiting]));
+                if let Some(kept) = alone.await {
+                    kept.release();
+                }
+            }
+            Err(error) => fail(std::iter::once(waiting).chain(left.by_ref()), error),
+        }
+    }
 }
 
 /// Writes a group, and commits. Returns the connection if it may be kept.
@@ -283,7 +311,7 @@ async fn write_all<W: GroupWrite>(
     store: &Store,
     mut connection: Connection,
     group: &[Waiting<W>],
-) -> Result<(Vec<W::Result>, Option<Connection>), DatabaseError> {
+) -> Result<(Vec<Option<W::Result>>, Option<Connection>), DatabaseError> {
     let writes: Vec<&W> = group.iter().map(|waiting| &waiting.write).collect();
     with_timeout(store.timeout, async {
         let on = match &mut connection {

@@ -16,6 +16,7 @@ const DEADLOCK_DETECTED: &str = "40P01";
 const IN_FAILED_TRANSACTION: &str = "25P02";
 const ACTIVE_TRANSACTION: &str = "25001";
 const UNDEFINED_TABLE: &str = "42P01";
+const INVALID_STATEMENT_NAME: &str = "26000";
 const QUERY_CANCELED: &str = "57014";
 const CONNECTION_EXCEPTION_CLASS: &str = "08";
 
@@ -45,6 +46,11 @@ impl DatabaseError {
     /// Whether there was no answer within the timeout, so that the step may still be under way.
     pub(crate) fn is_timeout(&self) -> bool {
         matches!(self, Self::TimedOut)
+    }
+
+    /// Whether a statement was not there any more that had just been prepared.
+    pub(crate) fn is_statement_lost(&self) -> bool {
+        self.is(&[INVALID_STATEMENT_NAME])
     }
 
     /// Whether `lock_timeout` expired, or a shorter `statement_timeout`.

@@ -1,5 +1,6 @@
 //! The connections of the pool, with a transaction begun.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -35,6 +36,9 @@ pub(crate) struct Store {
     pub(crate) timeout: Duration,
     pub(super) redelivery_window: Duration,
     permits: Option<Arc<Semaphore>>,
+    /// Not behind a PgBouncer that deallocates prepared statements after each transaction: sqlx
+    /// prepares a statement in one and runs it in the next.
+    keeps_connections: Arc<AtomicBool>,
     pub(super) registration: Arc<Mutex<Option<Registration>>>,
 }
 
@@ -53,6 +57,7 @@ impl Store {
             timeout,
             redelivery_window,
             permits: None,
+            keeps_connections: Arc::new(AtomicBool::new(true)),
             registration: Arc::default(),
         }
     }
@@ -65,6 +70,15 @@ impl Store {
     pub(crate) fn limit_connections(&mut self, connections: usize) {
         let permits = connections.clamp(1, Semaphore::MAX_PERMITS);
         self.permits = Some(Arc::new(Semaphore::new(permits)));
+    }
+
+    /// Whether statements may be transactions of their own, on a connection that is kept.
+    pub(crate) fn keeps_connections(&self) -> bool {
+        self.keeps_connections.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn keep_no_connections(&self) {
+        self.keeps_connections.store(false, Ordering::Relaxed);
     }
 
     /// Runs a statement in a short transaction of its own, apart from that of a delivery.
@@ -141,7 +155,7 @@ impl ShortTx {
 
     /// Ends a transaction in which nothing was done. That is sent with the next statement, or while
     /// the connection returns to the pool.
-    fn end(mut self) -> Autocommit {
+    pub(crate) fn end(mut self) -> Autocommit {
         Manager::start_rollback(&mut self.0);
         Autocommit(self.0)
     }

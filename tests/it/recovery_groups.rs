@@ -7,18 +7,21 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::routing::post;
+use idempotent_webhook::recovery::Filter;
 use idempotent_webhook::{
-    DedupeTx, Delivery, IdempotentWebhook, Provider, Secret, Secrets, TenantSecrets, presets,
+    DedupeTx, Delivery, Endpoint, IdempotentWebhook, Provider, Secret, Secrets, TenantSecrets,
+    presets,
 };
-use sqlx::Executor;
 use sqlx::postgres::PgPoolOptions;
+use sqlx::{Executor, PgPool};
 use tokio::task::JoinHandle;
 
 use crate::recovery::{Answered, Failing, NOTHING_KEPT, endpoint, keep, recover};
 use crate::recovery_field::{END_WHO_WAITS_FOR_A_LOCK, ONE_WAITS_FOR_A_LOCK, lock};
 use crate::support::{
-    Answer, SECRET, TestApp, answer, assert_rows, github, github_delivery, insert_effect, send,
-    soon, spawn_send, until_all_wait,
+    Answer, Database, SECRET, TestApp, answer, assert_rows, github, github_delivery, insert_effect,
+    secret, send, soon, spawn_send, until_all_wait,
 };
 
 /// How often the handler has run, by tenant and delivery id.
@@ -116,7 +119,7 @@ async fn accept_many_at_once(setting: Option<&'static str>) {
     let elsewhere = {
         let pool = app.database.another_pool(5).await;
         let layer = accept(IdempotentWebhook::new(pool, "test", of_tenants()));
-        Router::new().route("/", axum::routing::post(runs.handler()).layer(layer))
+        Router::new().route("/", post(runs.handler()).layer(layer))
     };
     let routers = [&app.router, &elsewhere];
     let mut sent = Vec::new();
@@ -154,7 +157,7 @@ async fn r15_a_stream_of_deliveries_leaves_the_connections_to_the_handlers() {
         "test",
         presets::github(Secret::new(SECRET).unwrap()),
     ));
-    let router = Router::new().route("/", axum::routing::post(runs.handler()).layer(only_one));
+    let router = Router::new().route("/", post(runs.handler()).layer(only_one));
     let senders: Vec<_> = (0..16)
         .map(|sender| {
             let router = router.clone();
@@ -190,7 +193,7 @@ async fn r15_notifications_do_not_fail_what_is_accepted() {
         "test",
         presets::github(Secret::new(SECRET).unwrap()),
     ));
-    let router = Router::new().route("/", axum::routing::post(runs.handler()).layer(layer));
+    let router = Router::new().route("/", post(runs.handler()).layer(layer));
     let notifying = tokio::spawn({
         let pool = app.database.another_pool(1).await;
         async move {
@@ -509,4 +512,109 @@ async fn r15_copies_in_one_group_are_one_attempt() {
     app.settled().await;
     assert_eq!(failing.attempts(), [1, 1, 1], "one of each delivery");
     assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// Of a group, only those are written alone that may have to wait.
+#[tokio::test]
+async fn r15_a_row_that_is_locked_does_not_hold_up_the_others_of_a_group() {
+    let runs = Runs::default();
+    let app = TestApp::github_with(accept, runs.handler()).await;
+    assert_eq!(app.send(github("first", "{}")).await.outcome, "accepted");
+    app.database.until(NOTHING_KEPT).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, next_attempt_at)
+             values ('test', 'waiting', 'due', 1, now() + interval '1 hour'),
+                 ('test', 'dead', 'dead', 1, null);
+             insert into idempotent_webhook.kept_requests
+                 (endpoint, delivery_id, format, method, uri, headers, body)
+             select 'test', delivery_id, 1, 'POST', '/', '', '{}'
+             from idempotent_webhook.kept_deliveries",
+        )
+        .await;
+    let mut rows = app.database.another_pool(1).await.begin().await.unwrap();
+    rows.execute("select from idempotent_webhook.kept_deliveries for update")
+        .await
+        .unwrap();
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let group = ["new", "dead", "waiting"].map(|id| github(id, "{}"));
+    let mut sent = send_in_one_group(&app, group.into()).await;
+    drop(locked);
+    let accepted = (200, "accepted".to_owned());
+    let new = sent.remove(1);
+    assert_eq!(outcomes(vec![new]).await[0], accepted);
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    for _ in 0..100 {
+        if runs.of("new") == 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(runs.of("new"), 1);
+    drop(rows);
+    assert_eq!(outcomes(sent).await, [&accepted; 3].map(Clone::clone));
+}
+
+#[tokio::test]
+async fn r15_a_duplicate_does_not_wait_for_whoever_changes_its_row() {
+    let runs = Runs::default();
+    let app = TestApp::github_with(accept, runs.handler()).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, next_attempt_at)
+             select 'test', id, 'due', 1, now() from unnest(array['a', 'b']) as id",
+        )
+        .await;
+    let mut discarding = app.database.another_pool(1).await.begin().await.unwrap();
+    discarding
+        .execute("delete from idempotent_webhook.kept_deliveries")
+        .await
+        .unwrap();
+    // Alone, and in a group.
+    let again = soon(app.send(github("a", "{}"))).await;
+    assert_eq!(again, answer(200, "accepted", ""));
+    let locked = lock(&app.database, "kept_requests").await;
+    let group = ["a", "b"].map(|id| github(id, "{}"));
+    let sent = send_in_one_group(&app, group.into()).await;
+    drop(locked);
+    let accepted = (200, "accepted".to_owned());
+    assert_eq!(outcomes(sent).await, [&accepted; 3].map(Clone::clone));
+    drop(discarding);
+}
+
+/// With a pool that does not keep prepared statements from one transaction to the next.
+pub async fn accepts_in_groups(database: &Database, pool: PgPool) {
+    let layer = IdempotentWebhook::new(pool.clone(), "groups", presets::github(secret()));
+    let runs = Runs::default();
+    let router = Router::new().route("/", post(runs.handler()).layer(accept(layer)));
+    let endpoint = Endpoint::new(pool, "groups");
+    // For nothing else to be on the connections.
+    endpoint.pause().await.unwrap();
+    let mut senders = Vec::new();
+    for sender in 0..8 {
+        let router = router.clone();
+        senders.push(tokio::spawn(async move {
+            for number in 0..50 {
+                let id = format!("{sender}-{number}");
+                let answered = send(&router, github(&id, "{}")).await;
+                assert_eq!(answered, answer(200, "accepted", ""));
+            }
+        }));
+    }
+    for sender in senders {
+        sender.await.unwrap();
+    }
+    assert_eq!(endpoint.kept(&Filter::new(), 500).await.unwrap().len(), 400);
+    // Each statement that was lost is a rollback. It has learned from the first one, and from others
+    // that were under way.
+    database
+        .until(
+            "exists (
+                select from pg_stat_database
+                where datname = current_database() and xact_commit > 40 and xact_rollback < 10
+            )",
+        )
+        .await;
 }

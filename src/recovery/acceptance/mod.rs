@@ -70,36 +70,25 @@ impl GroupWrite for Acceptance {
         self.request.body.len()
     }
 
-    async fn write(connection: &mut PgConnection, group: &[&Self]) -> sqlx::Result<Vec<Accepted>> {
+    async fn write(
+        connection: &mut PgConnection,
+        group: &[&Self],
+    ) -> sqlx::Result<Vec<Option<Accepted>>> {
+        if let [one] = group {
+            return Ok(vec![Some(one.write_alone(connection).await?)]);
+        }
         // Each delivery once, the first request of it: one statement cannot insert a row twice. In
         // the order of their keys, so that two processes do not wait for each other.
         let deliveries: BTreeMap<_, &Self> =
             group.iter().rev().map(|one| (one.key(), *one)).collect();
         let all: Vec<&Self> = deliveries.values().copied().collect();
-        let rows = match *all {
-            [] => return Ok(Vec::new()),
-            [one] => one.run(ACCEPT, connection).await?,
-            [first, ..] => first.run_for(&all, connection).await?,
+        let Some(first) = all.first() else {
+            return Ok(Vec::new());
         };
-        let (mut results, mut waiting) = (BTreeMap::new(), Vec::new());
+        let rows = first.run_for(&all, connection).await?;
+        let mut results = BTreeMap::new();
         for (one, row) in all.iter().zip(&rows) {
-            let written = match Written::read(row)? {
-                // Its row has to be changed, or was not there yet when the statement began.
-                Written::Undecided => one.reopen(connection).await?,
-                written => written,
-            };
-            if written == Written::Waiting {
-                waiting.push(one.key());
-            }
-            results.insert(one.key(), written.into());
-        }
-        for same_tenant in waiting.chunk_by(|(a, _), (b, _)| a == b) {
-            let ids: Vec<&str> = same_tenant.iter().map(|(_, id)| *id).collect();
-            let statement = sqlx::query(BRING_FORWARD)
-                .bind(all.first().map(|one| one.delivery.endpoint()))
-                .bind(same_tenant.first().map(|(tenant, _)| *tenant))
-                .bind(ids);
-            statement.execute(&mut *connection).await?;
+            results.insert(one.key(), Written::read(row)?.decided());
         }
         let mut of_each = Vec::with_capacity(group.len());
         for one in group {
@@ -107,9 +96,9 @@ impl GroupWrite for Acceptance {
                 .get_mut(&one.key())
                 .ok_or(sqlx::Error::RowNotFound)?;
             of_each.push(*result);
-            if let Accepted::New { .. } = result {
+            if let Some(Accepted::New { .. }) = result {
                 // Only for its first request.
-                *result = Accepted::Known;
+                *result = Some(Accepted::Known);
             }
         }
         Ok(of_each)
@@ -119,13 +108,13 @@ impl GroupWrite for Acceptance {
 impl Acceptance {
     /// Runs `ACCEPT` or `REOPEN`. All of the answer is read, since the statement may be a transaction
     /// of its own.
-    async fn run(
+    async fn run_one(
         &self,
         statement: &'static str,
         connection: &mut PgConnection,
-    ) -> sqlx::Result<Vec<PgRow>> {
+    ) -> sqlx::Result<Written> {
         let (delivery, request) = (&self.delivery, &self.request);
-        sqlx::query(statement)
+        let rows = sqlx::query(statement)
             .bind(delivery.endpoint())
             .bind(interval(self.lease))
             .bind(delivery.key_tenant())
@@ -141,7 +130,8 @@ impl Acceptance {
             .bind(&*request.body)
             .bind(delivery.signed_at().map(unix_time))
             .fetch_all(connection)
-            .await
+            .await?;
+        Written::read(rows.first().ok_or(sqlx::Error::RowNotFound)?)
     }
 
     /// Runs `ACCEPT_ALL` for deliveries of this endpoint.
@@ -170,9 +160,25 @@ impl Acceptance {
             .await
     }
 
-    async fn reopen(&self, connection: &mut PgConnection) -> sqlx::Result<Written> {
-        let rows = self.run(REOPEN, connection).await?;
-        Written::read(rows.first().ok_or(sqlx::Error::RowNotFound)?)
+    async fn write_alone(&self, connection: &mut PgConnection) -> sqlx::Result<Accepted> {
+        let mut written = self.run_one(ACCEPT, connection).await?;
+        if let Written::Ended | Written::Unseen = written {
+            written = self.run_one(REOPEN, connection).await?;
+        }
+        if written == Written::Waiting {
+            sqlx::query(BRING_FORWARD)
+                .bind(self.delivery.endpoint())
+                .bind(self.delivery.key_tenant())
+                .bind(self.delivery.id().as_str())
+                .execute(connection)
+                .await?;
+        }
+        match written {
+            // Something else keeps its row as it is.
+            Written::Ended => Err(sqlx::Error::RowNotFound),
+            // Another process has accepted it since the statement began.
+            written => Ok(written.decided().unwrap_or(Accepted::Known)),
+        }
     }
 
     fn body_bytes(&self) -> i32 {
@@ -190,7 +196,10 @@ enum Written {
     Known,
     /// It is known, and waits for its next attempt.
     Waiting,
-    Undecided,
+    /// Its row is not due any more.
+    Ended,
+    /// Its row was not there yet when the statement began.
+    Unseen,
 }
 
 impl Written {
@@ -205,18 +214,18 @@ impl Written {
         Ok(match row.try_get("known")? {
             Some("due") => Self::Known,
             Some("waiting") => Self::Waiting,
-            Some(_) | None => Self::Undecided,
+            Some(_) => Self::Ended,
+            None => Self::Unseen,
         })
     }
-}
 
-impl From<Written> for Accepted {
-    fn from(written: Written) -> Self {
-        match written {
-            Written::New { begun } => Self::New { begun },
-            Written::Processed => Self::Processed,
-            // Undecided: another process has accepted it since the statement began.
-            Written::Known | Written::Waiting | Written::Undecided => Self::Known,
+    /// `None` if more than this statement is needed.
+    fn decided(self) -> Option<Accepted> {
+        match self {
+            Self::New { begun } => Some(Accepted::New { begun }),
+            Self::Processed => Some(Accepted::Processed),
+            Self::Known => Some(Accepted::Known),
+            Self::Waiting | Self::Ended | Self::Unseen => None,
         }
     }
 }

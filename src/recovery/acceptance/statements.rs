@@ -53,10 +53,22 @@ macro_rules! known {
 
 /// Keeps one delivery, which costs much less in a form of its own.
 macro_rules! accept_one {
-    ($on_conflict:literal) => {
+    ($if:literal, $on_conflict:literal) => {
         concat!(
             "
-    with accepted as (
+    with new as materialized (
+        select
+            $8 and ",
+            is_running!(),
+            " as begins,
+            ",
+            processed!("$3", "$4"),
+            " as processed,
+            ",
+            known!("$3", "$4"),
+            " as known
+    ),
+    accepted as (
         insert into idempotent_webhook.kept_deliveries as known (
             endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts,
             first_received_at, next_attempt_at, running_until, body_bytes
@@ -64,12 +76,10 @@ macro_rules! accept_one {
         select
             $1, $3, $4, $5, $6, 'due', case when begins then 1 else 0 end,
             to_timestamp($7), now(), case when begins then now() + $2 end, $9
-        from (select $8 and ",
-            is_running!(),
-            " as begins) as new
+        from new
         where ",
-            processed!("$3", "$4"),
-            " is null
+            $if,
+            "
         ",
             $on_conflict,
             "
@@ -85,14 +95,9 @@ macro_rules! accept_one {
     select
         accepted.attempts is not null as accepted,
         accepted.running_until is not null as begun,
-        -- Only of those that are not accepted.
-        case when accepted.attempts is null then ",
-            processed!("$3", "$4"),
-            " end as processed,
-        case when accepted.attempts is null then ",
-            known!("$3", "$4"),
-            " end as known
-    from (select) as new
+        new.processed,
+        new.known
+    from new
     left join accepted on true
 "
         )
@@ -100,11 +105,16 @@ macro_rules! accept_one {
 }
 
 /// Keeps a delivery that is neither processed nor known. For a duplicate, no row is locked: that would
-/// be a write, and wait for the disk.
-pub(super) const ACCEPT: &str = accept_one!("on conflict do nothing");
+/// be a write, and wait for the disk. And it does not wait for whoever changes the row, as the insert
+/// would.
+pub(super) const ACCEPT: &str = accept_one!(
+    "processed is null and known is null",
+    "on conflict do nothing"
+);
 
 /// Keeps a delivery again whose row is not due any more.
 pub(super) const REOPEN: &str = accept_one!(
+    "processed is null",
     "on conflict (endpoint, tenant, delivery_id) do update
         set state = 'due',
             attempts = known.attempts + excluded.attempts,
@@ -130,7 +140,10 @@ pub(super) const ACCEPT_ALL: &str = concat!(
     " as begins,
             ",
     processed!("new.tenant", "new.delivery_id"),
-    " as processed
+    " as processed,
+            ",
+    known!("new.tenant", "new.delivery_id"),
+    " as known
         from unnest(
             (select $3::text[]), $4::text[], $5::text[], $6::text[], $7::float8[], $8::bool[],
             $9::int[]
@@ -148,7 +161,7 @@ pub(super) const ACCEPT_ALL: &str = concat!(
             case when begins then 1 else 0 end,
             to_timestamp(received_at), now(), case when begins then now() + $2 end, body_bytes
         from new
-        where processed is null
+        where processed is null and known is null
         on conflict do nothing
         returning tenant, delivery_id, attempts, running_until
     ),
@@ -167,21 +180,28 @@ pub(super) const ACCEPT_ALL: &str = concat!(
         accepted.attempts is not null as accepted,
         accepted.running_until is not null as begun,
         new.processed,
-        case when accepted.attempts is null and new.processed is null then ",
-    known!("new.tenant", "new.delivery_id"),
-    " end as known
+        new.known
     from new
     left join accepted using (tenant, delivery_id)
     order by new.number
 "
 );
 
-/// Makes deliveries due at once that wait for their next attempt.
+/// Makes a delivery due at once that waits for its next attempt, unless somebody is changing its row.
 pub(super) const BRING_FORWARD: &str = "
-    update idempotent_webhook.kept_deliveries
+    with waiting as (
+        select endpoint, tenant, delivery_id
+        from idempotent_webhook.kept_deliveries
+        where endpoint = $1 and tenant = $2 and delivery_id = $3
+            and state = 'due'
+            and next_attempt_at > now()
+            and (running_until is null or running_until <= now())
+        for no key update skip locked
+    )
+    update idempotent_webhook.kept_deliveries as kept
     set next_attempt_at = now()
-    where endpoint = $1 and tenant = $2 and delivery_id = any((select $3)::text[])
-        and state = 'due'
-        and next_attempt_at > now()
-        and (running_until is null or running_until <= now())
+    from waiting
+    where kept.endpoint = waiting.endpoint
+        and kept.tenant = waiting.tenant
+        and kept.delivery_id = waiting.delivery_id
 ";
