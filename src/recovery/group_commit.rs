@@ -234,11 +234,19 @@ impl Connection {
             Self::Begun(tx) if store.keeps_connections() => {
                 with_timeout(store.timeout, tx.keep()).await.ok().flatten()
             }
-            Self::Begun(tx) => {
-                tx.end().release();
+            Self::Begun(_) => {
+                self.release();
                 None
             }
             Self::Kept(connection) => Some(connection),
+        }
+    }
+
+    /// Returns it to the pool, with nothing done since the last group.
+    fn release(self) {
+        match self {
+            Self::Begun(tx) => tx.end().release(),
+            Self::Kept(connection) => connection.release(),
         }
     }
 }
@@ -260,12 +268,14 @@ async fn write_group<W: GroupWrite>(
                     None => left.push(waiting),
                 }
             }
-            let kept = match connection {
-                Some(connection) => connection.keep(store).await,
-                None => None,
-            };
+            if left.is_empty() {
+                return connection?.keep(store).await;
+            }
+            if let Some(connection) = connection {
+                // It may be the only one of the pool.
+                connection.release();
+            }
             write_each_alone(store, left).await;
-            return kept;
         }
         // The connection may have been lost, or another isolation level may be the default.
         Err(error) if is_kept && !error.is_timeout() => {
