@@ -582,6 +582,36 @@ async fn r15_one_connection_is_enough_for_one_that_is_written_alone() {
 }
 
 #[tokio::test]
+async fn r15_two_processes_reopen_what_is_dead_at_the_same_instant() {
+    let runs = Runs::default();
+    let app = TestApp::github_with(accept, runs.handler()).await;
+    let another = app.database.another_pool(2).await;
+    let layer = IdempotentWebhook::new(another, "test", presets::github(secret()));
+    let elsewhere = Router::new().route("/", post(runs.handler()).layer(accept(layer)));
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries (endpoint, delivery_id, state, attempts)
+             values ('test', 'dead', 'dead', 1)",
+        )
+        .await;
+    let mut row = app.database.another_pool(1).await.begin().await.unwrap();
+    row.execute("select from idempotent_webhook.kept_deliveries for update")
+        .await
+        .unwrap();
+    let sent = [&app.router, &elsewhere].map(|router| spawn_send(router, github("dead", "{}")));
+    let both_wait = "(
+        select count(*) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'
+    ) = 2";
+    app.database.until(both_wait).await;
+    drop(row);
+    let accepted = (200, "accepted".to_owned());
+    assert_eq!(outcomes(sent.into()).await, vec![accepted; 2]);
+    app.database.until(NOTHING_KEPT).await;
+    assert_eq!(runs.of("dead"), 1);
+}
+
+#[tokio::test]
 async fn r15_a_duplicate_does_not_wait_for_whoever_changes_its_row() {
     let runs = Runs::default();
     let app = TestApp::github_with(accept, runs.handler()).await;

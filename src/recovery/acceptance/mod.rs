@@ -161,9 +161,13 @@ impl Acceptance {
     }
 
     async fn write_alone(&self, connection: &mut PgConnection) -> sqlx::Result<Accepted> {
-        let mut written = self.run_one(ACCEPT, connection).await?;
-        if let Written::Ended | Written::Unseen = written {
-            written = self.run_one(REOPEN, connection).await?;
+        let mut written = Written::Unseen;
+        // The last one, for what another process has done since the second one began.
+        for statement in [ACCEPT, REOPEN, ACCEPT] {
+            written = self.run_one(statement, connection).await?;
+            if !matches!(written, Written::Ended | Written::Unseen) {
+                break;
+            }
         }
         if written == Written::Waiting {
             sqlx::query(BRING_FORWARD)
@@ -172,13 +176,9 @@ impl Acceptance {
                 .bind(self.delivery.id().as_str())
                 .execute(connection)
                 .await?;
+            return Ok(Accepted::Known);
         }
-        match written {
-            // Something else keeps its row as it is.
-            Written::Ended => Err(sqlx::Error::RowNotFound),
-            // Another process has accepted it since the statement began.
-            written => Ok(written.decided().unwrap_or(Accepted::Known)),
-        }
+        written.decided().ok_or(sqlx::Error::RowNotFound)
     }
 
     fn body_bytes(&self) -> i32 {
