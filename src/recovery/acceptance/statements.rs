@@ -11,6 +11,18 @@ macro_rules! is_running {
     };
 }
 
+/// The rows of a delivery of the endpoint `$1`.
+macro_rules! of_delivery {
+    ($tenant:literal, $delivery_id:literal) => {
+        concat!(
+            "where endpoint = $1 and tenant = ",
+            $tenant,
+            " and delivery_id = ",
+            $delivery_id
+        )
+    };
+}
+
 /// Whether a delivery of the endpoint `$1` was processed: true, or null.
 macro_rules! processed {
     ($tenant:literal, $delivery_id:literal) => {
@@ -18,10 +30,8 @@ macro_rules! processed {
             "(
                 select true
                 from idempotent_webhook.deliveries
-                where endpoint = $1 and tenant = ",
-            $tenant,
-            " and delivery_id = ",
-            $delivery_id,
+                ",
+            of_delivery!($tenant, $delivery_id),
             "
             )"
         )
@@ -41,10 +51,8 @@ macro_rules! known {
                     else 'due'
                 end
                 from idempotent_webhook.kept_deliveries
-                where endpoint = $1 and tenant = ",
-            $tenant,
-            " and delivery_id = ",
-            $delivery_id,
+                ",
+            of_delivery!($tenant, $delivery_id),
             "
             )"
         )
