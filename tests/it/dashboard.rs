@@ -519,13 +519,16 @@ async fn d3_a_running_recovery_says_which_endpoints_it_serves() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_failures_are_grouped_by_reason_without_ids_and_numbers() {
-    async fn fails(_: DedupeTx, delivery: Delivery) -> Result<(), HandlerError> {
+    async fn fails(_: DedupeTx, delivery: Delivery, body: Bytes) -> Result<(), HandlerError> {
         let id = delivery.id().as_str();
-        Err(match (id.starts_with("order"), delivery.attempt()) {
-            (true, 1) => HandlerError::new(format!("no such order: {id} of evt_{id}x")),
-            (true, _) => HandlerError::new(format!("out of stock: {id}")),
-            (false, _) => HandlerError::new("the ledger is away"),
-        })
+        if id.starts_with("ledger") {
+            return Err(HandlerError::new("the ledger is away"));
+        }
+        Err(HandlerError::new(match (delivery.attempt(), &*body) {
+            (1, b"{}") => format!("no such order: {id} of evt_{id}x"),
+            (1, _) => format!("no such customer: {id}"),
+            _ => format!("out of stock: {id}"),
+        }))
     }
     let once = |layer: IdempotentWebhook| keep(layer).retry_delays([SOON]);
     let app = TestApp::github_with(once, fails).await;
@@ -536,6 +539,15 @@ async fn d3_failures_are_grouped_by_reason_without_ids_and_numbers() {
     shows_reasons(
         &board,
         [("3", "no such order: "), ("2", "the ledger is away")],
+    )
+    .await;
+
+    for id in ["order-1", "order-22", "order-333"] {
+        assert_eq!(app.send(github(id, "[]")).await.outcome, "kept");
+    }
+    shows_reasons(
+        &board,
+        [("3", "no such customer: "), ("2", "the ledger is away")],
     )
     .await;
 
@@ -604,6 +616,24 @@ async fn d3_of_many_reasons_those_that_occurred_last_are_shown() {
     overview.shows("reason b;");
     overview.shows("reason fa;");
     overview.hides("reason fb;");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_row_without_a_group_hides_no_reason() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, state, attempts, first_failed_at, last_failed_at, reason,
+                 reason_group)
+             select 'test', 'id-' || number, 'dead', 1, now(), now(), 'reason ' || number,
+                case when number > 1 then md5(number::text)::uuid end
+             from generate_series(1, 3) as number",
+        )
+        .await;
+    let overview = Board::operator(&database.pool).page("overview").await;
+    overview.shows("reason 2");
+    overview.shows("reason 3");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -641,14 +641,7 @@ async fn r13_a_discard_does_not_wait_for_an_attempt_that_waits_itself() {
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_a_forget_does_not_wait_for_an_attempt_that_waits_itself() {
     let app = TestApp::github_with(keep, write_effect).await;
-    // Processed since it was kept, and about to run again.
-    insert_due(&app.database, 1).await;
-    app.database
-        .run(
-            "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
-             values ('test', 'due-1')",
-        )
-        .await;
+    insert_due_and_processed(&app.database).await;
     let another = another_attempt(&app.database).await;
     let recovery = recover(&app);
     app.database.until(ONE_WAITS_FOR_A_LOCK).await;
@@ -659,23 +652,27 @@ async fn r13_a_forget_does_not_wait_for_an_attempt_that_waits_itself() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// The row of a processed delivery may stay behind: its process was killed.
+/// The delivery `due-1`, processed, whose row has stayed behind: its process was killed.
+async fn insert_due_and_processed(database: &Database) {
+    insert_due(database, 1).await;
+    database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+             values ('test', 'due-1')",
+        )
+        .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_a_forget_and_the_claim_of_what_was_processed_are_no_deadlock() {
-    let app = TestApp::github_with(keep, Failing::times(0).handler()).await;
-    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    let app = TestApp::github_with(keep, write_effect).await;
+    insert_due_and_processed(&app.database).await;
     app.database
         .run(
             "create function wait() returns trigger language plpgsql as $$
              begin perform pg_advisory_xact_lock_shared(1); return new; end $$;
              create trigger wait before insert on idempotent_webhook.deliveries
-                for each row execute function wait();
-             insert into idempotent_webhook.kept_deliveries
-                 (endpoint, delivery_id, state, attempts, next_attempt_at)
-             values ('test', 'a', 'due', 1, now());
-             insert into idempotent_webhook.kept_requests
-                 (endpoint, delivery_id, format, method, uri, headers, body)
-             values ('test', 'a', 1, 'POST', '/', '', '{}')",
+                for each row execute function wait()",
         )
         .await;
     let mut slow = app.database.another_pool(1).await.begin().await.unwrap();
@@ -687,7 +684,7 @@ async fn r13_a_forget_and_the_claim_of_what_was_processed_are_no_deadlock() {
     app.database.until(claiming).await;
     let forgetting = tokio::spawn({
         let endpoint = endpoint(&app);
-        async move { endpoint.forget("a").await }
+        async move { endpoint.forget("due-1").await }
     });
     let forgets_or_waits = "not exists (select from idempotent_webhook.kept_deliveries)
          or (select count(*) from pg_stat_activity where wait_event_type = 'Lock') > 1";
@@ -695,5 +692,59 @@ async fn r13_a_forget_and_the_claim_of_what_was_processed_are_no_deadlock() {
     drop(slow);
     assert!(soon(forgetting).await.unwrap().unwrap());
     recovery.stop().await;
-    assert_rows!(app.database, claims: 0, effects: 1);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// Who has locked the row of a delivery can still lock its request: whoever deletes both begins with the
+/// row, as a discard does, and so does not wait for one who waits for it.
+async fn deletes_the_row_first<T>(app: &TestApp, deletes: impl Future<Output = T>) -> T {
+    let row = "select from idempotent_webhook.kept_deliveries for no key update";
+    let request = "select from idempotent_webhook.kept_requests for update nowait";
+    let mut tx = app.database.another_pool(1).await.begin().await.unwrap();
+    tx.execute(row).await.unwrap();
+    let locks = async {
+        app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+        tx.execute(request).await.unwrap();
+        tx.rollback().await.unwrap();
+    };
+    tokio::join!(deletes, locks).0
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_the_end_of_an_attempt_and_a_discard_are_no_deadlock() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::github_with(keep, handler).await;
+    insert_due(&app.database, 1).await;
+    let recovery = recover(&app);
+    gate.reached().await;
+    deletes_the_row_first(&app, async { gate.open() }).await;
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_forget_and_a_discard_are_no_deadlock() {
+    let app = TestApp::github_with(keep, write_effect).await;
+    insert_due_and_processed(&app.database).await;
+    let endpoint = endpoint(&app);
+    let forgotten = deletes_the_row_first(&app, endpoint.forget("due-1")).await;
+    assert!(forgotten.unwrap());
+    app.database.until(NOTHING_KEPT).await;
+}
+
+#[tokio::test]
+async fn r1_a_state_that_is_unknown_or_without_a_time_is_refused_by_the_table() {
+    let database = Database::new().await;
+    for (state, time) in [("'undone'", "now()"), ("'due'", "null"), ("null", "now()")] {
+        let insert = format!(
+            "insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, state, attempts, next_attempt_at)
+             values ('test', 'a', {state}, 1, {time})"
+        );
+        let refused = database
+            .pool
+            .execute(sqlx::raw_sql(sqlx::AssertSqlSafe(insert)));
+        assert!(refused.await.is_err(), "{state} {time}");
+    }
 }
