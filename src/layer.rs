@@ -286,8 +286,9 @@ impl IdempotentWebhook {
     ///
     /// This is for handlers that are slower than the provider's deadline. Handshakes are answered as
     /// without. A body over [`keep_body_limit`](Self::keep_body_limit) is handled before the answer, as
-    /// without this setting. A handler that fails is run again by [`Recovery`](crate::Recovery). If the provider
-    /// sends a kept delivery again, it is run at once, with a new schedule if it was dead.
+    /// without this setting. A handler that fails is run again by [`Recovery`](crate::Recovery).
+    /// If the provider sends a delivery again before it is processed, it is run at once, with a new
+    /// schedule if it was dead.
     ///
     /// It includes [`keep_failed`](Self::keep_failed). Default: off.
     pub fn accept_first(mut self) -> Self {
@@ -312,10 +313,9 @@ impl IdempotentWebhook {
     }
 
     /// How much is kept of the endpoint at most: so many deliveries, and so many bytes of bodies, those
-    /// that are dead or only recorded included. What
-    /// fails beyond it is only logged, with the outcome `failed`, and with
-    /// [`accept_first`](Self::accept_first) the answer is a 503. It is checked every 5 seconds, so
-    /// somewhat more may be kept.
+    /// that are dead or only recorded included. What fails beyond it is only logged, with the outcome
+    /// `failed`, and with [`accept_first`](Self::accept_first) the answer is a 503. It is checked every 5
+    /// seconds, so somewhat more may be kept.
     ///
     /// Default: 100,000 deliveries, 1 GiB.
     pub fn keep_quota(mut self, deliveries: u32, bytes: u64) -> Self {

@@ -467,9 +467,9 @@ pub struct RecoveryTask {
 }
 
 impl RecoveryTask {
-    /// Stops taking deliveries, and waits for the attempts that are running: at most as long as one may
-    /// take, a minute with the defaults of the layer. Deliveries that were taken and whose attempts have
-    /// not begun are due as before. A rest ends at once.
+    /// Stops taking deliveries, and waits for the attempts that are running: at most as long as one
+    /// may take, about a minute with the defaults of the layer. Deliveries that were taken and
+    /// whose attempts have not begun are due as before. A rest ends at once.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         // It neither panics nor is aborted, but the runtime may be shutting down.
