@@ -54,7 +54,14 @@ create table idempotent_webhook.kept_requests (
     body bytea not null,
     signed_at timestamptz,
     primary key (endpoint, tenant, delivery_id)
+) with (
+    -- Bodies are not compressed, and up to 8 kB are stored in the row: most are deleted within a second,
+    -- and to compress one takes longer than to write it.
+    toast_tuple_target = 8160
 );
+
+alter table idempotent_webhook.kept_requests
+    alter column body set storage external;
 
 -- What holds recovery back from an endpoint.
 create table idempotent_webhook.kept_endpoints (
