@@ -1,13 +1,12 @@
 //! How much is kept of an endpoint at most.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sqlx::Row;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::transaction::{DatabaseError, Store};
+use crate::transaction::{DatabaseError, Store, with_timeout};
 
 /// How long the result of a check holds. Until then, more may be kept than the quota says.
 const CHECKED_FOR: Duration = Duration::from_secs(5);
@@ -30,7 +29,7 @@ pub(crate) struct Quota {
     bytes: i64,
     checked: Arc<Mutex<Option<(Instant, bool)>>>,
     /// Held by the one that checks again.
-    check: Arc<Semaphore>,
+    check: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Quota {
@@ -39,7 +38,7 @@ impl Quota {
             deliveries: deliveries.into(),
             bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
             checked: Arc::default(),
-            check: Arc::new(Semaphore::new(1)),
+            check: Arc::default(),
         }
     }
 
@@ -49,13 +48,25 @@ impl Quota {
         store: &Store,
         endpoint: &str,
     ) -> Result<bool, DatabaseError> {
-        let checked = *self.checked();
-        let one_checks = self.check.try_acquire();
-        if let Some((at, is_full)) = checked
-            && (at.elapsed() < CHECKED_FOR || one_checks.is_err())
+        let last = *self.checked();
+        if let Some((at, is_full)) = last
+            && at.elapsed() < CHECKED_FOR
         {
             return Ok(is_full);
         }
+        let _one_checks = match (self.check.try_lock(), last) {
+            (Ok(one_checks), _) => one_checks,
+            (Err(_), Some((_, is_full))) => return Ok(is_full),
+            // After a start. There may be many rows, and many who would count them.
+            (Err(_), None) => {
+                let turn = async { Ok(self.check.lock().await) };
+                let one_checks = with_timeout(store.timeout, turn).await?;
+                if let Some((_, is_full)) = *self.checked() {
+                    return Ok(is_full);
+                }
+                one_checks
+            }
+        };
         let statement = sqlx::query(IS_FULL)
             .bind(endpoint)
             .bind(self.deliveries)
@@ -73,7 +84,7 @@ impl Quota {
         Ok(is_full)
     }
 
-    fn checked(&self) -> std::sync::MutexGuard<'_, Option<(Instant, bool)>> {
+    fn checked(&self) -> MutexGuard<'_, Option<(Instant, bool)>> {
         // Nothing panics while it holds the lock.
         self.checked.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,7 +118,7 @@ mod tests {
             let (quota, store) = (quota.clone(), store.clone());
             tokio::spawn(async move { quota.is_full(&store, "test").await })
         };
-        while quota.check.available_permits() > 0 {
+        while quota.check.try_lock().is_ok() {
             tokio::task::yield_now().await;
         }
         let second = quota.is_full(&store, "test");

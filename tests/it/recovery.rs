@@ -17,9 +17,10 @@ use idempotent_webhook::{
     TenantSecrets, presets, prune,
 };
 
+use crate::recovery_field::ONE_WAITS_FOR_A_LOCK;
 use crate::support::{
     Database, SECRET, TestApp, answer, assert_rows, github, github_delivery, insert_effect, logged,
-    secret, send, write_effect,
+    secret, send, soon, spawn_send, write_effect,
 };
 
 pub const SOON: Duration = Duration::from_millis(20);
@@ -723,6 +724,40 @@ async fn r3_no_more_is_kept_than_the_quota_allows() {
             3
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r3_a_burst_after_a_start_counts_once_what_is_kept() {
+    let app = TestApp::github_with(keep, write_effect).await;
+    endpoint(&app).pause().await.unwrap();
+    let accepting = |layer| keep(layer).accept_first();
+    let accepting = app.elsewhere_with(accepting, write_effect).await;
+    let mut locked = app.database.another_pool(1).await.begin().await.unwrap();
+    sqlx::query("lock table idempotent_webhook.kept_deliveries")
+        .execute(&mut *locked)
+        .await
+        .unwrap();
+    let sent: Vec<_> = (0..10)
+        .map(|id| spawn_send(&accepting, github(&id.to_string(), "{}")))
+        .collect();
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    // Long enough for others to get there.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let counting: i64 = sqlx::query_scalar(
+        "select count(*) from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock'",
+    )
+    .fetch_one(&app.database.pool)
+    .await
+    .unwrap();
+    assert_eq!(counting, 1);
+    drop(locked);
+    for sent in sent {
+        assert_eq!(soon(sent).await.unwrap().outcome, "accepted");
+    }
+    let kept = endpoint(&app).kept(&Filter::new(), 100).await.unwrap();
+    assert_eq!(kept.len(), 10);
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
