@@ -6,14 +6,14 @@ use idempotent_webhook::Endpoint;
 use sqlx::PgPool;
 
 use crate::application::{BACKLOG, CONCURRENCY, DRAIN, LAYER, LIVE};
-use crate::load::Mode;
+use crate::load::{Mode, body};
 use crate::measure::{median, sample};
 use crate::server::{Contender, Server};
 use crate::{ROUNDS, SLICE};
 
 const KEPT: i64 = 100_000;
 
-/// Keeps deliveries with a body of 3 KB, as if each had failed once.
+/// Keeps deliveries with the body that senders send, as if each had failed once.
 async fn keep(pool: &PgPool, name: &str) {
     sqlx::query(
         "with kept as (
@@ -22,19 +22,19 @@ async fn keep(pool: &PgPool, name: &str) {
                  last_failed_at, next_attempt_at, status, reason, body_bytes
              )
              select
-                 $1, $2 || n, 'push', 'due', 1, now(), now(), now(), 503, 'a benchmark', 3000
+                 $1, $2 || n, 'push', 'due', 1, now(), now(), now(), 503, 'a benchmark', octet_length($4)
              from generate_series(1, $3) as n
          )
          insert into idempotent_webhook.kept_requests
              (endpoint, delivery_id, format, method, uri, headers, body)
          select
-             $1, $2 || n, 1, 'POST', '/backlog', 'content-type: application/json\n',
-             convert_to(json_build_object('text', repeat('x', 2990))::text, 'utf8')
+             $1, $2 || n, 1, 'POST', '/backlog', 'content-type: application/json\n', $4
          from generate_series(1, $3) as n",
     )
     .bind(BACKLOG)
     .bind(name)
     .bind(KEPT)
+    .bind(body().into_bytes())
     .execute(pool)
     .await
     .unwrap();

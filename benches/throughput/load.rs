@@ -100,7 +100,21 @@ fn duplicate(number: u64) -> String {
     format!("duplicate-{number:026x}")
 }
 
-/// A signed GitHub push of 3 KB, but for its delivery id.
+/// A push of 3 KB.
+pub fn body() -> String {
+    let mut random = fastrand::Rng::with_seed(1);
+    // Each with its own id, so that it compresses no better than a real one.
+    let commits: Vec<String> = (0..42)
+        .map(|_| {
+            let (id, rest) = (random.u128(..), random.u32(..));
+            format!(r#"{{"id":"{id:032x}{rest:08x}","message":"Tidy up"}}"#)
+        })
+        .collect();
+    let commits = commits.join(",");
+    format!(r#"{{"ref":"refs/heads/main","commits":[{commits}]}}"#)
+}
+
+/// It is signed as GitHub does, but for its delivery id.
 #[derive(Clone)]
 struct Request {
     before_id: String,
@@ -109,9 +123,7 @@ struct Request {
 
 impl Request {
     fn new() -> Self {
-        let commit = r#"{"id":"a10867b14bb761a232cd80139fbd4c0d33264240","message":"Tidy up"}"#;
-        let commits = vec![commit; 42].join(",");
-        let body = format!(r#"{{"ref":"refs/heads/main","commits":[{commits}]}}"#);
+        let body = body();
         let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
         mac.update(body.as_bytes());
         let signature = hex::encode(mac.finalize().into_bytes());
@@ -137,11 +149,9 @@ impl Request {
                 0 => panic!("closed"),
                 more => length += more,
             }
+            // Now, since another answer may have a body.
+            let is_ok = answer[..length].starts_with(b"HTTP/1.1 200 ") || length < 13;
+            assert!(is_ok, "{}", String::from_utf8_lossy(&answer[..length]));
         }
-        assert!(
-            answer.starts_with(b"HTTP/1.1 200 "),
-            "{}",
-            String::from_utf8_lossy(&answer[..length])
-        );
     }
 }
