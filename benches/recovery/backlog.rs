@@ -45,6 +45,8 @@ async fn keep(pool: &PgPool, name: &str) {
             .await
             .unwrap();
     }
+    // Now, and not meanwhile. What was kept for a while was written by one.
+    sqlx::query("checkpoint").execute(pool).await.unwrap();
 }
 
 /// How many are processed.
