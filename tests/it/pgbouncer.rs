@@ -106,7 +106,7 @@ impl Drop for PgBouncer {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 #[ignore = "needs the program pgbouncer"]
 async fn g11_behind_pgbouncer_in_transaction_mode() {
     let database = Database::new().await;
@@ -133,8 +133,7 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
     // It deallocates between two statements, so that none can be a transaction of its own.
     let accepting = Database::new().await;
     let deallocating = PgBouncer::start(&accepting, "").await;
-    crate::recovery_groups::accepts_in_groups(&accepting, deallocating.pool(&accepting).await)
-        .await;
+    crate::recovery_groups::accepts_in_groups(deallocating.pool(&accepting).await).await;
 
     let operated = crate::dashboard::database_with_a_dead_delivery().await;
     let operating = PgBouncer::start(&operated, "").await;

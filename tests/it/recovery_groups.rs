@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use crate::recovery::{Answered, Failing, NOTHING_KEPT, endpoint, keep, recover};
 use crate::recovery_field::{END_WHO_WAITS_FOR_A_LOCK, ONE_WAITS_FOR_A_LOCK, lock};
 use crate::support::{
-    Answer, Database, SECRET, TestApp, answer, assert_rows, github, github_delivery, insert_effect,
+    Answer, SECRET, TestApp, answer, assert_rows, github, github_delivery, insert_effect, logged,
     secret, send, soon, spawn_send, until_all_wait,
 };
 
@@ -677,7 +677,7 @@ async fn r15_what_is_accepted_while_the_pool_is_closed_is_kept() {
 }
 
 /// With a pool that does not keep prepared statements from one transaction to the next.
-pub async fn accepts_in_groups(database: &Database, pool: PgPool) {
+pub async fn accepts_in_groups(pool: PgPool) {
     let layer = IdempotentWebhook::new(pool.clone(), "groups", presets::github(secret()));
     let runs = Runs::default();
     let router = Router::new().route("/", post(runs.handler()).layer(accept(layer)));
@@ -695,18 +695,14 @@ pub async fn accepts_in_groups(database: &Database, pool: PgPool) {
             }
         }));
     }
-    for sender in senders {
-        sender.await.unwrap();
-    }
+    let log = logged(async {
+        for sender in senders {
+            sender.await.unwrap();
+        }
+    })
+    .await;
     assert_eq!(endpoint.kept(&Filter::new(), 500).await.unwrap().len(), 400);
-    // Each statement that was lost is a rollback. It has learned from the first one, and from others
-    // that were under way.
-    database
-        .until(
-            "exists (
-                select from pg_stat_database
-                where datname = current_database() and xact_commit > 40 and xact_rollback < 10
-            )",
-        )
-        .await;
+    // It has learned from the first statement that was lost, and from others that were under way.
+    let lost = log.matches("writing accepted webhooks again").count();
+    assert!((1..=4).contains(&lost), "{lost}");
 }
