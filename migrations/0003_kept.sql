@@ -56,7 +56,7 @@ create table idempotent_webhook.kept_requests (
     primary key (endpoint, tenant, delivery_id)
 ) with (
     -- Bodies are not compressed, and up to 8 kB are stored in the row: most are deleted within a second,
-    -- and to compress one takes longer than to write it.
+    -- and to compress one takes as long as to write it, or longer.
     toast_tuple_target = 8160
 );
 
