@@ -45,7 +45,7 @@ async fn keep(pool: &PgPool, name: &str) {
             .await
             .unwrap();
     }
-    // Now, and not meanwhile. What was kept for a while was written by one.
+    // Now, rather than while it drains. What has been kept for a while has seen one, too.
     sqlx::query("checkpoint").execute(pool).await.unwrap();
 }
 
