@@ -98,19 +98,33 @@ impl Default for Quota {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use sqlx::PgPool;
 
     use super::*;
     use crate::error::BoxError;
 
+    const SECONDS: Duration = Duration::from_secs(5);
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+
+    /// Of a server that does not answer, for as long as the listener is there.
+    fn store_without_answers(timeout: Duration) -> Result<(TcpListener, Store), BoxError> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let url = format!("postgres://{}", listener.local_addr()?);
+        let store = Store::new(PgPool::connect_lazy(&url)?, timeout, timeout);
+        Ok((listener, store))
+    }
+
+    async fn until_one_checks(quota: &Quota) {
+        while quota.check.try_lock().is_ok() {
+            tokio::task::yield_now().await;
+        }
+    }
+
     #[tokio::test]
     async fn one_checks_again_and_the_others_use_the_last_result() -> Result<(), BoxError> {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-        // It does not answer.
-        let url = format!("postgres://{}", listener.local_addr()?);
-        let pool = PgPool::connect_lazy(&url)?;
-        let hour = Duration::from_secs(60 * 60);
-        let store = Store::new(pool, hour, hour);
+        let (_listener, store) = store_without_answers(HOUR)?;
         let quota = Quota::default();
         let long_ago = Instant::now().checked_sub(2 * CHECKED_FOR);
         *quota.checked() = long_ago.map(|at| (at, false));
@@ -118,13 +132,43 @@ mod tests {
             let (quota, store) = (quota.clone(), store.clone());
             tokio::spawn(async move { quota.is_full(&store, "test").await })
         };
-        while quota.check.try_lock().is_ok() {
-            tokio::task::yield_now().await;
-        }
+        until_one_checks(&quota).await;
         let second = quota.is_full(&store, "test");
-        let second = tokio::time::timeout(Duration::from_secs(5), second).await;
+        let second = tokio::time::timeout(SECONDS, second).await;
         assert!(matches!(second, Ok(Ok(false))), "{second:?}");
         first.abort();
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_the_first_check_uses_its_result() -> Result<(), BoxError> {
+        let (_listener, store) = store_without_answers(HOUR)?;
+        let quota = Quota::default();
+        let first = quota.check.lock().await;
+        let second = {
+            let (quota, store) = (quota.clone(), store.clone());
+            tokio::spawn(async move { quota.is_full(&store, "test").await })
+        };
+        // It has seen that there is no result yet.
+        tokio::task::yield_now().await;
+        *quota.checked() = Some((Instant::now(), true));
+        drop(first);
+        let second = tokio::time::timeout(SECONDS, second).await?;
+        assert!(matches!(second, Ok(Ok(true))), "{second:?}");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_the_first_check_waits_within_the_timeout() -> Result<(), BoxError> {
+        let (_listener, store) = store_without_answers(Duration::from_millis(10))?;
+        let quota = Quota::default();
+        let _first = quota.check.lock().await;
+        let second = quota.is_full(&store, "test");
+        let second = tokio::time::timeout(SECONDS, second).await;
+        assert!(
+            matches!(second, Ok(Err(DatabaseError::TimedOut))),
+            "{second:?}"
+        );
         Ok(())
     }
 }

@@ -702,6 +702,27 @@ async fn recovery_without_a_layer_is_a_warning() {
     assert!(log.contains("no layer with `keep_failed`"), "{log}");
 }
 
+/// To compress a body takes as long as to write it, or longer.
+#[tokio::test]
+async fn r3_bodies_are_not_compressed_and_small_ones_are_in_the_row() {
+    let app = TestApp::github_with(keep, Failing::times(99).handler()).await;
+    for (length, apart) in [(7_000, false), (20_000, true)] {
+        let answer = app.send(github("id", "x".repeat(length))).await;
+        assert_eq!(answer.outcome, "kept");
+        let stored: (i32, bool) = sqlx::query_as(
+            "select pg_column_size(body), pg_relation_size(reltoastrelid) > 0
+             from idempotent_webhook.kept_requests, pg_class
+             where pg_class.oid = 'idempotent_webhook.kept_requests'::regclass",
+        )
+        .fetch_one(&app.database.pool)
+        .await
+        .unwrap();
+        assert!(usize::try_from(stored.0).unwrap() >= length);
+        assert_eq!(stored.1, apart);
+        assert_eq!(endpoint(&app).discard_all(&Filter::new()).await.unwrap(), 1);
+    }
+}
+
 #[tokio::test]
 async fn r3_no_more_is_kept_than_the_quota_allows() {
     for quota in [(3, 1_000_000), (1_000, 30)] {

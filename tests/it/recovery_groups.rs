@@ -20,8 +20,8 @@ use tokio::task::JoinHandle;
 use crate::recovery::{Answered, Failing, NOTHING_KEPT, endpoint, keep, recover};
 use crate::recovery_field::{END_WHO_WAITS_FOR_A_LOCK, ONE_WAITS_FOR_A_LOCK, lock};
 use crate::support::{
-    Answer, SECRET, TestApp, answer, assert_rows, github, github_delivery, insert_effect, logged,
-    secret, send, soon, spawn_send, until_all_wait,
+    Answer, Database, SECRET, TestApp, answer, assert_rows, github, github_delivery, insert_effect,
+    logged, secret, send, soon, spawn_send, until_all_wait,
 };
 
 /// How often the handler has run, by tenant and delivery id.
@@ -557,6 +557,15 @@ async fn r15_a_row_that_is_locked_does_not_hold_up_the_others_of_a_group() {
     assert_eq!(outcomes(vec![dead]).await[0], accepted);
 }
 
+async fn insert_dead(database: &Database) {
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries (endpoint, delivery_id, state, attempts)
+             values ('test', 'dead', 'dead', 1)",
+        )
+        .await;
+}
+
 #[tokio::test]
 async fn r15_one_connection_is_enough_for_one_that_is_written_alone() {
     let runs = Runs::default();
@@ -564,12 +573,7 @@ async fn r15_one_connection_is_enough_for_one_that_is_written_alone() {
     let only_one = app.database.another_pool(1).await;
     let layer = IdempotentWebhook::new(only_one, "test", presets::github(secret()));
     let router = Router::new().route("/", post(runs.handler()).layer(accept(layer)));
-    app.database
-        .run(
-            "insert into idempotent_webhook.kept_deliveries (endpoint, delivery_id, state, attempts)
-             values ('test', 'dead', 'dead', 1)",
-        )
-        .await;
+    insert_dead(&app.database).await;
     // Also for the quota, which is then known for some seconds.
     assert_eq!(send(&router, github("first", "{}")).await.status, 200);
     let locked = lock(&app.database, "kept_deliveries").await;
@@ -589,12 +593,7 @@ async fn r15_two_processes_reopen_what_is_dead_at_the_same_instant() {
     let another = app.database.another_pool(2).await;
     let layer = IdempotentWebhook::new(another, "test", presets::github(secret()));
     let elsewhere = Router::new().route("/", post(runs.handler()).layer(accept(layer)));
-    app.database
-        .run(
-            "insert into idempotent_webhook.kept_deliveries (endpoint, delivery_id, state, attempts)
-             values ('test', 'dead', 'dead', 1)",
-        )
-        .await;
+    insert_dead(&app.database).await;
     let mut row = app.database.another_pool(1).await.begin().await.unwrap();
     row.execute("select from idempotent_webhook.kept_deliveries for update")
         .await
