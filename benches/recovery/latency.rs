@@ -14,16 +14,19 @@ use tower::ServiceExt;
 
 use crate::application::{SECRET, github};
 use crate::measure::median;
+use crate::server::Server;
 
 const DELIVERIES: usize = 500;
 
-pub async fn run(pool: &PgPool) {
+pub async fn run(server: &Server) {
+    let url = server.url_for_applications();
+    let pool = PgPool::connect(&url).await.unwrap();
     let (started, mut starts) = mpsc::unbounded_channel();
     let handler = move |_: DedupeTx| {
         started.send(Instant::now()).unwrap();
         std::future::ready(())
     };
-    let layer = github(pool, "latency").accept_first();
+    let layer = github(&pool, "latency").accept_first();
     let app = Router::new().route("/", post(handler).layer(layer));
     let provider = presets::github(Secret::new(SECRET).unwrap());
     let mut latencies = Vec::new();

@@ -1,6 +1,6 @@
 //! What recovery costs and how fast it is: acceptance, draining, and the live stream beside it.
 //!
-//!     cargo bench --bench recovery [-- acceptance | latency | drain | live]
+//!     cargo bench --bench recovery [-- acceptance | latency | drain | live] [--network]
 //!
 //! `benches/README.md` says how each figure is obtained.
 
@@ -27,6 +27,12 @@ mod measure;
     dead_code,
     reason = "of the benchmark `throughput`, only a part is needed here"
 )]
+#[path = "../throughput/proxy.rs"]
+mod proxy;
+#[allow(
+    dead_code,
+    reason = "of the benchmark `throughput`, only a part is needed here"
+)]
 #[path = "../throughput/server.rs"]
 mod server;
 #[path = "../../examples/throwaway_postgres/mod.rs"]
@@ -40,6 +46,7 @@ use sqlx::{Executor, PgPool};
 use application::{ACCEPT_BY_HAND, ACCEPT_FIRST, CONCURRENCY, LAYER};
 use load::Mode;
 use measure::median;
+use proxy::Proxy;
 use server::{Contender, Server};
 
 /// How long one contender is under load in one round.
@@ -57,7 +64,18 @@ async fn main() {
         return load::run().await;
     }
 
-    let server = Server::start().await;
+    // cargo itself adds `--bench`.
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    arguments.retain(|argument| argument != "--bench");
+    let (options, parts): (Vec<_>, Vec<_>) = arguments
+        .iter()
+        .partition(|argument| argument.starts_with("--"));
+    let wants = |part: &str| parts.is_empty() || parts.iter().any(|wanted| *wanted == part);
+
+    let mut server = Server::start().await;
+    if options.iter().any(|option| *option == "--network") {
+        server.put_behind(&Proxy::start(server.socket()).await.url);
+    }
     let pool = PgPool::connect(&server.url()).await.unwrap();
     pool.execute(sqlx::raw_sql(
         "create table inbox (
@@ -68,17 +86,11 @@ async fn main() {
     ))
     .await
     .unwrap();
-    // cargo itself adds `--bench`.
-    let parts: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|part| part != "--bench")
-        .collect();
-    let wants = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
     if wants("acceptance") {
         acceptance(&server, &pool).await;
     }
     if wants("latency") {
-        latency::run(&pool).await;
+        latency::run(&server).await;
     }
     if wants("drain") {
         backlog::drain(&server, &pool).await;

@@ -17,6 +17,7 @@ mod application;
 mod load;
 mod measure;
 mod network;
+mod proxy;
 mod server;
 
 #[path = "../../examples/throwaway_postgres/mod.rs"]
@@ -44,7 +45,7 @@ async fn main() {
         return load::run().await;
     }
 
-    let server = Server::start().await;
+    let mut server = Server::start().await;
     let peers = server::build_peers();
     let mut contenders = Vec::new();
     for variant in application::VARIANTS {
@@ -64,7 +65,7 @@ async fn main() {
             print_table(&samples, mode);
         }
     }
-    network::run(&server, &peers).await;
+    network::run(&mut server, &peers).await;
 }
 
 /// All contenders in turn, round after round.

@@ -14,15 +14,19 @@ use crate::throwaway_postgres::{Durability, ThrowawayPostgres};
 
 pub const PEERS: [&str; 2] = ["axum-sqlx-tx", "fraiseql-webhooks"];
 
-pub struct Server(ThrowawayPostgres);
+pub struct Server {
+    postgres: ThrowawayPostgres,
+    /// To which applications connect, if not directly.
+    proxy_url: Option<String>,
+}
 
 impl Server {
     pub async fn start() -> Self {
-        let server = Self(
-            ThrowawayPostgres::start(Durability::Durable)
-                .await
-                .unwrap_or_else(|error| panic!("{error}")),
-        );
+        let postgres = ThrowawayPostgres::start(Durability::Durable).await;
+        let server = Self {
+            postgres: postgres.unwrap_or_else(|error| panic!("{error}")),
+            proxy_url: None,
+        };
         let pool = PgPool::connect_with(server.options()).await.unwrap();
         idempotent_webhook::migrate(&pool).await.unwrap();
         pool.execute(sqlx::raw_sql(
@@ -39,8 +43,13 @@ impl Server {
         server
     }
 
+    /// Applications that start from now on connect to this proxy.
+    pub fn put_behind(&mut self, proxy_url: &str) {
+        self.proxy_url = Some(proxy_url.to_owned());
+    }
+
     pub fn database(&self, name: &str) -> PgConnectOptions {
-        self.0.options(name)
+        self.postgres.options(name)
     }
 
     fn options(&self) -> PgConnectOptions {
@@ -49,6 +58,14 @@ impl Server {
 
     pub fn url(&self) -> String {
         self.options().to_url_lossy().to_string()
+    }
+
+    pub fn url_for_applications(&self) -> String {
+        self.proxy_url.clone().unwrap_or_else(|| self.url())
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.folder().join(".s.PGSQL.5432")
     }
 
     pub fn folder(&self) -> PathBuf {
@@ -102,14 +119,15 @@ pub struct Contender {
 
 impl Contender {
     pub async fn own(server: &Server, variant: &str) -> Self {
-        Self::start(&std::env::current_exe().unwrap(), variant, &server.url()).await
+        let program = std::env::current_exe().unwrap();
+        Self::start(&program, variant, &server.url_for_applications()).await
     }
 
     pub async fn peer(server: &Server, peers: &Path, name: &str) -> Self {
-        Self::start(peers, name, &server.url()).await
+        Self::start(peers, name, &server.url_for_applications()).await
     }
 
-    pub async fn start(program: &Path, variant: &str, database: &str) -> Self {
+    async fn start(program: &Path, variant: &str, database: &str) -> Self {
         let mut process = child(program)
             .env(VARIANT, variant)
             .env(DATABASE, database)
