@@ -119,6 +119,13 @@ impl Settings {
         }
     }
 
+    /// A delivery has been kept.
+    pub(crate) fn has_kept(&self) {
+        if let Some(served) = &self.served {
+            served.kept(&self.store);
+        }
+    }
+
     /// Who hears of dead deliveries.
     pub(crate) fn dead_report(&self) -> DeadReport {
         DeadReport {

@@ -72,15 +72,16 @@ impl Endpoint {
             return Ok(Retried::Processed);
         }
         let retried = control::retry(&self.pool, of, delivery_id).await?;
-        tracing::info!(
-            endpoint = &*self.name,
-            delivery_id,
-            retried,
-            "webhook delivery retried"
-        );
+        let endpoint = &*self.name;
         Ok(if retried {
+            tracing::info!(endpoint, delivery_id, "webhook delivery retried");
             Retried::Due
         } else {
+            tracing::info!(
+                endpoint,
+                delivery_id,
+                "webhook delivery not retried: it is not kept, or is due or running already"
+            );
             Retried::Unchanged
         })
     }
@@ -114,12 +115,16 @@ impl Endpoint {
     /// Any error of Postgres.
     pub async fn discard(&self, delivery_id: &str) -> sqlx::Result<bool> {
         let discarded = control::discard(&self.pool, self.of(), delivery_id).await?;
-        tracing::info!(
-            endpoint = &*self.name,
-            delivery_id,
-            discarded,
-            "webhook delivery discarded"
-        );
+        let endpoint = &*self.name;
+        if discarded {
+            tracing::info!(endpoint, delivery_id, "webhook delivery discarded");
+        } else {
+            tracing::info!(
+                endpoint,
+                delivery_id,
+                "webhook delivery not discarded: it is not kept"
+            );
+        }
         Ok(discarded)
     }
 
@@ -145,7 +150,8 @@ impl Endpoint {
     }
 
     /// Pauses recovery of the endpoint, in all processes. Requests of the provider are handled as
-    /// before.
+    /// before, but with [`accept_first`](crate::IdempotentWebhook::accept_first) they are only kept. The
+    /// name need not be known: an endpoint can be paused before its first delivery.
     ///
     /// # Errors
     ///

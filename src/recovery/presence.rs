@@ -1,8 +1,10 @@
-//! Says in the database which endpoints are recovered by some process, for operators.
+//! Says in the database which endpoints are recovered by some process, for operators and for processes
+//! that only keep deliveries.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::PgPool;
+use sqlx::{PgPool, Row};
 use tokio::sync::watch;
 
 use super::runner::{asked, race};
@@ -14,6 +16,9 @@ const INTERVAL: Duration = Duration::from_secs(30);
 /// An endpoint that has not been served for this long is handled by nobody, in seconds.
 #[cfg(feature = "dashboard")]
 pub(crate) const ABSENT_AFTER: f64 = 120.0;
+
+/// How long a process that has kept its first delivery waits for another one to say so.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// In the order of the key, so that two processes do not wait for each other in a circle. Of many
 /// processes, one writes.
@@ -50,4 +55,31 @@ async fn tell_once(store: &Store, pool: &PgPool) -> Result<(), DatabaseError> {
         store.run(sqlx::query(SERVE).bind(endpoints)).await?;
     }
     Ok(())
+}
+
+const IS_SERVED: &str = "
+    select exists (
+        select
+        from idempotent_webhook.kept_endpoints
+        where endpoint = $1 and served_at > now() - interval '2 minutes'
+    )
+";
+
+/// Warns if nobody recovers an endpoint of which a delivery was kept.
+pub(super) async fn warn_if_absent(store: Store, endpoint: Arc<str>) {
+    tokio::time::sleep(PATIENCE).await;
+    let is_served = async {
+        let rows = store.run(sqlx::query(IS_SERVED).bind(&*endpoint)).await?;
+        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+        Ok::<bool, DatabaseError>(row.try_get(0)?)
+    };
+    match is_served.await {
+        Ok(true) => {}
+        Ok(false) => tracing::warn!(
+            endpoint = &*endpoint,
+            "webhook deliveries are kept, but no process runs them again: spawn `Recovery` with the \
+             router that has this endpoint"
+        ),
+        Err(error) => tracing::debug!(%error, "could not see who recovers a webhook endpoint"),
+    }
 }

@@ -77,7 +77,8 @@ impl Quota {
         if is_full {
             tracing::error!(
                 endpoint,
-                "webhook quota exhausted: no more failed deliveries of this endpoint are kept"
+                "webhook quota exhausted: no more deliveries of this endpoint are kept; retry or discard \
+                 what is dead, or raise `keep_quota`"
             );
         }
         *self.checked() = Some((Instant::now(), is_full));

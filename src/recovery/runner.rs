@@ -373,6 +373,7 @@ impl Recovery {
             let reason = "what was kept of the request cannot be read";
             return self.give_up(&due.replay, served, reason).await;
         };
+        let uri = request.uri().clone();
         let sent = catch_panic(async {
             let (mut head, body) = request.into_parts();
             if let Some(prepare) = &self.prepare {
@@ -391,10 +392,15 @@ impl Recovery {
         tracing::warn!(
             endpoint = delivery.endpoint(),
             delivery_id = delivery.id().as_str(),
+            %uri,
             status = status.map(|status| status.as_u16()),
-            "webhook recovery: no layer of this endpoint was reached, so this is no attempt; does \
-             the router that was given to Recovery have the route?"
+            "webhook recovery: no layer of this endpoint was reached, so this is no attempt; the router \
+             that was given to Recovery has no such route, or a middleware has refused the request \
+             (`keep_headers`, `prepare_request`); it is tried again in a minute"
         );
+        if let Some(report) = served.dead_report() {
+            report.metrics.recovery("unhandled");
+        }
         let retries = due.replay.retries();
         if let Err(error) = store.give_back(&delivery, retries, UNHANDLED_WAIT).await {
             tracing::warn!(%error, "could not take back an attempt of webhook recovery");

@@ -8,7 +8,9 @@ use sqlx::PgPool;
 use tokio::sync::Notify;
 
 use super::dead::DeadReport;
+use super::presence::warn_if_absent;
 use crate::endpoint_names::is_same_database;
+use crate::transaction::Store;
 
 static SERVED: Mutex<Vec<Weak<Served>>> = Mutex::new(Vec::new());
 
@@ -26,6 +28,8 @@ pub(crate) struct Served {
     attempts: AtomicU32,
     /// Whether failures in a row hold it back, as far as the recovery of this process knows.
     probed: AtomicBool,
+    /// Whether a delivery has been kept.
+    has_kept: AtomicBool,
     /// Who hears of its dead deliveries, once there is a service.
     dead_report: Mutex<Option<DeadReport>>,
     pool: PgPool,
@@ -38,6 +42,7 @@ impl Served {
             lease: AtomicU64::new(0),
             attempts: AtomicU32::new(0),
             probed: AtomicBool::new(false),
+            has_kept: AtomicBool::new(false),
             dead_report: Mutex::default(),
             pool,
         });
@@ -66,12 +71,39 @@ impl Served {
     }
 
     pub(super) fn set_probed(&self, probed: bool) {
-        self.probed.store(probed, Ordering::Relaxed);
+        if self.probed.swap(probed, Ordering::Relaxed) != probed {
+            self.log_probed(probed);
+        }
     }
 
     /// Whether failures in a row hold it back. Only the first caller gets to know, who ends that.
     pub(crate) fn take_probed(&self) -> bool {
-        self.probed.load(Ordering::Relaxed) && self.probed.swap(false, Ordering::Relaxed)
+        let probed =
+            self.probed.load(Ordering::Relaxed) && self.probed.swap(false, Ordering::Relaxed);
+        if probed {
+            self.log_probed(false);
+        }
+        probed
+    }
+
+    fn log_probed(&self, probed: bool) {
+        let endpoint = &*self.endpoint;
+        if probed {
+            tracing::warn!(
+                endpoint,
+                "webhook recovery probes this endpoint: too many deliveries have failed in a row, so \
+                 the others wait without using up attempts"
+            );
+        } else {
+            tracing::info!(endpoint, "webhook recovery probes this endpoint no longer");
+        }
+    }
+
+    /// A delivery has been kept. After the first one, it is checked that somebody recovers it.
+    pub(crate) fn kept(&self, store: &Store) {
+        if !self.has_kept.load(Ordering::Relaxed) && !self.has_kept.swap(true, Ordering::Relaxed) {
+            tokio::spawn(warn_if_absent(store.clone(), self.endpoint.clone()));
+        }
     }
 
     pub(super) fn lease(&self) -> Duration {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{Request, Response};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tower_service::Service;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use super::admitted::{Admitted, Origin};
 use super::attempt::handle;
@@ -23,6 +23,7 @@ pub(super) async fn accept<S, B, R>(
     mut admitted: Admitted,
     inner: S,
     request: Request<B>,
+    caller: Span,
 ) -> Answer<R, S::Error>
 where
     S: Service<Request<B>, Response = Response<R>> + Send + 'static,
@@ -41,7 +42,10 @@ where
                 Ok(permit) => {
                     let _ = answer.send(Answer::Accepted);
                     if let Some(permit) = permit {
-                        handle(admitted, inner, request).await;
+                        // The request has its span, with an outcome of its own.
+                        let span = log::span(&caller, &settings);
+                        log::identified(&span, &admitted.delivery);
+                        handle(admitted, inner, request).instrument(span).await;
                         drop(permit);
                     }
                 }
@@ -78,7 +82,7 @@ async fn keep<R, E>(
     match keep.quota.is_full(store, delivery.endpoint()).await {
         Ok(false) => {}
         Ok(true) => return Err(Failure::QuotaExhausted.into()),
-        Err(error) => return Err(Failure::Claim(error).into()),
+        Err(error) => return Err(Failure::Acceptance(error).into()),
     }
     let permit = settings.accepted.clone().try_acquire_owned().ok();
     let acceptance = Acceptance {
@@ -88,9 +92,12 @@ async fn keep<R, E>(
         lease: settings.lease(),
     };
     match keep.accept(store, acceptance).await {
-        Ok(Accepted::New { begun: true }) => Ok(permit),
-        Ok(Accepted::New { begun: false } | Accepted::Known) => Ok(None),
+        Ok(Accepted::New { begun }) => {
+            settings.has_kept();
+            Ok(permit.filter(|_| begun))
+        }
+        Ok(Accepted::Known) => Ok(None),
         Ok(Accepted::Processed) => Err(duplicate()),
-        Err(error) => Err(Failure::Claim(error).into()),
+        Err(error) => Err(Failure::Acceptance(error).into()),
     }
 }

@@ -177,7 +177,8 @@ impl Attempt {
             Settled::Kept => Answer::Kept(Box::new(answer)),
             Settled::NotKept => answer,
             Settled::Processed => {
-                admitted.log(&answer);
+                // The request is counted once, as a duplicate.
+                log::event(&admitted.settings, &answer);
                 Answer::Duplicate(DuplicateOf::Id)
             }
         };

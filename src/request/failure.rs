@@ -19,6 +19,8 @@ pub(super) enum Failure {
     Nested,
     /// No connection, no transaction or no claim.
     Claim(DatabaseError),
+    /// It could not be kept before its first attempt.
+    Acceptance(DatabaseError),
     /// No more deliveries of the endpoint may be kept.
     QuotaExhausted,
     /// The delivery was kept, and discarded before its attempt began.
@@ -47,6 +49,7 @@ impl Failure {
                 | Self::SecretExchange(_)
                 | Self::Nested
                 | Self::Claim(_)
+                | Self::Acceptance(_)
                 | Self::QuotaExhausted
                 | Self::Discarded
                 | Self::Held
@@ -72,11 +75,8 @@ impl fmt::Display for Failure {
                 "the route has two IdempotentWebhook layers, whose transactions cannot commit \
                  together: remove one of them",
             ),
-            Self::Claim(error) if error.is_not_migrated() => write!(
-                f,
-                "could not claim the delivery: {error}; has `idempotent_webhook::migrate` been run?"
-            ),
             Self::Claim(error) => write!(f, "could not claim the delivery: {error}"),
+            Self::Acceptance(error) => write!(f, "could not accept the delivery: {error}"),
             Self::QuotaExhausted => {
                 f.write_str("the delivery was not accepted: the quota of kept ones is exhausted")
             }

@@ -12,14 +12,16 @@ use crate::delivery::Delivery;
 use crate::settings::Settings;
 use crate::transaction::{DatabaseError, DuplicateOf};
 
-/// The span of a request, within the caller's span. The handler runs in it.
+/// The span of a request, or of the attempt at a delivery that was accepted before, within the caller's
+/// span. The handler runs in it.
 ///
 /// At ERROR, so that no level filter drops the span but keeps its events.
-pub(super) fn span(endpoint: &str, provider: &str) -> Span {
+pub(super) fn span(caller: &Span, settings: &Settings) -> Span {
     error_span!(
+        parent: caller,
         "webhook",
-        endpoint,
-        provider,
+        endpoint = &*settings.endpoint,
+        provider = settings.provider.name(),
         tenant = Empty,
         delivery_id = Empty,
         event_type = Empty,
@@ -29,8 +31,7 @@ pub(super) fn span(endpoint: &str, provider: &str) -> Span {
 }
 
 /// Adds the delivery to the span, now that it is authentic.
-pub(super) fn identified(delivery: &Delivery) {
-    let span = Span::current();
+pub(super) fn identified(span: &Span, delivery: &Delivery) {
     span.record("tenant", delivery.tenant());
     span.record("delivery_id", delivery.id().as_str());
     span.record("event_type", delivery.event_type());
@@ -60,7 +61,8 @@ pub(super) fn recovery<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     event(settings, answer);
 }
 
-fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
+/// Logs what became of a request or of an attempt, without counting it.
+pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     match answer {
         Answer::Kept(answer) => event(settings, answer),
         Answer::Acknowledged => {}
@@ -124,4 +126,12 @@ pub(super) fn suspicion(suspicion: Suspicion) {
 /// A result that could not be written down.
 pub(super) fn not_written(error: &DatabaseError) {
     warn!(%error, "could not write down what became of a webhook");
+}
+
+/// A failed delivery that cannot be run again.
+pub(super) fn request_not_kept(limit: usize) {
+    warn!(
+        limit,
+        "webhook not kept, only recorded: its body is larger than `keep_body_limit`"
+    );
 }

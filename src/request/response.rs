@@ -104,6 +104,7 @@ impl Failure {
             Self::SecretLookup(_)
             | Self::SecretExchange(_)
             | Self::Claim(_)
+            | Self::Acceptance(_)
             | Self::QuotaExhausted
             | Self::Discarded
             | Self::Held

@@ -11,7 +11,7 @@ use http::{Request, Response};
 use http_body::Body;
 use tokio::time::Instant;
 use tower_service::Service;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use super::accept::accept;
 use super::admitted::{Admitted, Origin};
@@ -71,14 +71,15 @@ where
         // The service that was polled ready is the one to call.
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
-        let span = log::span(&settings.endpoint, settings.provider.name());
+        let caller = Span::current();
+        let span = log::span(&caller, &settings);
         let response = async move {
             let retry_after = settings.retry_after;
             let answer = match admit(&settings, request).await {
                 Ok((admitted, request))
                     if admitted.is_accepted_first() && !HandleFirst::is_wanted(&request) =>
                 {
-                    accept(&settings, admitted, inner, request).await
+                    accept(&settings, admitted, inner, request, caller).await
                 }
                 Ok((admitted, request)) => handle(admitted, inner, request).await,
                 Err(answer) => {
@@ -115,7 +116,7 @@ where
         body,
         replay,
     } = authenticate(settings, &head, body).await?;
-    log::identified(&delivery);
+    log::identified(&Span::current(), &delivery);
     let origin = match replay {
         Some(replay) => Origin::Recovered(replay),
         None => {

@@ -159,8 +159,16 @@ impl Admitted {
         }
         Ok(match kept {
             None => Settled::Processed,
-            Some(KeptAs::Recorded) => Settled::NotKept,
-            Some(KeptAs::Due | KeptAs::Dead | KeptAs::StillDead) => Settled::Kept,
+            Some(KeptAs::Recorded) => {
+                if keep.requests {
+                    log::request_not_kept(keep.body_limit);
+                }
+                Settled::NotKept
+            }
+            Some(KeptAs::Due | KeptAs::Dead | KeptAs::StillDead) => {
+                self.settings.has_kept();
+                Settled::Kept
+            }
         })
     }
 

@@ -81,17 +81,15 @@ impl DatabaseError {
         self.sqlx()
             .is_some_and(|error| error.as_database_error().is_some() && !is_connection_lost(error))
     }
-
-    /// Whether the crate's tables are missing.
-    pub(crate) fn is_not_migrated(&self) -> bool {
-        self.sqlx().is_some_and(is_not_migrated)
-    }
 }
 
 impl fmt::Display for DatabaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TimedOut => f.write_str("Postgres did not answer in time"),
+            Self::Sqlx(error) if is_not_migrated(error) => {
+                write!(f, "{error}; has `idempotent_webhook::migrate` been run?")
+            }
             Self::Sqlx(error) => error.fmt(f),
             Self::Shared(error) => error.fmt(f),
         }

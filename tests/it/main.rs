@@ -34,6 +34,7 @@ mod recovery_bad_input;
 mod recovery_faults;
 mod recovery_field;
 mod recovery_groups;
+mod recovery_log;
 mod recovery_rows;
 mod repeats;
 mod replay;

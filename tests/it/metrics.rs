@@ -140,7 +140,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
              values ('metered-kept', 'a', 1, 'POST', '/', '', '')",
         )
         .await;
-    let recovery = Recovery::new(database.pool.clone(), kept).spawn();
+    let recovery = Recovery::new(database.pool.clone(), kept.clone()).spawn();
     let name = "idempotent_webhook_oldest_due_seconds{endpoint=\"metered-kept\"} ";
     let oldest_due = async || {
         let scraped = scrape().await;
@@ -154,5 +154,19 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     })
     .await;
     recovery.stop().await;
+
+    // An attempt that does not reach the layer, which exists.
+    endpoint.resume().await.unwrap();
+    let recovery = Recovery::new(database.pool.clone(), Router::<()>::new()).spawn();
+    let name = "idempotent_webhook_recovery_attempts_total\
+                {endpoint=\"metered-kept\",provider=\"github\",outcome=\"unhandled\"} 1";
+    soon(async {
+        while !scrape().await.0.contains(name) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    recovery.stop().await;
+    drop(kept);
     server.abort();
 }

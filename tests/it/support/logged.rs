@@ -1,9 +1,22 @@
 use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, Mutex, Once};
+use std::time::Duration;
+
+use super::soon;
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn of_this_crate(&self) -> String {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        text.lines()
+            .filter(|line| line.contains("idempotent_webhook"))
+            .map(|line| format!("{line}\n"))
+            .collect()
+    }
+}
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -39,9 +52,16 @@ pub async fn logged(work: impl Future<Output = ()>) -> String {
     LOG.set(Some(log.clone()));
     work.await;
     LOG.set(None);
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    text.lines()
-        .filter(|line| line.contains("idempotent_webhook"))
-        .map(|line| format!("{line}\n"))
-        .collect()
+    log.of_this_crate()
+}
+
+/// Waits until something is logged, within `logged`.
+pub async fn until_logged(text: &str) {
+    let log = LOG.with_borrow(|log| log.clone().unwrap());
+    soon(async {
+        while !log.of_this_crate().contains(text) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
 }

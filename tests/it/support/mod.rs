@@ -12,7 +12,7 @@ mod test_app;
 
 pub use database::Database;
 pub(crate) use database::assert_rows;
-pub use logged::logged;
+pub use logged::{logged, until_logged};
 pub use request::{
     SECRET, acme, github, github_delivery, now, secret, shopify, stripe, stripe_delivery,
     stripe_event, wire,
