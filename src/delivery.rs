@@ -267,8 +267,8 @@ impl Delivery {
         self.0.verified.signed_at
     }
 
-    /// The number of this attempt: 1 for a request of the provider. Attempts of
-    /// [`Recovery`](crate::Recovery) count on from all attempts before.
+    /// The number of this attempt: 1 for a request of the provider, and for the run that begins when it
+    /// is accepted. Attempts of [`Recovery`](crate::Recovery) count on from all attempts before.
     pub fn attempt(&self) -> u32 {
         self.0.attempt
     }

@@ -335,9 +335,9 @@ impl IdempotentWebhook {
         self
     }
 
-    /// The delays of the attempts of [`Recovery`](crate::Recovery), each after the failure before, and
-    /// varied by a fifth.
-    /// After the last one, a delivery is dead.
+    /// The delays of the attempts of [`Recovery`](crate::Recovery), each after the attempt before, the
+    /// first one after the first failure, and varied by a fifth. Failed retries of the provider do not
+    /// move them. After the last one, a delivery is dead.
     ///
     /// Default: 10 s, 1 min, 5 min, 15 min, 1 h, 3 h, 6 h, 12 h, 24 h, 24 h.
     pub fn retry_delays(mut self, delays: impl IntoIterator<Item = Duration>) -> Self {

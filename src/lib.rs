@@ -107,7 +107,7 @@
 //! | `idempotent_webhook_handler_seconds` | histogram | |
 //! | `idempotent_webhook_commit_seconds` | histogram | |
 //! | `idempotent_webhook_in_flight_waiters` | gauge | |
-//! | `idempotent_webhook_recovery_attempts_total` | counter | `outcome`, as above, of an attempt at a kept delivery |
+//! | `idempotent_webhook_recovery_attempts_total` | counter | `outcome`, as above, of an attempt at a kept delivery, which is no request; `unhandled` if it did not reach its layer |
 //! | `idempotent_webhook_dead_total` | counter | |
 //! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: for how long the kept delivery has been due that is to be run next; set by each process with [`Recovery`] |
 //! | `idempotent_webhook_pruned_rows_total` | counter | only `table`: `deliveries`, `bodies`, `subjects`, `kept_deliveries` |

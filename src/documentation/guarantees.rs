@@ -109,7 +109,8 @@
 //!   its own, with its exact body. Of a forged request nothing is kept. If it cannot be kept, the
 //!   response is what it would have been without, and never a 2xx.
 //! - **R2** Of the headers, only those are kept that the handler needs again. Signatures,
-//!   `Authorization` and `Cookie` are not.
+//!   `Authorization` and `Cookie` are not, unless
+//!   [`keep_headers`](crate::IdempotentWebhook::keep_headers) names them.
 //! - **R3** A body over [`keep_body_limit`](crate::IdempotentWebhook::keep_body_limit) is not kept.
 //!   The delivery is recorded without it, and its outcome is `failed`.
 //! - **R4** It runs through the application's router, marked as verified by a private type that no

@@ -180,7 +180,22 @@ impl Recovery {
         self
     }
 
-    /// Adds to each request what the server would have added, such as `ConnectInfo`.
+    /// Adds to each request what the server would have added, such as `ConnectInfo`. A handler that
+    /// extracts it fails otherwise, and uses up its attempts.
+    ///
+    /// ```
+    /// use std::net::{Ipv4Addr, SocketAddr};
+    ///
+    /// use axum::{Router, extract::ConnectInfo};
+    /// use idempotent_webhook::Recovery;
+    ///
+    /// # fn recovery(pool: sqlx::PgPool, app: Router) -> Recovery {
+    /// Recovery::new(pool, app).prepare_request(|head| {
+    ///     let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    ///     head.extensions.insert(ConnectInfo(nobody));
+    /// })
+    /// # }
+    /// ```
     pub fn prepare_request(mut self, prepare: impl Fn(&mut Parts) + Send + Sync + 'static) -> Self {
         self.prepare = Some(Arc::new(prepare));
         self

@@ -40,9 +40,10 @@ use super::versions::{self, Recency};
 /// ```
 ///
 /// A handler does not commit or roll back: the status of its response decides. The layer answers
-/// 500, and the provider delivers again, if the handler ends the transaction with SQL of its own,
-/// ignores the error of a statement, or keeps the `DedupeTx` beyond its response (in a task, or
-/// in the body of the response).
+/// 500, and the provider delivers again, if the handler ignores the error of a statement, or keeps the
+/// `DedupeTx` beyond its response (in a task, or in the body of the response). It also answers 500 if
+/// the handler ends the transaction with SQL of its own. But a `commit` has committed the claim, too:
+/// the delivery is processed then, whatever the answer.
 ///
 /// Functions that handlers call take `&mut PgConnection`, or `&mut DedupeTx` if they need its
 /// methods. There is no `sqlx::Transaction` to pass to functions that want one.
@@ -66,7 +67,7 @@ use super::versions::{self, Recency};
 /// delivery fails. After the third, a success may lack earlier writes:
 ///
 /// - SQL text that ends the transaction (`commit`, `rollback`, `abort`, `end`, `prepare
-///   transaction`), followed by further statements.
+///   transaction`): a `commit` by itself, the others if further statements follow.
 /// - A function that takes `&mut PgConnection`, calls sqlx's `begin`, `begin_with` or
 ///   `transaction` on it, ignores that this failed or was cancelled, and continues with the very
 ///   same reference; likewise with a savepoint of sqlx's in which it makes another one. Such a

@@ -172,9 +172,12 @@ impl Delivery {
                  time of this one is up."
             }
             "due" if self.has_not_failed() => "It is accepted, and waits for its first attempt.",
-            "due" => "It has failed, and runs again at the time of the next attempt.",
+            "due" => {
+                "It has failed, and runs again at the time of the next attempt. While its endpoint is \
+                 probed, it may have to wait for longer."
+            }
             "paused" => "It runs again once its endpoint is resumed.",
-            "dead" => "Its attempts are used up. It runs again only if somebody retries it.",
+            "dead" => "It runs again only if somebody retries it, or the provider sends it again.",
             "recorded" => {
                 "It has failed, and its request is not kept. It is processed if the provider \
                  delivers it again."

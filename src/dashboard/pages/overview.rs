@@ -210,7 +210,10 @@ impl State {
                 "Deliveries have failed. They wait for another attempt, or, if dead, for \
                               an operator."
             }
-            Self::Paused => "An operator has paused recovery. Requests are handled as before.",
+            Self::Paused => {
+                "An operator has paused recovery. Requests are handled as before, but those that are \
+                 accepted first are only kept."
+            }
             Self::Probing => "Many failed in a row, so one delivery is tried at a time.",
             Self::Unhandled => "No process with a Recovery serves it, so what is due does not run.",
         }
