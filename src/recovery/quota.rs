@@ -11,6 +11,9 @@ use crate::transaction::{DatabaseError, Store, with_timeout};
 /// How long the result of a check holds. Until then, more may be kept than the quota says.
 const CHECKED_FOR: Duration = Duration::from_secs(5);
 
+/// For how long it counts that there was room, while another check is under way or fails.
+const HAD_ROOM_FOR: Duration = Duration::from_secs(60);
+
 /// Counts at most as many rows as there may be.
 const IS_FULL: &str = "
     select count(*) >= $2 or coalesce(sum(body_bytes), 0) >= $3
@@ -54,26 +57,43 @@ impl Quota {
         {
             return Ok(is_full);
         }
-        let _one_checks = match (self.check.try_lock(), last) {
-            (Ok(one_checks), _) => one_checks,
-            (Err(_), Some((_, is_full))) => return Ok(is_full),
-            // After a start. There may be many rows, and many who would count them.
-            (Err(_), None) => {
+        let had_room = matches!(last, Some((at, false)) if at.elapsed() < HAD_ROOM_FOR);
+        let _one_checks = match self.check.try_lock() {
+            Ok(one_checks) => one_checks,
+            Err(_) if had_room => return Ok(false),
+            // There may be many rows, and many who would count them.
+            Err(_) => {
                 let turn = async { Ok(self.check.lock().await) };
                 let one_checks = with_timeout(store.timeout, turn).await?;
-                if let Some((_, is_full)) = *self.checked() {
+                if let Some((at, is_full)) = *self.checked()
+                    && at.elapsed() < CHECKED_FOR
+                {
                     return Ok(is_full);
                 }
                 one_checks
             }
         };
+        match self.count(store, endpoint).await {
+            Ok(is_full) => {
+                *self.checked() = Some((Instant::now(), is_full));
+                Ok(is_full)
+            }
+            Err(error) if had_room => {
+                tracing::warn!(endpoint, %error, "could not check the quota of kept webhooks");
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn count(&self, store: &Store, endpoint: &str) -> Result<bool, DatabaseError> {
         let statement = sqlx::query(IS_FULL)
             .bind(endpoint)
             .bind(self.deliveries)
             .bind(self.bytes);
         let rows = store.run(statement).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
-        let is_full: bool = row.try_get(0)?;
+        let is_full = row.try_get(0)?;
         if is_full {
             tracing::error!(
                 endpoint,
@@ -81,7 +101,6 @@ impl Quota {
                  what is dead, or raise `keep_quota`"
             );
         }
-        *self.checked() = Some((Instant::now(), is_full));
         Ok(is_full)
     }
 
@@ -123,12 +142,15 @@ mod tests {
         }
     }
 
+    fn long_ago(time: Duration, is_full: bool) -> Option<(Instant, bool)> {
+        Instant::now().checked_sub(time).map(|at| (at, is_full))
+    }
+
     #[tokio::test]
-    async fn one_checks_again_and_the_others_use_the_last_result() -> Result<(), BoxError> {
+    async fn while_one_checks_again_it_counts_that_there_was_room() -> Result<(), BoxError> {
         let (_listener, store) = store_without_answers(HOUR)?;
         let quota = Quota::default();
-        let long_ago = Instant::now().checked_sub(2 * CHECKED_FOR);
-        *quota.checked() = long_ago.map(|at| (at, false));
+        *quota.checked() = long_ago(2 * CHECKED_FOR, false);
         let first = {
             let (quota, store) = (quota.clone(), store.clone());
             tokio::spawn(async move { quota.is_full(&store, "test").await })
@@ -142,20 +164,48 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_for_the_first_check_uses_its_result() -> Result<(), BoxError> {
-        let (_listener, store) = store_without_answers(HOUR)?;
+    async fn a_result_that_is_over_is_not_used() -> Result<(), BoxError> {
+        for over in [
+            None,
+            // There may be room again.
+            long_ago(2 * CHECKED_FOR, true),
+            long_ago(2 * HAD_ROOM_FOR, false),
+        ] {
+            let (_listener, store) = store_without_answers(HOUR)?;
+            let quota = Quota::default();
+            *quota.checked() = over;
+            let first = quota.check.lock().await;
+            let second = {
+                let (quota, store) = (quota.clone(), store.clone());
+                tokio::spawn(async move { quota.is_full(&store, "test").await })
+            };
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            assert!(!second.is_finished(), "{over:?}");
+            *quota.checked() = Some((Instant::now(), true));
+            drop(first);
+            let second = tokio::time::timeout(SECONDS, second).await?;
+            assert!(matches!(second, Ok(Ok(true))), "{second:?}");
+        }
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_check_that_fails_refuses_nothing_if_there_was_room() -> Result<(), BoxError> {
+        let (_listener, store) = store_without_answers(Duration::from_millis(10))?;
         let quota = Quota::default();
-        let first = quota.check.lock().await;
-        let second = {
-            let (quota, store) = (quota.clone(), store.clone());
-            tokio::spawn(async move { quota.is_full(&store, "test").await })
-        };
-        // It has seen that there is no result yet.
-        tokio::task::yield_now().await;
-        *quota.checked() = Some((Instant::now(), true));
-        drop(first);
-        let second = tokio::time::timeout(SECONDS, second).await?;
-        assert!(matches!(second, Ok(Ok(true))), "{second:?}");
+        *quota.checked() = long_ago(2 * CHECKED_FOR, false);
+        let checked = quota.is_full(&store, "test").await;
+        assert!(matches!(checked, Ok(false)), "{checked:?}");
+        for over in [
+            long_ago(2 * CHECKED_FOR, true),
+            long_ago(2 * HAD_ROOM_FOR, false),
+        ] {
+            *quota.checked() = over;
+            let checked = quota.is_full(&store, "test").await;
+            assert!(checked.is_err(), "{over:?}: {checked:?}");
+        }
         Ok(())
     }
 

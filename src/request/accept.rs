@@ -79,9 +79,9 @@ async fn keep<R, E>(
         return Err(duplicate());
     }
     let (store, delivery) = (&settings.store, &admitted.delivery);
-    match keep.quota.is_full(store, delivery.endpoint()).await {
-        Ok(false) => {}
-        Ok(true) => return Err(Failure::QuotaExhausted.into()),
+    match keep.has_room_for(store, delivery).await {
+        Ok(true) => {}
+        Ok(false) => return Err(Failure::QuotaExhausted.into()),
         Err(error) => return Err(Failure::Acceptance(error).into()),
     }
     let permit = settings.accepted.clone().try_acquire_owned().ok();

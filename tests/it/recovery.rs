@@ -19,8 +19,8 @@ use idempotent_webhook::{
 
 use crate::recovery_field::ONE_WAITS_FOR_A_LOCK;
 use crate::support::{
-    Database, SECRET, TestApp, answer, assert_rows, github, github_delivery, insert_effect, logged,
-    secret, send, soon, spawn_send, write_effect,
+    Database, SECRET, TestApp, answer, assert_rows, github, github_delivery, insert_effect,
+    let_pass, logged, secret, send, soon, spawn_send, write_effect,
 };
 
 pub const SOON: Duration = Duration::from_millis(20);
@@ -745,6 +745,69 @@ async fn r3_no_more_is_kept_than_the_quota_allows() {
             3
         );
     }
+}
+
+/// What needs no further row is handled as before.
+#[tokio::test]
+async fn r3_a_full_quota_refuses_nothing_that_is_known() {
+    let set = |layer| keep(layer).acknowledge_kept().keep_quota(1, 1_000_000);
+    let app = TestApp::github_with(set, Failing::times(2).handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await, answer(200, "kept", ""));
+    // As another process, which finds it full at once.
+    let elsewhere = app.elsewhere_with(set, Failing::times(9).handler()).await;
+    let unknown = send(&elsewhere, github("b", "{}")).await;
+    assert_eq!(unknown, answer(500, "failed", ""));
+    let known = send(&elsewhere, github("a", "{}")).await;
+    assert_eq!(known, answer(200, "kept", ""));
+    assert_eq!(kept(&app.database).await, ("due".into(), 2, 0));
+
+    let processing = app.elsewhere(write_effect).await;
+    assert_eq!(
+        send(&processing, github("c", "{}")).await.outcome,
+        "processed"
+    );
+    let accepting = move |layer| set(layer).accept_first();
+    let accepting = app.elsewhere_with(accepting, write_effect).await;
+    let unknown = send(&accepting, github("d", "{}")).await;
+    assert_eq!((unknown.status, &*unknown.outcome), (503, "failed"));
+    let processed = send(&accepting, github("c", "{}")).await;
+    assert_eq!(processed, answer(200, "duplicate", ""));
+    app.database
+        .run("update idempotent_webhook.kept_deliveries set state = 'dead'")
+        .await;
+    let dead = send(&accepting, github("a", "{}")).await;
+    assert_eq!(dead, answer(200, "accepted", ""));
+    app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+/// A quota that was full some time ago refuses nobody: all wait for the next check.
+#[tokio::test]
+async fn r3_room_after_a_full_quota_is_found_by_all_of_a_burst() {
+    let set = |layer| keep(layer).accept_first().keep_quota(1, 1_000_000);
+    let app = TestApp::github_with(set, write_effect).await;
+    let endpoint = endpoint(&app);
+    endpoint.pause().await.unwrap();
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "accepted");
+    let_pass(Duration::from_secs(6)).await;
+    assert_eq!(app.send(github("b", "{}")).await.status, 503);
+    assert_eq!(endpoint.discard_all(&Filter::new()).await.unwrap(), 1);
+    let_pass(Duration::from_secs(6)).await;
+    let mut locked = app.database.another_pool(1).await.begin().await.unwrap();
+    sqlx::query("lock table idempotent_webhook.kept_deliveries")
+        .execute(&mut *locked)
+        .await
+        .unwrap();
+    let sent: Vec<_> = (0..5)
+        .map(|id| spawn_send(&app.router, github(&id.to_string(), "{}")))
+        .collect();
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    drop(locked);
+    for sent in sent {
+        assert_eq!(soon(sent).await.unwrap(), answer(200, "accepted", ""));
+    }
+    assert_eq!(endpoint.kept(&Filter::new(), 9).await.unwrap().len(), 5);
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
