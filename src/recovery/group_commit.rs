@@ -1,5 +1,6 @@
 //! Group commit: small writes that wait for the same database share a transaction.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -46,6 +47,18 @@ pub(super) trait GroupWrite: Sized + Send + Sync + 'static {
         connection: &mut PgConnection,
         group: &[&Self],
     ) -> impl Future<Output = sqlx::Result<Vec<Option<Self::Result>>>> + Send;
+
+    /// Writes one alone, in a transaction of its own. It may wait, and holds up nothing else but those
+    /// that are written alone, too.
+    fn write_alone(
+        connection: &mut PgConnection,
+        one: &Self,
+    ) -> impl Future<Output = sqlx::Result<Self::Result>> + Send {
+        async move {
+            let mut results = Self::write(connection, &[one]).await?;
+            results.pop().flatten().ok_or(sqlx::Error::RowNotFound)
+        }
+    }
 }
 
 /// Writes that arrive while a transaction is under way share the next one, and for a moment after a
@@ -55,6 +68,9 @@ pub(super) struct GroupCommit<W: GroupWrite>(Arc<Mutex<Queue<W>>>);
 struct Queue<W: GroupWrite> {
     waiting: Vec<Waiting<W>>,
     writers: usize,
+    /// Those that are written alone, one after the other.
+    alone: VecDeque<Waiting<W>>,
+    writes_alone: bool,
     /// A writer that waits until so many wait.
     gathering: Option<(usize, oneshot::Sender<()>)>,
 }
@@ -82,6 +98,19 @@ impl<W: GroupWrite> GroupCommit<W> {
             Ok(Ok(result)) => result,
             // The writer has panicked, or the runtime is shutting down.
             Ok(Err(_)) | Err(_) => Err(DatabaseError::TimedOut),
+        }
+    }
+
+    /// Writes each in a transaction of its own, in another task.
+    fn write_each_alone(&self, store: &Store, group: impl IntoIterator<Item = Waiting<W>>) {
+        let mut queue = self.lock();
+        queue.alone.extend(group);
+        if !queue.alone.is_empty() && !std::mem::replace(&mut queue.writes_alone, true) {
+            let writer = AloneWriter {
+                group_commit: self.clone(),
+                is_the_one: true,
+            };
+            tokio::spawn(writer.run(store.clone()));
         }
     }
 
@@ -173,7 +202,13 @@ impl<W: GroupWrite> Writer<W> {
             let group = self.group_commit.lock().next_group();
             last = group.len();
             match connection {
-                Ok(connection) => kept = write_group(&store, connection, group).await,
+                Ok(connection) => {
+                    let to_write = Group {
+                        waiting: group,
+                        alone: false,
+                    };
+                    kept = to_write.write(&self.group_commit, &store, connection).await;
+                }
                 Err(error) => fail(group, error),
             }
         }
@@ -251,100 +286,139 @@ impl Connection {
     }
 }
 
-/// Writes a group. Returns the connection if it is to be kept.
-async fn write_group<W: GroupWrite>(
-    store: &Store,
-    connection: Connection,
-    group: Vec<Waiting<W>>,
-) -> Option<Autocommit> {
-    let is_kept = matches!(connection, Connection::Kept(_));
-    match write_all(store, connection, &group).await {
-        Ok((results, connection)) => {
-            let mut left = Vec::new();
-            for (waiting, result) in group.into_iter().zip(results) {
-                match result {
-                    // If nobody waits any more, it is written nevertheless.
-                    Some(result) => drop(waiting.written.send(Ok(result))),
-                    None => left.push(waiting),
+/// Writes what may wait, one after the other.
+struct AloneWriter<W: GroupWrite> {
+    group_commit: GroupCommit<W>,
+    is_the_one: bool,
+}
+
+impl<W: GroupWrite> AloneWriter<W> {
+    async fn run(mut self, store: Store) {
+        while let Some(waiting) = self.next() {
+            match Connection::begin(&store).await {
+                Ok(begun) => {
+                    let group = Group {
+                        waiting: vec![waiting],
+                        alone: true,
+                    };
+                    let kept = group.write(&self.group_commit, &store, begun).await;
+                    if let Some(kept) = kept {
+                        kept.release();
+                    }
                 }
+                Err(error) => fail([waiting], error),
             }
-            if left.is_empty() {
-                return connection?.keep(store).await;
-            }
-            if let Some(connection) = connection {
-                // It may be the only one of the pool.
-                connection.release();
-            }
-            write_each_alone(store, left).await;
         }
-        // The connection may have been lost, or another isolation level may be the default.
-        Err(error) if is_kept && !error.is_timeout() => {
-            tracing::debug!(%error, "writing accepted webhooks again, in a transaction");
-            if error.is_statement_lost() {
+    }
+
+    /// The next one for whom somebody waits. If there is none, another writer may begin.
+    fn next(&mut self) -> Option<Waiting<W>> {
+        let mut queue = self.group_commit.lock();
+        queue.alone.retain(|waiting| !waiting.written.is_closed());
+        let next = queue.alone.pop_front();
+        if next.is_none() {
+            queue.writes_alone = false;
+            self.is_the_one = false;
+        }
+        next
+    }
+}
+
+impl<W: GroupWrite> Drop for AloneWriter<W> {
+    fn drop(&mut self) {
+        // It has panicked, or the runtime is shutting down.
+        if self.is_the_one {
+            self.group_commit.lock().writes_alone = false;
+        }
+    }
+}
+
+/// Writes that share a transaction, or one that has it alone.
+struct Group<W: GroupWrite> {
+    waiting: Vec<Waiting<W>>,
+    alone: bool,
+}
+
+impl<W: GroupWrite> Group<W> {
+    /// Writes them. Returns the connection if it is to be kept.
+    async fn write(
+        self,
+        group_commit: &GroupCommit<W>,
+        store: &Store,
+        mut connection: Connection,
+    ) -> Option<Autocommit> {
+        let is_kept = matches!(connection, Connection::Kept(_));
+        // A connection may have been lost, or left with other settings: another isolation level, say.
+        let mut connections_left = 1 + usize::from(is_kept);
+        let error = loop {
+            let error = match self.try_write(store, connection).await {
+                Ok((results, connection)) => {
+                    let mut left = Vec::new();
+                    for (waiting, result) in self.waiting.into_iter().zip(results) {
+                        match result {
+                            // If nobody waits any more, it is written nevertheless.
+                            Some(result) => drop(waiting.written.send(Ok(result))),
+                            None => left.push(waiting),
+                        }
+                    }
+                    group_commit.write_each_alone(store, left);
+                    return connection?.keep(store).await;
+                }
+                Err(error) => error,
+            };
+            if connections_left == 0 || !error.may_be_the_connection() {
+                break error;
+            }
+            connections_left -= 1;
+            tracing::debug!(%error, "writing kept webhooks again, on another connection");
+            if is_kept && error.is_statement_lost() {
                 store.keep_no_connections();
             }
-            match Connection::begin(store).await {
-                Ok(begun) => return Box::pin(write_group(store, begun, group)).await,
-                Err(error) => fail(group, error),
-            }
+            connection = match Connection::begin(store).await {
+                Ok(begun) => begun,
+                Err(error) => break error,
+            };
+        };
+        if self.waiting.len() > 1 && error.is_reported_by_postgres() {
+            // One of them may be what Postgres refuses.
+            group_commit.write_each_alone(store, self.waiting);
+        } else {
+            fail(self.waiting, error);
         }
-        // One of them may be what Postgres refuses.
-        Err(error) if group.len() > 1 && error.is_reported_by_postgres() => {
-            write_each_alone(store, group).await;
-        }
-        Err(error) => fail(group, error),
+        None
     }
-    None
-}
 
-/// Writes those for whom somebody waits, each in a transaction of its own.
-async fn write_each_alone<W: GroupWrite>(store: &Store, group: Vec<Waiting<W>>) {
-    let mut left = group.into_iter();
-    while let Some(waiting) = left.next() {
-        if waiting.written.is_closed() {
-            continue;
-        }
-        match Connection::begin(store).await {
-            Ok(begun) => {
-                let alone = Box::pin(write_group(store, begun, vec![waiting]));
-                if let Some(kept) = alone.await {
-                    kept.release();
+    /// Writes them, and commits. Returns the connection if it may be kept.
+    async fn try_write(
+        &self,
+        store: &Store,
+        mut connection: Connection,
+    ) -> Result<(Vec<Option<W::Result>>, Option<Connection>), DatabaseError> {
+        let writes: Vec<&W> = self.waiting.iter().map(|waiting| &waiting.write).collect();
+        with_timeout(store.timeout, async {
+            let on = match &mut connection {
+                Connection::Begun(tx) => tx.connection(),
+                Connection::Kept(connection) => connection.connection(),
+            };
+            let results = match &*writes {
+                [] => Vec::new(),
+                [one] if self.alone => vec![Some(W::write_alone(on, one).await?)],
+                group => W::write(on, group).await?,
+            };
+            let connection = match connection {
+                Connection::Begun(tx) if W::AUTOCOMMIT => {
+                    Some(Connection::Begun(tx.commit_and_begin().await?))
                 }
-            }
-            Err(error) => fail(std::iter::once(waiting).chain(left.by_ref()), error),
-        }
+                Connection::Begun(tx) => {
+                    tx.commit().await?;
+                    None
+                }
+                kept @ Connection::Kept(_) => Some(kept),
+            };
+            Ok((results, connection))
+        })
+        .await
     }
-}
-
-/// Writes a group, and commits. Returns the connection if it may be kept.
-async fn write_all<W: GroupWrite>(
-    store: &Store,
-    mut connection: Connection,
-    group: &[Waiting<W>],
-) -> Result<(Vec<Option<W::Result>>, Option<Connection>), DatabaseError> {
-    let writes: Vec<&W> = group.iter().map(|waiting| &waiting.write).collect();
-    with_timeout(store.timeout, async {
-        let on = match &mut connection {
-            Connection::Begun(tx) => tx.connection(),
-            Connection::Kept(connection) => connection.connection(),
-        };
-        let results = match writes.is_empty() {
-            true => Vec::new(),
-            false => W::write(on, &writes).await?,
-        };
-        let connection = match connection {
-            Connection::Begun(tx) if W::AUTOCOMMIT => {
-                Some(Connection::Begun(tx.commit_and_begin().await?))
-            }
-            Connection::Begun(tx) => {
-                tx.commit().await?;
-                None
-            }
-            kept @ Connection::Kept(_) => Some(kept),
-        };
-        Ok((results, connection))
-    })
-    .await
 }
 
 fn fail<W: GroupWrite>(group: impl IntoIterator<Item = Waiting<W>>, error: DatabaseError) {
@@ -366,6 +440,8 @@ impl<W: GroupWrite> Default for GroupCommit<W> {
         Self(Arc::new(Mutex::new(Queue {
             waiting: Vec::new(),
             writers: 0,
+            alone: VecDeque::new(),
+            writes_alone: false,
             gathering: None,
         })))
     }

@@ -359,24 +359,26 @@ impl Store {
             (Some(_), None) => KeptAs::Dead,
         };
         let headers = request.map(|request| &*request.headers);
-        let statement = sqlx::query(KEEP)
-            .bind(delivery.endpoint())
-            .bind(delivery.key_tenant())
-            .bind(delivery.id())
-            .bind(delivery.tenant())
-            .bind(delivery.event_type())
-            .bind(state.as_str())
-            .bind(unix_time(delivery.first_received_at()))
-            .bind(delay.filter(|_| state == KeptAs::Due).map(interval))
-            .bind(failed.status())
-            .bind(&failed.reason)
-            .bind(request.map(|request| request.method.as_str()))
-            .bind(request.map(|request| &*request.uri))
-            .bind(headers)
-            .bind(request.map(|request| &*request.body))
-            .bind(delivery.signed_at().map(unix_time))
-            .bind(failed.next != Next::Scheduled);
-        let rows = self.run(statement).await?;
+        let statement = || {
+            sqlx::query(KEEP)
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(delivery.id())
+                .bind(delivery.tenant())
+                .bind(delivery.event_type())
+                .bind(state.as_str())
+                .bind(unix_time(delivery.first_received_at()))
+                .bind(delay.filter(|_| state == KeptAs::Due).map(interval))
+                .bind(failed.status())
+                .bind(&failed.reason)
+                .bind(request.map(|request| request.method.as_str()))
+                .bind(request.map(|request| &*request.uri))
+                .bind(headers)
+                .bind(request.map(|request| &*request.body))
+                .bind(delivery.signed_at().map(unix_time))
+                .bind(failed.next != Next::Scheduled)
+        };
+        let rows = self.run_on_any(statement).await?;
         served::notify();
         state_of(&rows)
     }
@@ -395,16 +397,18 @@ impl Store {
             Some(_) => KeptAs::Due,
             None => KeptAs::Dead,
         };
-        let statement = sqlx::query(FAIL)
-            .bind(delivery.endpoint())
-            .bind(delivery.key_tenant())
-            .bind(delivery.id())
-            .bind(failed.status())
-            .bind(&failed.reason)
-            .bind(state.as_str())
-            .bind(delay.map(interval))
-            .bind(retries.cast_signed());
-        let rows = self.run(statement).await?;
+        let statement = || {
+            sqlx::query(FAIL)
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(delivery.id())
+                .bind(failed.status())
+                .bind(&failed.reason)
+                .bind(state.as_str())
+                .bind(delay.map(interval))
+                .bind(retries.cast_signed())
+        };
+        let rows = self.run_on_any(statement).await?;
         served::notify();
         state_of(&rows)
     }
@@ -417,14 +421,16 @@ impl Store {
         retries: u32,
         wait: Duration,
     ) -> Result<(), DatabaseError> {
-        let statement = sqlx::query(GIVE_BACK)
-            .bind(delivery.endpoint())
-            .bind(delivery.key_tenant())
-            .bind(delivery.id())
-            .bind(i32::from(retries > 0))
-            .bind(interval(wait))
-            .bind(retries.cast_signed());
-        let given_back = self.run(statement).await.map(drop);
+        let statement = || {
+            sqlx::query(GIVE_BACK)
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(delivery.id())
+                .bind(i32::from(retries > 0))
+                .bind(interval(wait))
+                .bind(retries.cast_signed())
+        };
+        let given_back = self.run_on_any(statement).await.map(drop);
         served::notify();
         given_back
     }

@@ -9,7 +9,7 @@ use super::claim_kept::{HeldBy, StillKept};
 use super::connection::{TransactionId, TxConnection};
 use super::pg_error::{DatabaseError, Manager, with_timeout};
 use super::slot::ClaimedTx;
-use super::store::Store;
+use super::store::{MAX_CONNECTIONS, Store};
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
 
@@ -79,9 +79,6 @@ const FIRST_WITH_BODY: &str = "
 
 /// How often a claim is repeated after a serialization failure.
 const MAX_CONFLICTS: usize = 10;
-
-/// On how many connections a claim is tried.
-const MAX_CONNECTIONS: usize = 2;
 
 /// Which delivery to claim, and until when to wait for another process.
 #[derive(Clone, Copy, Debug)]

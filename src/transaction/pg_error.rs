@@ -43,11 +43,6 @@ impl DatabaseError {
         self.sqlx().is_some_and(|error| has_code(error, codes))
     }
 
-    /// Whether there was no answer within the timeout, so that the step may still be under way.
-    pub(crate) fn is_timeout(&self) -> bool {
-        matches!(self, Self::TimedOut)
-    }
-
     /// Whether a statement was not there any more that had just been prepared.
     pub(crate) fn is_statement_lost(&self) -> bool {
         self.is(&[INVALID_STATEMENT_NAME])
@@ -70,10 +65,7 @@ impl DatabaseError {
     /// Whether it may be due to the connection: it is lost, or was left with other settings,
     /// another role, or without its prepared statements.
     pub(crate) fn may_be_the_connection(&self) -> bool {
-        matches!(
-            self.sqlx(),
-            Some(sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Database(_))
-        )
+        self.sqlx().is_some_and(may_be_the_connection)
     }
 
     /// Whether Postgres has refused a statement, over a connection that is in order.
@@ -107,6 +99,14 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
         .as_database_error()
         .and_then(|error| error.code())
         .is_some_and(|code| codes.contains(&&*code))
+}
+
+/// See [`DatabaseError::may_be_the_connection`].
+pub(super) fn may_be_the_connection(error: &sqlx::Error) -> bool {
+    matches!(
+        error,
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Database(_)
+    )
 }
 
 /// Whether the crate's tables are missing.

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::commit::COMMIT;
 use super::connection::TxConnection;
-use super::pg_error::{DatabaseError, Manager, is_unusable, with_timeout};
+use super::pg_error::{DatabaseError, Manager, is_unusable, may_be_the_connection, with_timeout};
 
 /// Begins a transaction, or fails on a connection that is already in one.
 ///
@@ -24,6 +24,9 @@ pub(super) const BEGIN: &str = "begin not deferrable";
 
 /// Likewise. At a higher level, concurrent changes of one row would fail.
 const BEGIN_READ_COMMITTED: &str = "begin isolation level read committed not deferrable";
+
+/// On how many connections a step is tried that may have failed because of the connection.
+pub(super) const MAX_CONNECTIONS: usize = 2;
 
 /// Whether a connection gets notifications.
 const LISTENS: &str = "select exists (select pg_listening_channels())";
@@ -91,6 +94,34 @@ impl Store {
             let rows = statement.fetch_all(tx.connection()).await?;
             tx.commit().await?;
             Ok(rows)
+        })
+        .await
+    }
+
+    /// The same, and once more if the connection was lost, or was left in a state in which the statement
+    /// fails. Not after the commit was sent, or the statement could have its effect twice.
+    pub(crate) async fn run_on_any<'q>(
+        &self,
+        statement: impl Fn() -> Query<'q, Postgres, PgArguments>,
+    ) -> Result<Vec<PgRow>, DatabaseError> {
+        with_timeout(self.timeout, async {
+            let mut connections = 1;
+            loop {
+                let mut tx = self.begin_short().await?;
+                match statement().fetch_all(tx.connection()).await {
+                    Ok(rows) => {
+                        tx.commit().await?;
+                        return Ok(rows);
+                    }
+                    Err(error)
+                        if connections < MAX_CONNECTIONS && may_be_the_connection(&error) =>
+                    {
+                        connections += 1;
+                        tracing::debug!(%error, "trying another connection");
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
         })
         .await
     }

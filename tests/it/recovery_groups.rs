@@ -1,6 +1,7 @@
 //! R15: deliveries that are accepted at the same time share a transaction, and nothing else.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,8 +14,10 @@ use idempotent_webhook::{
     DedupeTx, Delivery, Endpoint, IdempotentWebhook, Provider, Secret, Secrets, TenantSecrets,
     presets,
 };
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor, PgPool};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 
 use crate::recovery::{Answered, Failing, NOTHING_KEPT, endpoint, keep, recover};
@@ -390,7 +393,7 @@ async fn r15_in_one_group_each_delivery_has_the_outcome_of_its_state() {
 }
 
 #[tokio::test]
-async fn r15_a_lost_connection_fails_the_group_and_nothing_waits_afterwards() {
+async fn r15_two_lost_connections_fail_the_group_and_nothing_waits_afterwards() {
     let runs = Runs::default();
     let app = TestApp::github_with(accept, runs.handler()).await;
     assert_eq!(app.send(github("first", "{}")).await.outcome, "accepted");
@@ -403,12 +406,17 @@ async fn r15_a_lost_connection_fails_the_group_and_nothing_waits_afterwards() {
     let sent = send_in_one_group(&app, group).await;
     // The first transaction, and then the one with the group.
     let mut sent = sent.into_iter();
-    app.database.run(END_WHO_WAITS_FOR_A_LOCK).await;
+    let lose_two = async || {
+        for _ in 0..2 {
+            app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+            app.database.run(END_WHO_WAITS_FOR_A_LOCK).await;
+        }
+    };
+    lose_two().await;
     let refused = (503, "failed".to_owned());
     let first = outcomes(sent.by_ref().take(1).collect()).await;
     assert_eq!(first, std::slice::from_ref(&refused));
-    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
-    app.database.run(END_WHO_WAITS_FOR_A_LOCK).await;
+    lose_two().await;
     assert_eq!(outcomes(sent.collect()).await, vec![refused; 10]);
     drop(locked);
     app.database.until(NOTHING_KEPT).await;
@@ -555,6 +563,98 @@ async fn r15_a_row_that_is_locked_does_not_hold_up_the_others_of_a_group() {
     assert!(!dead.is_finished());
     drop(rows);
     assert_eq!(outcomes(vec![dead]).await[0], accepted);
+}
+
+/// Those that have to wait wait apart, also if they come alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_what_waits_for_a_row_does_not_hold_up_what_comes_later() {
+    let runs = Runs::default();
+    let app = TestApp::github_with(accept, runs.handler()).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries (endpoint, delivery_id, state, attempts)
+             values ('test', 'dead-1', 'dead', 1), ('test', 'dead-2', 'dead', 1)",
+        )
+        .await;
+    let mut rows = app.database.another_pool(1).await.begin().await.unwrap();
+    rows.execute("select from idempotent_webhook.kept_deliveries for update")
+        .await
+        .unwrap();
+    let mut waiting = Vec::new();
+    for (dead, fresh) in [("dead-1", "a"), ("dead-2", "b")] {
+        waiting.push(spawn_send(&app.router, github(dead, "{}")));
+        app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+        let fresh = soon(app.send(github(fresh, "{}"))).await;
+        assert_eq!(fresh, answer(200, "accepted", ""));
+    }
+    assert!(waiting.iter().all(|dead| !dead.is_finished()));
+    drop(rows);
+    let accepted = (200, "accepted".to_owned());
+    assert_eq!(outcomes(waiting).await, vec![accepted; 2]);
+    // Those that waited had all the places of the background.
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 4, effects: 4);
+}
+
+/// A server over TCP that hangs up once, in place of the answer to the commit of what is kept.
+async fn without_an_answer(database: &Database) -> PgConnectOptions {
+    let options = database.options().await;
+    let socket = options.get_socket().unwrap().join(".s.PGSQL.5432");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let hangs_up = Arc::new(AtomicBool::new(true));
+    tokio::spawn(async move {
+        loop {
+            let client = listener.accept().await.unwrap().0;
+            let server = UnixStream::connect(&socket).await.unwrap();
+            tokio::spawn(relay(client, server, hangs_up.clone()));
+        }
+    });
+    database.options_over_tcp().await.port(port)
+}
+
+async fn relay(mut client: TcpStream, mut server: UnixStream, hangs_up: Arc<AtomicBool>) {
+    let (mut sent, mut answered) = (vec![0; 65536], vec![0; 65536]);
+    let mut keeps = false;
+    loop {
+        tokio::select! {
+            read = client.read(&mut sent) => {
+                let Ok(length @ 1..) = read else { return };
+                let message = &sent[..length];
+                server.write_all(message).await.unwrap();
+                let has = |text: &[u8]| message.windows(text.len()).any(|part| part == text);
+                keeps |= has(b"insert into idempotent_webhook.kept_requests");
+                if keeps && has(b"commit") && hangs_up.swap(false, Ordering::Relaxed) {
+                    assert!(server.read(&mut answered).await.unwrap() > 0);
+                    return;
+                }
+            }
+            read = server.read(&mut answered) => {
+                let Ok(length @ 1..) = read else { return };
+                client.write_all(&answered[..length]).await.unwrap();
+            }
+        }
+    }
+}
+
+/// Its row has a lease, and nobody else would run it before that is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_what_is_committed_although_the_answer_is_lost_runs_at_once() {
+    let database = Database::new().await;
+    let runs = Runs::default();
+    let options = without_an_answer(&database).await;
+    let pool = PgPoolOptions::new().connect_lazy_with(options);
+    let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()));
+    let router = Router::new().route("/", post(runs.handler()).layer(accept(layer)));
+    assert_eq!(
+        soon(send(&router, github("a", "{}"))).await,
+        answer(200, "accepted", "")
+    );
+    database.until(NOTHING_KEPT).await;
+    assert_eq!(runs.of("a"), 1);
+    assert_rows!(database, claims: 1, effects: 1);
 }
 
 async fn insert_dead(database: &Database) {

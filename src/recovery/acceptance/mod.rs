@@ -75,7 +75,7 @@ impl GroupWrite for Acceptance {
         group: &[&Self],
     ) -> sqlx::Result<Vec<Option<Accepted>>> {
         if let [one] = group {
-            return Ok(vec![Some(one.write_alone(connection).await?)]);
+            return Ok(vec![one.write_without_waiting(connection).await?]);
         }
         // Each delivery once, the first request of it: one statement cannot insert a row twice. In
         // the order of their keys, so that two processes do not wait for each other.
@@ -102,6 +102,18 @@ impl GroupWrite for Acceptance {
             }
         }
         Ok(of_each)
+    }
+
+    async fn write_alone(connection: &mut PgConnection, one: &Self) -> sqlx::Result<Accepted> {
+        // The second one waits for whoever changes the row. The last one is for what another process
+        // has done since the second one began.
+        for statement in [ACCEPT, REOPEN, ACCEPT] {
+            let written = one.run_one(statement, connection).await?;
+            if let Some(accepted) = one.accepted(written, connection).await? {
+                return Ok(accepted);
+            }
+        }
+        Err(sqlx::Error::RowNotFound)
     }
 }
 
@@ -160,15 +172,21 @@ impl Acceptance {
             .await
     }
 
-    async fn write_alone(&self, connection: &mut PgConnection) -> sqlx::Result<Accepted> {
-        let mut written = Written::Unseen;
-        // The last one, for what another process has done since the second one began.
-        for statement in [ACCEPT, REOPEN, ACCEPT] {
-            written = self.run_one(statement, connection).await?;
-            if !matches!(written, Written::Ended | Written::Unseen) {
-                break;
-            }
-        }
+    /// `None` if it has to wait for whoever changes its row.
+    async fn write_without_waiting(
+        &self,
+        connection: &mut PgConnection,
+    ) -> sqlx::Result<Option<Accepted>> {
+        let written = self.run_one(ACCEPT, connection).await?;
+        self.accepted(written, connection).await
+    }
+
+    /// The result, unless another statement is needed that may wait.
+    async fn accepted(
+        &self,
+        written: Written,
+        connection: &mut PgConnection,
+    ) -> sqlx::Result<Option<Accepted>> {
         if written == Written::Waiting {
             sqlx::query(BRING_FORWARD)
                 .bind(self.delivery.endpoint())
@@ -176,9 +194,9 @@ impl Acceptance {
                 .bind(self.delivery.id().as_str())
                 .execute(connection)
                 .await?;
-            return Ok(Accepted::Known);
+            return Ok(Some(Accepted::Known));
         }
-        written.decided().ok_or(sqlx::Error::RowNotFound)
+        Ok(written.decided())
     }
 
     fn body_bytes(&self) -> i32 {
@@ -213,6 +231,7 @@ impl Written {
         }
         Ok(match row.try_get("known")? {
             Some("due") => Self::Known,
+            Some("begun") => Self::New { begun: true },
             Some("waiting") => Self::Waiting,
             Some(_) => Self::Ended,
             None => Self::Unseen,

@@ -39,12 +39,22 @@ macro_rules! processed {
 }
 
 /// How a delivery of the endpoint `$1` is kept that was kept before.
+///
+/// It has `begun` if it was this request that kept it: its statement was committed, the answer was lost,
+/// and it is written again. No other process will run it before its lease is over.
 macro_rules! known {
-    ($tenant:literal, $delivery_id:literal) => {
+    ($tenant:literal, $delivery_id:literal, $received_at:literal, $begins:literal) => {
         concat!(
             "(
                 select case
                     when state <> 'due' then 'ended'
+                    when ",
+            $begins,
+            " and attempts = 1 and running_until > now()
+                        and first_received_at = to_timestamp(",
+            $received_at,
+            ")
+                        then 'begun'
                     when next_attempt_at > now()
                         and (running_until is null or running_until <= now())
                         then 'waiting'
@@ -73,7 +83,7 @@ macro_rules! accept_one {
             processed!("$3", "$4"),
             " as processed,
             ",
-            known!("$3", "$4"),
+            known!("$3", "$4", "$7", "$8"),
             " as known
     ),
     accepted as (
@@ -150,7 +160,12 @@ pub(super) const ACCEPT_ALL: &str = concat!(
     processed!("new.tenant", "new.delivery_id"),
     " as processed,
             ",
-    known!("new.tenant", "new.delivery_id"),
+    known!(
+        "new.tenant",
+        "new.delivery_id",
+        "new.received_at",
+        "new.begins"
+    ),
     " as known
         from unnest(
             (select $3::text[]), $4::text[], $5::text[], $6::text[], $7::float8[], $8::bool[],
