@@ -225,14 +225,26 @@ const DISCARD_ALL: &str = concat!(
     "
         order by kept.last_failed_at
         limit $9
+    ),
+    -- In the order of the key, as the end of attempts does, so that the two do not wait for each other.
+    locked as (
+        select kept.endpoint, kept.tenant, kept.delivery_id
+        from idempotent_webhook.kept_deliveries as kept
+        join chosen using (endpoint, tenant, delivery_id)
+        left join idempotent_webhook.kept_endpoints as state using (endpoint)
+        -- Again, for one that has changed while its lock was waited for.
+        where ",
+    is_chosen!(),
+    "
+        order by kept.tenant, kept.delivery_id
         for update of kept
     ),
     discarded as (
         delete from idempotent_webhook.kept_deliveries as kept
-        using chosen
-        where kept.endpoint = chosen.endpoint
-            and kept.tenant = chosen.tenant
-            and kept.delivery_id = chosen.delivery_id
+        using locked
+        where kept.endpoint = locked.endpoint
+            and kept.tenant = locked.tenant
+            and kept.delivery_id = locked.delivery_id
         returning kept.endpoint, kept.tenant, kept.delivery_id, kept.last_failed_at
     ),",
     delete_requests!(),
@@ -403,7 +415,7 @@ pub(crate) async fn list(
     filter: &Filter,
     limit: u32,
 ) -> sqlx::Result<Vec<KeptDelivery>> {
-    let mut tx = pool.begin().await?;
+    let mut tx = pool.begin_with(BEGIN).await?;
     plan_for_values(&mut tx).await?;
     let rows = filter
         .bind(LIST, of)
@@ -591,7 +603,7 @@ pub(crate) async fn is_processed(
     of: Of<'_>,
     delivery_id: &str,
 ) -> sqlx::Result<bool> {
-    let mut tx = pool.begin().await?;
+    let mut tx = pool.begin_with(BEGIN).await?;
     let processed = sqlx::query_scalar(IS_PROCESSED)
         .bind(of.endpoint)
         .bind(of.tenant)

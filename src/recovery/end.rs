@@ -16,7 +16,8 @@ use crate::transaction::{DatabaseError, Store};
 /// With `any`, each is found by the primary key, whatever the planner knows of the table. It must
 /// not see how many there are, or it would plan anew each time: hence the `select`.
 ///
-/// Postgres runs the last of such parts first: a row before its request, as in a discard.
+/// Postgres runs the last of such parts first: a row before its request, as in a discard. The row of the
+/// endpoint comes after those of its deliveries, as when they are taken, and when they fail.
 ///
 /// If all were processed, the commit does not wait for the disk. If Postgres crashes and loses it,
 /// the rows stay behind, and the claim ends them as duplicates.
@@ -31,10 +32,12 @@ const END: &str = "
             and (
                 select case when $5 then set_config('synchronous_commit', 'off', true) else '' end
             ) is not null
+        returning 1
     )
     update idempotent_webhook.kept_endpoints
     set failed_ids = '{}', probe_at = null
     where endpoint = $1 and $4 and (cardinality(failed_ids) > 0 or probe_at is not null)
+        and (select count(*) from ended) >= 0
 ";
 
 /// A kept delivery that is processed or discarded.

@@ -10,11 +10,11 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use axum::middleware::map_request;
 use axum::routing::post;
-use idempotent_webhook::recovery::{Filter, Retried};
+use idempotent_webhook::recovery::{Filter, KeptState, Retried};
 use idempotent_webhook::{
     DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Recovery, presets,
 };
-use sqlx::{Executor, Postgres, Transaction};
+use sqlx::{Executor, PgPool, Postgres, Transaction};
 use tokio::sync::Semaphore;
 
 use crate::recovery::{
@@ -731,6 +731,108 @@ async fn r13_a_forget_and_a_discard_are_no_deadlock() {
     let forgotten = deletes_the_row_first(&app, endpoint.forget("due-1")).await;
     assert!(forgotten.unwrap());
     app.database.until(NOTHING_KEPT).await;
+}
+
+/// Whoever has locked the row of a delivery can still lock that of its endpoint, as a failed attempt does.
+#[tokio::test(flavor = "multi_thread")]
+async fn r10_the_end_of_an_attempt_and_a_failed_one_are_no_deadlock() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::github_with(keep, handler).await;
+    insert_due(&app.database, 1).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_endpoints (endpoint, failed_ids)
+             values ('test', array['b'])",
+        )
+        .await;
+    let recovery = recover(&app);
+    gate.reached().await;
+    let mut tx = app.database.another_pool(1).await.begin().await.unwrap();
+    let row = "select from idempotent_webhook.kept_deliveries for no key update";
+    tx.execute(row).await.unwrap();
+    gate.open();
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    let endpoint = "select from idempotent_webhook.kept_endpoints for update nowait";
+    tx.execute(endpoint).await.unwrap();
+    tx.rollback().await.unwrap();
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// Both lock in the order of the key.
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_the_ends_of_attempts_and_a_discard_of_many_are_no_deadlock() {
+    let app = TestApp::github_with(keep, write_effect).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, last_failed_at)
+             values ('test', 'a', 'dead', 1, now()), ('test', 'b', 'dead', 1, now() - interval '1 h')",
+        )
+        .await;
+    let mut tx = app.database.another_pool(1).await.begin().await.unwrap();
+    let lock = |id| {
+        let lock = "select from idempotent_webhook.kept_deliveries where delivery_id = $1
+             for update nowait";
+        sqlx::query(lock).bind(id)
+    };
+    lock("a").execute(&mut *tx).await.unwrap();
+    let discarding = tokio::spawn({
+        let endpoint = endpoint(&app);
+        async move { endpoint.discard_all(&Filter::new()).await }
+    });
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    lock("b").execute(&mut *tx).await.unwrap();
+    tx.rollback().await.unwrap();
+    assert_eq!(soon(discarding).await.unwrap().unwrap(), 2);
+}
+
+/// One that is retried while its lock is waited for is no longer dead.
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_discard_of_many_leaves_what_has_changed_meanwhile() {
+    let app = TestApp::github_with(keep, write_effect).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, last_failed_at)
+             values ('test', 'a', 'dead', 1, now()), ('test', 'b', 'dead', 1, now())",
+        )
+        .await;
+    let mut tx = app.database.another_pool(1).await.begin().await.unwrap();
+    tx.execute(
+        "update idempotent_webhook.kept_deliveries set state = 'due', next_attempt_at = now()
+         where delivery_id = 'a'",
+    )
+    .await
+    .unwrap();
+    let discarding = tokio::spawn({
+        let endpoint = endpoint(&app);
+        let dead = Filter::new().state(KeptState::Dead);
+        async move { endpoint.discard_all(&dead).await }
+    });
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    tx.commit().await.unwrap();
+    assert_eq!(soon(discarding).await.unwrap().unwrap(), 1);
+    assert_eq!(kept(&app.database).await.0, "due");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_forget_waits_for_another_one_at_any_default_isolation_level() {
+    let app = TestApp::github(write_effect).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    let options = app.database.options().await;
+    let options = options.options([("default_transaction_isolation", "serializable")]);
+    let serializable = Endpoint::new(PgPool::connect_lazy_with(options), "test");
+    let mut tx = app.database.another_pool(1).await.begin().await.unwrap();
+    tx.execute("delete from idempotent_webhook.deliveries")
+        .await
+        .unwrap();
+    let forgetting = tokio::spawn(async move { serializable.forget("a").await });
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    tx.commit().await.unwrap();
+    assert!(!soon(forgetting).await.unwrap().unwrap());
+    assert_rows!(app.database, claims: 0, effects: 1);
 }
 
 #[tokio::test]
