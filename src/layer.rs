@@ -314,10 +314,11 @@ impl IdempotentWebhook {
 
     /// How much is kept of the endpoint at most: so many deliveries, and so many bytes of bodies, those
     /// that are dead or only recorded included. What fails beyond it is only logged, with the outcome
-    /// `failed`, and with [`accept_first`](Self::accept_first) the answer is a 503. It is checked every 5
-    /// seconds, so somewhat more may be kept. The check counts what is kept: 100,000 deliveries in about
-    /// 20 ms, a million in 150 ms. If it takes longer than
-    /// [`database_timeout`](Self::database_timeout), nothing is kept.
+    /// `failed`, and with [`accept_first`](Self::accept_first) the answer is a 503. A delivery that is kept
+    /// or processed already needs no room. It is checked every 5 seconds, so somewhat more may be kept.
+    /// The check counts what is kept: 100,000 deliveries in about 20 ms, a million in 150 ms. If it fails
+    /// for a minute, as it does if it takes longer than [`database_timeout`](Self::database_timeout),
+    /// nothing more is kept.
     ///
     /// Default: 100,000 deliveries, 1 GiB.
     pub fn keep_quota(mut self, deliveries: u32, bytes: u64) -> Self {
