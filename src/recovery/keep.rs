@@ -310,39 +310,6 @@ impl KeptAs {
     }
 }
 
-/// Whether a delivery was processed, or has a row.
-const IS_KNOWN: &str = "
-    select exists (
-        select
-        from idempotent_webhook.deliveries
-        where endpoint = $1 and tenant = $2 and delivery_id = $3
-    ) or exists (
-        select
-        from idempotent_webhook.kept_deliveries
-        where endpoint = $1 and tenant = $2 and delivery_id = $3
-    )
-";
-
-impl Keep {
-    /// Whether a delivery may be kept: the quota has room, or no row is added for it.
-    pub(crate) async fn has_room_for(
-        &self,
-        store: &Store,
-        delivery: &Delivery,
-    ) -> Result<bool, DatabaseError> {
-        if !self.quota.is_full(store, delivery.endpoint()).await? {
-            return Ok(true);
-        }
-        let statement = sqlx::query(IS_KNOWN)
-            .bind(delivery.endpoint())
-            .bind(delivery.key_tenant())
-            .bind(delivery.id());
-        let rows = store.run(statement).await?;
-        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
-        Ok(row.try_get(0)?)
-    }
-}
-
 impl Store {
     /// Keeps or records a failed attempt of the provider. `None` if it was committed meanwhile.
     pub(crate) async fn keep(

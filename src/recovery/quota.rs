@@ -6,6 +6,7 @@ use std::time::Duration;
 use sqlx::Row;
 use tokio::time::Instant;
 
+use crate::delivery::Delivery;
 use crate::transaction::{DatabaseError, Store, with_timeout};
 
 /// How long the result of a check holds. Until then, more may be kept than the quota says.
@@ -23,6 +24,19 @@ const IS_FULL: &str = "
         where endpoint = $1
         limit $2
     ) as kept
+";
+
+/// Whether a delivery was processed, or has a row.
+const IS_KNOWN: &str = "
+    select exists (
+        select
+        from idempotent_webhook.deliveries
+        where endpoint = $1 and tenant = $2 and delivery_id = $3
+    ) or exists (
+        select
+        from idempotent_webhook.kept_deliveries
+        where endpoint = $1 and tenant = $2 and delivery_id = $3
+    )
 ";
 
 /// The quota of an endpoint. Clones share the last check, and make the next one once.
@@ -45,12 +59,26 @@ impl Quota {
         }
     }
 
-    /// Whether nothing more may be kept of the endpoint.
-    pub(crate) async fn is_full(
+    /// Whether a delivery may be kept: the quota has room, or no row is added for it.
+    pub(crate) async fn has_room_for(
         &self,
         store: &Store,
-        endpoint: &str,
+        delivery: &Delivery,
     ) -> Result<bool, DatabaseError> {
+        if !self.is_full(store, delivery.endpoint()).await? {
+            return Ok(true);
+        }
+        let statement = sqlx::query(IS_KNOWN)
+            .bind(delivery.endpoint())
+            .bind(delivery.key_tenant())
+            .bind(delivery.id());
+        let rows = store.run(statement).await?;
+        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+        Ok(row.try_get(0)?)
+    }
+
+    /// Whether nothing more may be kept of the endpoint.
+    async fn is_full(&self, store: &Store, endpoint: &str) -> Result<bool, DatabaseError> {
         let last = *self.checked();
         if let Some((at, is_full)) = last
             && at.elapsed() < CHECKED_FOR

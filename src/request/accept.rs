@@ -79,7 +79,7 @@ async fn keep<R, E>(
         return Err(duplicate());
     }
     let (store, delivery) = (&settings.store, &admitted.delivery);
-    match keep.has_room_for(store, delivery).await {
+    match keep.quota.has_room_for(store, delivery).await {
         Ok(true) => {}
         Ok(false) => return Err(Failure::QuotaExhausted.into()),
         Err(error) => return Err(Failure::Acceptance(error).into()),

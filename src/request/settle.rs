@@ -150,7 +150,7 @@ impl Admitted {
             keep.end(store, &self.delivery, false).await?;
             return Ok(Settled::NotKept);
         }
-        if !keep.has_room_for(store, &self.delivery).await? {
+        if !keep.quota.has_room_for(store, &self.delivery).await? {
             return Ok(Settled::NotKept);
         }
         let kept = store.keep(failed, &self.delivery, request, keep).await?;

@@ -802,6 +802,6 @@ pub async fn accepts_in_groups(pool: PgPool) {
     .await;
     assert_eq!(endpoint.kept(&Filter::new(), 500).await.unwrap().len(), 400);
     // It has learned from the first statement that was lost, and from others that were under way.
-    let lost = log.matches("writing accepted webhooks again").count();
+    let lost = log.matches("writing kept webhooks again").count();
     assert!((1..=4).contains(&lost), "{lost}");
 }

@@ -695,16 +695,21 @@ async fn r13_a_forget_and_the_claim_of_what_was_processed_are_no_deadlock() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Who has locked the row of a delivery can still lock its request: whoever deletes both begins with the
-/// row, as a discard does, and so does not wait for one who waits for it.
-async fn deletes_the_row_first<T>(app: &TestApp, deletes: impl Future<Output = T>) -> T {
+/// Who has locked the row of a delivery can still lock what belongs to it: whoever deletes begins with
+/// the row, as a discard does and a failed attempt, and so does not wait for one who waits for it.
+async fn deletes_the_row_before<T>(
+    table: &str,
+    app: &TestApp,
+    deletes: impl Future<Output = T>,
+) -> T {
     let row = "select from idempotent_webhook.kept_deliveries for no key update";
-    let request = "select from idempotent_webhook.kept_requests for update nowait";
+    let belongs = format!("select from idempotent_webhook.{table} for update nowait");
     let mut tx = app.database.another_pool(1).await.begin().await.unwrap();
     tx.execute(row).await.unwrap();
     let locks = async {
         app.database.until(ONE_WAITS_FOR_A_LOCK).await;
-        tx.execute(request).await.unwrap();
+        let belongs = sqlx::raw_sql(sqlx::AssertSqlSafe(belongs));
+        tx.execute(belongs).await.unwrap();
         tx.rollback().await.unwrap();
     };
     tokio::join!(deletes, locks).0
@@ -717,7 +722,7 @@ async fn r13_the_end_of_an_attempt_and_a_discard_are_no_deadlock() {
     insert_due(&app.database, 1).await;
     let recovery = recover(&app);
     gate.reached().await;
-    deletes_the_row_first(&app, async { gate.open() }).await;
+    deletes_the_row_before("kept_requests", &app, async { gate.open() }).await;
     app.database.until(NOTHING_KEPT).await;
     recovery.stop().await;
     assert_rows!(app.database, claims: 1, effects: 1);
@@ -728,12 +733,12 @@ async fn r13_a_forget_and_a_discard_are_no_deadlock() {
     let app = TestApp::github_with(keep, write_effect).await;
     insert_due_and_processed(&app.database).await;
     let endpoint = endpoint(&app);
-    let forgotten = deletes_the_row_first(&app, endpoint.forget("due-1")).await;
+    let forgets = endpoint.forget("due-1");
+    let forgotten = deletes_the_row_before("kept_requests", &app, forgets).await;
     assert!(forgotten.unwrap());
     app.database.until(NOTHING_KEPT).await;
 }
 
-/// Whoever has locked the row of a delivery can still lock that of its endpoint, as a failed attempt does.
 #[tokio::test(flavor = "multi_thread")]
 async fn r10_the_end_of_an_attempt_and_a_failed_one_are_no_deadlock() {
     let (mut gate, handler) = gated();
@@ -747,14 +752,7 @@ async fn r10_the_end_of_an_attempt_and_a_failed_one_are_no_deadlock() {
         .await;
     let recovery = recover(&app);
     gate.reached().await;
-    let mut tx = app.database.another_pool(1).await.begin().await.unwrap();
-    let row = "select from idempotent_webhook.kept_deliveries for no key update";
-    tx.execute(row).await.unwrap();
-    gate.open();
-    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
-    let endpoint = "select from idempotent_webhook.kept_endpoints for update nowait";
-    tx.execute(endpoint).await.unwrap();
-    tx.rollback().await.unwrap();
+    deletes_the_row_before("kept_endpoints", &app, async { gate.open() }).await;
     app.database.until(NOTHING_KEPT).await;
     recovery.stop().await;
     assert_rows!(app.database, claims: 1, effects: 1);
