@@ -112,7 +112,8 @@
 //!   `Authorization` and `Cookie` are not, unless
 //!   [`keep_headers`](crate::IdempotentWebhook::keep_headers) names them.
 //! - **R3** A body over [`keep_body_limit`](crate::IdempotentWebhook::keep_body_limit) is not kept.
-//!   The delivery is recorded without it, and its outcome is `failed`.
+//!   The delivery is recorded without it, and its outcome is `failed`. No more is kept than
+//!   [`keep_quota`](crate::IdempotentWebhook::keep_quota) says, but for what comes between two checks.
 //! - **R4** It runs through the application's router, marked as verified by a private type that no
 //!   request from outside can have.
 //! - **R5** An attempt of recovery and one of the provider queue for the same claim, so only one of

@@ -22,18 +22,17 @@ use crate::recovery::{
 };
 use crate::recovery_field::{ONE_WAITS_FOR_A_LOCK, insert_due};
 use crate::support::{
-    Database, TestApp, answer, assert_rows, gated, github, insert_effect, logged, secret, soon,
-    spawn_send, write_effect,
+    Database, Gate, TestApp, answer, assert_rows, gate, gated, github, insert_effect, logged,
+    secret, soon, spawn_send, write_effect,
 };
 
-/// A router whose requests wait for a permit before they go on.
-fn held_back(router: &Router) -> (Router, Arc<Semaphore>) {
-    let gate = Arc::new(Semaphore::new(0));
-    let open = gate.clone();
+/// A router whose requests pass through a gate first.
+fn held_back(router: &Router) -> (Router, Gate) {
+    let (gate, way) = gate();
     let wait = move |request: Request<Body>| {
-        let open = open.clone();
+        let way = way.clone();
         async move {
-            open.acquire().await.unwrap().forget();
+            way.pass().await;
             request
         }
     };
@@ -156,12 +155,13 @@ async fn r13_the_end_of_an_attempt_does_not_undo_an_operators_retry() {
 async fn r7_an_attempt_that_is_given_back_late_does_not_end_the_next_one() {
     let app = TestApp::github_with(keep, Failing::times(1).handler()).await;
     app.send(github("a", "{}")).await;
-    let (no_route, no_route_gate) = held_back(&Router::new().route("/else", post(write_effect)));
+    let (no_route, mut no_route_gate) =
+        held_back(&Router::new().route("/else", post(write_effect)));
     let (another, another_gate) = held_back(&app.router);
     let late = Recovery::new(app.database.pool.clone(), no_route)
         .concurrency(1)
         .spawn();
-    app.database.until(IS_RUNNING).await;
+    no_route_gate.reached().await;
     // It takes nothing more, and waits for its attempt.
     let late = tokio::spawn(late.stop());
     app.database
@@ -169,10 +169,10 @@ async fn r7_an_attempt_that_is_given_back_late_does_not_end_the_next_one() {
         .await;
     let next = Recovery::new(app.database.another_pool(5).await, another).spawn();
     app.database.until(IS_RUNNING).await;
-    no_route_gate.add_permits(1);
+    no_route_gate.open();
     soon(late).await.unwrap();
     assert_eq!(running(&app.database).await, ("due".into(), 3, 2, true));
-    another_gate.add_permits(1);
+    another_gate.open();
     app.database.until(NOTHING_KEPT).await;
     next.stop().await;
     assert_rows!(app.database, claims: 1, effects: 1);

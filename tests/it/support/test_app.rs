@@ -65,10 +65,34 @@ pub async fn write_effect(
     Ok("done")
 }
 
-/// Holds a handler back between its work and its answer.
+/// Holds back those who pass through it.
 pub struct Gate {
-    started: mpsc::Receiver<()>,
+    reached: mpsc::Receiver<()>,
     open: Arc<Semaphore>,
+}
+
+/// A way through a gate.
+#[derive(Clone)]
+pub struct Way {
+    reaching: mpsc::Sender<()>,
+    open: Arc<Semaphore>,
+}
+
+pub fn gate() -> (Gate, Way) {
+    let (reaching, reached) = mpsc::channel(100);
+    let open = Arc::new(Semaphore::new(0));
+    let way = Way {
+        reaching,
+        open: open.clone(),
+    };
+    (Gate { reached, open }, way)
+}
+
+impl Way {
+    pub async fn pass(&self) {
+        self.reaching.send(()).await.unwrap();
+        self.open.acquire().await.unwrap().forget();
+    }
 }
 
 type Status = Pin<Box<dyn Future<Output = StatusCode> + Send>>;
@@ -78,18 +102,12 @@ pub fn gated() -> (
     Gate,
     impl Fn(DedupeTx, Delivery) -> Status + Clone + Send + Sync + 'static,
 ) {
-    let (starting, started) = mpsc::channel(100);
-    let open = Arc::new(Semaphore::new(0));
-    let gate = Gate {
-        started,
-        open: open.clone(),
-    };
+    let (gate, way) = gate();
     let handler = move |mut tx: DedupeTx, delivery: Delivery| -> Status {
-        let (starting, open) = (starting.clone(), open.clone());
+        let way = way.clone();
         Box::pin(async move {
             insert_effect(&mut tx, &delivery).await.unwrap();
-            starting.send(()).await.unwrap();
-            open.acquire().await.unwrap().forget();
+            way.pass().await;
             StatusCode::OK
         })
     };
@@ -97,12 +115,12 @@ pub fn gated() -> (
 }
 
 impl Gate {
-    /// Waits until a handler has done its work.
+    /// Waits until somebody is there, such as a handler that has done its work.
     pub async fn reached(&mut self) {
-        self.started.recv().await.unwrap();
+        self.reached.recv().await.unwrap();
     }
 
-    /// Lets one handler answer.
+    /// Lets one of them pass.
     pub fn open(&self) {
         self.open.add_permits(1);
     }
