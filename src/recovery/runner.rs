@@ -388,7 +388,6 @@ impl Recovery {
             let reason = "what was kept of the request cannot be read";
             return self.give_up(&due.replay, served, reason).await;
         };
-        let uri = request.uri().clone();
         let sent = catch_panic(async {
             let (mut head, body) = request.into_parts();
             if let Some(prepare) = &self.prepare {
@@ -407,7 +406,6 @@ impl Recovery {
         tracing::warn!(
             endpoint = delivery.endpoint(),
             delivery_id = delivery.id().as_str(),
-            %uri,
             status = status.map(|status| status.as_u16()),
             "webhook recovery: no layer of this endpoint was reached, so this is no attempt; the router \
              that was given to Recovery has no such route, or a middleware has refused the request \

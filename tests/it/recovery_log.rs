@@ -12,8 +12,8 @@ use tower_http::trace::TraceLayer;
 
 use crate::recovery::{Failing, NOTHING_KEPT, SOON, endpoint, keep, recover};
 use crate::support::{
-    Database, TestApp, answer, assert_rows, github, let_pass, logged, secret, send, until_logged,
-    write_effect,
+    Database, TestApp, answer, assert_rows, github, github_delivery, let_pass, logged, secret,
+    send, until_logged, write_effect,
 };
 
 /// Longer than a process waits for another one to say that it is there.
@@ -167,4 +167,21 @@ async fn r17_recovery_says_that_the_migration_is_missing() {
         log.contains("has `idempotent_webhook::migrate` been run?"),
         "{log}"
     );
+}
+
+#[tokio::test]
+async fn g13_an_attempt_without_a_route_is_logged_with_its_status_and_without_its_uri() {
+    let app = TestApp::github_with(keep, Failing::times(1).handler()).await;
+    let with_a_token = github_delivery().id("a").uri("/?token=s3cret").request();
+    let log = logged(async {
+        assert_eq!(app.send(with_a_token).await.outcome, "kept");
+        let elsewhere = Router::new().route("/another", post(write_effect));
+        let recovery = Recovery::new(app.database.pool.clone(), elsewhere).spawn();
+        until_logged("no layer of this endpoint was reached").await;
+        recovery.stop().await;
+    })
+    .await;
+    assert!(log.contains("status=404"), "{log}");
+    assert!(!log.contains("s3cret"), "{log}");
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
