@@ -120,9 +120,9 @@ impl Settings {
     }
 
     /// A delivery has been kept.
-    pub(crate) fn has_kept(&self) {
+    pub(crate) fn note_kept(&self) {
         if let Some(served) = &self.served {
-            served.kept(&self.store);
+            served.note_kept(&self.store);
         }
     }
 

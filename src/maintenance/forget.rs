@@ -3,7 +3,7 @@
 use super::endpoint::Endpoint;
 use crate::delivery::{DeliveryId, DeliveryKey};
 use crate::in_flight;
-use crate::recovery::control::BEGIN;
+use crate::transaction::BEGIN_APART;
 
 const FORGET: &str = "
     with forgotten as (
@@ -62,7 +62,7 @@ impl Endpoint {
         let tenant = self.tenant.as_deref().unwrap_or_default();
         // In a transaction, so that PgBouncer keeps the statement on one connection from its
         // preparation to its end.
-        let mut tx = self.pool.begin_with(BEGIN).await?;
+        let mut tx = self.pool.begin_with(BEGIN_APART).await?;
         let forgotten = sqlx::query(FORGET)
             .bind(&*self.name)
             .bind(tenant)

@@ -9,15 +9,13 @@ use tokio::time::Instant;
 
 use super::keep::{interval, unix_time};
 use super::served;
+use crate::transaction::BEGIN_APART;
 
 /// How many deliveries are changed in one transaction.
 const BATCH: i64 = 1000;
 
 /// A filter that is not given must not cost an index: statements with a filter are planned for it.
 const PLAN_FOR_VALUES: &str = "select set_config('plan_cache_mode', 'force_custom_plan', true)";
-
-/// Whatever the default: at a higher level, concurrent changes of one row would fail.
-pub(crate) const BEGIN: &str = "begin isolation level read committed";
 
 /// The state as operators know it.
 macro_rules! state {
@@ -415,7 +413,7 @@ pub(crate) async fn list(
     filter: &Filter,
     limit: u32,
 ) -> sqlx::Result<Vec<KeptDelivery>> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+    let mut tx = pool.begin_with(BEGIN_APART).await?;
     plan_for_values(&mut tx).await?;
     let rows = filter
         .bind(LIST, of)
@@ -545,7 +543,7 @@ impl<'a> Batches<'a> {
     pub(crate) async fn run(mut self, pool: &PgPool) -> sqlx::Result<u64> {
         let mut all = 0;
         loop {
-            let mut tx = pool.begin_with(BEGIN).await?;
+            let mut tx = pool.begin_with(BEGIN_APART).await?;
             let batch = self.next(&mut tx).await?;
             tx.commit().await?;
             self.committed(&batch);
@@ -586,7 +584,7 @@ async fn plan_for_values(tx: &mut PgConnection) -> sqlx::Result<()> {
 
 /// Returns whether it will be run again.
 pub(crate) async fn retry(pool: &PgPool, of: Of<'_>, delivery_id: &str) -> sqlx::Result<bool> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+    let mut tx = pool.begin_with(BEGIN_APART).await?;
     let retried = sqlx::query(RETRY)
         .bind(of.endpoint)
         .bind(of.tenant)
@@ -603,7 +601,7 @@ pub(crate) async fn is_processed(
     of: Of<'_>,
     delivery_id: &str,
 ) -> sqlx::Result<bool> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+    let mut tx = pool.begin_with(BEGIN_APART).await?;
     let processed = sqlx::query_scalar(IS_PROCESSED)
         .bind(of.endpoint)
         .bind(of.tenant)
@@ -616,7 +614,7 @@ pub(crate) async fn is_processed(
 
 /// Returns whether it was kept.
 pub(crate) async fn discard(pool: &PgPool, of: Of<'_>, delivery_id: &str) -> sqlx::Result<bool> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+    let mut tx = pool.begin_with(BEGIN_APART).await?;
     let discarded = sqlx::query(DISCARD)
         .bind(of.endpoint)
         .bind(of.tenant)
@@ -638,7 +636,7 @@ pub(crate) async fn resume(pool: &PgPool, endpoint: &str) -> sqlx::Result<()> {
 }
 
 async fn on_endpoint(pool: &PgPool, statement: &'static str, endpoint: &str) -> sqlx::Result<()> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+    let mut tx = pool.begin_with(BEGIN_APART).await?;
     sqlx::query(statement)
         .bind(endpoint)
         .execute(&mut *tx)

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sqlx::PgConnection;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 
 use crate::transaction::{Autocommit, DatabaseError, ShortTx, Store, with_timeout};
@@ -26,13 +26,14 @@ const MAX_WRITERS: usize = 4;
 /// there is always another write.
 const MAX_KEPT: Duration = Duration::from_millis(100);
 
-/// A write that can share a transaction with others of its kind.
+/// A write that can share a transaction with others of its kind. It is written again if the connection was
+/// lost, also if that was after the commit.
 pub(super) trait GroupWrite: Sized + Send + Sync + 'static {
     type Result: Send + 'static;
 
     /// Whether a writer keeps its connection for the next group, which is then written without
-    /// `begin` and `commit`: two round trips less. For what is written by one statement, and can be
-    /// written again: the others are transactions of their own.
+    /// `begin` and `commit`: two round trips less. For what is written by one statement: further ones
+    /// are transactions of their own.
     const AUTOCOMMIT: bool = false;
 
     /// How long a writer waits for others, without a connection, where nobody waits for it.
@@ -68,9 +69,9 @@ pub(super) struct GroupCommit<W: GroupWrite>(Arc<Mutex<Queue<W>>>);
 struct Queue<W: GroupWrite> {
     waiting: Vec<Waiting<W>>,
     writers: usize,
-    /// Those that are written alone, one after the other.
+    /// Those that are written alone, one after the other, by the task that has the permit.
     alone: VecDeque<Waiting<W>>,
-    writes_alone: bool,
+    writes_alone: Arc<Semaphore>,
     /// A writer that waits until so many wait.
     gathering: Option<(usize, oneshot::Sender<()>)>,
 }
@@ -105,13 +106,40 @@ impl<W: GroupWrite> GroupCommit<W> {
     fn write_each_alone(&self, store: &Store, group: impl IntoIterator<Item = Waiting<W>>) {
         let mut queue = self.lock();
         queue.alone.extend(group);
-        if !queue.alone.is_empty() && !std::mem::replace(&mut queue.writes_alone, true) {
-            let writer = AloneWriter {
-                group_commit: self.clone(),
-                is_the_one: true,
-            };
-            tokio::spawn(writer.run(store.clone()));
+        if !queue.alone.is_empty()
+            && let Ok(permit) = queue.writes_alone.clone().try_acquire_owned()
+        {
+            tokio::spawn(self.clone().run_alone(store.clone(), permit));
         }
+    }
+
+    async fn run_alone(self, store: Store, permit: OwnedSemaphorePermit) {
+        let mut permit = Some(permit);
+        while let Some(waiting) = self.next_alone(&mut permit) {
+            match Connection::begin(&store).await {
+                Ok(begun) => {
+                    let group = Group {
+                        waiting: vec![waiting],
+                        alone: true,
+                    };
+                    if let Some(kept) = group.write(&self, &store, begun).await {
+                        kept.release();
+                    }
+                }
+                Err(error) => fail([waiting], error),
+            }
+        }
+    }
+
+    /// The next one for whom somebody waits. If there is none, the permit is free before one can come.
+    fn next_alone(&self, permit: &mut Option<OwnedSemaphorePermit>) -> Option<Waiting<W>> {
+        let mut queue = self.lock();
+        queue.alone.retain(|waiting| !waiting.written.is_closed());
+        let next = queue.alone.pop_front();
+        if next.is_none() {
+            *permit = None;
+        }
+        next
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue<W>> {
@@ -286,53 +314,6 @@ impl Connection {
     }
 }
 
-/// Writes what may wait, one after the other.
-struct AloneWriter<W: GroupWrite> {
-    group_commit: GroupCommit<W>,
-    is_the_one: bool,
-}
-
-impl<W: GroupWrite> AloneWriter<W> {
-    async fn run(mut self, store: Store) {
-        while let Some(waiting) = self.next() {
-            match Connection::begin(&store).await {
-                Ok(begun) => {
-                    let group = Group {
-                        waiting: vec![waiting],
-                        alone: true,
-                    };
-                    let kept = group.write(&self.group_commit, &store, begun).await;
-                    if let Some(kept) = kept {
-                        kept.release();
-                    }
-                }
-                Err(error) => fail([waiting], error),
-            }
-        }
-    }
-
-    /// The next one for whom somebody waits. If there is none, another writer may begin.
-    fn next(&mut self) -> Option<Waiting<W>> {
-        let mut queue = self.group_commit.lock();
-        queue.alone.retain(|waiting| !waiting.written.is_closed());
-        let next = queue.alone.pop_front();
-        if next.is_none() {
-            queue.writes_alone = false;
-            self.is_the_one = false;
-        }
-        next
-    }
-}
-
-impl<W: GroupWrite> Drop for AloneWriter<W> {
-    fn drop(&mut self) {
-        // It has panicked, or the runtime is shutting down.
-        if self.is_the_one {
-            self.group_commit.lock().writes_alone = false;
-        }
-    }
-}
-
 /// Writes that share a transaction, or one that has it alone.
 struct Group<W: GroupWrite> {
     waiting: Vec<Waiting<W>>,
@@ -441,7 +422,7 @@ impl<W: GroupWrite> Default for GroupCommit<W> {
             waiting: Vec::new(),
             writers: 0,
             alone: VecDeque::new(),
-            writes_alone: false,
+            writes_alone: Arc::new(Semaphore::new(1)),
             gathering: None,
         })))
     }

@@ -14,7 +14,6 @@ use crate::transaction::{DatabaseError, Store};
 const INTERVAL: Duration = Duration::from_secs(30);
 
 /// An endpoint that has not been served for this long is handled by nobody, in seconds.
-#[cfg(feature = "dashboard")]
 pub(crate) const ABSENT_AFTER: f64 = 120.0;
 
 /// How long a process that has kept its first delivery waits for another one to say so.
@@ -61,7 +60,7 @@ const IS_SERVED: &str = "
     select exists (
         select
         from idempotent_webhook.kept_endpoints
-        where endpoint = $1 and served_at > now() - interval '2 minutes'
+        where endpoint = $1 and served_at > now() - make_interval(secs => $2)
     )
 ";
 
@@ -69,7 +68,8 @@ const IS_SERVED: &str = "
 pub(super) async fn warn_if_absent(store: Store, endpoint: Arc<str>) {
     tokio::time::sleep(PATIENCE).await;
     let is_served = async {
-        let rows = store.run(sqlx::query(IS_SERVED).bind(&*endpoint)).await?;
+        let statement = sqlx::query(IS_SERVED).bind(&*endpoint).bind(ABSENT_AFTER);
+        let rows = store.run(statement).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         Ok::<bool, DatabaseError>(row.try_get(0)?)
     };

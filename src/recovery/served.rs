@@ -70,37 +70,29 @@ impl Served {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn set_probed(&self, probed: bool) {
-        if self.probed.swap(probed, Ordering::Relaxed) != probed {
-            self.log_probed(probed);
-        }
-    }
-
-    /// Whether failures in a row hold it back. Only the first caller gets to know, who ends that.
-    pub(crate) fn take_probed(&self) -> bool {
-        let probed =
-            self.probed.load(Ordering::Relaxed) && self.probed.swap(false, Ordering::Relaxed);
-        if probed {
-            self.log_probed(false);
-        }
-        probed
-    }
-
-    fn log_probed(&self, probed: bool) {
+    /// Returns whether that is new.
+    pub(super) fn set_probed(&self, probed: bool) -> bool {
         let endpoint = &*self.endpoint;
-        if probed {
+        let is_new = self.probed.swap(probed, Ordering::Relaxed) != probed;
+        if is_new && probed {
             tracing::warn!(
                 endpoint,
                 "webhook recovery probes this endpoint: too many deliveries have failed in a row, so \
                  the others wait without using up attempts"
             );
-        } else {
+        } else if is_new {
             tracing::info!(endpoint, "webhook recovery probes this endpoint no longer");
         }
+        is_new
+    }
+
+    /// Whether failures in a row hold it back. Only the first caller gets to know, who ends that.
+    pub(crate) fn take_probed(&self) -> bool {
+        self.probed.load(Ordering::Relaxed) && self.set_probed(false)
     }
 
     /// A delivery has been kept. After the first one, it is checked that somebody recovers it.
-    pub(crate) fn kept(&self, store: &Store) {
+    pub(crate) fn note_kept(&self, store: &Store) {
         if !self.has_kept.load(Ordering::Relaxed) && !self.has_kept.swap(true, Ordering::Relaxed) {
             tokio::spawn(warn_if_absent(store.clone(), self.endpoint.clone()));
         }

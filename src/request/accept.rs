@@ -93,7 +93,7 @@ async fn keep<R, E>(
     };
     match keep.accept(store, acceptance).await {
         Ok(Accepted::New { begun }) => {
-            settings.has_kept();
+            settings.note_kept();
             Ok(permit.filter(|_| begun))
         }
         Ok(Accepted::Known) => Ok(None),

@@ -166,7 +166,7 @@ impl Admitted {
                 Settled::NotKept
             }
             Some(KeptAs::Due | KeptAs::Dead | KeptAs::StillDead) => {
-                self.settings.has_kept();
+                self.settings.note_kept();
                 Settled::Kept
             }
         })

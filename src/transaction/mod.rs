@@ -24,3 +24,7 @@ pub use savepoint::Savepoint;
 pub(crate) use slot::{ClaimedTx, Slot};
 pub(crate) use store::{Autocommit, ShortTx, Store};
 pub use versions::Recency;
+
+/// For a transaction apart from those of deliveries, whatever the default: at a higher level, concurrent
+/// changes of one row would fail.
+pub(crate) const BEGIN_APART: &str = "begin isolation level read committed";

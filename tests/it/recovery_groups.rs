@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 
-use crate::recovery::{Answered, Failing, NOTHING_KEPT, endpoint, keep, recover};
+use crate::recovery::{Answered, Failing, NOTHING_KEPT, endpoint, keep, kept, recover};
 use crate::recovery_field::{END_WHO_WAITS_FOR_A_LOCK, ONE_WAITS_FOR_A_LOCK, lock};
 use crate::support::{
     Answer, Database, SECRET, TestApp, answer, assert_rows, github, github_delivery, insert_effect,
@@ -655,6 +655,29 @@ async fn r15_what_is_committed_although_the_answer_is_lost_runs_at_once() {
     database.until(NOTHING_KEPT).await;
     assert_eq!(runs.of("a"), 1);
     assert_rows!(database, claims: 1, effects: 1);
+}
+
+/// It has not begun, so it waits as any other.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_what_is_committed_although_the_answer_is_lost_waits_while_paused() {
+    let database = Database::new().await;
+    Endpoint::new(database.pool.clone(), "test")
+        .pause()
+        .await
+        .unwrap();
+    let runs = Runs::default();
+    let options = without_an_answer(&database).await;
+    let pool = PgPoolOptions::new().connect_lazy_with(options);
+    let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()));
+    let router = Router::new().route("/", post(runs.handler()).layer(accept(layer.clone())));
+    assert_eq!(
+        soon(send(&router, github("a", "{}"))).await,
+        answer(200, "accepted", "")
+    );
+    soon(layer.drained()).await;
+    assert_eq!(kept(&database).await, ("due".into(), 0, 0));
+    assert_eq!(runs.of("a"), 0);
+    assert_rows!(database, claims: 0, effects: 0);
 }
 
 async fn insert_dead(database: &Database) {

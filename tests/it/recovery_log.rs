@@ -141,32 +141,49 @@ async fn r3_why_a_failed_delivery_is_not_kept_is_logged() {
 #[tokio::test]
 async fn r13_an_operation_without_an_effect_is_logged_as_such() {
     let app = TestApp::github_with(keep, Failing::times(9).handler()).await;
-    let log = logged(async {
-        let endpoint = endpoint(&app);
-        assert_eq!(endpoint.retry("a").await.unwrap(), Retried::Unchanged);
-        assert!(!endpoint.discard("a").await.unwrap());
-    })
-    .await;
+    let operate = async || {
+        let (mut retried, mut discarded) = (None, None);
+        let log = logged(async {
+            retried = endpoint(&app).retry("a").await.ok();
+            discarded = endpoint(&app).discard("a").await.ok();
+        })
+        .await;
+        (retried, discarded, log)
+    };
+    let (retried, discarded, log) = operate().await;
+    assert_eq!(
+        (retried, discarded),
+        (Some(Retried::Unchanged), Some(false))
+    );
     assert!(log.contains("webhook delivery not retried"), "{log}");
     assert!(log.contains("webhook delivery not discarded"), "{log}");
+
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let (retried, discarded, log) = operate().await;
+    assert_eq!((retried, discarded), (Some(Retried::Due), Some(true)));
+    assert!(log.contains("webhook delivery retried"), "{log}");
+    assert!(log.contains("webhook delivery discarded"), "{log}");
 }
 
 #[tokio::test]
 async fn r17_recovery_says_that_the_migration_is_missing() {
     let database = Database::empty().await;
-    let github = presets::github(secret());
-    let layer = IdempotentWebhook::new(database.pool.clone(), "test", github).keep_failed();
-    let router: Router = Router::new().route("/", post(write_effect).layer(layer));
+    let provider = presets::github(secret());
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", provider).accept_first();
+    let accepting: Router = Router::new().route("/", post(write_effect).layer(layer));
+    let router = accepting.clone();
     let log = logged(async {
         let recovery = Recovery::new(database.pool.clone(), router).spawn();
         until_logged("could not look for due deliveries").await;
         recovery.stop().await;
+        assert_eq!(send(&accepting, github("a", "{}")).await.status, 503);
     })
     .await;
-    assert!(
-        log.contains("has `idempotent_webhook::migrate` been run?"),
-        "{log}"
-    );
+    let hint = "has `idempotent_webhook::migrate` been run?";
+    for step in ["could not look for due", "could not accept the delivery"] {
+        let has_both = |line: &str| line.contains(step) && line.contains(hint);
+        assert!(log.lines().any(has_both), "{step}: {log}");
+    }
 }
 
 #[tokio::test]

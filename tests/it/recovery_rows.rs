@@ -715,32 +715,8 @@ async fn deletes_the_row_before<T>(
     tokio::join!(deletes, locks).0
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn r13_the_end_of_an_attempt_and_a_discard_are_no_deadlock() {
-    let (mut gate, handler) = gated();
-    let app = TestApp::github_with(keep, handler).await;
-    insert_due(&app.database, 1).await;
-    let recovery = recover(&app);
-    gate.reached().await;
-    deletes_the_row_before("kept_requests", &app, async { gate.open() }).await;
-    app.database.until(NOTHING_KEPT).await;
-    recovery.stop().await;
-    assert_rows!(app.database, claims: 1, effects: 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn r13_a_forget_and_a_discard_are_no_deadlock() {
-    let app = TestApp::github_with(keep, write_effect).await;
-    insert_due_and_processed(&app.database).await;
-    let endpoint = endpoint(&app);
-    let forgets = endpoint.forget("due-1");
-    let forgotten = deletes_the_row_before("kept_requests", &app, forgets).await;
-    assert!(forgotten.unwrap());
-    app.database.until(NOTHING_KEPT).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn r10_the_end_of_an_attempt_and_a_failed_one_are_no_deadlock() {
+/// The end of an attempt, at an endpoint that has failed before.
+async fn ends_before(table: &str) {
     let (mut gate, handler) = gated();
     let app = TestApp::github_with(keep, handler).await;
     insert_due(&app.database, 1).await;
@@ -752,10 +728,31 @@ async fn r10_the_end_of_an_attempt_and_a_failed_one_are_no_deadlock() {
         .await;
     let recovery = recover(&app);
     gate.reached().await;
-    deletes_the_row_before("kept_endpoints", &app, async { gate.open() }).await;
+    deletes_the_row_before(table, &app, async { gate.open() }).await;
     app.database.until(NOTHING_KEPT).await;
     recovery.stop().await;
     assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_the_end_of_an_attempt_and_a_discard_are_no_deadlock() {
+    ends_before("kept_requests").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r10_the_end_of_an_attempt_and_a_failed_one_are_no_deadlock() {
+    ends_before("kept_endpoints").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_forget_and_a_discard_are_no_deadlock() {
+    let app = TestApp::github_with(keep, write_effect).await;
+    insert_due_and_processed(&app.database).await;
+    let endpoint = endpoint(&app);
+    let forgets = endpoint.forget("due-1");
+    let forgotten = deletes_the_row_before("kept_requests", &app, forgets).await;
+    assert!(forgotten.unwrap());
+    app.database.until(NOTHING_KEPT).await;
 }
 
 /// Both lock in the order of the key.

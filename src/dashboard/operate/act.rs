@@ -18,7 +18,8 @@ use super::bulk;
 use super::order::{Action, Order, Target};
 use crate::Endpoint;
 use crate::recovery::Retried;
-use crate::recovery::control::{BEGIN, Change};
+use crate::recovery::control::Change;
+use crate::transaction::BEGIN_APART;
 
 /// For an action on one delivery, or on an endpoint.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -97,7 +98,7 @@ async fn carry_out(pool: &PgPool, operator: Option<&str>, order: Order) -> Resul
                     ));
                 }
             };
-            let mut tx = pool.begin_with(BEGIN).await?;
+            let mut tx = pool.begin_with(BEGIN_APART).await?;
             let endpoints = std::slice::from_ref(&endpoint);
             selection.look_up_reason(&mut tx, endpoints).await?;
             tx.commit().await?;

@@ -5,7 +5,7 @@ use sqlx::{PgConnection, PgPool, Row};
 
 use super::super::rows::Key;
 use super::order::Action;
-use crate::recovery::control::BEGIN;
+use crate::transaction::BEGIN_APART;
 
 /// An action that has not been active for this long was interrupted: its process was killed.
 const INTERRUPTED_AFTER: f64 = 60.0;
@@ -138,7 +138,7 @@ impl Recorded {
 
 /// Writes down that an action begins.
 pub(super) async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+    let mut tx = pool.begin_with(BEGIN_APART).await?;
     let id = sqlx::query_scalar(INSERT)
         .bind(asked.operator)
         .bind(asked.action.as_str())
@@ -168,7 +168,7 @@ pub(super) async fn end(
     changed: u64,
     note: Option<&str>,
 ) -> sqlx::Result<()> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+    let mut tx = pool.begin_with(BEGIN_APART).await?;
     sqlx::query(END)
         .bind(id)
         .bind(changed.cast_signed())
@@ -180,7 +180,7 @@ pub(super) async fn end(
 
 /// Has an action end after its current batch.
 pub(super) async fn cancel(pool: &PgPool, id: i64, operator: Option<&str>) -> sqlx::Result<()> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+    let mut tx = pool.begin_with(BEGIN_APART).await?;
     sqlx::query(CANCEL)
         .bind(id)
         .bind(operator)

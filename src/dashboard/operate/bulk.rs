@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::audit;
 use crate::recovery::Filter;
-use crate::recovery::control::{BEGIN, Batches, Change, Of};
-use crate::transaction::is_conflict;
+use crate::recovery::control::{Batches, Change, Of};
+use crate::transaction::{BEGIN_APART, is_conflict};
 
 /// How often a batch is tried again after a deadlock.
 const MAX_CONFLICTS: usize = 10;
@@ -50,7 +50,7 @@ enum Go {
 }
 
 async fn batch(pool: &PgPool, id: i64, batches: &mut Batches<'_>) -> sqlx::Result<Go> {
-    let mut tx = pool.begin_with(BEGIN).await?;
+    let mut tx = pool.begin_with(BEGIN_APART).await?;
     let batch = batches.next(&mut tx).await?;
     let is_cancelled = audit::add(&mut tx, id, batch.changed).await?;
     tx.commit().await?;

@@ -16,10 +16,6 @@ use sqlx::postgres::types::PgInterval;
 pub use prune::{PruneError, prune};
 pub use schedule::{Retention, RetentionTask};
 
-/// Independent of the default: at a higher level, concurrent deletions of the same rows would
-/// fail.
-const BEGIN: &str = "begin isolation level read committed";
-
 /// How many rows were deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

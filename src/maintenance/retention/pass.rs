@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use super::ranges::{self, Numbers, Range, Table};
 use super::records;
 use super::turn::{Turn, Whose};
-use super::{BEGIN, Pruned, interval};
+use super::{Pruned, interval};
 use crate::metrics;
-use crate::transaction::is_conflict;
+use crate::transaction::{BEGIN_APART, is_conflict};
 
 /// Small enough that a claim never waits for long on a row that is being deleted.
 const BATCH: i64 = 1000;
@@ -220,7 +220,7 @@ impl<'a> Pass<'a> {
     async fn try_step(&mut self, query: impl Fn() -> Numbers) -> Result<Vec<i64>, Halt> {
         // In a transaction, so that PgBouncer keeps the statement on one connection from its
         // preparation to its end.
-        let mut tx = self.pool.begin_with(BEGIN).await?;
+        let mut tx = self.pool.begin_with(BEGIN_APART).await?;
         if let Some(round) = &mut self.round {
             if round.stop.is_asked() {
                 return Err(Halt::Stopped);

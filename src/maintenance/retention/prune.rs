@@ -6,8 +6,8 @@ use std::time::Duration;
 use sqlx::PgPool;
 
 use super::pass::Pass;
-use super::{BEGIN, Pruned, redelivery_window};
-use crate::transaction::is_not_migrated;
+use super::{Pruned, redelivery_window};
+use crate::transaction::{BEGIN_APART, is_not_migrated};
 
 /// Deletes deliveries that were received, subjects that were advanced and attempts that failed
 /// longer ago than `older_than`, and returns how many there were.
@@ -48,7 +48,7 @@ use crate::transaction::is_not_migrated;
 pub async fn prune(pool: &PgPool, older_than: Duration) -> Result<Pruned, PruneError> {
     // Each statement is in a transaction, so that PgBouncer keeps it on one connection from
     // its preparation to its end.
-    let mut tx = pool.begin_with(BEGIN).await?;
+    let mut tx = pool.begin_with(BEGIN_APART).await?;
     let longest = redelivery_window::longest(&mut tx).await?;
     tx.commit().await?;
     if let Some((endpoint, redelivery_window)) = longest

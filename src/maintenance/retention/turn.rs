@@ -3,8 +3,8 @@
 use sqlx::{PgConnection, PgPool};
 use tokio::time::{Duration, Instant};
 
-use super::BEGIN;
 use crate::random::random;
+use crate::transaction::BEGIN_APART;
 
 /// 0: another process is pruning. 1: another one holds the lock, to look or for a step. 2: it is
 /// this process's turn until the end of its transaction.
@@ -94,7 +94,7 @@ impl Turn {
     /// Ends the turn, if there was one, so that another process can prune.
     pub(super) async fn end(self, pool: &PgPool) -> sqlx::Result<()> {
         if self.extended.is_some() {
-            let mut tx = pool.begin_with(BEGIN).await?;
+            let mut tx = pool.begin_with(BEGIN_APART).await?;
             sqlx::query(END)
                 .bind(self.process)
                 .execute(&mut *tx)

@@ -43,15 +43,12 @@ macro_rules! processed {
 /// It has `begun` if it was this request that kept it: its statement was committed, the answer was lost,
 /// and it is written again. No other process will run it before its lease is over.
 macro_rules! known {
-    ($tenant:literal, $delivery_id:literal, $received_at:literal, $begins:literal) => {
+    ($tenant:literal, $delivery_id:literal, $received_at:literal) => {
         concat!(
             "(
                 select case
                     when state <> 'due' then 'ended'
-                    when ",
-            $begins,
-            " and attempts = 1 and running_until > now()
-                        and first_received_at = to_timestamp(",
+                    when running_until > now() and first_received_at = to_timestamp(",
             $received_at,
             ")
                         then 'begun'
@@ -83,7 +80,7 @@ macro_rules! accept_one {
             processed!("$3", "$4"),
             " as processed,
             ",
-            known!("$3", "$4", "$7", "$8"),
+            known!("$3", "$4", "$7"),
             " as known
     ),
     accepted as (
@@ -160,12 +157,7 @@ pub(super) const ACCEPT_ALL: &str = concat!(
     processed!("new.tenant", "new.delivery_id"),
     " as processed,
             ",
-    known!(
-        "new.tenant",
-        "new.delivery_id",
-        "new.received_at",
-        "new.begins"
-    ),
+    known!("new.tenant", "new.delivery_id", "new.received_at"),
     " as known
         from unnest(
             (select $3::text[]), $4::text[], $5::text[], $6::text[], $7::float8[], $8::bool[],
