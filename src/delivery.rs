@@ -176,6 +176,7 @@ struct Inner {
     verified: VerifiedDelivery,
     attempt: u32,
     first_received_at: SystemTime,
+    reprocessed: bool,
 }
 
 /// The key of a delivery within its endpoint.
@@ -200,11 +201,17 @@ impl Delivery {
             verified,
             attempt: 1,
             first_received_at: SystemTime::now(),
+            reprocessed: false,
         }))
     }
 
     /// The same delivery at a later attempt.
-    pub(crate) fn at_attempt(self, attempt: u32, first_received_at: SystemTime) -> Self {
+    pub(crate) fn at_attempt(
+        self,
+        attempt: u32,
+        first_received_at: SystemTime,
+        reprocessed: bool,
+    ) -> Self {
         let inner = &*self.0;
         Self(Arc::new(Inner {
             endpoint: inner.endpoint.clone(),
@@ -213,6 +220,7 @@ impl Delivery {
             verified: inner.verified.clone(),
             attempt,
             first_received_at,
+            reprocessed,
         }))
     }
 
@@ -278,6 +286,14 @@ impl Delivery {
     /// first request that was kept.
     pub fn first_received_at(&self) -> SystemTime {
         self.0.first_received_at
+    }
+
+    /// Whether it was processed before, and is run again on purpose:
+    /// [`Endpoint::reprocess`](crate::Endpoint::reprocess).
+    ///
+    /// Its [idempotency keys](Self::idempotency_key) are the same as the first time.
+    pub fn is_reprocessed(&self) -> bool {
+        self.0.reprocessed
     }
 
     /// An idempotency key for a call to another API, so that the call takes effect once

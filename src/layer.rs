@@ -4,16 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderName, StatusCode};
+use http::StatusCode;
 use sqlx::PgPool;
 use tower_layer::Layer;
 
 use crate::activity::Activity;
-use crate::delivery::Delivery;
-use crate::endpoint_names;
-use crate::in_flight::ProcessedCache;
+use crate::delivery::check_text;
 use crate::provider::Provider;
-use crate::recovery::{Keep, Quota, Schedule, Served};
+use crate::recovery::{Keep, Quota};
 use crate::request::IdempotentWebhookService;
 use crate::settings::{Bodies, MAX_TIMEOUT, Settings};
 
@@ -72,7 +70,7 @@ impl IdempotentWebhook {
     ///
     /// The endpoint is the namespace of delivery ids. Give each route its own name, and keep it
     /// for as long as the route exists. Two routes with one name take each other's deliveries for
-    /// duplicates, which is logged at WARN. After a change of the name, deliveries processed under
+    /// duplicates. After a change of the name, deliveries processed under
     /// the old one are unknown.
     ///
     /// The tables must exist: call [`migrate`](crate::migrate) first.
@@ -90,7 +88,9 @@ impl IdempotentWebhook {
     #[expect(clippy::panic, reason = "documented, and only at start")]
     pub fn new(pool: PgPool, endpoint: impl Into<Arc<str>>, provider: Provider) -> Self {
         let endpoint = endpoint.into();
-        endpoint_names::register(&endpoint, &pool);
+        if let Err(fault) = check_text(&endpoint) {
+            panic!("not a usable endpoint name: {endpoint:?} is {fault}");
+        }
         if let Err(error) = provider.check_secrets() {
             panic!("endpoint {endpoint:?}: {error}");
         }
@@ -162,24 +162,6 @@ impl IdempotentWebhook {
     /// Default: as many as the pool has.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.0.store.limit_connections(connections);
-        self.0.limit_accepted(connections);
-        self
-    }
-
-    /// Caches the ids of the last `capacity` deliveries that this process has committed, each for
-    /// at most `ttl`. Their duplicates are answered without Postgres.
-    ///
-    /// Only a delivery whose commit was confirmed to this process is cached. An entry takes about
-    /// 100 bytes and twice the id.
-    ///
-    /// [`Endpoint::forget`](crate::Endpoint::forget) removes a delivery from the caches of the
-    /// process that calls it. After a row was deleted by hand, or by another process, duplicates
-    /// are answered from the cache until `ttl` is over or the process is restarted.
-    ///
-    /// Default: off.
-    pub fn cache_processed(mut self, capacity: usize, ttl: Duration) -> Self {
-        let endpoint = self.0.endpoint.clone();
-        self.0.processed = Some(ProcessedCache::new(endpoint, capacity, ttl));
         self
     }
 
@@ -189,8 +171,8 @@ impl IdempotentWebhook {
     /// event has both SHA-256 digests, and never the body.
     ///
     /// This computes the SHA-256 of each body, stores it with the delivery, and takes one more
-    /// query for each duplicate. Duplicates that [`cache_processed`](Self::cache_processed)
-    /// answers, or that were in flight in this process together with the first, are not compared.
+    /// query for each duplicate. Duplicates that were in flight in this process together with the
+    /// first are not compared.
     ///
     /// Default: off.
     pub fn compare_bodies(mut self) -> Self {
@@ -240,109 +222,30 @@ impl IdempotentWebhook {
     ///
     /// Default: off. It does not slow down a success.
     pub fn record_failures(mut self) -> Self {
-        self.keep_mut();
+        self.0.recorded = Some(Quota::default());
         self
     }
 
-    /// Keeps deliveries that failed, with their requests, so that [`Recovery`](crate::Recovery) runs
-    /// them again.
+    /// Keeps deliveries with their requests, so that [`Recovery`](crate::Recovery) runs them again: those
+    /// that failed ([`Keep::failed`]), or all of them before the handler runs ([`Keep::all`]).
     ///
-    /// A delivery is kept after the rollback and before the response, in a transaction of its own, if
-    /// the handler answered other than success, panicked or took too long, or if the commit was
-    /// refused. The sender gets the same response as without, with the outcome `kept`; if it cannot
-    /// be kept, the outcome is `failed`. Both its own retries and those of recovery run the handler,
-    /// and only one of them commits.
+    /// It includes [`record_failures`](Self::record_failures). Default: nothing is kept.
     ///
-    /// What is kept: the method, the URI, the body, and the headers `content-type`,
-    /// `content-encoding`, those with the delivery id and the event type, and those that
-    /// [`keep_headers`](Self::keep_headers) names. The signature is not kept.
+    /// ```no_run
+    /// use axum::{Router, http::StatusCode, routing::post};
+    /// use idempotent_webhook::{DedupeTx, IdempotentWebhook, Keep, Recovery, Secret, presets};
     ///
-    /// It includes [`record_failures`](Self::record_failures). Default: off. It does not slow down a
-    /// success.
-    pub fn keep_failed(mut self) -> Self {
-        self.keep_mut().requests = true;
-        let (endpoint, pool) = (self.0.endpoint.clone(), self.0.store.pool().clone());
-        self.0
-            .served
-            .get_or_insert_with(|| Served::new(endpoint, pool));
-        self
-    }
-
-    /// Answers 200 with the outcome `kept` once a failed delivery is kept, so that the provider does
-    /// not retry it, or disable the webhook. If it cannot be kept, the provider hears of the failure.
-    ///
-    /// It includes [`keep_failed`](Self::keep_failed). Default: off.
-    pub fn acknowledge_kept(mut self) -> Self {
-        self = self.keep_failed();
-        self.keep_mut().acknowledge = true;
-        self
-    }
-
-    /// Keeps each delivery before the handler runs, answers 200 with the outcome `accepted`, and runs
-    /// the handler in the background, at once and in this process if it has the capacity. If the
-    /// delivery cannot be kept, the answer is a 503. Half as many deliveries as the layer may use
-    /// connections ([`max_connections`](Self::max_connections), by default those of the pool) run at once
-    /// this way. [`Recovery`](crate::Recovery) runs the others: without it, they are never run.
-    ///
-    /// This is for handlers that are slower than the provider's deadline. Handshakes are answered as
-    /// without. A body over [`keep_body_limit`](Self::keep_body_limit) is handled before the answer, as
-    /// without this setting. A handler that fails is run again by [`Recovery`](crate::Recovery).
-    /// If the provider sends a delivery again before it is processed, it is run at once, with a new
-    /// schedule if it was dead.
-    ///
-    /// It includes [`keep_failed`](Self::keep_failed). Default: off.
-    pub fn accept_first(mut self) -> Self {
-        self = self.keep_failed();
-        self.keep_mut().accept_first = true;
-        self
-    }
-
-    /// Further headers to keep, which the handler reads, with [`keep_failed`](Self::keep_failed).
-    ///
-    /// It includes [`record_failures`](Self::record_failures).
-    pub fn keep_headers(mut self, headers: impl IntoIterator<Item = HeaderName>) -> Self {
-        self.keep_mut().headers.extend(headers);
-        self
-    }
-
-    /// The largest body that is kept, in bytes. A delivery with a larger one is recorded without its
-    /// request, and its outcome is `failed`. Default: 1 MiB.
-    pub fn keep_body_limit(mut self, bytes: usize) -> Self {
-        self.keep_mut().body_limit = bytes;
-        self
-    }
-
-    /// How much is kept of the endpoint at most: so many deliveries, and so many bytes of bodies, those
-    /// that are dead or only recorded included. What fails beyond it is only logged, with the outcome
-    /// `failed`, and with [`accept_first`](Self::accept_first) the answer is a 503. A delivery that is kept
-    /// or processed already needs no room. It is checked every 5 seconds, so somewhat more may be kept.
-    /// The check counts what is kept: 100,000 deliveries in about 20 ms, a million in 150 ms. If it fails
-    /// for a minute, as it does if it takes longer than [`database_timeout`](Self::database_timeout),
-    /// nothing more is kept.
-    ///
-    /// Default: 100,000 deliveries, 1 GiB.
-    pub fn keep_quota(mut self, deliveries: u32, bytes: u64) -> Self {
-        self.keep_mut().quota = Quota::new(deliveries, bytes);
-        self
-    }
-
-    /// Calls `hook` with a delivery that is dead, and the reason of its last attempt, in the process
-    /// that made it: to alert somebody. It must not block. A dead delivery is also logged at ERROR and
-    /// counted.
-    ///
-    /// Default: none.
-    pub fn on_dead(mut self, hook: impl Fn(&Delivery, &str) + Send + Sync + 'static) -> Self {
-        self.0.on_dead = Some(Arc::new(hook));
-        self
-    }
-
-    /// The delays of the attempts of [`Recovery`](crate::Recovery), each after the attempt before, the
-    /// first one after the first failure, and varied by a fifth. Failed retries of the provider do not
-    /// move them. After the last one, a delivery is dead.
-    ///
-    /// Default: 10 s, 1 min, 5 min, 15 min, 1 h, 3 h, 6 h, 12 h, 24 h, 24 h.
-    pub fn retry_delays(mut self, delays: impl IntoIterator<Item = Duration>) -> Self {
-        self.keep_mut().schedule = Schedule::new(delays);
+    /// # async fn push(_: DedupeTx) {}
+    /// # fn main_(pool: sqlx::PgPool, secret: Secret) {
+    /// let recovery = Recovery::new(pool.clone());
+    /// let github = IdempotentWebhook::new(pool, "deployments", presets::github(secret))
+    ///     .keep(Keep::failed(&recovery));
+    /// let app: Router = Router::new().route("/webhooks/github", post(push).layer(github));
+    /// recovery.spawn(app.clone());
+    /// # }
+    /// ```
+    pub fn keep(mut self, keep: Keep) -> Self {
+        self.0.keep = Some(keep);
         self
     }
 
@@ -360,10 +263,6 @@ impl IdempotentWebhook {
             Activity::new(endpoint, store)
         });
         self
-    }
-
-    fn keep_mut(&mut self) -> &mut Keep {
-        self.0.keep.get_or_insert_default()
     }
 
     /// Handlers of this route need not take [`DedupeTx`](crate::DedupeTx).
@@ -450,13 +349,6 @@ impl<S> Layer<S> for IdempotentWebhook {
     type Service = IdempotentWebhookService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        if let (Some(served), Some(keep)) = (&self.0.served, &self.0.keep) {
-            served.set(
-                self.0.lease(),
-                keep.schedule.attempts(),
-                self.0.dead_report(),
-            );
-        }
-        IdempotentWebhookService::new(Arc::new(self.0.clone()), inner)
+        IdempotentWebhookService::new(Arc::new(self.0.clone().served()), inner)
     }
 }

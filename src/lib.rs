@@ -97,7 +97,7 @@
 //!
 //! With the feature `metrics`, on the facade of the crate `metrics`. Install the recorder before
 //! the layers are made, so that it gets the descriptions. All metrics have the labels `endpoint` and
-//! `provider`, but for the last two.
+//! `provider`, but for the last three.
 //!
 //! | name | kind | further labels |
 //! |---|---|---|
@@ -109,7 +109,8 @@
 //! | `idempotent_webhook_in_flight_waiters` | gauge | |
 //! | `idempotent_webhook_recovery_attempts_total` | counter | `outcome`, as above, of an attempt at a kept delivery, which is no request; `unhandled` if it did not reach its layer |
 //! | `idempotent_webhook_dead_total` | counter | |
-//! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: for how long the kept delivery has been due that is to be run next; set by each process with [`Recovery`] |
+//! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: age of the oldest due delivery; set by each process with [`Recovery`] |
+//! | `idempotent_webhook_unserved_deliveries` | gauge | only `endpoint`: deliveries that are due and that no process recovers; set hourly by each process with [`Recovery`] |
 //! | `idempotent_webhook_pruned_rows_total` | counter | only `table`: `deliveries`, `bodies`, `subjects`, `kept_deliveries` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -136,12 +137,13 @@ pub mod documentation;
 
 // They need none of the others.
 mod digest;
-mod endpoint_names;
 mod error;
 mod expiring_map;
 mod metrics;
 mod panic;
+mod pg_time;
 mod random;
+mod stop;
 
 pub use delivery::{Delivery, DeliveryId};
 pub use layer::IdempotentWebhook;
@@ -151,7 +153,7 @@ pub use maintenance::{Endpoint, migrate};
 pub use provider::{JsonPath, Provider, Secret, Secrets, Source, TenantSecrets};
 #[doc(inline)]
 pub use provider::{presets, signature};
-pub use recovery::Recovery;
+pub use recovery::{Keep, Recovery};
 pub use request::{HandlerError, OUTCOME_HEADER, Outcome};
 pub use transaction::{DedupeTx, Recency, Savepoint};
 

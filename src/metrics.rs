@@ -49,6 +49,7 @@ mod facade {
     const RECOVERY: &str = "idempotent_webhook_recovery_attempts_total";
     const DEAD: &str = "idempotent_webhook_dead_total";
     const OLDEST_DUE: &str = "idempotent_webhook_oldest_due_seconds";
+    const UNSERVED: &str = "idempotent_webhook_unserved_deliveries";
     const PRUNED_ROWS: &str = "idempotent_webhook_pruned_rows_total";
 
     impl Stage {
@@ -78,6 +79,11 @@ mod facade {
             OLDEST_DUE,
             Unit::Seconds,
             "For how long the kept delivery has been due that is to be run next"
+        );
+        describe_gauge!(
+            UNSERVED,
+            Unit::Count,
+            "Deliveries that are due of an endpoint that no process recovers"
         );
         describe_counter!(
             DEAD,
@@ -157,6 +163,11 @@ mod facade {
         gauge!(OLDEST_DUE, "endpoint" => endpoint.clone()).set(overdue.as_secs_f64());
     }
 
+    /// How many deliveries are due of an endpoint that no process recovers.
+    pub(crate) fn unserved(endpoint: &str, due: i64) {
+        gauge!(UNSERVED, "endpoint" => endpoint.to_owned()).set(due as f64);
+    }
+
     pub(crate) fn pruned(table: &'static str, rows: u64) {
         counter!(PRUNED_ROWS, "table" => table).increment(rows);
     }
@@ -188,8 +199,10 @@ mod facade {
 
     pub(crate) fn oldest_due(_: &Arc<str>, _: Duration) {}
 
+    pub(crate) fn unserved(_: &str, _: i64) {}
+
     pub(crate) fn pruned(_: &'static str, _: u64) {}
 }
 
 use facade::describe;
-pub(crate) use facade::{oldest_due, pruned};
+pub(crate) use facade::{oldest_due, pruned, unserved};

@@ -4,26 +4,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::activity::{Activity, Source};
+use crate::delivery::Delivery;
+use crate::digest::sha256_of;
+use crate::in_flight::InFlight;
+use crate::metrics::Metrics;
+use crate::provider::Provider;
+use crate::recovery::{DeadReport, Keep, KeptRequest, Quota, Served, ServedLayer};
+use crate::transaction::{Fingerprint, Store};
 use bytes::Bytes;
 use http::StatusCode;
 use http::request::Parts;
 use sqlx::PgPool;
-use tokio::sync::Semaphore;
-
-use crate::activity::{Activity, Source};
-use crate::delivery::Delivery;
-use crate::digest::sha256_of;
-use crate::in_flight::{InFlight, ProcessedCache};
-use crate::metrics::Metrics;
-use crate::provider::Provider;
-use crate::recovery::{DeadReport, Keep, KeptRequest, OnDead, Served};
-use crate::transaction::{Fingerprint, Store};
 
 /// The longest timeout, far below what Postgres and the clock can hold.
 pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The longest lease of an attempt.
-const MAX_LEASE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// The longest time for which an attempt is waited for.
+const MAX_ATTEMPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// What is done with the bodies of deliveries besides verifying them.
 #[derive(Clone, Copy)]
@@ -40,15 +38,12 @@ pub(crate) struct Settings {
     pub(crate) provider: Provider,
     pub(crate) store: Store,
     pub(crate) in_flight: InFlight,
-    pub(crate) processed: Option<ProcessedCache>,
     pub(crate) bodies: Bodies,
-    /// `None` if failures are not even recorded.
     pub(crate) keep: Option<Keep>,
-    /// How many deliveries that were accepted first run at once.
-    pub(crate) accepted: Arc<Semaphore>,
-    /// Tells the recovery of this process that it serves the endpoint.
+    /// The endpoint as recovery knows it, once there is a service.
     pub(crate) served: Option<Arc<Served>>,
-    pub(crate) on_dead: Option<OnDead>,
+    /// How many failures are recorded, if they are and nothing is kept.
+    pub(crate) recorded: Option<Quota>,
     pub(crate) allow_unused_transaction: bool,
     pub(crate) metrics: Metrics,
     /// `None` if it is not counted.
@@ -61,14 +56,9 @@ pub(crate) struct Settings {
     pub(crate) also_commit_on: Option<Arc<dyn Fn(StatusCode) -> bool + Send + Sync>>,
 }
 
-fn accepted_at_once(connections: usize) -> usize {
-    (connections / 2).clamp(1, Semaphore::MAX_PERMITS)
-}
-
 impl Settings {
     /// The defaults.
     pub(crate) fn new(pool: PgPool, endpoint: Arc<str>, provider: Provider) -> Self {
-        let connections = usize::try_from(pool.options().get_max_connections()).unwrap_or(1);
         let in_flight_timeout = provider.get_response_deadline().saturating_mul(3) / 5;
         let store = Store::new(
             pool,
@@ -79,12 +69,10 @@ impl Settings {
             activity: Some(Activity::new(endpoint.clone(), store.clone())),
             store,
             in_flight: InFlight::default(),
-            processed: None,
             bodies: Bodies::Ignored,
             keep: None,
-            accepted: Arc::new(Semaphore::new(accepted_at_once(connections))),
             served: None,
-            on_dead: None,
+            recorded: None,
             allow_unused_transaction: false,
             metrics: Metrics::new(endpoint.clone(), provider.shared_name()),
             refused_a_method: Arc::default(),
@@ -119,11 +107,19 @@ impl Settings {
         }
     }
 
-    /// A delivery has been kept.
-    pub(crate) fn note_kept(&self) {
-        if let Some(served) = &self.served {
-            served.note_kept(&self.store);
-        }
+    /// Tells recovery that a service of the layer is there, for as long as these settings are.
+    pub(crate) fn served(mut self) -> Self {
+        self.served = self.keep.as_ref().map(|keep| {
+            keep.recovery.serve(ServedLayer {
+                endpoint: self.endpoint.clone(),
+                schedule: keep.schedule.clone(),
+                breaker: keep.breaker,
+                longest_attempt: self.longest_attempt(),
+                dead_report: self.dead_report(),
+                in_flight: self.in_flight.clone(),
+            })
+        });
+        self
     }
 
     /// Who hears of dead deliveries.
@@ -132,33 +128,28 @@ impl Settings {
             provider: self.provider.shared_name(),
             metrics: self.metrics.clone(),
             activity: self.activity.clone(),
-            hook: self.on_dead.clone(),
+            hook: self.keep.as_ref().and_then(|keep| keep.on_dead.clone()),
         }
     }
 
-    /// Whether a request was refused for its method before, of which there is one from now on.
-    pub(crate) fn has_refused_a_method(&self) -> bool {
+    /// Marks a refusal for the method. Returns whether there was one before.
+    pub(crate) fn note_refused_method(&self) -> bool {
         self.refused_a_method.swap(true, Ordering::Relaxed)
     }
 
-    /// Leaves connections to requests while deliveries run that were accepted first.
-    pub(crate) fn limit_accepted(&mut self, connections: usize) {
-        self.accepted = Arc::new(Semaphore::new(accepted_at_once(connections)));
-    }
-
-    /// The longest time that an attempt takes, from the moment when it is counted.
-    pub(crate) fn lease(&self) -> Duration {
-        // To begin, to claim, to commit or roll back, and to write down what became of it.
+    /// The longest time that an attempt takes.
+    pub(crate) fn longest_attempt(&self) -> Duration {
+        // To begin, to claim, to commit or roll back, and to record the result.
         let steps = self.store.timeout.saturating_mul(8);
         self.handler_timeout
             .saturating_add(self.in_flight_timeout)
             .saturating_add(steps)
-            .min(MAX_LEASE)
+            .min(MAX_ATTEMPT)
     }
 
-    /// What is kept of a request, if failed requests are kept and this one is not too large.
+    /// What is kept of a request, if requests are kept and this one is not too large.
     pub(crate) fn kept_request(&self, head: &Parts, body: &Bytes) -> Option<KeptRequest> {
-        let keep = self.keep.as_ref().filter(|keep| keep.requests)?;
+        let keep = self.keep.as_ref()?;
         (body.len() <= keep.body_limit)
             .then(|| KeptRequest::new(head, body, &self.provider, &keep.headers))
     }

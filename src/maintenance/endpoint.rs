@@ -51,7 +51,9 @@ impl Endpoint {
     }
 
     /// The deliveries that are not processed yet, by delivery id: those that are kept, and those
-    /// whose failure is recorded. At most `limit`.
+    /// whose failure is recorded. At most `limit`. With a filter of
+    /// [`KeptState::Processed`](crate::recovery::KeptState::Processed), those whose requests stay after they
+    /// were processed.
     ///
     /// # Errors
     ///
@@ -149,8 +151,69 @@ impl Endpoint {
         Ok(discarded)
     }
 
+    /// Has a processed delivery run again, whose request stays
+    /// ([`Keep::processed_for`](crate::Keep::processed_for)): its claim is forgotten, and it is due now with
+    /// a new schedule. Returns whether it was there.
+    ///
+    /// This is for repairs: the handler had a bug, and is fixed. Undo its effects first, or have the
+    /// handler find them: [`Delivery::is_reprocessed`](crate::Delivery::is_reprocessed).
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres.
+    pub async fn reprocess(&self, delivery_id: &str) -> sqlx::Result<bool> {
+        let reprocessed = control::reprocess(&self.pool, self.of(), delivery_id).await?;
+        let endpoint = &*self.name;
+        if reprocessed {
+            tracing::info!(endpoint, delivery_id, "webhook delivery reprocessed");
+        } else {
+            tracing::info!(
+                endpoint,
+                delivery_id,
+                "webhook delivery not reprocessed: its request is not there, or it is not processed"
+            );
+        }
+        Ok(reprocessed)
+    }
+
+    /// The same for all processed deliveries of a filter, such as those that were processed
+    /// [since](Filter::processed_from) a deploy. Returns how many.
+    ///
+    /// It works in batches of a thousand, each in a transaction of its own. If it is cancelled, those of
+    /// the finished batches are run again.
+    ///
+    /// ```no_run
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// use idempotent_webhook::Endpoint;
+    /// use idempotent_webhook::recovery::Filter;
+    ///
+    /// # async fn main_(pool: sqlx::PgPool) -> sqlx::Result<()> {
+    /// let yesterday = SystemTime::now() - Duration::from_secs(24 * 60 * 60);
+    /// let filter = Filter::new().event_type("invoice.paid").processed_from(yesterday);
+    /// Endpoint::new(pool, "billing").reprocess_all(&filter).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres.
+    pub async fn reprocess_all(&self, filter: &Filter) -> sqlx::Result<u64> {
+        let reprocessed = Batches::new(Change::Reprocess, self.of(), filter)
+            .run(&self.pool)
+            .await?;
+        tracing::info!(
+            endpoint = &*self.name,
+            ?filter,
+            reprocessed,
+            "webhook deliveries reprocessed"
+        );
+        Ok(reprocessed)
+    }
+
     /// Pauses recovery of the endpoint, in all processes. Requests of the provider are handled as
-    /// before, but with [`accept_first`](crate::IdempotentWebhook::accept_first) they are only kept. The
+    /// before, but with [`accept_first`](crate::Keep::accept_first) they are only kept. The
     /// name need not be known: an endpoint can be paused before its first delivery.
     ///
     /// # Errors

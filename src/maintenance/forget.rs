@@ -1,8 +1,6 @@
 //! Forgetting a processed delivery, so that it is processed again.
 
 use super::endpoint::Endpoint;
-use crate::delivery::{DeliveryId, DeliveryKey};
-use crate::in_flight;
 use crate::transaction::BEGIN_APART;
 
 const FORGET: &str = "
@@ -19,14 +17,6 @@ const FORGET: &str = "
             -- Redundant, but the digest is in the index.
             and bodies.digest = forgotten.digest
             and bodies.delivery_id = forgotten.delivery_id
-    ),
-    -- Postgres runs the last of these first: a row before its request, as in a discard.
-    request as (
-        delete from idempotent_webhook.kept_requests
-        using forgotten
-        where kept_requests.endpoint = forgotten.endpoint
-            and kept_requests.tenant = forgotten.tenant
-            and kept_requests.delivery_id = forgotten.delivery_id
     ),
     -- Obsolete: it was kept before it was processed. It must not run again by itself.
     failure as (
@@ -48,10 +38,9 @@ impl Endpoint {
     /// provider resend it. The handler's
     /// [idempotency keys](crate::Delivery::idempotency_key) are the same as the first time.
     ///
-    /// It also removes the delivery from the caches
-    /// ([`cache_processed`](crate::IdempotentWebhook::cache_processed)) of this process. Other
-    /// processes answer its duplicates from their caches until the entry expires or they are
-    /// restarted.
+    /// What is kept of the delivery goes as well. If its request stays
+    /// ([`Keep::processed_for`](crate::Keep::processed_for)), [`reprocess`](Self::reprocess) needs no
+    /// provider.
     ///
     /// It is logged at INFO, with the endpoint and the delivery id.
     ///
@@ -69,16 +58,7 @@ impl Endpoint {
             .bind(delivery_id)
             .fetch_optional(&mut *tx)
             .await?;
-        // Dropped in any case, also if the answer to the commit is lost or not waited for.
-        let cached = RemoveFromCaches {
-            endpoint: &self.name,
-            key: DeliveryKey {
-                tenant: self.tenant.clone(),
-                id: DeliveryId::new(delivery_id.to_owned()),
-            },
-        };
         tx.commit().await?;
-        drop(cached);
         let found = forgotten.is_some();
         tracing::info!(
             endpoint = &*self.name,
@@ -88,17 +68,5 @@ impl Endpoint {
             "webhook delivery forgotten"
         );
         Ok(found)
-    }
-}
-
-/// Removes a delivery from the caches of this process when it is dropped.
-struct RemoveFromCaches<'a> {
-    endpoint: &'a str,
-    key: DeliveryKey,
-}
-
-impl Drop for RemoveFromCaches<'_> {
-    fn drop(&mut self) {
-        in_flight::forget(self.endpoint, &self.key);
     }
 }

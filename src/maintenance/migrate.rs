@@ -3,23 +3,15 @@
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{PgPool, Row, SqlSafeStr};
 
-const MIGRATIONS: [(&str, &str); 5] = [
+const MIGRATIONS: [(&str, &str); 3] = [
     (
         "deliveries",
         include_str!("../../migrations/0001_deliveries.sql"),
     ),
+    ("kept", include_str!("../../migrations/0002_kept.sql")),
     (
-        "subjects",
-        include_str!("../../migrations/0002_subjects.sql"),
-    ),
-    ("kept", include_str!("../../migrations/0003_kept.sql")),
-    (
-        "retention",
-        include_str!("../../migrations/0004_retention.sql"),
-    ),
-    (
-        "dashboard",
-        include_str!("../../migrations/0005_dashboard.sql"),
+        "operation",
+        include_str!("../../migrations/0003_operation.sql"),
     ),
 ];
 
@@ -41,13 +33,7 @@ const APPLIED: &str = "
 ///
 /// ```sql
 /// grant usage on schema idempotent_webhook to app;
-/// grant select, insert, delete on all tables in schema idempotent_webhook to app;
-/// grant update on idempotent_webhook.subjects to app; -- for `DedupeTx::advance`
-/// grant update on idempotent_webhook.activity to app;
-/// -- for `record_failures`, `keep_failed` and the dashboard:
-/// grant update on idempotent_webhook.kept_deliveries, idempotent_webhook.kept_endpoints to app;
-/// -- for the dashboard:
-/// grant update on idempotent_webhook.operator_actions to app;
+/// grant select, insert, update, delete on all tables in schema idempotent_webhook to app;
 /// ```
 ///
 /// Behind PgBouncer in transaction mode, run it on a direct connection: sqlx takes an

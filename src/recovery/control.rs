@@ -1,14 +1,14 @@
 //! What operators do with kept deliveries.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{PgConnection, PgPool, Postgres, Row};
 use tokio::time::Instant;
 
-use super::keep::{interval, unix_time};
-use super::served;
+use super::kept::KeptState;
+use crate::pg_time::{from_unix_time, interval, unix_time};
 use crate::transaction::BEGIN_APART;
 
 /// How many deliveries are changed in one transaction.
@@ -27,14 +27,14 @@ macro_rules! state {
     };
 }
 
-/// Of the endpoint `$1`, the tenant `$2` if it is given, and a [`Filter`]. The state as the table
-/// has it comes first, for the index.
+/// Of the endpoint `$1`, the tenant `$2` if it is given, and a [`Filter`], to `$9`. The state as the table
+/// has it comes first, for the index. What is processed is only meant if the filter says so.
 macro_rules! is_chosen {
     () => {
         "kept.endpoint = $1
         and ($2::text is null or kept.tenant = $2)
         and (
-            $3::text is null
+            $3::text is null and kept.state <> 'processed'
             or kept.state = (case when $3 in ('paused', 'due or paused') then 'due' else $3 end)
                 and (
                     $3 = 'due or paused'
@@ -45,7 +45,22 @@ macro_rules! is_chosen {
         and ($4::text is null or kept.event_type = $4)
         and ($5::text is null or strpos(kept.reason, $5) > 0)
         and ($6::text is null or kept.reason_group = $6::text::uuid)
-        and ($7::float8 is null or kept.last_failed_at <= to_timestamp($7))"
+        and ($7::float8 is null or kept.last_failed_at <= to_timestamp($7))
+        and ($8::float8 is null or kept.processed_at >= to_timestamp($8))
+        and ($9::float8 is null or kept.processed_at < to_timestamp($9))"
+    };
+}
+
+/// Whether no attempt has committed it, that of the provider included.
+macro_rules! is_not_processed {
+    () => {
+        "not exists (
+            select
+            from idempotent_webhook.deliveries
+            where deliveries.endpoint = kept.endpoint
+                and deliveries.tenant = kept.tenant
+                and deliveries.delivery_id = kept.delivery_id
+        )"
     };
 }
 
@@ -57,6 +72,7 @@ const LIST: &str = concat!(
         extract(epoch from kept.first_received_at)::float8 as first_received_at,
         extract(epoch from kept.last_failed_at)::float8 as last_failed_at,
         extract(epoch from kept.next_attempt_at)::float8 as next_attempt_at,
+        extract(epoch from kept.processed_at)::float8 as processed_at,
         ",
     state!(),
     " as state
@@ -65,15 +81,11 @@ const LIST: &str = concat!(
     where ",
     is_chosen!(),
     "
-        and not exists (
-            select
-            from idempotent_webhook.deliveries
-            where deliveries.endpoint = kept.endpoint
-                and deliveries.tenant = kept.tenant
-                and deliveries.delivery_id = kept.delivery_id
-        )
+        and (kept.state = 'processed' or ",
+    is_not_processed!(),
+    ")
     order by kept.delivery_id, kept.tenant
-    limit $8
+    limit $10
 "
 );
 
@@ -88,61 +100,24 @@ const COUNT: &str = concat!(
         where ",
     is_chosen!(),
     "
-        limit $8
+        limit $10
     ) as chosen
 "
 );
 
-/// Those of a batch and after the one before it, `$8`: in the order of their last failures, which an
-/// index has, so that no batch reads what those before it have changed. Without one, those that have
+/// Keyset: those after the batch before, which ended at `$10`, in the order of their last failures, which
+/// an index has, so that no batch reads what those before it have changed. Without it, those that have
 /// never failed.
 macro_rules! is_next {
     () => {
         "case
-            when $8::float8 is null then kept.last_failed_at is null
-            else kept.last_failed_at >= to_timestamp($8)
+            when $10::float8 is null then kept.last_failed_at is null
+            else kept.last_failed_at >= to_timestamp($10)
         end"
     };
 }
 
-/// What can be run again, and is not due at once already.
-macro_rules! is_retriable {
-    () => {
-        "kept.state <> 'recorded'
-        and (kept.state = 'dead' or kept.next_attempt_at > now())
-        and (kept.running_until is null or kept.running_until <= now())"
-    };
-}
-
-/// Runs what is `chosen` again, with a new schedule.
-macro_rules! retry {
-    () => {
-        "update idempotent_webhook.kept_deliveries as kept
-        set state = 'due', retries = 0, next_attempt_at = now(), running_until = null
-        from chosen
-        where kept.endpoint = chosen.endpoint
-            and kept.tenant = chosen.tenant
-            and kept.delivery_id = chosen.delivery_id
-        returning chosen.last_failed_at"
-    };
-}
-
-const RETRY: &str = concat!(
-    "
-    with chosen as (
-        select kept.endpoint, kept.tenant, kept.delivery_id, kept.last_failed_at
-        from idempotent_webhook.kept_deliveries as kept
-        join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
-        where kept.endpoint = $1 and kept.tenant = coalesce($2, '') and kept.delivery_id = $3
-            and ",
-    is_retriable!(),
-    "
-        for update of kept skip locked
-    )
-    ",
-    retry!(),
-);
-
+/// At most `$11`.
 const RETRY_ALL: &str = concat!(
     "
     with chosen as (
@@ -156,63 +131,38 @@ const RETRY_ALL: &str = concat!(
             and ",
     is_next!(),
     "
+            and (kept.state = 'dead' or kept.state = 'due' and kept.next_attempt_at > now())
+            and (kept.taken_at is null or kept.taken_at < now() - interval '5 seconds')
             and ",
-    is_retriable!(),
+    is_not_processed!(),
     "
-            -- Those of a batch before that have failed again.
-            and (kept.last_failed_at is null or kept.last_failed_at < now() - $10)
+            -- Not those of a batch before that have failed again.
+            and (kept.last_failed_at is null or kept.last_failed_at < now() - $12)
         order by kept.last_failed_at
-        limit $9
+        limit $11
         for update of kept skip locked
     ),
     changed as (
-        ",
-    retry!(),
-    "
+        update idempotent_webhook.kept_deliveries as kept
+        set state = 'due', retries = 0, next_attempt_at = now(), taken_at = null, takes = takes + 1
+        from chosen
+        where kept.endpoint = chosen.endpoint
+            and kept.tenant = chosen.tenant
+            and kept.delivery_id = chosen.delivery_id
+        returning 1
     )
-    select count(*), extract(epoch from max(last_failed_at))::float8 from changed
+    select
+        (select count(*) from changed),
+        (select count(*) from chosen),
+        (select extract(epoch from max(last_failed_at))::float8 from chosen)
 "
 );
 
-const IS_PROCESSED: &str = "
-    select exists (
-        select
-        from idempotent_webhook.deliveries
-        where endpoint = $1 and tenant = coalesce($2, '') and delivery_id = $3
-    )
-";
-
-/// Deletes the requests of what is `discarded`.
-macro_rules! delete_requests {
-    () => {
-        "
-    request as (
-        delete from idempotent_webhook.kept_requests as request
-        using discarded
-        where request.endpoint = discarded.endpoint
-            and request.tenant = discarded.tenant
-            and request.delivery_id = discarded.delivery_id
-    )"
-    };
-}
-
-const DISCARD: &str = concat!(
-    "
-    with discarded as (
-        delete from idempotent_webhook.kept_deliveries
-        where endpoint = $1 and tenant = coalesce($2, '') and delivery_id = $3
-        returning endpoint, tenant, delivery_id
-    ),",
-    delete_requests!(),
-    "
-    select from discarded
-"
-);
-
+/// At most `$11`.
 const DISCARD_ALL: &str = concat!(
     "
-    with chosen as (
-        select kept.endpoint, kept.tenant, kept.delivery_id
+    with chosen as materialized (
+        select kept.endpoint, kept.tenant, kept.delivery_id, kept.last_failed_at
         from idempotent_webhook.kept_deliveries as kept
         left join idempotent_webhook.kept_endpoints as state using (endpoint)
         where ",
@@ -221,10 +171,13 @@ const DISCARD_ALL: &str = concat!(
             and ",
     is_next!(),
     "
+            and ",
+    is_not_processed!(),
+    "
         order by kept.last_failed_at
-        limit $9
+        limit $11
     ),
-    -- In the order of the key, as the end of attempts does, so that the two do not wait for each other.
+    -- In the order of the key, so that two of these do not wait for each other in a circle.
     locked as (
         select kept.endpoint, kept.tenant, kept.delivery_id
         from idempotent_webhook.kept_deliveries as kept
@@ -243,25 +196,68 @@ const DISCARD_ALL: &str = concat!(
         where kept.endpoint = locked.endpoint
             and kept.tenant = locked.tenant
             and kept.delivery_id = locked.delivery_id
-        returning kept.endpoint, kept.tenant, kept.delivery_id, kept.last_failed_at
-    ),",
-    delete_requests!(),
-    "
-    select count(*), extract(epoch from max(last_failed_at))::float8 from discarded
+        returning 1
+    )
+    select
+        (select count(*) from discarded),
+        (select count(*) from chosen),
+        (select extract(epoch from max(last_failed_at))::float8 from chosen)
 "
 );
 
-const PAUSE: &str = "
-    insert into idempotent_webhook.kept_endpoints (endpoint, paused_at)
-    values ($1, now())
-    on conflict (endpoint) do update
-    set paused_at = coalesce(kept_endpoints.paused_at, now())
-";
+/// At most `$11`. Forgets what was processed before the change began, `$12` ago, and makes it due.
+const REPROCESS_ALL: &str = concat!(
+    "
+    with chosen as (
+        select kept.endpoint, kept.tenant, kept.delivery_id
+        from idempotent_webhook.kept_deliveries as kept
+        left join idempotent_webhook.kept_endpoints as state using (endpoint)
+        where kept.state = 'processed'
+            and kept.processed_at <= now() - $12
+            and ",
+    is_chosen!(),
+    "
+            and $10::float8 is null
+        order by kept.processed_at
+        limit $11
+        for update of kept skip locked
+    ),
+    forgotten as (
+        delete from idempotent_webhook.deliveries
+        using chosen
+        where deliveries.endpoint = chosen.endpoint
+            and deliveries.tenant = chosen.tenant
+            and deliveries.delivery_id = chosen.delivery_id
+        returning deliveries.endpoint, deliveries.tenant, deliveries.delivery_id, deliveries.digest
+    ),
+    body as (
+        delete from idempotent_webhook.bodies
+        using forgotten
+        where bodies.endpoint = forgotten.endpoint
+            and bodies.tenant = forgotten.tenant
+            and bodies.digest = forgotten.digest
+            and bodies.delivery_id = forgotten.delivery_id
+    ),
+    changed as (
+        update idempotent_webhook.kept_deliveries as kept
+        set state = 'due', retries = 0, next_attempt_at = now(), taken_at = null, takes = takes + 1,
+            reprocessed = true, processed_at = null, archived_until = null
+        from chosen
+        where kept.endpoint = chosen.endpoint
+            and kept.tenant = chosen.tenant
+            and kept.delivery_id = chosen.delivery_id
+        returning 1
+    )
+    select (select count(*) from changed), (select count(*) from chosen), null::float8
+"
+);
 
-const RESUME: &str = "
-    update idempotent_webhook.kept_endpoints
-    set paused_at = null, failed_ids = '{}', probe_at = null
-    where endpoint = $1
+const IS_PROCESSED: &str = "
+    select exists (
+        select
+        from idempotent_webhook.deliveries
+        where endpoint = $1 and tenant = coalesce($2, '') and delivery_id = $3
+    )
 ";
 
 /// Which kept deliveries.
@@ -279,10 +275,12 @@ pub struct Filter {
     /// As in the column `reason_group`.
     pub(crate) reason_group: Option<String>,
     failed_before: Option<SystemTime>,
+    processed_from: Option<SystemTime>,
+    processed_until: Option<SystemTime>,
 }
 
 impl Filter {
-    /// All of them.
+    /// All that are not processed.
     pub fn new() -> Self {
         Self::default()
     }
@@ -323,7 +321,21 @@ impl Filter {
         self
     }
 
-    /// The first seven values of a statement with `is_chosen`.
+    /// Only those that were processed at this time or after it.
+    #[must_use]
+    pub fn processed_from(mut self, time: SystemTime) -> Self {
+        self.processed_from = Some(time);
+        self
+    }
+
+    /// Only those that were processed before this time.
+    #[must_use]
+    pub fn processed_until(mut self, time: SystemTime) -> Self {
+        self.processed_until = Some(time);
+        self
+    }
+
+    /// The first nine values of a statement with `is_chosen`.
     fn bind<'q>(&'q self, sql: &'static str, of: Of<'q>) -> Query<'q, Postgres, PgArguments> {
         sqlx::query(sql)
             .bind(of.endpoint)
@@ -333,36 +345,12 @@ impl Filter {
             .bind(&self.reason)
             .bind(&self.reason_group)
             .bind(self.failed_before.map(unix_time))
+            .bind(self.processed_from.map(unix_time))
+            .bind(self.processed_until.map(unix_time))
     }
 }
 
-/// What is to become of a kept delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum KeptState {
-    /// Nothing: its request is not kept.
-    Recorded,
-    /// It is run again.
-    Due,
-    /// It is run again once its endpoint is resumed.
-    Paused,
-    /// It is not run again unless an operator says so.
-    Dead,
-}
-
-impl KeptState {
-    /// The name, such as `due`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Recorded => "recorded",
-            Self::Due => "due",
-            Self::Paused => "paused",
-            Self::Dead => "dead",
-        }
-    }
-}
-
-/// A delivery that is not processed yet.
+/// A delivery that is kept, or whose failure is recorded.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct KeptDelivery {
@@ -382,6 +370,8 @@ pub struct KeptDelivery {
     pub last_failed_at: Option<SystemTime>,
     /// When the next attempt is due.
     pub next_attempt_at: Option<SystemTime>,
+    /// When it was processed, if it was and its request stays.
+    pub processed_at: Option<SystemTime>,
     /// The last answer, if an attempt has failed.
     pub status: Option<u16>,
     /// Why the last attempt failed.
@@ -425,26 +415,21 @@ pub(crate) async fn list(
 }
 
 fn read(row: &PgRow) -> sqlx::Result<KeptDelivery> {
-    let time = |seconds: f64| {
-        SystemTime::UNIX_EPOCH + Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    let time = |column| -> sqlx::Result<Option<SystemTime>> {
+        Ok(row.try_get::<Option<f64>, _>(column)?.map(from_unix_time))
     };
-    let state: String = row.try_get("state")?;
     let key_tenant: String = row.try_get("tenant")?;
     let tenant: Option<String> = row.try_get("tenant_name")?;
     Ok(KeptDelivery {
         tenant: tenant.or((!key_tenant.is_empty()).then_some(key_tenant)),
         delivery_id: row.try_get("delivery_id")?,
         event_type: row.try_get("event_type")?,
-        state: match &*state {
-            "due" => KeptState::Due,
-            "paused" => KeptState::Paused,
-            "dead" => KeptState::Dead,
-            _ => KeptState::Recorded,
-        },
+        state: KeptState::read(row.try_get("state")?)?,
         attempts: row.try_get::<i32, _>("attempts")?.max(0).cast_unsigned(),
-        first_received_at: time(row.try_get("first_received_at")?),
-        last_failed_at: row.try_get::<Option<f64>, _>("last_failed_at")?.map(time),
-        next_attempt_at: row.try_get::<Option<f64>, _>("next_attempt_at")?.map(time),
+        first_received_at: from_unix_time(row.try_get("first_received_at")?),
+        last_failed_at: time("last_failed_at")?,
+        next_attempt_at: time("next_attempt_at")?,
+        processed_at: time("processed_at")?,
         status: row
             .try_get::<Option<i16>, _>("status")?
             .map(i16::cast_unsigned),
@@ -482,6 +467,7 @@ pub(crate) struct Batches<'a> {
 pub(crate) enum Change {
     Retry,
     Discard,
+    Reprocess,
 }
 
 /// A batch that is changed, but not committed yet.
@@ -491,6 +477,7 @@ pub(crate) struct Batch {
     pub(crate) changed: u64,
     /// Whether there may be more after it.
     pub(crate) has_more: bool,
+    /// Whether as many were chosen as there may be in a batch. Some of them may have vanished since.
     is_full: bool,
     last_failed_at: Option<f64>,
 }
@@ -500,12 +487,17 @@ impl<'a> Batches<'a> {
         let mut filter = filter.clone();
         let mut later = Vec::new();
         // A delivery may become due meanwhile, and then dead.
-        if filter.state.is_none() {
-            later = vec!["dead", "due or paused"];
-            match change {
-                Change::Retry => filter.state = later.pop(),
-                Change::Discard => filter.state = Some("recorded"),
+        match change {
+            Change::Reprocess => filter.state = Some(KeptState::Processed.as_str()),
+            Change::Retry if filter.state.is_none() => {
+                filter.state = Some("due or paused");
+                later = vec!["dead"];
             }
+            Change::Discard if filter.state.is_none() => {
+                filter.state = Some("recorded");
+                later = vec!["dead", "due or paused"];
+            }
+            Change::Retry | Change::Discard => {}
         }
         Self {
             after: first(&filter),
@@ -523,20 +515,27 @@ impl<'a> Batches<'a> {
         let sql = match self.change {
             Change::Retry => RETRY_ALL,
             Change::Discard => DISCARD_ALL,
+            Change::Reprocess => REPROCESS_ALL,
         };
         let mut statement = self.filter.bind(sql, self.of).bind(self.after).bind(BATCH);
-        if self.change == Change::Retry {
+        if self.change != Change::Discard {
             statement = statement.bind(interval(self.started.elapsed()));
         }
         let row = statement.fetch_one(tx).await?;
-        let changed: i64 = row.try_get(0)?;
-        let is_full = changed == BATCH;
+        let (changed, chosen): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        let is_full = chosen == BATCH;
         Ok(Batch {
             changed: changed.unsigned_abs(),
-            has_more: is_full || self.after.is_none() || !self.later.is_empty(),
+            has_more: is_full || self.is_followed(),
             is_full,
-            last_failed_at: row.try_get(1)?,
+            last_failed_at: row.try_get(2)?,
         })
+    }
+
+    /// Whether there is more to do after the last full batch of this kind.
+    fn is_followed(&self) -> bool {
+        let has_failed_ones = self.change != Change::Reprocess && self.after.is_none();
+        has_failed_ones || !self.later.is_empty()
     }
 
     /// All batches, each in a transaction of its own. Returns how many were changed.
@@ -554,21 +553,19 @@ impl<'a> Batches<'a> {
         }
     }
 
-    /// Goes on after this batch, and has recovery look for what is due now.
+    /// Goes on after this batch.
     pub(crate) fn committed(&mut self, batch: &Batch) {
         match (self.after, batch.is_full) {
             (None, true) => {}
-            (None, false) => self.after = Some(0.0),
             (Some(_), true) => self.after = batch.last_failed_at,
+            (None, false) if self.change == Change::Reprocess => {}
+            (None, false) => self.after = Some(0.0),
             (Some(_), false) => {
                 if let Some(state) = self.later.pop() {
                     self.filter.state = Some(state);
                     self.after = first(&self.filter);
                 }
             }
-        }
-        if self.change == Change::Retry {
-            served::notify();
         }
     }
 }
@@ -585,15 +582,23 @@ async fn plan_for_values(tx: &mut PgConnection) -> sqlx::Result<()> {
 /// Returns whether it will be run again.
 pub(crate) async fn retry(pool: &PgPool, of: Of<'_>, delivery_id: &str) -> sqlx::Result<bool> {
     let mut tx = pool.begin_with(BEGIN_APART).await?;
-    let retried = sqlx::query(RETRY)
-        .bind(of.endpoint)
-        .bind(of.tenant)
-        .bind(delivery_id)
+    let retried = one(include_str!("kept/retry.sql"), of, delivery_id)
         .fetch_optional(&mut *tx)
         .await?;
     tx.commit().await?;
-    served::notify();
     Ok(retried.is_some())
+}
+
+/// A statement on one delivery.
+fn one<'q>(
+    sql: &'static str,
+    of: Of<'q>,
+    delivery_id: &'q str,
+) -> Query<'q, Postgres, PgArguments> {
+    sqlx::query(sql)
+        .bind(of.endpoint)
+        .bind(of.tenant.unwrap_or_default())
+        .bind(delivery_id)
 }
 
 pub(crate) async fn is_processed(
@@ -612,27 +617,36 @@ pub(crate) async fn is_processed(
     Ok(processed)
 }
 
-/// Returns whether it was kept.
+/// Returns whether it was kept, and not processed.
 pub(crate) async fn discard(pool: &PgPool, of: Of<'_>, delivery_id: &str) -> sqlx::Result<bool> {
     let mut tx = pool.begin_with(BEGIN_APART).await?;
-    let discarded = sqlx::query(DISCARD)
-        .bind(of.endpoint)
-        .bind(of.tenant)
-        .bind(delivery_id)
+    // An attempt under way may commit.
+    one(include_str!("kept/lock.sql"), of, delivery_id)
+        .execute(&mut *tx)
+        .await?;
+    let discarded = one(include_str!("kept/discard.sql"), of, delivery_id)
         .fetch_optional(&mut *tx)
         .await?;
     tx.commit().await?;
     Ok(discarded.is_some())
 }
 
+/// Returns whether its request was there, and it is run again.
+pub(crate) async fn reprocess(pool: &PgPool, of: Of<'_>, delivery_id: &str) -> sqlx::Result<bool> {
+    let mut tx = pool.begin_with(BEGIN_APART).await?;
+    let reprocessed = one(include_str!("kept/reprocess.sql"), of, delivery_id)
+        .fetch_optional(&mut *tx)
+        .await?;
+    tx.commit().await?;
+    Ok(reprocessed.is_some())
+}
+
 pub(crate) async fn pause(pool: &PgPool, endpoint: &str) -> sqlx::Result<()> {
-    on_endpoint(pool, PAUSE, endpoint).await
+    on_endpoint(pool, include_str!("kept/pause.sql"), endpoint).await
 }
 
 pub(crate) async fn resume(pool: &PgPool, endpoint: &str) -> sqlx::Result<()> {
-    on_endpoint(pool, RESUME, endpoint).await?;
-    served::notify();
-    Ok(())
+    on_endpoint(pool, include_str!("kept/resume.sql"), endpoint).await
 }
 
 async fn on_endpoint(pool: &PgPool, statement: &'static str, endpoint: &str) -> sqlx::Result<()> {

@@ -11,7 +11,7 @@ use crate::metrics::Metrics;
 use crate::panic::{self, catch_panic};
 
 /// Called with a dead delivery and the reason of its last attempt.
-pub(crate) type OnDead = Arc<dyn Fn(&Delivery, &str) + Send + Sync>;
+pub(super) type OnDead = Arc<dyn Fn(&Delivery, &str) + Send + Sync>;
 
 /// Who hears of the dead deliveries of a layer.
 #[derive(Clone)]

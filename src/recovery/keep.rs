@@ -1,429 +1,249 @@
-//! How the layer keeps a delivery, and what it writes down of each attempt.
+//! Which deliveries a layer keeps, and how.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderName, StatusCode};
-use sqlx::Row;
-use sqlx::postgres::types::PgInterval;
+use http::HeaderName;
 
-use super::acceptance::Acceptance;
-use super::end::End;
-use super::group_commit::GroupCommit;
+use super::acceptance::Acceptances;
+use super::dead::OnDead;
+use super::handle::Recovery;
+use super::kept::{Acceptance, Accepted};
 use super::quota::Quota;
-use super::request::{FORMAT, KeptRequest};
 use super::schedule::{MAX_DELAY, Schedule};
-use super::served;
+use super::served::Breaker;
 use crate::delivery::Delivery;
 use crate::transaction::{DatabaseError, Store};
 
-/// The longest recorded reason, in characters.
-const MAX_REASON: usize = 1000;
-
-/// A failed attempt, with the SQL of who made it, its status and its reason.
-macro_rules! failed_attempt {
-    ($by:literal, $status:literal, $reason:literal) => {
-        concat!(
-            "jsonb_build_array(jsonb_build_object(
-                'at', extract(epoch from now()),
-                'by', '",
-            $by,
-            "',
-                'status', ",
-            $status,
-            "::int2,
-                'reason', left(",
-            $reason,
-            "::text, 200)
-            ))"
-        )
-    };
-}
-
-/// The group of a reason, in SQL: equal for those that differ only in words with digits.
-macro_rules! reason_group {
-    ($reason:literal) => {
-        concat!(
-            "md5(
-                regexp_replace(",
-            $reason,
-            "::text, '[A-Za-z_-]*[0-9][0-9A-Za-z_-]*', '#', 'g')
-            )::uuid"
-        )
-    };
-}
-
-/// The history of a row, with room for one more of twenty.
-macro_rules! history_of {
-    ($row:literal) => {
-        concat!(
-            "case
-                when jsonb_array_length(",
-            $row,
-            ".history) < 20 then ",
-            $row,
-            ".history
-                else ",
-            $row,
-            ".history - 0
-            end"
-        )
-    };
-}
-
-/// Keeps or records a failed attempt of the provider. Does neither if another process has committed
-/// the delivery meanwhile.
-const KEEP: &str = concat!(
-    "
-    with before as (
-        select state
-        from idempotent_webhook.kept_deliveries
-        where endpoint = $1 and tenant = $2 and delivery_id = $3
-    ),
-    kept as (
-        insert into idempotent_webhook.kept_deliveries as known (
-            endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts,
-            first_received_at, first_failed_at, last_failed_at, next_attempt_at, status, reason,
-            reason_group, body_bytes, history
-        )
-        select
-            $1, $2, $3, $4, $5, $6, 1,
-            to_timestamp($7), now(), now(), now() + $8, $9, $10,
-            ",
-    reason_group!("$10"),
-    ",
-            octet_length($14),
-            ",
-    failed_attempt!("provider", "$9", "$10"),
-    "
-        where not exists (
-            select
-            from idempotent_webhook.deliveries
-            where endpoint = $1 and tenant = $2 and delivery_id = $3
-        )
-        on conflict (endpoint, tenant, delivery_id) do update
-        set event_type = excluded.event_type,
-            attempts = known.attempts + 1,
-            first_failed_at = coalesce(known.first_failed_at, now()),
-            last_failed_at = now(),
-            status = excluded.status,
-            reason = excluded.reason,
-            reason_group = excluded.reason_group,
-            state = case
-                when known.state = 'recorded' or $16 and excluded.state = 'dead' then excluded.state
-                else known.state
-            end,
-            next_attempt_at = case
-                when known.state = 'recorded' then excluded.next_attempt_at
-                when $16 then coalesce(excluded.next_attempt_at, known.next_attempt_at)
-                else known.next_attempt_at
-            end,
-            body_bytes = coalesce(known.body_bytes, excluded.body_bytes),
-            history = ",
-    history_of!("known"),
-    " || excluded.history
-        returning state
-    ),
-    request as (
-        insert into idempotent_webhook.kept_requests
-            (endpoint, tenant, delivery_id, format, method, uri, headers, body, signed_at)
-        select $1, $2, $3, 1, $11, $12, $13, $14, to_timestamp($15)
-        where $14 is not null and exists (select from kept)
-        on conflict do nothing
-    )
-    select state, exists (select from before where state = 'dead') from kept
-"
-);
-
-/// Writes down that an attempt at a kept delivery has failed.
-const FAIL: &str = concat!(
-    "
-    with failed as (
-        update idempotent_webhook.kept_deliveries as kept
-        set first_failed_at = coalesce(first_failed_at, now()),
-            last_failed_at = now(),
-            status = $4,
-            reason = $5,
-            reason_group = ",
-    reason_group!("$5"),
-    ",
-            running_until = null,
-            state = $6,
-            next_attempt_at = now() + $7,
-            history = ",
-    history_of!("kept"),
-    " || ",
-    failed_attempt!("recovery", "$4", "$5"),
-    "
-        where endpoint = $1 and tenant = $2 and delivery_id = $3
-            and state <> 'recorded'
-            -- Unless an operator has begun a new schedule meanwhile.
-            and retries = $8
-        returning state
-    ),
-    breaker as (
-        insert into idempotent_webhook.kept_endpoints as known (endpoint, failed_ids)
-        select $1, array[$3]
-        where exists (select from failed)
-        on conflict (endpoint) do update
-        set failed_ids = known.failed_ids || excluded.failed_ids
-        where not known.failed_ids @> excluded.failed_ids and cardinality(known.failed_ids) < 1000
-    )
-    select state, false from failed
-"
-);
-
-/// Takes back an attempt that was counted and did not run.
-pub(super) const GIVE_BACK: &str = "
-    update idempotent_webhook.kept_deliveries
-    set attempts = attempts - 1,
-        retries = greatest(retries - $4, 0),
-        running_until = null,
-        next_attempt_at = now() + $5
-    where endpoint = $1 and tenant = $2 and delivery_id = $3
-        and state = 'due'
-        and running_until is not null
-        and retries = $6
-";
-
-/// Which failed deliveries the layer keeps, and how.
-#[derive(Clone, Debug)]
-pub(crate) struct Keep {
-    /// Otherwise failures are only recorded.
-    pub(crate) requests: bool,
+/// Which deliveries a layer keeps for [`Recovery`], and how: see
+/// [`IdempotentWebhook::keep`](crate::IdempotentWebhook::keep).
+///
+/// | | kept | kill -9 in the handler | the provider hears | costs |
+/// |---|---|---|---|---|
+/// | [`failed`](Self::failed) | what failed, after the rollback | takes the delivery with it, unless the provider retries | the handler's answer | nothing for a success |
+/// | [`all`](Self::all) | everything, committed before the handler runs | loses nothing | the handler's answer | one more transaction |
+/// | [`all`](Self::all) and [`accept_first`](Self::accept_first) | everything | loses nothing | 200 before the handler runs | one more transaction |
+///
+/// What is kept of a request: the method, the URI, the body, and the headers `content-type`,
+/// `content-encoding`, those with the delivery id and the event type, and those that
+/// [`headers`](Self::headers) names. The signature is not kept.
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use idempotent_webhook::{IdempotentWebhook, Keep, Recovery, Secret, presets};
+///
+/// # fn main_(pool: sqlx::PgPool, secret: Secret) {
+/// let recovery = Recovery::new(pool.clone());
+/// let month = Duration::from_secs(30 * 24 * 60 * 60);
+/// let stripe = IdempotentWebhook::new(pool, "billing", presets::stripe(secret))
+///     .keep(Keep::all(&recovery).processed_for(month));
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "it does nothing until a layer has it"]
+pub struct Keep {
+    pub(crate) recovery: Recovery,
+    pub(crate) what: What,
     pub(crate) acknowledge: bool,
-    pub(crate) accept_first: bool,
+    /// How long the request of a processed delivery stays.
+    pub(crate) archived_for: Option<Duration>,
     pub(crate) headers: Vec<HeaderName>,
     /// The largest body that is kept, in bytes.
     pub(crate) body_limit: usize,
     pub(crate) quota: Quota,
     pub(crate) schedule: Schedule,
-    pub(super) acceptances: GroupCommit<Acceptance>,
-    pub(super) ends: GroupCommit<End>,
+    pub(crate) breaker: Breaker,
+    pub(crate) on_dead: Option<OnDead>,
+    pub(super) acceptances: Acceptances,
 }
 
-impl Default for Keep {
-    fn default() -> Self {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Failed,
+    All,
+    /// The same, and the answer leaves before the handler runs.
+    AcceptedFirst,
+}
+
+impl Keep {
+    fn new(recovery: &Recovery, what: What) -> Self {
         Self {
-            requests: false,
+            recovery: recovery.clone(),
+            what,
             acknowledge: false,
-            accept_first: false,
+            archived_for: None,
             headers: Vec::new(),
             body_limit: 1024 * 1024,
             quota: Quota::default(),
             schedule: Schedule::default(),
-            acceptances: GroupCommit::default(),
-            ends: GroupCommit::default(),
-        }
-    }
-}
-
-/// What is to become of a delivery whose attempt has failed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// As the schedule says.
-    #[default]
-    Scheduled,
-    After(Duration),
-    /// No handler was reached.
-    Unhandled,
-    Dead,
-    Discard,
-}
-
-/// A failed attempt at a delivery.
-pub(crate) struct FailedAttempt {
-    status: StatusCode,
-    reason: String,
-    next: Next,
-}
-
-impl FailedAttempt {
-    pub(crate) fn new(status: StatusCode, reason: impl fmt::Display, next: Next) -> Self {
-        let reason = reason.to_string();
-        Self {
-            status,
-            // Postgres cannot store NUL, and a panic message may have one.
-            reason: reason
-                .chars()
-                .filter(|c| *c != '\0')
-                .take(MAX_REASON)
-                .collect(),
-            next,
+            breaker: Breaker::default(),
+            on_dead: None,
+            acceptances: Acceptances::default(),
         }
     }
 
-    pub(crate) fn is_discarded(&self) -> bool {
-        self.next == Next::Discard
+    /// Keeps deliveries that failed: the handler answered other than success, panicked or took too long,
+    /// or the commit was refused.
+    ///
+    /// A delivery is kept after the rollback and before the response, in a transaction of its own. The
+    /// sender gets the same response as without, with the outcome `kept`. If the delivery cannot be kept,
+    /// the outcome is `failed`. A process that is killed in the handler keeps nothing: the delivery is
+    /// lost unless the provider retries. [`all`](Self::all) closes this hole.
+    pub fn failed(recovery: &Recovery) -> Self {
+        Self::new(recovery, What::Failed)
     }
 
-    pub(crate) fn is_unhandled(&self) -> bool {
-        self.next == Next::Unhandled
+    /// Keeps all deliveries: the request is committed before the handler runs, and what is kept ends in
+    /// the transaction of the handler.
+    ///
+    /// The sender still gets the handler's answer. A process that is killed at any moment loses nothing:
+    /// another one, or its successor, runs the delivery within about ten seconds. If Postgres cannot keep
+    /// it, the answer is a 503 and the handler does not run. Over the [`quota`](Self::quota) or the
+    /// [`body_limit`](Self::body_limit), the delivery is handled without being kept.
+    pub fn all(recovery: &Recovery) -> Self {
+        Self::new(recovery, What::All)
     }
 
-    pub(crate) fn reason(&self) -> &str {
-        &self.reason
+    /// Answers 200 with the outcome `accepted` once a delivery is kept, and runs the handler in the
+    /// background: at once and in this process, if one of the attempts that
+    /// [`Recovery::concurrency`] allows is free.
+    ///
+    /// This is for handlers that are slower than the provider's deadline. Handshakes are answered as
+    /// without. If the delivery cannot be kept, or the [`quota`](Self::quota) is exhausted, the answer is
+    /// a 503. A body over the [`body_limit`](Self::body_limit) is handled before the answer. If the
+    /// provider sends a delivery again before it is processed, it is due at once, with a new schedule if
+    /// it was dead.
+    ///
+    /// It includes [`all`](Self::all). Default: off.
+    pub fn accept_first(mut self) -> Self {
+        self.what = What::AcceptedFirst;
+        self
     }
 
-    /// The delay until the next attempt, after `retries` of the schedule. `None` if it is dead.
-    fn delay(&self, schedule: &Schedule, retries: u32) -> Option<Duration> {
-        match self.next {
-            Next::Scheduled | Next::Unhandled => schedule.delay_after(retries),
-            Next::After(delay) => schedule.delay_after(retries).map(|_| delay.min(MAX_DELAY)),
-            Next::Dead | Next::Discard => None,
-        }
+    /// Answers 200 with the outcome `kept` if the handler fails and the delivery is kept, so that the
+    /// provider does not retry it, or disable the webhook. If it cannot be kept, the provider hears of
+    /// the failure.
+    ///
+    /// Default: off.
+    pub fn acknowledge(mut self) -> Self {
+        self.acknowledge = true;
+        self
     }
 
-    // At most 999.
-    fn status(&self) -> i16 {
-        self.status.as_u16().cast_signed()
+    /// The request of a delivery that was kept stays for this time after the delivery is processed, so
+    /// that it can be run again on purpose:
+    /// [`Endpoint::reprocess`](crate::Endpoint::reprocess). With [`all`](Self::all), these are all.
+    ///
+    /// [`Retention`](crate::Retention) or [`prune`](crate::prune) deletes it afterwards. At most 10 years.
+    /// Default: it does not stay.
+    pub fn processed_for(mut self, time: Duration) -> Self {
+        self.archived_for = Some(time.min(MAX_DELAY.saturating_mul(10)));
+        self
+    }
+
+    /// Further headers to keep, which the handler reads. Default: none.
+    pub fn headers(mut self, headers: impl IntoIterator<Item = HeaderName>) -> Self {
+        self.headers.extend(headers);
+        self
+    }
+
+    /// The largest body that is kept, in bytes. The failure of a delivery with a larger one is recorded
+    /// without its request, and its outcome is `failed`. Default: 1 MiB.
+    pub fn body_limit(mut self, bytes: usize) -> Self {
+        self.body_limit = bytes;
+        self
+    }
+
+    /// How much is kept of the endpoint at most: so many deliveries, and so many bytes of bodies, those
+    /// that are dead or only recorded included, and those that are processed not.
+    ///
+    /// What fails beyond it is only logged, with the outcome `failed`. [`all`](Self::all) handles it
+    /// without keeping it, and [`accept_first`](Self::accept_first) answers 503. A delivery that is kept
+    /// or processed already needs no room. What is kept is counted every 5 seconds while deliveries are
+    /// kept, so somewhat more may be kept.
+    ///
+    /// Default: 100,000 deliveries, 1 GiB.
+    pub fn quota(mut self, deliveries: u32, bytes: u64) -> Self {
+        self.quota = Quota::new(deliveries, bytes);
+        self
+    }
+
+    /// The delays of the attempts of [`Recovery`], each after the attempt before, the first one after the
+    /// first failure, and varied by a fifth. Failed retries of the provider do not move them. After the
+    /// last one, a delivery is dead.
+    ///
+    /// Default: 10 s, 1 min, 5 min, 15 min, 1 h, 3 h, 6 h, 12 h, 24 h, 24 h.
+    pub fn retry_delays(mut self, delays: impl IntoIterator<Item = Duration>) -> Self {
+        self.schedule = Schedule::new(delays);
+        self
+    }
+
+    /// After this many failures of different deliveries of the endpoint in a row, at least 1, one delivery
+    /// is tried in each `probe_interval`, until one succeeds. The others wait without using up attempts.
+    ///
+    /// The failures are those of [`Recovery`] and, with [`all`](Self::all), of requests. A request of the
+    /// provider calls the handler as before. Default: 10 failures, 30 seconds.
+    pub fn breaker(mut self, failures: u32, probe_interval: Duration) -> Self {
+        self.breaker = Breaker {
+            failures: i32::try_from(failures.max(1)).unwrap_or(i32::MAX),
+            probe_interval: probe_interval.min(MAX_DELAY),
+        };
+        self
+    }
+
+    /// Calls `hook` with a delivery that is dead, and the reason of its last attempt, in the process
+    /// that made it: to alert somebody. It must not block. A dead delivery is also logged at ERROR and
+    /// counted.
+    ///
+    /// Default: none.
+    pub fn on_dead(mut self, hook: impl Fn(&Delivery, &str) + Send + Sync + 'static) -> Self {
+        self.on_dead = Some(Arc::new(hook));
+        self
     }
 }
 
-/// In which state a failed delivery is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeptAs {
-    /// Only as a record: nothing is run again.
-    Recorded,
-    Due,
-    Dead,
-    /// It was dead before the attempt of the provider.
-    StillDead,
-}
-
-impl KeptAs {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Recorded => "recorded",
-            Self::Due => "due",
-            Self::Dead | Self::StillDead => "dead",
-        }
-    }
-
-    fn of(state: &str, was_dead: bool) -> Self {
-        match state {
-            "due" => Self::Due,
-            "dead" if was_dead => Self::StillDead,
-            "dead" => Self::Dead,
-            _ => Self::Recorded,
-        }
-    }
-}
-
-impl Store {
-    /// Keeps or records a failed attempt of the provider. `None` if it was committed meanwhile.
-    pub(crate) async fn keep(
+impl Keep {
+    /// Keeps a request before its handler runs. With [`accept_first`](Self::accept_first), one that is
+    /// kept already is due now.
+    pub(crate) async fn accept(
         &self,
-        failed: &FailedAttempt,
-        delivery: &Delivery,
-        request: Option<&KeptRequest>,
-        keep: &Keep,
-    ) -> Result<Option<KeptAs>, DatabaseError> {
-        let delay = failed.delay(&keep.schedule, 0);
-        let state = match (request, delay) {
-            (None, _) => KeptAs::Recorded,
-            (Some(_), Some(_)) => KeptAs::Due,
-            (Some(_), None) => KeptAs::Dead,
+        store: &Store,
+        acceptance: Acceptance,
+    ) -> Result<Accepted, DatabaseError> {
+        let is_answered_first = self.what == What::AcceptedFirst;
+        let again = is_answered_first.then(|| acceptance.clone());
+        let accepted = self
+            .acceptances
+            .write(store, acceptance, is_answered_first)
+            .await?;
+        let (Accepted::Known, Some(again)) = (accepted, again) else {
+            return Ok(accepted);
         };
-        let headers = request.map(|request| &*request.headers);
-        let statement = || {
-            sqlx::query(KEEP)
-                .bind(delivery.endpoint())
-                .bind(delivery.key_tenant())
-                .bind(delivery.id())
-                .bind(delivery.tenant())
-                .bind(delivery.event_type())
-                .bind(state.as_str())
-                .bind(unix_time(delivery.first_received_at()))
-                .bind(delay.filter(|_| state == KeptAs::Due).map(interval))
-                .bind(failed.status())
-                .bind(&failed.reason)
-                .bind(request.map(|request| request.method.as_str()))
-                .bind(request.map(|request| &*request.uri))
-                .bind(headers)
-                .bind(request.map(|request| &*request.body))
-                .bind(delivery.signed_at().map(unix_time))
-                .bind(failed.next != Next::Scheduled)
-        };
-        let rows = self.run_on_any(statement).await?;
-        served::notify();
-        state_of(&rows)
+        let is_processed = store.resend(&again).await?;
+        self.recovery.notify();
+        Ok(match is_processed {
+            true => Accepted::Processed,
+            false => Accepted::Known,
+        })
     }
 
-    /// Writes down that an attempt at a kept delivery has failed, which was number
-    /// `retries` of the schedule. `None` if it is not kept any more.
-    pub(crate) async fn fail_kept(
-        &self,
-        failed: &FailedAttempt,
-        delivery: &Delivery,
-        retries: u32,
-        schedule: &Schedule,
-    ) -> Result<Option<KeptAs>, DatabaseError> {
-        let delay = failed.delay(schedule, retries);
-        let state = match delay {
-            Some(_) => KeptAs::Due,
-            None => KeptAs::Dead,
-        };
-        let statement = || {
-            sqlx::query(FAIL)
-                .bind(delivery.endpoint())
-                .bind(delivery.key_tenant())
-                .bind(delivery.id())
-                .bind(failed.status())
-                .bind(&failed.reason)
-                .bind(state.as_str())
-                .bind(delay.map(interval))
-                .bind(retries.cast_signed())
-        };
-        let rows = self.run_on_any(statement).await?;
-        served::notify();
-        state_of(&rows)
-    }
-
-    /// Takes back an attempt that did not run, which was number `retries` of the schedule. The next
-    /// one is due after `wait`.
-    pub(crate) async fn give_back(
-        &self,
-        delivery: &Delivery,
-        retries: u32,
-        wait: Duration,
-    ) -> Result<(), DatabaseError> {
-        let statement = || {
-            sqlx::query(GIVE_BACK)
-                .bind(delivery.endpoint())
-                .bind(delivery.key_tenant())
-                .bind(delivery.id())
-                .bind(i32::from(retries > 0))
-                .bind(interval(wait))
-                .bind(retries.cast_signed())
-        };
-        let given_back = self.run_on_any(statement).await.map(drop);
-        served::notify();
-        given_back
+    /// A request has been kept.
+    pub(crate) fn note_kept(&self, store: &Store, endpoint: &Arc<str>) {
+        self.quota.note_kept(store, endpoint);
+        self.recovery.note_kept(endpoint);
     }
 }
 
-fn state_of(rows: &[sqlx::postgres::PgRow]) -> Result<Option<KeptAs>, DatabaseError> {
-    let Some(row) = rows.first() else {
-        return Ok(None);
-    };
-    let (state, was_dead): (String, bool) = (row.try_get(0)?, row.try_get(1)?);
-    Ok(Some(KeptAs::of(&state, was_dead)))
-}
-
-pub(super) fn interval(duration: Duration) -> PgInterval {
-    PgInterval {
-        months: 0,
-        days: 0,
-        microseconds: i64::try_from(duration.as_micros()).unwrap_or(i64::MAX),
+impl fmt::Debug for Keep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keep")
+            .field("what", &self.what)
+            .field("acknowledge", &self.acknowledge)
+            .field("archived_for", &self.archived_for)
+            .field("schedule", &self.schedule)
+            .field("breaker", &self.breaker)
+            .finish_non_exhaustive()
     }
 }
-
-pub(super) fn unix_time(time: std::time::SystemTime) -> f64 {
-    time.duration_since(std::time::SystemTime::UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs_f64()
-}
-
-/// The columns are written in this format.
-const _: () = assert!(FORMAT == 1);

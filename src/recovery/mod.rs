@@ -1,30 +1,32 @@
-//! Recovery: deliveries that failed are kept, and run again until they are processed or dead.
+//! Recovery: deliveries that failed, or that were kept before their handler ran, are run again until they
+//! are processed or dead.
 
 mod acceptance;
-mod attempts;
+mod attempt;
 pub(crate) mod control;
 mod dead;
-mod end;
-mod give_back;
-mod group_commit;
+mod failed_attempt;
+mod handle;
+pub(crate) mod heartbeat;
 mod keep;
-pub(crate) mod presence;
+pub(crate) mod kept;
 mod quota;
-pub(crate) mod received;
-mod replay;
 mod request;
-mod runner;
+mod router;
+mod run;
 mod schedule;
 mod served;
-mod slots;
 
-pub(crate) use acceptance::{Acceptance, Accepted};
-pub use control::{Filter, KeptDelivery, KeptState, Retried};
-pub(crate) use dead::{DeadReport, OnDead};
-pub(crate) use keep::{FailedAttempt, Keep, KeptAs, Next};
+pub(crate) use attempt::{RecoveryAttempt, Take};
+pub use control::{Filter, KeptDelivery, Retried};
+pub(crate) use dead::DeadReport;
+pub(crate) use failed_attempt::{FailedAttempt, Next};
+pub use handle::{Recovery, RecoveryTask};
+pub use keep::Keep;
+pub(crate) use keep::What;
+pub use kept::KeptState;
+pub(crate) use kept::{Acceptance, Accepted};
 pub(crate) use quota::Quota;
-pub(crate) use replay::Replay;
 pub(crate) use request::KeptRequest;
-pub use runner::{Recovery, RecoveryTask};
-pub(crate) use schedule::{Schedule, UNHANDLED_WAIT};
-pub(crate) use served::Served;
+pub use run::AttemptResult;
+pub(crate) use served::{Served, ServedLayer};

@@ -42,6 +42,12 @@ impl KeptRequest {
     }
 }
 
+impl KeptRequest {
+    pub(super) fn body_bytes(&self) -> i32 {
+        i32::try_from(self.body.len()).unwrap_or(i32::MAX)
+    }
+}
+
 fn encode<'a>(headers: &HeaderMap, names: impl Iterator<Item = &'a HeaderName>) -> Vec<u8> {
     let mut encoded = Vec::new();
     let mut written = Vec::new();

@@ -23,9 +23,6 @@ const DEFAULT: [Duration; 10] = [
     HOUR.saturating_mul(24),
 ];
 
-/// How long a delivery waits that no handler of this process serves.
-pub(crate) const UNHANDLED_WAIT: Duration = MINUTE;
-
 /// The longest delay, which Postgres can add to every time.
 pub(super) const MAX_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
@@ -41,11 +38,6 @@ impl Schedule {
                 .map(|delay| delay.min(MAX_DELAY))
                 .collect(),
         )
-    }
-
-    /// The number of attempts.
-    pub(crate) fn attempts(&self) -> u32 {
-        u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
 
     /// The delay after `retries` attempts of the schedule, varied by a fifth so that deliveries

@@ -1,134 +1,158 @@
-//! The endpoints that this process serves, and so the ones that it recovers.
+//! The endpoints that a recovery serves: those of the layers that hold its handle.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use sqlx::PgPool;
-use tokio::sync::Notify;
-
 use super::dead::DeadReport;
-use super::presence::warn_if_absent;
-use crate::endpoint_names::is_same_database;
-use crate::transaction::Store;
+use super::schedule::Schedule;
+use crate::in_flight::InFlight;
 
-static SERVED: Mutex<Vec<Weak<Served>>> = Mutex::new(Vec::new());
+/// When recovery holds back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Breaker {
+    /// After this many failures in a row, attempts are probes.
+    pub(super) failures: i32,
+    /// The time between two probes.
+    pub(super) probe_interval: Duration,
+}
 
-/// Notified whenever this process has kept a delivery.
-static KEPT: Notify = Notify::const_new();
+impl Default for Breaker {
+    fn default() -> Self {
+        Self {
+            failures: 10,
+            probe_interval: Duration::from_secs(30),
+        }
+    }
+}
 
-/// An endpoint with a layer in this process that keeps failed deliveries, for as long as the layer or
-/// a service of it exists.
+/// An endpoint whose layer keeps deliveries, for as long as a service of the layer exists.
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(super) endpoint: Arc<str>,
-    /// The longest time that an attempt takes, in milliseconds.
-    lease: AtomicU64,
-    /// The attempts of the schedule.
-    attempts: AtomicU32,
-    /// Whether failures in a row hold it back, as far as the recovery of this process knows.
-    probed: AtomicBool,
-    /// Whether a delivery has been kept.
-    has_kept: AtomicBool,
-    /// Who hears of its dead deliveries, once there is a service.
-    dead_report: Mutex<Option<DeadReport>>,
-    pool: PgPool,
+    pub(super) schedule: Schedule,
+    pub(super) breaker: Breaker,
+    /// The longest time that an attempt takes.
+    pub(super) longest_attempt: Duration,
+    pub(super) dead_report: DeadReport,
+    /// Tells one layer from another.
+    in_flight: InFlight,
+    /// How many attempts of recovery are running.
+    running: AtomicUsize,
+    /// Whether attempts have failed since the last success, as far as this process knows.
+    has_failures: AtomicBool,
+    /// Whether the breaker was open when it was last looked at.
+    is_open: AtomicBool,
+}
+
+/// What is known of a layer when its service is made.
+pub(crate) struct ServedLayer {
+    pub(crate) endpoint: Arc<str>,
+    pub(crate) schedule: Schedule,
+    pub(crate) breaker: Breaker,
+    pub(crate) longest_attempt: Duration,
+    pub(crate) dead_report: DeadReport,
+    pub(crate) in_flight: InFlight,
 }
 
 impl Served {
-    pub(crate) fn new(endpoint: Arc<str>, pool: PgPool) -> Arc<Self> {
-        let served = Arc::new(Self {
-            endpoint,
-            lease: AtomicU64::new(0),
-            attempts: AtomicU32::new(0),
-            probed: AtomicBool::new(false),
-            has_kept: AtomicBool::new(false),
-            dead_report: Mutex::default(),
-            pool,
-        });
-        let mut all = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|served| served.strong_count() > 0);
-        all.push(Arc::downgrade(&served));
-        served
+    fn new(layer: ServedLayer) -> Self {
+        Self {
+            endpoint: layer.endpoint,
+            schedule: layer.schedule,
+            breaker: layer.breaker,
+            longest_attempt: layer.longest_attempt,
+            dead_report: layer.dead_report,
+            in_flight: layer.in_flight,
+            running: AtomicUsize::new(0),
+            has_failures: AtomicBool::new(false),
+            is_open: AtomicBool::new(false),
+        }
     }
 
-    /// The settings of a service that is made of the layer.
-    pub(crate) fn set(&self, lease: Duration, attempts: u32, dead_report: DeadReport) {
-        let lease = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
-        self.lease.fetch_max(lease, Ordering::Relaxed);
-        self.attempts.fetch_max(attempts, Ordering::Relaxed);
-        *self.lock_dead_report() = Some(dead_report);
+    /// Counts an attempt until the guard is dropped.
+    pub(super) fn run(self: &Arc<Self>) -> Running {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        Running(self.clone())
     }
 
-    pub(super) fn dead_report(&self) -> Option<DeadReport> {
-        self.lock_dead_report().clone()
+    pub(super) fn running(&self) -> usize {
+        self.running.load(Ordering::Relaxed)
     }
 
-    fn lock_dead_report(&self) -> MutexGuard<'_, Option<DeadReport>> {
-        self.dead_report
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    /// An attempt has failed.
+    pub(crate) fn note_failure(&self) {
+        self.has_failures.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether that is new.
-    pub(super) fn set_probed(&self, probed: bool) -> bool {
+    /// Whether attempts have failed since the last success. Only the first caller gets to know, who
+    /// closes the breaker.
+    pub(crate) fn take_failures(&self) -> bool {
+        self.has_failures.load(Ordering::Relaxed)
+            && self.has_failures.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether the breaker is open, as the database has it.
+    pub(super) fn set_open(&self, is_open: bool) {
         let endpoint = &*self.endpoint;
-        let is_new = self.probed.swap(probed, Ordering::Relaxed) != probed;
-        if is_new && probed {
+        if self.is_open.swap(is_open, Ordering::Relaxed) == is_open {
+            return;
+        }
+        if is_open {
             tracing::warn!(
                 endpoint,
                 "webhook recovery probes this endpoint: too many deliveries have failed in a row, so \
                  the others wait without using up attempts"
             );
-        } else if is_new {
+        } else {
             tracing::info!(endpoint, "webhook recovery probes this endpoint no longer");
         }
-        is_new
     }
+}
 
-    /// Whether failures in a row hold it back. Only the first caller gets to know, who ends that.
-    pub(crate) fn take_probed(&self) -> bool {
-        self.probed.load(Ordering::Relaxed) && self.set_probed(false)
+/// A running attempt.
+pub(super) struct Running(Arc<Served>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
+}
 
-    /// A delivery has been kept. After the first one, it is checked that somebody recovers it.
-    pub(crate) fn note_kept(&self, store: &Store) {
-        if !self.has_kept.load(Ordering::Relaxed) && !self.has_kept.swap(true, Ordering::Relaxed) {
-            tokio::spawn(warn_if_absent(store.clone(), self.endpoint.clone()));
+/// All endpoints of a recovery.
+#[derive(Debug, Default)]
+pub(super) struct Endpoints(Mutex<Vec<Weak<Served>>>);
+
+impl Endpoints {
+    /// Adds an endpoint for as long as the result is held.
+    pub(super) fn add(&self, layer: ServedLayer) -> Arc<Served> {
+        let served = Arc::new(Served::new(layer));
+        let mut all = self.lock();
+        all.retain(|served| served.strong_count() > 0);
+        let is_shared = all.iter().filter_map(Weak::upgrade).any(|other| {
+            other.endpoint == served.endpoint && !other.in_flight.is_same(&served.in_flight)
+        });
+        if is_shared {
+            tracing::warn!(
+                endpoint = &*served.endpoint,
+                "two webhook layers have the same endpoint: they take each other's deliveries for \
+                 duplicates; give each route an endpoint of its own, or share a clone of one layer"
+            );
         }
+        all.push(Arc::downgrade(&served));
+        served
     }
 
-    pub(super) fn lease(&self) -> Duration {
-        Duration::from_millis(self.lease.load(Ordering::Relaxed))
-    }
-
-    pub(super) fn attempts(&self) -> u32 {
-        self.attempts.load(Ordering::Relaxed)
-    }
-
-    /// The endpoints of a database that this process serves, each once.
-    pub(super) fn on(pool: &PgPool) -> Vec<Arc<Self>> {
-        let database = pool.connect_options();
-        let all = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut served: Vec<_> = all
-            .iter()
-            .filter_map(Weak::upgrade)
-            // Without a service, nothing is served.
-            .filter(|served| !served.lease().is_zero())
-            .filter(|served| is_same_database(&served.pool.connect_options(), &database))
-            .collect();
-        served.sort_by(|a, b| a.endpoint.cmp(&b.endpoint).then(b.lease().cmp(&a.lease())));
+    /// Each once, by name.
+    pub(super) fn all(&self) -> Vec<Arc<Served>> {
+        let mut served: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
+        served.sort_by(|a, b| a.endpoint.cmp(&b.endpoint));
         served.dedup_by(|later, first| later.endpoint == first.endpoint);
         served
     }
-}
 
-/// Tells the recovery of this process that there is something new.
-pub(super) fn notify() {
-    KEPT.notify_waiters();
-}
-
-/// Resolves when this process has kept a delivery since the call.
-pub(super) fn notified() -> tokio::sync::futures::Notified<'static> {
-    KEPT.notified()
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Served>>> {
+        // Nothing panics while it holds the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

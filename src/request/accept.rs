@@ -1,9 +1,9 @@
-//! Deliveries that are kept before their handler runs, in the background.
+//! Deliveries that are kept before their handler runs.
 
 use std::sync::Arc;
 
 use http::{Request, Response};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use tower_service::Service;
 use tracing::{Instrument, Span};
 
@@ -12,15 +12,57 @@ use super::attempt::handle;
 use super::failure::Failure;
 use super::log;
 use super::response::Answer;
-use crate::recovery::{Acceptance, Accepted};
+use crate::recovery::{Acceptance, Accepted, Keep};
 use crate::settings::Settings;
 use crate::transaction::DuplicateOf;
 
-/// Keeps a delivery and answers. The handler runs afterwards, in this process if it has the
-/// capacity, and otherwise by recovery.
-pub(super) async fn accept<S, B, R>(
-    settings: &Arc<Settings>,
+/// Keeps a delivery, handles it, and answers as its handler does.
+pub(super) async fn keep_first<S, B, R>(
     mut admitted: Admitted,
+    keep: &Keep,
+    inner: S,
+    request: Request<B>,
+) -> Answer<R, S::Error>
+where
+    S: Service<Request<B>, Response = Response<R>> + Send + 'static,
+    S::Future: Send,
+    S::Error: Send + 'static,
+    B: Send + 'static,
+    R: Send + 'static,
+{
+    if let Origin::Received(Some(kept)) = &admitted.origin {
+        let (settings, delivery) = (&admitted.settings, &admitted.delivery);
+        let has_room = keep.quota.has_room_for(&settings.store, delivery).await;
+        let acceptance = Acceptance {
+            delivery: delivery.clone(),
+            request: kept.clone(),
+            begins: true,
+        };
+        let accepted = match has_room {
+            Ok(true) => keep.accept(&settings.store, acceptance).await,
+            // It is handled without being kept.
+            Ok(false) => Ok(Accepted::Known),
+            Err(error) => Err(error),
+        };
+        match accepted {
+            Ok(Accepted::New(Some(take))) => {
+                keep.note_kept(&settings.store, &settings.endpoint);
+                admitted.origin = Origin::KeptFirst(take);
+            }
+            // The handler runs, unless an attempt that is under way succeeds.
+            Ok(Accepted::New(None) | Accepted::Known) => {}
+            Ok(Accepted::Processed) => return logged(settings, Answer::Duplicate(DuplicateOf::Id)),
+            Err(error) => return logged(settings, Failure::Acceptance(error).into()),
+        }
+    }
+    handle(admitted, inner, request).await
+}
+
+/// Keeps a delivery and answers. The handler runs afterwards, in this process if a slot is free, and
+/// otherwise by recovery.
+pub(super) async fn accept<S, B, R>(
+    mut admitted: Admitted,
+    keep: Keep,
     inner: S,
     request: Request<B>,
     caller: Span,
@@ -32,21 +74,22 @@ where
     B: Send + 'static,
     R: Send + 'static,
 {
+    let settings = admitted.settings.clone();
     let (answer, answered) = oneshot::channel();
     let task = settings.in_flight.background_task();
     // In a task: what is kept runs, even if the sender hangs up meanwhile.
     let work = {
         let settings = settings.clone();
         async move {
-            match keep(&settings, &mut admitted).await {
-                Ok(permit) => {
+            match try_accept(&admitted, &keep).await {
+                Ok(origin) => {
                     let _ = answer.send(Answer::Accepted);
-                    if let Some(permit) = permit {
+                    if let Some(origin) = origin {
+                        admitted.origin = origin;
                         // The request has its span, with an outcome of its own.
                         let span = log::span(&caller, &settings);
                         log::identified(&span, &admitted.delivery);
                         handle(admitted, inner, request).instrument(span).await;
-                        drop(permit);
                     }
                 }
                 Err(refused) => {
@@ -58,46 +101,46 @@ where
     };
     tokio::spawn(Box::pin(work).in_current_span());
     let answer = answered.await.unwrap_or(Answer::Failed(Failure::Cancelled));
-    log::answer(settings, &answer);
-    answer
+    logged(&settings, answer)
 }
 
-/// Keeps a delivery, and returns the permit to run it now, if it has to be run and there is one.
-async fn keep<R, E>(
-    settings: &Arc<Settings>,
-    admitted: &mut Admitted,
-) -> Result<Option<OwnedSemaphorePermit>, Answer<R, E>> {
-    let duplicate = || Answer::Duplicate(DuplicateOf::Id);
-    let origin = std::mem::replace(&mut admitted.origin, Origin::Accepted);
-    let (Origin::Received(Some(request)), Some(keep)) = (origin, &settings.keep) else {
+/// Keeps a delivery. Returns the origin of its attempt, if that begins now.
+async fn try_accept<R, E>(
+    admitted: &Admitted,
+    keep: &Keep,
+) -> Result<Option<Origin>, Answer<R, E>> {
+    let Origin::Received(Some(kept)) = &admitted.origin else {
         // Only such a delivery is accepted first.
         return Ok(None);
     };
-    if let Some(cache) = &settings.processed
-        && cache.contains(&admitted.delivery.key())
-    {
-        return Err(duplicate());
-    }
-    let (store, delivery) = (&settings.store, &admitted.delivery);
+    let (settings, delivery) = (&admitted.settings, &admitted.delivery);
+    let store = &settings.store;
     match keep.quota.has_room_for(store, delivery).await {
         Ok(true) => {}
         Ok(false) => return Err(Failure::QuotaExhausted.into()),
         Err(error) => return Err(Failure::Acceptance(error).into()),
     }
-    let permit = settings.accepted.clone().try_acquire_owned().ok();
+    let slot = keep.recovery.try_slot();
     let acceptance = Acceptance {
         delivery: delivery.clone(),
-        request,
-        begins: permit.is_some(),
-        lease: settings.lease(),
+        request: kept.clone(),
+        begins: slot.is_some(),
     };
     match keep.accept(store, acceptance).await {
-        Ok(Accepted::New { begun }) => {
-            settings.note_kept();
-            Ok(permit.filter(|_| begun))
+        Ok(Accepted::New(take)) => {
+            keep.note_kept(store, &settings.endpoint);
+            Ok(take
+                .zip(slot)
+                .map(|(take, slot)| Origin::Accepted { take, _slot: slot }))
         }
         Ok(Accepted::Known) => Ok(None),
-        Ok(Accepted::Processed) => Err(duplicate()),
+        Ok(Accepted::Processed) => Err(Answer::Duplicate(DuplicateOf::Id)),
         Err(error) => Err(Failure::Acceptance(error).into()),
     }
+}
+
+/// The answer, logged, if there is no attempt that logs it.
+fn logged<R, E>(settings: &Arc<Settings>, answer: Answer<R, E>) -> Answer<R, E> {
+    log::answer(settings, &answer);
+    answer
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::log;
 use super::response::Answer;
 use crate::delivery::Delivery;
-use crate::recovery::{KeptRequest, Replay};
+use crate::recovery::{KeptRequest, RecoveryAttempt, Take};
 use crate::settings::Settings;
 use crate::transaction::Fingerprint;
 
@@ -25,33 +26,43 @@ pub(super) struct Admitted {
 pub(super) enum Origin {
     /// The provider has sent a request, of which this is kept if it fails.
     Received(Option<KeptRequest>),
-    /// It is kept already, and this is its first attempt.
-    Accepted,
+    /// The same, but the request is kept already.
+    KeptFirst(Take),
+    /// It is kept and answered, and handled in the background, in a slot.
+    Accepted {
+        take: Take,
+        _slot: OwnedSemaphorePermit,
+    },
     /// It is kept, and recovery runs it again.
-    Recovered(Replay),
+    Recovered(RecoveryAttempt),
 }
 
-impl Admitted {
-    pub(super) fn is_accepted_first(&self) -> bool {
-        let keep = self.settings.keep.as_ref();
-        keep.is_some_and(|keep| keep.accept_first)
-            && matches!(self.origin, Origin::Received(Some(_)))
+impl Origin {
+    /// Which attempt at a kept delivery it is.
+    pub(super) fn take(&self) -> Option<Take> {
+        match self {
+            Self::Received(_) => None,
+            Self::KeptFirst(take) | Self::Accepted { take, .. } => Some(*take),
+            Self::Recovered(attempt) => Some(attempt.take()),
+        }
     }
 
-    pub(super) fn log<R, E>(&self, answer: &Answer<R, E>) {
-        match self.origin {
-            Origin::Received(_) => log::answer(&self.settings, answer),
-            Origin::Accepted | Origin::Recovered(_) => log::recovery(&self.settings, answer),
+    /// Whether a sender waits for the answer.
+    pub(super) fn is_request(&self) -> bool {
+        match self {
+            Self::Received(_) | Self::KeptFirst(_) => true,
+            Self::Accepted { .. } | Self::Recovered(_) => false,
         }
     }
 }
 
-impl Origin {
-    /// How many attempts of the schedule there have been.
-    pub(super) fn retries(&self) -> u32 {
-        match self {
-            Self::Received(_) | Self::Accepted => 0,
-            Self::Recovered(replay) => replay.retries(),
+impl Admitted {
+    /// Logs and counts the answer.
+    pub(super) fn log<R, E>(&self, answer: &Answer<R, E>) {
+        if self.origin.is_request() {
+            log::answer(&self.settings, answer);
+        } else {
+            log::recovery(&self.settings, answer);
         }
     }
 }

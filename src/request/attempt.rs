@@ -11,12 +11,11 @@ use super::handler_error::FailureReason;
 use super::log;
 use super::response::{Answer, Suspicion};
 use super::rollback_test::RollBack;
-use super::settle::{Settled, result_of};
-use crate::in_flight::{Entered, FlightKey, InFlightGuard, ProcessedCache};
+use crate::in_flight::{Entered, FlightKey, InFlightGuard};
 use crate::metrics::Stage;
 use crate::panic::catch_panic;
 use crate::transaction::{
-    Claim, ClaimRequest, ClaimedTx, DatabaseError, DuplicateOf, Fingerprint, HeldBy, Slot,
+    Claim, ClaimRequest, ClaimedTx, DatabaseError, DuplicateOf, Fingerprint, KeptClaim, Slot,
 };
 
 /// A delivery on which no other attempt of this process works until its guards are dropped.
@@ -39,15 +38,15 @@ where
     R: Send + 'static,
 {
     let entered = enter(&admitted).await;
-    if let Origin::Recovered(replay) = &admitted.origin {
-        replay.reach();
+    if let Origin::Recovered(attempt) = &admitted.origin {
+        attempt.reach();
     }
     match entered {
         Ok(guards) => Attempt { admitted, guards }.spawn(inner, request).await,
         Err(answer) => {
-            let result = result_of(&answer);
-            admitted.settle(result).await;
+            let answer = admitted.settle(answer).await;
             admitted.log(&answer);
+            admitted.end(&answer);
             answer
         }
     }
@@ -69,13 +68,6 @@ async fn enter<B, E>(admitted: &Admitted) -> Result<Guards, Answer<B, E>> {
         ..
     } = admitted;
     let key = delivery.key();
-    // Only the claim may end what is kept: another process may have forgotten the delivery.
-    if let Origin::Received(_) = admitted.origin
-        && let Some(cache) = &settings.processed
-        && cache.contains(&key)
-    {
-        return Err(Answer::Duplicate(DuplicateOf::Id));
-    }
     let tenant = key.tenant.clone();
     let enter = |key| settings.in_flight.enter(key, *deadline, &settings.metrics);
     let id = match enter(FlightKey::Delivery(key)).await {
@@ -166,23 +158,14 @@ impl Attempt {
     {
         let Self { admitted, guards } = self;
         let answer = admitted.claim_and_handle(inner, request).await;
-        let result = result_of(&answer);
-        let answer = match admitted.settle(result).await {
-            Settled::Kept if admitted.acknowledges() => {
-                // The failure is logged as one, although the provider does not hear of it.
-                admitted.log(&Answer::Kept(Box::new(answer)));
-                guards.release(&Answer::<R, S::Error>::Acknowledged);
-                return Answer::Acknowledged;
-            }
-            Settled::Kept => Answer::Kept(Box::new(answer)),
-            Settled::NotKept => answer,
-            Settled::Processed => {
-                // The request is counted once, as a duplicate.
-                log::event(&admitted.settings, &answer);
-                Answer::Duplicate(DuplicateOf::Id)
-            }
-        };
+        let answer = admitted.settle(answer).await;
         admitted.log(&answer);
+        // The failure is logged as one, although the provider does not hear of it.
+        let answer = match answer {
+            Answer::Kept(_) if admitted.acknowledges() => Answer::Acknowledged,
+            answer => answer,
+        };
+        admitted.end(&answer);
         guards.release(&answer);
         answer
     }
@@ -197,8 +180,7 @@ impl Admitted {
             Ok(Claim::Claimed(tx)) => tx,
             Ok(Claim::Duplicate(of)) => return Answer::Duplicate(of),
             Ok(Claim::InFlight) => return Answer::InFlight,
-            Ok(Claim::Held) => return Failure::Held.into(),
-            Ok(Claim::Discarded) => return Failure::Discarded.into(),
+            Ok(Claim::Superseded) => return Failure::Superseded.into(),
             Err(error) => return Failure::Claim(error).into(),
         };
         let roll_back = RollBack::is_wanted(&request);
@@ -228,16 +210,17 @@ impl Admitted {
 
     async fn claim(&self) -> Result<Claim, DatabaseError> {
         let started = Instant::now();
-        let held_by = |failures| Some(HeldBy { failures });
+        let settings = &self.settings;
+        let archived_for = settings.keep.as_ref().and_then(|keep| keep.archived_for);
         let claim = self.settings.store.claim(ClaimRequest {
             delivery: &self.delivery,
             fingerprint: self.fingerprint,
             deadline: self.deadline,
-            kept: match &self.origin {
-                Origin::Received(_) => None,
-                Origin::Accepted => held_by(None),
-                Origin::Recovered(replay) => held_by(replay.held_by_failures()),
-            },
+            longest_idle: settings.longest_attempt(),
+            kept: self
+                .origin
+                .take()
+                .map(|take| KeptClaim { take, archived_for }),
         });
         let claim = claim.await;
         self.settings
@@ -283,10 +266,6 @@ impl Admitted {
     async fn commit<R, E>(&self, tx: ClaimedTx, mut response: Response<R>) -> Answer<R, E> {
         let settings = &self.settings;
         let suspicion = self.suspicion(&tx);
-        let before_commit = settings
-            .processed
-            .as_ref()
-            .map(ProcessedCache::before_commit);
         let started = Instant::now();
         let committed = tx.commit().await;
         settings.metrics.duration(Stage::Commit, started.elapsed());
@@ -294,18 +273,24 @@ impl Admitted {
             Ok(after_commit) => after_commit,
             Err(error) => return Failure::Commit(error).into(),
         };
-        if let (Some(cache), Some(before_commit)) = (&settings.processed, before_commit) {
-            cache.insert(self.delivery.key(), before_commit);
-        }
         after_commit.spawn(settings.handler_timeout, || {
             settings.in_flight.background_task()
         });
-        self.end_failures_in_a_row();
         if let Some(suspicion) = suspicion {
             log::suspicion(suspicion);
             response.extensions_mut().insert(suspicion);
         }
         Answer::Processed(response)
+    }
+
+    /// Tells recovery how its attempt has ended, and that a slot may be free.
+    fn end<R, E>(&self, answer: &Answer<R, E>) {
+        if let Origin::Recovered(attempt) = &self.origin {
+            attempt.end(answer.outcome());
+        }
+        if let (Origin::Accepted { .. }, Some(keep)) = (&self.origin, &self.settings.keep) {
+            keep.recovery.notify();
+        }
     }
 
     fn suspicion(&self, tx: &ClaimedTx) -> Option<Suspicion> {
@@ -326,7 +311,7 @@ fn explain_missing_handler<R>(response: &mut Response<R>, tx: &ClaimedTx) {
     if is_routing && !tx.was_taken && response.extensions().get::<FailureReason>().is_none() {
         response
             .extensions_mut()
-            .insert(FailureReason::unhandled(format_args!(
+            .insert(FailureReason::new(format_args!(
                 "{status} without taking DedupeTx: if no handler serves this path, put the layer \
                  on the route and not around the router"
             )));

@@ -13,7 +13,7 @@ use super::rejection::Rejection;
 use super::response::Answer;
 use crate::delivery::Delivery;
 use crate::provider::{Handshake, Verified, VerifyError};
-use crate::recovery::Replay;
+use crate::recovery::RecoveryAttempt;
 use crate::settings::Settings;
 
 /// The largest body of a handshake that is not signed, in bytes.
@@ -25,7 +25,7 @@ pub(super) struct Authentic {
     /// The raw body.
     pub(super) body: Bytes,
     /// The request is one of recovery.
-    pub(super) replay: Option<Replay>,
+    pub(super) attempt: Option<RecoveryAttempt>,
 }
 
 /// Reads and verifies a request. One of recovery was verified when it was kept.
@@ -39,15 +39,15 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let provider = &settings.provider;
-    if let Some(replay) = head.extensions.get::<Replay>()
-        && let Some(delivery) = replay.delivery_for(&settings.endpoint, provider.shared_name())
+    if let Some(attempt) = head.extensions.get::<RecoveryAttempt>()
+        && let Some(delivery) = attempt.delivery_for(&settings.endpoint, provider.shared_name())
     {
         let timeout = settings.body_timeout;
         let body = body::buffer(&head.headers, body, usize::MAX, timeout).await;
         return Ok(Authentic {
             delivery,
             body: body.map_err(Rejection::from)?,
-            replay: Some(replay.clone()),
+            attempt: Some(attempt.clone()),
         });
     }
     let refused = if provider.get_methods().contains(&head.method) {
@@ -91,7 +91,7 @@ where
             Ok(Authentic {
                 delivery: Delivery::new(endpoint, name, lookup.tenant, verified),
                 body,
-                replay: None,
+                attempt: None,
             })
         }
         Verified::Handshake(handshake) => Err(answer_handshake(settings, head, handshake).await),

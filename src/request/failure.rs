@@ -23,10 +23,8 @@ pub(super) enum Failure {
     Acceptance(DatabaseError),
     /// No more deliveries of the endpoint may be kept.
     QuotaExhausted,
-    /// The delivery was kept, and discarded before its attempt began.
-    Discarded,
-    /// The delivery is kept, and its endpoint was paused or has failed before its attempt began.
-    Held,
+    /// The delivery was kept, and was discarded or taken by another attempt before this one began.
+    Superseded,
     HandlerTimedOut(Duration),
     HandlerPanicked(String),
     /// The handler has left its `DedupeTx` somewhere.
@@ -51,8 +49,7 @@ impl Failure {
                 | Self::Claim(_)
                 | Self::Acceptance(_)
                 | Self::QuotaExhausted
-                | Self::Discarded
-                | Self::Held
+                | Self::Superseded
         )
     }
 }
@@ -80,12 +77,9 @@ impl fmt::Display for Failure {
             Self::QuotaExhausted => {
                 f.write_str("the delivery was not accepted: the quota of kept ones is exhausted")
             }
-            Self::Discarded => {
-                f.write_str("the delivery was discarded or forgotten before its attempt began")
-            }
-            Self::Held => f.write_str(
-                "the endpoint was paused, or has failed often, before the attempt began: it is \
-                 made later",
+            Self::Superseded => f.write_str(
+                "the delivery was discarded, forgotten or taken by another attempt before this one \
+                 began",
             ),
             Self::HandlerTimedOut(timeout) => {
                 write!(

@@ -12,7 +12,7 @@ use crate::recovery::Next;
 /// The error of a handler: a status for the sender, and a reason for the operator.
 ///
 /// Any error converts into it with `?`. The layer rolls back, and puts the reason into the log
-/// and, with [`record_failures`](crate::IdempotentWebhook::record_failures), into the record. The
+/// and, where failures are kept or recorded, into the record. The
 /// sender gets the status with an empty body, 500 unless [`status`](Self::status) sets another.
 ///
 /// ```
@@ -67,14 +67,6 @@ impl FailureReason {
         Self {
             text: text.to_string(),
             next: Next::Scheduled,
-        }
-    }
-
-    /// The response is probably not that of a handler.
-    pub(super) fn unhandled(text: impl fmt::Display) -> Self {
-        Self {
-            next: Next::Unhandled,
-            ..Self::new(text)
         }
     }
 }

@@ -52,11 +52,8 @@ pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
 /// Logs and counts what became of an attempt at a kept delivery, which is no request.
 pub(super) fn recovery<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     let outcome = answer.outcome().as_str();
-    // One that is held back is no attempt.
-    if !matches!(answer, Answer::Failed(Failure::Held)) {
-        settings.metrics.recovery(outcome);
-        settings.count(Source::Recovery, outcome);
-    }
+    settings.metrics.recovery(outcome);
+    settings.count(Source::Recovery, outcome);
     Span::current().record("outcome", outcome);
     event(settings, answer);
 }
@@ -88,7 +85,7 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
             match rejection {
                 // Browsers and scanners, not deliveries. But the first one may be a sign of a layer
                 // in the wrong place.
-                Rejection::Method(_) if settings.has_refused_a_method() => {
+                Rejection::Method(_) if settings.note_refused_method() => {
                     debug!(status, reason, "webhook rejected");
                 }
                 Rejection::Method(_) => warn!(
@@ -108,7 +105,9 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
                 .map(|reason: &FailureReason| reason.text.as_str()),
             "webhook rolled back: the handler did not answer success"
         ),
-        Answer::Failed(failure @ Failure::Held) => info!(reason = %failure, "webhook held back"),
+        Answer::Failed(failure @ Failure::Superseded) => {
+            info!(reason = %failure, "webhook attempt not begun");
+        }
         Answer::Failed(failure) => error!(
             status = failure.status().as_u16(),
             reason = %failure,
@@ -125,13 +124,13 @@ pub(super) fn suspicion(suspicion: Suspicion) {
 
 /// A result that could not be written down.
 pub(super) fn not_written(error: &DatabaseError) {
-    warn!(%error, "could not write down what became of a webhook");
+    warn!(%error, "could not record the result of a webhook");
 }
 
 /// A failed delivery that cannot be run again.
 pub(super) fn request_not_kept(limit: usize) {
     warn!(
         limit,
-        "webhook not kept, only recorded: its body is larger than `keep_body_limit`"
+        "webhook not kept, only recorded: its body is larger than `Keep::body_limit`"
     );
 }

@@ -106,8 +106,7 @@ impl Failure {
             | Self::Claim(_)
             | Self::Acceptance(_)
             | Self::QuotaExhausted
-            | Self::Discarded
-            | Self::Held
+            | Self::Superseded
             | Self::HandlerTimedOut(_)
             | Self::Cancelled
             | Self::Commit(CommitError::Database(_)) => StatusCode::SERVICE_UNAVAILABLE,

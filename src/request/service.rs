@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tower_service::Service;
 use tracing::{Instrument, Span};
 
-use super::accept::accept;
+use super::accept::{accept, keep_first};
 use super::admitted::{Admitted, Origin};
 use super::attempt::handle;
 use super::authenticate::{Authentic, authenticate};
@@ -21,7 +21,7 @@ use super::failure::Failure;
 use super::log;
 use super::response::Answer;
 use super::rollback_test::{HandleFirst, RollBack};
-use crate::recovery::received;
+use crate::recovery::{Keep, What};
 use crate::settings::Settings;
 use crate::transaction::DedupeTx;
 
@@ -76,12 +76,11 @@ where
         let response = async move {
             let retry_after = settings.retry_after;
             let answer = match admit(&settings, request).await {
-                Ok((admitted, request))
-                    if admitted.is_accepted_first() && !HandleFirst::is_wanted(&request) =>
-                {
-                    accept(&settings, admitted, inner, request, caller).await
-                }
-                Ok((admitted, request)) => handle(admitted, inner, request).await,
+                Ok((admitted, request)) => match keeps_first(&admitted, &request) {
+                    Some((keep, true)) => accept(admitted, keep, inner, request, caller).await,
+                    Some((keep, false)) => keep_first(admitted, &keep, inner, request).await,
+                    None => handle(admitted, inner, request).await,
+                },
                 Err(answer) => {
                     log::answer(&settings, &answer);
                     answer
@@ -114,15 +113,12 @@ where
     let Authentic {
         delivery,
         body,
-        replay,
+        attempt,
     } = authenticate(settings, &head, body).await?;
     log::identified(&Span::current(), &delivery);
-    let origin = match replay {
-        Some(replay) => Origin::Recovered(replay),
-        None => {
-            received::count_one();
-            Origin::Received(settings.kept_request(&head, &body))
-        }
+    let origin = match attempt {
+        Some(attempt) => Origin::Recovered(attempt),
+        None => Origin::Received(settings.kept_request(&head, &body)),
     };
     let admitted = Admitted {
         settings: settings.clone(),
@@ -132,6 +128,20 @@ where
         deadline,
     };
     Ok((admitted, Request::from_parts(head, B::from(body))))
+}
+
+/// How a request is kept before its handler runs, if it is, and whether the answer leaves before, too.
+fn keeps_first<B>(admitted: &Admitted, request: &Request<B>) -> Option<(Keep, bool)> {
+    let keep = admitted.settings.keep.as_ref()?;
+    let Origin::Received(Some(_)) = admitted.origin else {
+        return None;
+    };
+    // The test kit's attempt leaves nothing behind.
+    if keep.what == What::Failed || RollBack::is_wanted(request) {
+        return None;
+    }
+    let is_answered_first = keep.what == What::AcceptedFirst && !HandleFirst::is_wanted(request);
+    Some((keep.clone(), is_answered_first))
 }
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -1,4 +1,4 @@
-//! What an attempt means for what is kept of its delivery.
+//! Records the result of an attempt in what is kept of its delivery.
 
 use std::time::Duration;
 
@@ -10,127 +10,111 @@ use super::handler_error::FailureReason;
 use super::log;
 use super::response::Answer;
 use super::rollback_test::RolledBack;
-use crate::recovery::{FailedAttempt, Keep, KeptAs, KeptRequest, Next, UNHANDLED_WAIT};
-use crate::transaction::DatabaseError;
+use crate::recovery::{FailedAttempt, KeptRequest, KeptState, Next, Quota, Take};
+use crate::transaction::{DatabaseError, DuplicateOf};
 
 /// How long a kept delivery waits whose attempt could not be made.
-const NOT_RUN_WAIT: Duration = Duration::from_secs(5);
+const NOT_BEGUN_WAIT: Duration = Duration::from_secs(5);
 
-/// The result of an attempt, as far as it matters to what is kept.
-pub(super) enum AttemptResult {
-    /// The delivery is processed, by this attempt or before.
+/// How often a result is written again that could not be written.
+const WRITE_AGAIN: Duration = Duration::from_secs(1);
+
+/// For how long it is tried. Then the delivery has long been taken by another attempt.
+const MAX_WRITES: usize = 60;
+
+/// What an attempt means for what is kept.
+enum Attempted {
+    /// It has committed the delivery, and ended what was kept with the commit.
     Processed,
+    /// Another attempt has committed it before.
+    Duplicate,
     Failed(FailedAttempt),
     /// The handler has not been called.
-    NotRun,
+    NotBegun,
 }
 
-/// What has become of a delivery whose attempt has failed.
+/// Whether a delivery is kept after its attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Settled {
-    /// It is kept.
+enum Settled {
     Kept,
     NotKept,
     /// Another process has committed it meanwhile.
-    Processed,
+    CommittedElsewhere,
 }
 
 impl Admitted {
+    /// Records an attempt. Returns the answer, which says whether the delivery is kept.
+    pub(super) async fn settle<R, E>(&self, answer: Answer<R, E>) -> Answer<R, E> {
+        let attempted = Attempted::of(&answer);
+        if let Attempted::Processed = attempted {
+            self.close_breaker();
+        }
+        let settled = match self.origin.take() {
+            Some(take) => self.settle_kept(attempted, take).await,
+            None => self.settle_received(attempted).await,
+        };
+        match settled {
+            Settled::Kept if matches!(answer, Answer::InFlight) => answer,
+            Settled::Kept => Answer::Kept(Box::new(answer)),
+            Settled::NotKept => answer,
+            Settled::CommittedElsewhere => {
+                // The request is counted once, as a duplicate.
+                log::event(&self.settings, &answer);
+                Answer::Duplicate(DuplicateOf::Id)
+            }
+        }
+    }
+
+    /// Whether the provider does not hear of a failure that is kept.
     pub(super) fn acknowledges(&self) -> bool {
         let keep = self.settings.keep.as_ref();
-        keep.is_some_and(|keep| keep.acknowledge)
+        self.origin.is_request() && keep.is_some_and(|keep| keep.acknowledge)
     }
 
-    /// Writes down what an attempt means for what is kept.
-    pub(super) async fn settle(&self, result: AttemptResult) -> Settled {
-        let store = &self.settings.store;
-        let Some(keep) = &self.settings.keep else {
+    /// Records an attempt at a kept delivery. It stays kept, whatever could be written of the attempt.
+    async fn settle_kept(&self, attempted: Attempted, take: Take) -> Settled {
+        let (store, delivery) = (&self.settings.store, &self.delivery);
+        let (written, settled) = match attempted {
+            Attempted::Processed => return Settled::NotKept,
+            Attempted::Duplicate => {
+                let keep = self.settings.keep.as_ref();
+                let archived_for = keep.and_then(|keep| keep.archived_for);
+                (
+                    store.resolve(delivery, archived_for).await,
+                    Settled::NotKept,
+                )
+            }
+            Attempted::Failed(failed) if failed.is_discarded() => {
+                (store.drop_kept(delivery).await, Settled::NotKept)
+            }
+            Attempted::Failed(failed) => {
+                let written = self.fail(&failed, take).await;
+                if written.is_err() {
+                    self.write_later(Some(failed), take);
+                }
+                (written, Settled::Kept)
+            }
+            Attempted::NotBegun => {
+                let written = store.give_back(delivery, take, NOT_BEGUN_WAIT).await;
+                if written.is_err() {
+                    self.write_later(None, take);
+                }
+                (written, Settled::Kept)
+            }
+        };
+        if let Err(error) = written {
+            log::not_written(&error);
+        }
+        settled
+    }
+
+    /// Records an attempt of the provider at a delivery that was not kept before.
+    async fn settle_received(&self, attempted: Attempted) -> Settled {
+        let (Attempted::Failed(failed), Origin::Received(request)) = (attempted, &self.origin)
+        else {
             return Settled::NotKept;
         };
-        let written = match (&self.origin, result) {
-            (Origin::Received(request), AttemptResult::Failed(failed)) => {
-                return self.keep(keep, &failed, request.as_ref()).await;
-            }
-            (Origin::Received(_), _) => return Settled::NotKept,
-            (Origin::Accepted | Origin::Recovered(_), AttemptResult::Processed) => {
-                self.end_in_background(keep);
-                return Settled::NotKept;
-            }
-            (Origin::Accepted | Origin::Recovered(_), AttemptResult::Failed(failed))
-                if failed.is_discarded() =>
-            {
-                keep.end(store, &self.delivery, false).await.map(|()| None)
-            }
-            (origin, AttemptResult::Failed(failed)) if failed.is_unhandled() => {
-                let retries = origin.retries();
-                store
-                    .give_back(&self.delivery, retries, UNHANDLED_WAIT)
-                    .await
-                    .map(|()| None)
-            }
-            (origin, AttemptResult::Failed(failed)) => {
-                let retries = origin.retries();
-                let kept = store
-                    .fail_kept(&failed, &self.delivery, retries, &keep.schedule)
-                    .await;
-                if let Ok(Some(KeptAs::Dead)) = kept {
-                    self.report_dead(&failed).await;
-                }
-                kept
-            }
-            (origin, AttemptResult::NotRun) => {
-                let retries = origin.retries();
-                store
-                    .give_back(&self.delivery, retries, NOT_RUN_WAIT)
-                    .await
-                    .map(|()| None)
-            }
-        };
-        match written {
-            Ok(Some(_)) => Settled::Kept,
-            Ok(None) => Settled::NotKept,
-            Err(error) => {
-                log::not_written(&error);
-                Settled::NotKept
-            }
-        }
-    }
-
-    /// After a success: that of a provider's request ends the failures in a row, too, where the
-    /// recovery of this process knows of them. Otherwise it costs nothing.
-    pub(super) fn end_failures_in_a_row(&self) {
-        if let (Origin::Received(_), Some(keep), Some(served)) =
-            (&self.origin, &self.settings.keep, &self.settings.served)
-            && served.take_probed()
-        {
-            self.end_in_background(keep);
-        }
-    }
-
-    /// The delivery is processed, so nothing depends on when its kept row ends.
-    fn end_in_background(&self, keep: &Keep) {
-        let (keep, store) = (keep.clone(), self.settings.store.clone());
-        let (delivery, task) = (
-            self.delivery.clone(),
-            self.settings.in_flight.background_task(),
-        );
-        let end = async move {
-            if let Err(error) = keep.end(&store, &delivery, true).await {
-                log::not_written(&error);
-            }
-            drop(task);
-        };
-        tokio::spawn(end.in_current_span());
-    }
-
-    /// Keeps or records a failed attempt of the provider.
-    async fn keep(
-        &self,
-        keep: &Keep,
-        failed: &FailedAttempt,
-        request: Option<&KeptRequest>,
-    ) -> Settled {
-        match self.try_keep(keep, failed, request).await {
+        match self.keep(&failed, request.as_ref()).await {
             Ok(settled) => settled,
             Err(error) => {
                 log::not_written(&error);
@@ -139,75 +123,147 @@ impl Admitted {
         }
     }
 
-    async fn try_keep(
+    /// Writes down that an attempt at a kept delivery has failed.
+    async fn fail(&self, failed: &FailedAttempt, take: Take) -> Result<(), DatabaseError> {
+        let Some(served) = &self.settings.served else {
+            return Ok(());
+        };
+        let store = &self.settings.store;
+        let kept = store.fail(failed, &self.delivery, take, 0, served).await?;
+        served.note_failure();
+        if kept.is_some_and(|kept| kept.died()) {
+            let report = self.settings.dead_report();
+            report.send(&self.delivery, failed.reason()).await;
+        }
+        Ok(())
+    }
+
+    /// Writes the result of an attempt once Postgres is there again: an attempt that did not begin must
+    /// not be counted, and one that failed waits as the schedule says.
+    fn write_later(&self, failed: Option<FailedAttempt>, take: Take) {
+        let (settings, delivery) = (self.settings.clone(), self.delivery.clone());
+        let task = settings.in_flight.background_task();
+        let again = async move {
+            for _ in 0..MAX_WRITES {
+                tokio::time::sleep(WRITE_AGAIN).await;
+                let store = &settings.store;
+                let written = match (&failed, &settings.served) {
+                    (Some(failed), Some(served)) => {
+                        let written = store.fail(failed, &delivery, take, 0, served).await;
+                        if let Ok(Some(kept)) = written
+                            && kept.died()
+                        {
+                            let report = settings.dead_report();
+                            report.send(&delivery, failed.reason()).await;
+                        }
+                        written.map(drop)
+                    }
+                    _ => store.give_back(&delivery, take, Duration::ZERO).await,
+                };
+                if written.is_ok() || store.pool().is_closed() {
+                    break;
+                }
+            }
+            drop(task);
+        };
+        tokio::spawn(again.in_current_span());
+    }
+
+    /// After a success, the failures of the endpoint are no longer in a row. That costs nothing unless
+    /// this process knows of failures.
+    fn close_breaker(&self) {
+        let Some(served) = &self.settings.served else {
+            return;
+        };
+        if !served.take_failures() {
+            return;
+        }
+        let settings = self.settings.clone();
+        let task = settings.in_flight.background_task();
+        let close = async move {
+            if let Err(error) = settings.store.close_breaker(&settings.endpoint).await {
+                log::not_written(&error);
+            }
+            drop(task);
+        };
+        tokio::spawn(close.in_current_span());
+    }
+
+    /// Keeps or records a failed attempt of the provider.
+    async fn keep(
         &self,
-        keep: &Keep,
         failed: &FailedAttempt,
         request: Option<&KeptRequest>,
     ) -> Result<Settled, DatabaseError> {
-        let store = &self.settings.store;
+        let (store, delivery) = (&self.settings.store, &self.delivery);
+        let keep = self.settings.keep.as_ref();
+        let quota: &Quota = match (keep, &self.settings.recorded) {
+            (Some(keep), _) => &keep.quota,
+            (None, Some(quota)) => quota,
+            (None, None) => return Ok(Settled::NotKept),
+        };
         if failed.is_discarded() {
-            keep.end(store, &self.delivery, false).await?;
+            store.drop_kept(delivery).await?;
             return Ok(Settled::NotKept);
         }
-        if !keep.quota.has_room_for(store, &self.delivery).await? {
+        if !quota.has_room_for(store, delivery).await? {
             return Ok(Settled::NotKept);
         }
-        let kept = store.keep(failed, &self.delivery, request, keep).await?;
-        if kept == Some(KeptAs::Dead) {
-            self.report_dead(failed).await;
+        let delay = keep.and_then(|keep| failed.delay(&keep.schedule, 0));
+        let Some(kept) = store.keep(failed, delivery, request, delay).await? else {
+            return Ok(Settled::CommittedElsewhere);
+        };
+        quota.note_kept(store, &self.settings.endpoint);
+        if kept.state == KeptState::Recorded {
+            if let Some(keep) = keep {
+                log::request_not_kept(keep.body_limit);
+            }
+            return Ok(Settled::NotKept);
         }
-        Ok(match kept {
-            None => Settled::Processed,
-            Some(KeptAs::Recorded) => {
-                if keep.requests {
-                    log::request_not_kept(keep.body_limit);
-                }
-                Settled::NotKept
-            }
-            Some(KeptAs::Due | KeptAs::Dead | KeptAs::StillDead) => {
-                self.settings.note_kept();
-                Settled::Kept
-            }
-        })
-    }
-
-    async fn report_dead(&self, failed: &FailedAttempt) {
-        let report = self.settings.dead_report();
-        report.send(&self.delivery, failed.reason()).await;
+        if kept.died() {
+            let report = self.settings.dead_report();
+            report.send(delivery, failed.reason()).await;
+        }
+        if let Some(keep) = keep {
+            keep.recovery.note_kept(&self.settings.endpoint);
+        }
+        Ok(Settled::Kept)
     }
 }
 
-pub(super) fn result_of<R, E>(answer: &Answer<R, E>) -> AttemptResult {
-    AttemptResult::Failed(match answer {
-        Answer::Processed(_) | Answer::Duplicate(_) => return AttemptResult::Processed,
-        Answer::RolledBack(response) => {
-            if response.extensions().get::<RolledBack>().is_some() {
-                return AttemptResult::NotRun;
-            }
-            let status = response.status();
-            match response.extensions().get::<FailureReason>() {
-                Some(reason) => FailedAttempt::new(status, &reason.text, reason.next),
-                None => {
-                    let reason = format_args!("the handler answered {status}");
-                    FailedAttempt::new(status, reason, Next::Scheduled)
+impl Attempted {
+    fn of<R, E>(answer: &Answer<R, E>) -> Self {
+        Self::Failed(match answer {
+            Answer::Processed(_) => return Self::Processed,
+            Answer::Duplicate(_) => return Self::Duplicate,
+            Answer::RolledBack(response) => {
+                if response.extensions().get::<RolledBack>().is_some() {
+                    return Self::NotBegun;
+                }
+                let status = response.status();
+                match response.extensions().get::<FailureReason>() {
+                    Some(reason) => FailedAttempt::new(status, &reason.text, reason.next),
+                    None => {
+                        let reason = format_args!("the handler answered {status}");
+                        FailedAttempt::new(status, reason, Next::Scheduled)
+                    }
                 }
             }
-        }
-        Answer::Failed(failure) if failure.is_an_attempt() => {
-            FailedAttempt::new(failure.status(), failure, Next::Scheduled)
-        }
-        Answer::InnerError(_) => FailedAttempt::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "the inner service failed",
-            Next::Scheduled,
-        ),
-        Answer::Failed(_)
-        | Answer::Handshake(_)
-        | Answer::InFlight
-        | Answer::Rejected(_)
-        | Answer::Kept(_)
-        | Answer::Acknowledged
-        | Answer::Accepted => return AttemptResult::NotRun,
-    })
+            Answer::Failed(failure) if failure.is_an_attempt() => {
+                FailedAttempt::new(failure.status(), failure, Next::Scheduled)
+            }
+            Answer::InnerError(_) => FailedAttempt::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the inner service failed",
+                Next::Scheduled,
+            ),
+            Answer::Failed(_)
+            | Answer::Handshake(_)
+            | Answer::InFlight
+            | Answer::Rejected(_)
+            | Answer::Kept(_)
+            | Answer::Acknowledged
+            | Answer::Accepted => return Self::NotBegun,
+        })
+    }
 }

@@ -5,21 +5,14 @@ use std::time::Duration;
 use sqlx_core::transaction::TransactionManager;
 use tokio::time::Instant;
 
-use super::claim_kept::{HeldBy, StillKept};
 use super::connection::{TransactionId, TxConnection};
 use super::pg_error::{DatabaseError, Manager, with_timeout};
-use super::slot::ClaimedTx;
+use super::slot::{ClaimedTx, KeptEnd};
 use super::store::{MAX_CONNECTIONS, Store};
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
-
-/// The lock for which all attempts at a delivery queue.
-macro_rules! claim_lock {
-    () => {
-        "hashtextextended($3, hashtextextended($2, hashtextextended($1, 0)))"
-    };
-}
-pub(super) use claim_lock;
+use crate::pg_time::interval;
+use crate::recovery::Take;
 
 /// Inserts the claim. Returns a row if the delivery was not claimed before.
 ///
@@ -31,22 +24,38 @@ pub(super) use claim_lock;
 /// The statement sets `lock_timeout` along with the values, before the wait, and restores it
 /// along with the returned row, before the handler's statements. Separate statements for that, or
 /// for the lock, would cost more.
-const CLAIM: &str = concat!(
-    "
+///
+/// It also limits how long the transaction may be idle: Postgres ends the claim of a process that is
+/// frozen, or whose host is gone. Otherwise it would last for as long as Postgres believes in the
+/// connection, which is two hours by default.
+const CLAIM: &str = "
     insert into idempotent_webhook.deliveries
         (endpoint, tenant, delivery_id, event_type, digest)
     values
         ($1, $2, $3,
-        case when set_config('lock_timeout', $6, true) is not null then
-            case when pg_advisory_xact_lock(",
-    claim_lock!(),
-    ") is not null then $4 end
+        case when
+            set_config('lock_timeout', $6, true) is not null
+            and set_config('idle_in_transaction_session_timeout', $8, true) is not null
+        then
+            case when pg_advisory_xact_lock(
+                hashtextextended($3, hashtextextended($2, hashtextextended($1, 0)))
+            ) is not null then $4 end
         end,
         $5)
     on conflict do nothing
     returning pg_current_xact_id()::text, set_config('lock_timeout', $7, true)
-"
-);
+";
+
+/// Locks a kept delivery to the end of the transaction of its claim, which tells other processes that
+/// its attempt runs. Returns a row if no other attempt has taken it since, and nothing else was done with
+/// it.
+const LOCK_KEPT: &str = "
+    select 1
+    from idempotent_webhook.kept_deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+        and state = 'due' and takes = $4
+    for key share
+";
 
 /// The same for the body's fingerprint, with the replay guard on.
 const CLAIM_BODY: &str = "
@@ -86,8 +95,19 @@ pub(crate) struct ClaimRequest<'a> {
     pub(crate) delivery: &'a Delivery,
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) deadline: Instant,
-    /// If the delivery is kept: it is claimed if it still is, and is not held back.
-    pub(crate) kept: Option<HeldBy>,
+    /// The longest time between two statements of the handler.
+    pub(crate) longest_idle: Duration,
+    /// If the delivery is kept.
+    pub(crate) kept: Option<KeptClaim>,
+}
+
+/// The claim of a kept delivery.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeptClaim {
+    /// It is only claimed if no other attempt has taken it since.
+    pub(crate) take: Take,
+    /// How long its request stays after the commit.
+    pub(crate) archived_for: Option<Duration>,
 }
 
 impl ClaimRequest<'_> {
@@ -120,10 +140,8 @@ pub(crate) enum Claim {
     Duplicate(DuplicateOf),
     /// Another process was still working on it at the deadline.
     InFlight,
-    /// It is kept, but its endpoint is paused, or has failed too often.
-    Held,
-    /// It was kept, and was discarded or forgotten.
-    Discarded,
+    /// It was kept, and was discarded, forgotten or taken by another attempt since.
+    Superseded,
 }
 
 /// The result of a claim within its transaction.
@@ -131,18 +149,7 @@ enum Inserted {
     Claimed(TransactionId),
     Duplicate(DuplicateOf),
     WaitTimedOut,
-    Held,
-    Discarded,
-}
-
-impl Inserted {
-    fn of_kept(id: TransactionId, still_kept: StillKept) -> Self {
-        match still_kept {
-            StillKept::Yes => Self::Claimed(id),
-            StillKept::Held => Self::Held,
-            StillKept::No => Self::Discarded,
-        }
-    }
+    Superseded,
 }
 
 /// The committed delivery of which this one is a duplicate.
@@ -183,7 +190,12 @@ impl Store {
         let mut connection = self.begin().await?;
         match self.insert(&mut connection, request).await {
             Ok(Inserted::Claimed(id)) => {
-                Ok(Claim::Claimed(ClaimedTx::new(connection, id, self.timeout)))
+                let ends = request.kept.map(|kept| KeptEnd {
+                    delivery: request.delivery.clone(),
+                    archived_for: kept.archived_for.map(interval),
+                });
+                let claimed = ClaimedTx::new(connection, id, ends, self.timeout);
+                Ok(Claim::Claimed(claimed))
             }
             Ok(Inserted::Duplicate(of)) => {
                 // Nothing was written and no attempt waits for it, so the rollback is sent while
@@ -196,13 +208,9 @@ impl Store {
                 connection.roll_back(self.timeout).await;
                 Ok(Claim::InFlight)
             }
-            Ok(Inserted::Held) => {
+            Ok(Inserted::Superseded) => {
                 connection.roll_back(self.timeout).await;
-                Ok(Claim::Held)
-            }
-            Ok(Inserted::Discarded) => {
-                connection.roll_back(self.timeout).await;
-                Ok(Claim::Discarded)
+                Ok(Claim::Superseded)
             }
             Err(error) if error.is_conflict() => {
                 connection.roll_back(self.timeout).await;
@@ -225,15 +233,8 @@ impl Store {
             fingerprint,
             ..
         } = request;
-        let lock_timeout = self.lock_timeout(connection, delivery).await?;
+        let settings = self.pool_settings(connection, delivery).await?;
         let guarded = fingerprint.and_then(Fingerprint::guarded);
-        if let Some(held_by) = request.kept
-            // With the guard, there is another lock to wait for before the check.
-            && guarded.is_none()
-            && let Some((id, still_kept)) = self.claim_kept(connection, request, held_by).await?
-        {
-            return Ok(Inserted::of_kept(id, still_kept));
-        }
         let wait = request.wait();
         let inserted = with_timeout(
             wait + self.timeout,
@@ -244,7 +245,8 @@ impl Store {
                 .bind(delivery.event_type())
                 .bind(fingerprint.map(|fingerprint| fingerprint.digest))
                 .bind(millis(wait))
-                .bind(&*lock_timeout)
+                .bind(&*settings.lock_timeout)
+                .bind(settings.idle_timeout(request.longest_idle))
                 .fetch_optional(&mut **connection),
         );
         let id = match inserted.await {
@@ -257,7 +259,7 @@ impl Store {
             Err(error) => return Err(error),
         };
         if let Some(digest) = guarded {
-            let inserted = self.insert_body(connection, request, digest, &lock_timeout);
+            let inserted = self.insert_body(connection, request, digest, &settings.lock_timeout);
             match inserted.await {
                 Ok(true) => {}
                 Ok(false) => {
@@ -268,11 +270,31 @@ impl Store {
                 Err(error) => return Err(error),
             }
         }
-        let still_kept = match request.kept {
-            None => StillKept::Yes,
-            Some(held_by) => self.still_kept(connection, request, held_by).await?,
-        };
-        Ok(Inserted::of_kept(TransactionId(id), still_kept))
+        if let Some(kept) = request.kept
+            && !self.lock_kept(connection, delivery, kept.take).await?
+        {
+            return Ok(Inserted::Superseded);
+        }
+        Ok(Inserted::Claimed(TransactionId(id)))
+    }
+
+    /// Locks the row of a kept delivery. Returns whether this is the attempt that has taken it.
+    async fn lock_kept(
+        &self,
+        connection: &mut TxConnection,
+        delivery: &Delivery,
+        take: Take,
+    ) -> Result<bool, DatabaseError> {
+        let locked = with_timeout(
+            self.timeout,
+            sqlx::query(LOCK_KEPT)
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(delivery.id())
+                .bind(take.number)
+                .fetch_optional(&mut **connection),
+        );
+        Ok(locked.await?.is_some())
     }
 
     /// Claims the fingerprint, in the transaction of the claim. Returns whether it was not

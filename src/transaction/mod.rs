@@ -1,9 +1,7 @@
-//! The transaction of a delivery: the claim, what the handler does in it, and the commit. All SQL
-//! of a request is in here.
+//! The transaction of a delivery: the claim, what the handler does in it, and the commit.
 
 mod after_commit;
 mod claim;
-mod claim_kept;
 mod commit;
 mod connection;
 mod dedupe_tx;
@@ -15,14 +13,13 @@ mod store;
 mod versions;
 
 pub use after_commit::WorkResult;
-pub(crate) use claim::{Claim, ClaimRequest, DuplicateOf, Fingerprint};
-pub(crate) use claim_kept::HeldBy;
+pub(crate) use claim::{Claim, ClaimRequest, DuplicateOf, Fingerprint, KeptClaim};
 pub(crate) use commit::CommitError;
 pub use dedupe_tx::{DedupeTx, ExtractError};
 pub(crate) use pg_error::{DatabaseError, is_conflict, is_not_migrated, with_timeout};
 pub use savepoint::Savepoint;
 pub(crate) use slot::{ClaimedTx, Slot};
-pub(crate) use store::{Autocommit, ShortTx, Store};
+pub(crate) use store::{ShortTx, Store};
 pub use versions::Recency;
 
 /// For a transaction apart from those of deliveries, whatever the default: at a higher level, concurrent

@@ -16,7 +16,6 @@ const DEADLOCK_DETECTED: &str = "40P01";
 const IN_FAILED_TRANSACTION: &str = "25P02";
 const ACTIVE_TRANSACTION: &str = "25001";
 const UNDEFINED_TABLE: &str = "42P01";
-const INVALID_STATEMENT_NAME: &str = "26000";
 const QUERY_CANCELED: &str = "57014";
 const CONNECTION_EXCEPTION_CLASS: &str = "08";
 
@@ -39,13 +38,17 @@ impl DatabaseError {
         }
     }
 
-    fn is(&self, codes: &[&str]) -> bool {
-        self.sqlx().is_some_and(|error| has_code(error, codes))
+    /// For callers that get the errors of sqlx.
+    pub(crate) fn into_sqlx(self) -> sqlx::Error {
+        match self {
+            Self::TimedOut => sqlx::Error::PoolTimedOut,
+            Self::Sqlx(error) => error,
+            Self::Shared(error) => sqlx::Error::Io(std::io::Error::other(error.to_string())),
+        }
     }
 
-    /// Whether a statement was not there any more that had just been prepared.
-    pub(crate) fn is_statement_lost(&self) -> bool {
-        self.is(&[INVALID_STATEMENT_NAME])
+    fn is(&self, codes: &[&str]) -> bool {
+        self.sqlx().is_some_and(|error| has_code(error, codes))
     }
 
     /// Whether `lock_timeout` expired, or a shorter `statement_timeout`.
@@ -66,12 +69,6 @@ impl DatabaseError {
     /// another role, or without its prepared statements.
     pub(crate) fn may_be_the_connection(&self) -> bool {
         self.sqlx().is_some_and(may_be_the_connection)
-    }
-
-    /// Whether Postgres has refused a statement, over a connection that is in order.
-    pub(crate) fn is_reported_by_postgres(&self) -> bool {
-        self.sqlx()
-            .is_some_and(|error| error.as_database_error().is_some() && !is_connection_lost(error))
     }
 }
 

@@ -30,35 +30,71 @@ const REGISTER: &str = "
     on conflict do nothing
 ";
 
+/// What claims set for their transactions. As `show` has it, and in milliseconds.
+const SETTINGS: &str = "
+    select
+        current_setting('lock_timeout'),
+        (
+            select setting
+            from pg_settings
+            where name = 'idle_in_transaction_session_timeout'
+        )
+";
+
 /// How often a process that claims deliveries registers its window.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
 
+/// The longest limit that Postgres takes, in milliseconds.
+const MAX_IDLE: u128 = 2_147_483_647;
+
+/// The settings of the pool's connections that claims change.
+#[derive(Clone, Debug)]
+pub(super) struct PoolSettings {
+    /// Restored after a claim.
+    pub(super) lock_timeout: Arc<str>,
+    /// How long a transaction may be idle. Zero means no limit.
+    idle_millis: u128,
+}
+
+impl PoolSettings {
+    /// The limit for a transaction whose handler may be idle for so long: that of the pool, if it is
+    /// lower.
+    pub(super) fn idle_timeout(&self, longest: Duration) -> String {
+        let limit = longest.as_millis().clamp(1, MAX_IDLE);
+        let limit = match self.idle_millis {
+            0 => limit,
+            own => limit.min(own),
+        };
+        limit.to_string()
+    }
+}
+
 impl Store {
-    /// The pool's own `lock_timeout`. Registers the window first if that is due.
-    pub(super) async fn lock_timeout(
+    /// The pool's own settings. Registers the window first if that is due.
+    pub(super) async fn pool_settings(
         &self,
         connection: &mut TxConnection,
         delivery: &Delivery,
-    ) -> Result<Arc<str>, DatabaseError> {
+    ) -> Result<PoolSettings, DatabaseError> {
         match self.registered() {
-            Some(lock_timeout) => Ok(lock_timeout),
+            Some(settings) => Ok(settings),
             None => self.register(connection, delivery).await,
         }
     }
 
-    /// The pool's own `lock_timeout`, unless this delivery has to register the window. When a
+    /// The pool's own settings, unless this delivery has to register the window. When a
     /// registration is due again, one delivery does it and the others go on.
-    fn registered(&self) -> Option<Arc<str>> {
+    fn registered(&self) -> Option<PoolSettings> {
         let mut registration = self.registration();
         let known = registration.as_mut()?;
         if known.registered_at.elapsed() < INTERVAL {
-            return Some(known.lock_timeout.clone());
+            return Some(known.settings.clone());
         }
         known.registered_at = Instant::now();
         None
     }
 
-    /// Registers the window and reads the pool's own `lock_timeout`.
+    /// Registers the window and reads the pool's own settings.
     ///
     /// This commits and begins another transaction, so that deliveries do not wait for each
     /// other on this row.
@@ -66,7 +102,7 @@ impl Store {
         &self,
         connection: &mut TxConnection,
         delivery: &Delivery,
-    ) -> Result<Arc<str>, DatabaseError> {
+    ) -> Result<PoolSettings, DatabaseError> {
         let registered = with_timeout(self.timeout, async {
             for statement in [DELETE_OUTDATED, REGISTER] {
                 sqlx::query(statement)
@@ -76,22 +112,22 @@ impl Store {
                     .await?;
             }
             Manager::commit(connection).await?;
-            let row = sqlx::raw_sql("show lock_timeout")
-                .fetch_one(&mut **connection)
-                .await?;
+            let row = sqlx::raw_sql(SETTINGS).fetch_one(&mut **connection).await?;
             Manager::begin(connection, Some(BEGIN.into_sql_str())).await?;
-            row.try_get::<String, _>(0)
+            Ok(PoolSettings {
+                lock_timeout: row.try_get::<String, _>(0)?.into(),
+                idle_millis: row.try_get::<String, _>(1)?.parse().unwrap_or(0),
+            })
         })
         .await;
         let mut registration = self.registration();
         match registered {
-            Ok(lock_timeout) => {
-                let lock_timeout: Arc<str> = lock_timeout.into();
+            Ok(settings) => {
                 *registration = Some(Registration {
                     registered_at: Instant::now(),
-                    lock_timeout: lock_timeout.clone(),
+                    settings: settings.clone(),
                 });
-                Ok(lock_timeout)
+                Ok(settings)
             }
             Err(error) => {
                 *registration = None;

@@ -1,12 +1,11 @@
 //! The connections of the pool, with a transaction begun.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
-use sqlx::{PgConnection, PgPool, Postgres, Row, SqlSafeStr};
+use sqlx::{PgConnection, PgPool, Postgres, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -14,6 +13,7 @@ use tokio::time::Instant;
 use super::commit::COMMIT;
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, Manager, is_unusable, may_be_the_connection, with_timeout};
+use super::registration::PoolSettings;
 
 /// Begins a transaction, or fails on a connection that is already in one.
 ///
@@ -28,9 +28,6 @@ const BEGIN_READ_COMMITTED: &str = "begin isolation level read committed not def
 /// On how many connections a step is tried that may have failed because of the connection.
 pub(super) const MAX_CONNECTIONS: usize = 2;
 
-/// Whether a connection gets notifications.
-const LISTENS: &str = "select exists (select pg_listening_channels())";
-
 /// Where deliveries are claimed. Clones share the connection limit and the registration.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
@@ -39,9 +36,6 @@ pub(crate) struct Store {
     pub(crate) timeout: Duration,
     pub(super) redelivery_window: Duration,
     permits: Option<Arc<Semaphore>>,
-    /// Not behind a PgBouncer that deallocates prepared statements after each transaction: sqlx
-    /// prepares a statement in one and runs it in the next.
-    keeps_connections: Arc<AtomicBool>,
     pub(super) registration: Arc<Mutex<Option<Registration>>>,
 }
 
@@ -49,8 +43,7 @@ pub(crate) struct Store {
 #[derive(Debug)]
 pub(super) struct Registration {
     pub(super) registered_at: Instant,
-    /// The pool's own `lock_timeout`, restored after a claim.
-    pub(super) lock_timeout: Arc<str>,
+    pub(super) settings: PoolSettings,
 }
 
 impl Store {
@@ -60,7 +53,6 @@ impl Store {
             timeout,
             redelivery_window,
             permits: None,
-            keeps_connections: Arc::new(AtomicBool::new(true)),
             registration: Arc::default(),
         }
     }
@@ -73,15 +65,6 @@ impl Store {
     pub(crate) fn limit_connections(&mut self, connections: usize) {
         let permits = connections.clamp(1, Semaphore::MAX_PERMITS);
         self.permits = Some(Arc::new(Semaphore::new(permits)));
-    }
-
-    /// Whether statements may be transactions of their own, on a connection that is kept.
-    pub(crate) fn keeps_connections(&self) -> bool {
-        self.keeps_connections.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn keep_no_connections(&self) {
-        self.keeps_connections.store(false, Ordering::Relaxed);
     }
 
     /// Runs a statement in a short transaction of its own, apart from that of a delivery.
@@ -174,7 +157,7 @@ impl ShortTx {
     }
 
     pub(crate) async fn commit(self) -> sqlx::Result<()> {
-        self.commit_and_begin().await?.end().release();
+        self.commit_and_begin().await?.end();
         Ok(())
     }
 
@@ -184,38 +167,10 @@ impl ShortTx {
         Ok(self)
     }
 
-    /// Ends a transaction in which nothing was done. That is sent with the next statement, or while
-    /// the connection returns to the pool.
-    pub(crate) fn end(mut self) -> Autocommit {
+    /// Ends a transaction in which nothing was done. That is sent while the connection returns to the
+    /// pool.
+    pub(crate) fn end(mut self) {
         Manager::start_rollback(&mut self.0);
-        Autocommit(self.0)
-    }
-
-    /// Ends a transaction in which nothing was done, and keeps the connection, unless it listens:
-    /// outside of a transaction, Postgres sends notifications, which sqlx would take for a protocol
-    /// error.
-    pub(crate) async fn keep(mut self) -> sqlx::Result<Option<Autocommit>> {
-        let listens = sqlx::raw_sql(LISTENS).fetch_one(&mut *self.0).await?;
-        let connection = self.end();
-        if listens.try_get(0)? {
-            connection.release();
-            return Ok(None);
-        }
-        Ok(Some(connection))
-    }
-}
-
-/// A connection in no transaction, for statements of the crate that are each a transaction of their
-/// own. Dropped, it is closed: a statement may not have ended.
-pub(crate) struct Autocommit(TxConnection);
-
-impl Autocommit {
-    pub(crate) fn connection(&mut self) -> &mut PgConnection {
-        &mut self.0
-    }
-
-    /// Returns the connection to the pool.
-    pub(crate) fn release(self) {
         self.0.release();
     }
 }

@@ -31,7 +31,7 @@ const DELIVERY: &str = "
         kept.attempts,
         kept.status,
         kept.reason,
-        kept.running_until > now() as running,
+        kept.taken_at is not null as running,
         extract(epoch from kept.first_received_at)::float8 as first_received_at,
         extract(epoch from kept.first_failed_at)::float8 as first_failed_at,
         extract(epoch from kept.last_failed_at)::float8 as last_failed_at,

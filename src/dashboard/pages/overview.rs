@@ -14,7 +14,7 @@ use super::super::html::{
 use super::super::params::Link;
 use super::super::rows::{self, Count, count_kept};
 use super::super::{Access, Shared};
-use crate::recovery::presence::ABSENT_AFTER;
+use crate::recovery::heartbeat::ABSENT_AFTER;
 
 /// How many groups of reasons are shown.
 const MAX_GROUPS: i64 = 50;

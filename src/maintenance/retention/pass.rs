@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use sqlx::PgPool;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::ranges::{self, Numbers, Range, Table};
@@ -11,6 +10,7 @@ use super::records;
 use super::turn::{Turn, Whose};
 use super::{Pruned, interval};
 use crate::metrics;
+use crate::stop::Stop;
 use crate::transaction::{BEGIN_APART, is_conflict};
 
 /// Small enough that a claim never waits for long on a row that is being deleted.
@@ -54,26 +54,6 @@ struct Round<'a> {
     /// The share of the time during which it works.
     share: f64,
     stop: &'a mut Stop,
-}
-
-/// Whether a round has been asked to stop.
-pub(super) struct Stop(watch::Receiver<bool>);
-
-impl Stop {
-    pub(super) fn new(asked: watch::Receiver<bool>) -> Self {
-        Self(asked)
-    }
-
-    fn is_asked(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    pub(super) async fn asked(&mut self) {
-        if self.0.wait_for(|asked| *asked).await.is_err() {
-            // The handle was dropped, so it will never be asked.
-            std::future::pending().await
-        }
-    }
 }
 
 impl<'a> Pass<'a> {
@@ -120,6 +100,8 @@ impl<'a> Pass<'a> {
     async fn all_tables(&mut self, pruned: &mut Pruned) -> Result<(), Halt> {
         // Before the deliveries, by which resolved rows are found.
         self.table(&ranges::KEPT, &mut pruned.failures).await?;
+        let archived = || records::delete_archived(BATCH);
+        while self.number(archived).await? >= BATCH {}
         let age = interval(self.older_than);
         self.numbers(|| records::remember_pruned(age)).await?;
         self.table(&ranges::DELIVERIES, &mut pruned.deliveries)

@@ -34,9 +34,6 @@ pub(super) struct Table {
     aged: &'static str,
     /// Which rows stay, whatever their age.
     protected: &'static str,
-    /// What the deletion of a row returns, and what it takes along.
-    returning: &'static str,
-    along: &'static str,
 }
 
 pub(super) const DELIVERIES: Table = Table {
@@ -51,43 +48,25 @@ pub(super) const DELIVERIES: Table = Table {
             and kept.delivery_id = {row}.delivery_id
             and kept.state <> 'recorded'
     )",
-    returning: "1",
-    along: "",
 };
 
 pub(super) const BODIES: Table = Table {
     name: "bodies",
     aged: "received_at",
     protected: "false",
-    returning: "1",
-    along: "",
 };
 
 pub(super) const SUBJECTS: Table = Table {
     name: "subjects",
     aged: "advanced_at",
     protected: "false",
-    returning: "1",
-    along: "",
 };
 
 pub(super) const KEPT: Table = Table {
     name: "kept_deliveries",
     aged: "last_failed_at",
-    protected: "{row}.state = 'due'",
-    returning: "old.endpoint, old.tenant, old.delivery_id",
-    along: DELETE_REQUESTS,
+    protected: "{row}.state in ('due', 'processed')",
 };
-
-/// The requests of deleted rows of `kept_deliveries`.
-const DELETE_REQUESTS: &str = ",
-    request as (
-        delete from idempotent_webhook.kept_requests as request
-        using deleted
-        where request.endpoint = deleted.endpoint
-            and request.tenant = deleted.tenant
-            and request.delivery_id = deleted.delivery_id
-    )";
 
 const SIZE: &str = "
     select pg_relation_size('idempotent_webhook.{table}') / current_setting('block_size')::int8
@@ -186,8 +165,8 @@ const DELETE_BATCH: &str = "
             where redelivery_windows.endpoint = old.endpoint
         )
         and not ({protects_old})
-        returning {returning}
-    ){along}
+        returning 1
+    )
     select count(*) from deleted
 ";
 
@@ -199,6 +178,7 @@ const DELETE_RESOLVED: &str = "
             from idempotent_webhook.kept_deliveries as kept
             where ctid >= format('(%s,0)', $1::int8)::tid
                 and ctid < format('(%s,0)', $2::int8)::tid
+                and state <> 'processed'
                 and exists (
                     select
                     from idempotent_webhook.deliveries
@@ -208,9 +188,9 @@ const DELETE_RESOLVED: &str = "
                 )
             limit $3
         ))
-        and (kept.running_until is null or kept.running_until <= now())
-        returning kept.endpoint, kept.tenant, kept.delivery_id
-    ){along}
+        and kept.taken_at is null
+        returning 1
+    )
     select count(*) from deleted
 ";
 
@@ -224,8 +204,6 @@ impl Table {
                 &self.protected.replace("{row}", "candidate"),
             )
             .replace("{protects_old}", &self.protected.replace("{row}", "old"))
-            .replace("{returning}", self.returning)
-            .replace("{along}", self.along)
             .replace("{table}", self.name)
             .replace("{aged}", self.aged)
     }

@@ -1,4 +1,5 @@
-//! What is recorded for operators: activity, their actions, and before when deliveries are deleted.
+//! What is not found by the walk: activity, what operators did, the archive, and before when deliveries
+//! are deleted.
 
 use sqlx::postgres::types::PgInterval;
 
@@ -28,6 +29,28 @@ const DELETE_OLD: &str = "
     )
     select 1::int8
 ";
+
+/// The requests of processed deliveries whose time is over.
+const DELETE_ARCHIVED: &str = "
+    with deleted as (
+        delete from idempotent_webhook.kept_deliveries
+        where ctid = any (array(
+            select ctid
+            from idempotent_webhook.kept_deliveries
+            where state = 'processed' and archived_until < now()
+            limit $1
+        ))
+        -- It may have been updated since it was selected.
+        and state = 'processed' and archived_until < now()
+        returning 1
+    )
+    select count(*) from deleted
+";
+
+/// Returns how many were deleted, at most `limit`.
+pub(super) fn delete_archived(limit: i64) -> Numbers {
+    sqlx::query_scalar(DELETE_ARCHIVED).bind(limit)
+}
 
 pub(super) fn remember_pruned(age: PgInterval) -> Numbers {
     sqlx::query_scalar(REMEMBER_PRUNED).bind(age)

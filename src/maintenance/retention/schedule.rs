@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use sqlx::PgPool;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::pass::{Pass, Stop};
+use super::pass::Pass;
 use super::{PruneError, Pruned};
 use crate::error::ErrorChain;
 use crate::random::random_fraction;
+use crate::stop::{Stop, StopSender};
 
 /// The longest interval, far below what a `Duration` can hold.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -96,10 +96,10 @@ impl Retention {
     ///
     /// Outside of a tokio runtime.
     pub fn spawn(self) -> RetentionTask {
-        let (stop, stopped) = watch::channel(false);
+        let (stop, asked) = Stop::channel();
         RetentionTask {
             stop,
-            task: tokio::spawn(self.run(Stop::new(stopped))),
+            task: tokio::spawn(self.run(asked)),
         }
     }
 
@@ -137,14 +137,14 @@ impl Retention {
 /// The handle of a running [`Retention`].
 #[derive(Debug)]
 pub struct RetentionTask {
-    stop: watch::Sender<bool>,
+    stop: StopSender,
     task: JoinHandle<Pruned>,
 }
 
 impl RetentionTask {
     /// Waits for the current batch, stops, and returns how many rows were deleted in all rounds.
     pub async fn stop(self) -> Pruned {
-        self.stop.send_replace(true);
+        self.stop.send();
         // It neither panics nor is aborted, but the runtime may be shutting down.
         self.task.await.unwrap_or_default()
     }

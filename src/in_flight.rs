@@ -1,8 +1,6 @@
 //! Deliveries in flight in this process. The first attempt at a delivery runs, its duplicates
 //! wait for it without a connection.
 
-mod processed_cache;
-
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::pin::pin;
@@ -14,8 +12,6 @@ use tokio::time::Instant;
 use crate::delivery::DeliveryKey;
 use crate::digest::Sha256Digest;
 use crate::metrics::Metrics;
-
-pub(crate) use processed_cache::{ProcessedCache, forget};
 
 /// What at most one attempt of this process works on at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -100,6 +96,11 @@ impl InFlight {
                 Err(_) => return Entered::TimedOut,
             }
         }
+    }
+
+    /// Whether they are those of the same layer.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Resolves when nothing is in flight.

@@ -18,40 +18,26 @@ create table idempotent_webhook.pruned (
     before timestamptz not null
 );
 
-alter table idempotent_webhook.kept_deliveries
-    -- The last failed attempts, oldest first: `at` in Unix seconds, `by` (`provider` or `recovery`),
-    -- `status`, `reason`.
-    add column history jsonb not null default '[]',
-    -- Equal for reasons that differ only in words with digits, such as ids and times. Not generated:
-    -- each insert would parse the expression, those without a reason included.
-    add column reason_group uuid;
+-- When each range of a large table has to be read, so that a round need not read all of it.
+create table idempotent_webhook.retention_ranges (
+    table_name text collate "C" not null,
+    -- Counts ranges of 1024 pages.
+    range bigint not null,
+    -- The table's file. A table that is rewritten gets another one, with its rows in other places.
+    relfilenode oid not null,
+    -- The age for which this was computed.
+    older_than interval not null,
+    -- No row in the range is old enough before this time.
+    next_due timestamptz not null,
+    primary key (table_name, range)
+);
 
--- What is failing, newest first: all of it, by reason, and by event type. Deliveries that are accepted
--- first and succeed are not in these.
-create index kept_deliveries_failed
-    on idempotent_webhook.kept_deliveries (endpoint, state, last_failed_at, delivery_id, tenant)
-    where last_failed_at is not null;
-
-create index kept_deliveries_reasons
-    on idempotent_webhook.kept_deliveries (endpoint, state, reason_group, last_failed_at)
-    where last_failed_at is not null;
-
-create index kept_deliveries_event_types
-    on idempotent_webhook.kept_deliveries (endpoint, state, event_type, last_failed_at)
-    where last_failed_at is not null;
-
--- For the look-up of ids: of what can run again by its request, of the rest by its own row.
-alter table idempotent_webhook.kept_requests
-    drop constraint kept_requests_pkey,
-    add primary key (delivery_id, endpoint, tenant);
-
-create index kept_deliveries_recorded
-    on idempotent_webhook.kept_deliveries (delivery_id)
-    where state = 'recorded';
-
--- When a process with a `Recovery` for the endpoint was last there.
-alter table idempotent_webhook.kept_endpoints
-    add column served_at timestamptz;
+-- The process that is in a round, if any.
+create table idempotent_webhook.retention_turns (
+    process bigint not null primary key,
+    -- Others may begin a round then, unless the process extends it.
+    ends_at timestamptz not null
+);
 
 -- What operators did, and who.
 create table idempotent_webhook.operator_actions (

@@ -1,0 +1,167 @@
+-- Deliveries that are kept: those that failed, those that were kept before their handler ran, and
+-- those that were processed and stay for a time. `src/recovery/kept/mod.rs` has their life cycle.
+create table idempotent_webhook.kept_deliveries (
+    endpoint text collate "C" not null,
+    -- Empty unless the tenant is part of the key.
+    tenant text collate "C" not null default '',
+    delivery_id text collate "C" not null,
+    -- The tenant, even if it is not part of the key.
+    tenant_name text,
+    event_type text,
+    -- `recorded`: it failed and cannot be run again, because its request is not kept.
+    -- `due`: it is run again at `next_attempt_at`.
+    -- `dead`: it is not run again, unless an operator says so.
+    -- `processed`: it stays until `archived_until`, to be run again on purpose.
+    state text collate "C" not null,
+    -- All attempts, those of the provider included.
+    attempts integer not null,
+    -- Attempts of the schedule. Each is counted before it runs.
+    retries integer not null default 0,
+    -- How often it was taken for an attempt. An attempt has no effect on the row once it was taken again.
+    takes integer not null default 0,
+    -- When it was taken. `null` if no attempt is under way. An attempt that runs holds a lock on the
+    -- row: one that was taken more than a few seconds ago and can be locked has none.
+    taken_at timestamptz,
+    -- How many attempts before this one did not end, in a row.
+    unfinished integer not null default 0,
+    -- Whether an operator has it run again although it was processed.
+    reprocessed boolean not null default false,
+    first_received_at timestamptz not null default now(),
+    first_failed_at timestamptz,
+    last_failed_at timestamptz,
+    next_attempt_at timestamptz,
+    processed_at timestamptz,
+    archived_until timestamptz,
+    -- The last failure: the answer of the handler, or for it.
+    status smallint,
+    reason text,
+    -- Equal for reasons that differ only in words with digits. Not generated: each insert would parse
+    -- the expression, those without a reason included.
+    reason_group uuid,
+    body_bytes integer,
+    -- The last failed attempts, oldest first: `at` in Unix seconds, `by` (`provider` or `recovery`),
+    -- `status`, `reason`.
+    history jsonb not null default '[]',
+    primary key (endpoint, tenant, delivery_id),
+    -- In one check: each insert parses each of them.
+    check (
+        state in ('recorded', 'dead')
+        or state = 'due' and next_attempt_at is not null
+        or state = 'processed' and archived_until is not null
+    )
+) with (
+    autovacuum_vacuum_scale_factor = 0.05,
+    -- With room for updates in place: counting an attempt changes no index.
+    fillfactor = 80
+);
+
+create index kept_deliveries_due
+    on idempotent_webhook.kept_deliveries (endpoint, next_attempt_at)
+    where state = 'due';
+
+-- What is failing, newest first: all of it, by reason, and by event type. Deliveries that succeed at
+-- their first attempt are not in these.
+create index kept_deliveries_failed
+    on idempotent_webhook.kept_deliveries (endpoint, state, last_failed_at, delivery_id, tenant)
+    where last_failed_at is not null;
+
+create index kept_deliveries_reasons
+    on idempotent_webhook.kept_deliveries (endpoint, state, reason_group, last_failed_at)
+    where last_failed_at is not null;
+
+create index kept_deliveries_event_types
+    on idempotent_webhook.kept_deliveries (endpoint, state, event_type, last_failed_at)
+    where last_failed_at is not null;
+
+create index kept_deliveries_processed
+    on idempotent_webhook.kept_deliveries (endpoint, processed_at)
+    where state = 'processed';
+
+create index kept_deliveries_archived
+    on idempotent_webhook.kept_deliveries (archived_until)
+    where state = 'processed';
+
+-- For the look-up of ids: those with a request are found by that.
+create index kept_deliveries_recorded
+    on idempotent_webhook.kept_deliveries (delivery_id)
+    where state = 'recorded';
+
+-- The requests of kept deliveries, apart, so that counting an attempt does not rewrite a body.
+create table idempotent_webhook.kept_requests (
+    endpoint text collate "C" not null,
+    tenant text collate "C" not null default '',
+    delivery_id text collate "C" not null,
+    -- How the columns below are written. A process leaves formats alone that it does not know.
+    format smallint not null,
+    method text not null,
+    uri text not null,
+    -- Lines of `name: value`.
+    headers bytea not null,
+    body bytea not null,
+    signed_at timestamptz,
+    -- The id first, for the look-up of ids.
+    primary key (delivery_id, endpoint, tenant),
+    foreign key (endpoint, tenant, delivery_id)
+        references idempotent_webhook.kept_deliveries on delete cascade
+) with (
+    -- Bodies are not compressed, and up to 8 kB are stored in the row: most are deleted within a second,
+    -- and to compress one takes as long as to write it, or longer.
+    toast_tuple_target = 8160
+);
+
+alter table idempotent_webhook.kept_requests
+    alter column body set storage external;
+
+-- What holds recovery back from an endpoint, and who recovers it.
+create table idempotent_webhook.kept_endpoints (
+    endpoint text collate "C" not null primary key,
+    -- An operator has paused it.
+    paused_at timestamptz,
+    -- The deliveries whose attempts have failed since the last success, some of them at least.
+    failed_ids text[] collate "C" not null default '{}',
+    -- The breaker is open: no attempt begins before this time, and then a single one. `null` if it is
+    -- closed.
+    probe_at timestamptz,
+    -- The heartbeat of the processes with a `Recovery` for it.
+    served_at timestamptz
+);
+
+-- The group of a reason: words with digits, such as ids and times, do not count.
+create function idempotent_webhook.reason_group(reason text) returns uuid
+    language sql immutable parallel safe
+    return md5(regexp_replace(reason, '[A-Za-z_-]*[0-9][0-9A-Za-z_-]*', '#', 'g'))::uuid;
+
+-- A history with one more failed attempt, of at most twenty.
+create function idempotent_webhook.with_attempt(
+    history jsonb, by text, status smallint, reason text
+) returns jsonb
+    language sql stable parallel safe
+    return case when jsonb_array_length(history) < 20 then history else history - 0 end
+        || jsonb_build_object(
+            'at', extract(epoch from now()), 'by', by, 'status', status, 'reason', left(reason, 200)
+        );
+
+-- The deliveries that are failing, since when, and how often.
+create view idempotent_webhook.failing_deliveries as
+select
+    endpoint,
+    tenant,
+    delivery_id,
+    event_type,
+    state,
+    attempts,
+    first_failed_at,
+    last_failed_at,
+    next_attempt_at,
+    status,
+    reason
+from idempotent_webhook.kept_deliveries as kept
+where last_failed_at is not null
+    and state <> 'processed'
+    and not exists (
+        select
+        from idempotent_webhook.deliveries
+        where deliveries.endpoint = kept.endpoint
+            and deliveries.tenant = kept.tenant
+            and deliveries.delivery_id = kept.delivery_id
+    );

@@ -1,0 +1,23 @@
+//! Times as Postgres takes them.
+
+use std::time::{Duration, SystemTime};
+
+use sqlx::postgres::types::PgInterval;
+
+pub(crate) fn interval(duration: Duration) -> PgInterval {
+    PgInterval {
+        months: 0,
+        days: 0,
+        microseconds: i64::try_from(duration.as_micros()).unwrap_or(i64::MAX),
+    }
+}
+
+pub(crate) fn unix_time(time: SystemTime) -> f64 {
+    time.duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs_f64()
+}
+
+pub(crate) fn from_unix_time(seconds: f64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}

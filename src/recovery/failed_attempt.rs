@@ -1,0 +1,74 @@
+//! A failed attempt at a delivery, and what comes next.
+
+use std::fmt;
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::schedule::{MAX_DELAY, Schedule};
+
+/// The longest recorded reason, in characters.
+const MAX_REASON: usize = 1000;
+
+/// What is to become of a delivery whose attempt has failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// As the schedule says.
+    #[default]
+    Scheduled,
+    After(Duration),
+    Dead,
+    Discard,
+}
+
+/// A failed attempt at a delivery.
+#[derive(Clone, Debug)]
+pub(crate) struct FailedAttempt {
+    status: StatusCode,
+    reason: String,
+    next: Next,
+}
+
+impl FailedAttempt {
+    pub(crate) fn new(status: StatusCode, reason: impl fmt::Display, next: Next) -> Self {
+        Self {
+            status,
+            // Postgres cannot store NUL, and a panic message may have one.
+            reason: reason
+                .to_string()
+                .chars()
+                .filter(|c| *c != '\0')
+                .take(MAX_REASON)
+                .collect(),
+            next,
+        }
+    }
+
+    pub(crate) fn is_discarded(&self) -> bool {
+        self.next == Next::Discard
+    }
+
+    /// Whether the handler has said what comes next.
+    pub(super) fn says_what_is_next(&self) -> bool {
+        self.next != Next::Scheduled
+    }
+
+    pub(crate) fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    // At most 999.
+    pub(super) fn status(&self) -> i16 {
+        self.status.as_u16().cast_signed()
+    }
+
+    /// The delay until the next attempt, after `retries` of the schedule. `None` if it is dead.
+    pub(crate) fn delay(&self, schedule: &Schedule, retries: u32) -> Option<Duration> {
+        let scheduled = schedule.delay_after(retries)?;
+        match self.next {
+            Next::Scheduled => Some(scheduled),
+            Next::After(delay) => Some(delay.min(MAX_DELAY)),
+            Next::Dead | Next::Discard => None,
+        }
+    }
+}

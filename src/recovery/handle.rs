@@ -1,0 +1,321 @@
+//! The handle of recovery, which layers take and which runs what they keep.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Request, Response};
+use http_body_util::Full;
+use sqlx::PgPool;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
+use tower_service::Service;
+
+use super::heartbeat;
+use super::router::{Prepare, Router};
+use super::run::{AttemptResult, Runner};
+use super::served::{Endpoints, Served, ServedLayer};
+use crate::stop::{Stop, StopSender};
+use crate::transaction::Store;
+
+/// For each step of its own on the database.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Runs kept deliveries again until they are processed or dead.
+///
+/// It is a handle: layers that keep deliveries take it ([`Keep`](crate::Keep)), and
+/// [`spawn`](Self::spawn) runs what they have kept, through the application's router. So the handler
+/// has its path parameters, its state and its middlewares. The layer recognizes these requests by a
+/// private mark and does not verify them again.
+///
+/// ```no_run
+/// use axum::{Router, http::StatusCode, routing::post};
+/// use idempotent_webhook::{DedupeTx, IdempotentWebhook, Keep, Recovery, Secret, presets};
+///
+/// # async fn push(_: DedupeTx) {}
+/// # async fn main_(pool: sqlx::PgPool, secret: Secret) -> std::io::Result<()> {
+/// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+/// let recovery = Recovery::new(pool.clone());
+/// let github = IdempotentWebhook::new(pool, "deployments", presets::github(secret))
+///     .keep(Keep::failed(&recovery));
+/// let app: Router = Router::new().route("/webhooks/github", post(push).layer(github));
+///
+/// let recovery = recovery.spawn(app.clone());
+/// let stopped = async {
+///     let _ = tokio::signal::ctrl_c().await;
+/// };
+/// axum::serve(listener, app).with_graceful_shutdown(stopped).await?;
+/// recovery.stop().await;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Spawn one in every process that serves the routes. Each takes only deliveries of the layers that
+/// hold it, so several routers, or several databases, in one process have a handle each. A process whose
+/// deliveries are run by others says so: [`elsewhere`](Self::elsewhere).
+///
+/// An attempt of recovery and one of the provider queue for the same claim, so only one of them
+/// commits. An attempt is counted before it runs: a handler that kills its process uses up its
+/// attempts. An attempt that did not reach the handler is not counted: Postgres was away, or no
+/// route handles the delivery. If a process is killed, another one runs its deliveries within about ten
+/// seconds, whatever [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is; a second attempt
+/// that does not end counts as a failure, and waits as the schedule says.
+#[derive(Clone)]
+#[must_use = "recovery does nothing until it is spawned"]
+pub struct Recovery {
+    pub(super) shared: Arc<Shared>,
+    poll_interval: Duration,
+    prepare: Option<Prepare>,
+}
+
+/// What the handles and the layers share.
+pub(super) struct Shared {
+    pub(super) store: Store,
+    pub(super) endpoints: Endpoints,
+    /// One for each attempt that may run at once in the background, of recovery and of all layers.
+    pub(super) slots: Arc<Semaphore>,
+    concurrency: Mutex<usize>,
+    /// Whether other processes run what this one keeps.
+    elsewhere: bool,
+    is_spawned: AtomicBool,
+    has_kept: AtomicBool,
+    /// Something may be due.
+    pub(super) news: Notify,
+}
+
+impl Recovery {
+    /// Recovery of deliveries that are kept in the database of `pool`, which has to be that of the
+    /// layers.
+    pub fn new(pool: PgPool) -> Self {
+        Self::with(pool, false)
+    }
+
+    /// The handle of a process that keeps deliveries and leaves it to others to run them again.
+    ///
+    /// A layer keeps the same with it. If no other process recovers the endpoint, that is logged at WARN.
+    pub fn elsewhere(pool: PgPool) -> Self {
+        Self::with(pool, true)
+    }
+
+    fn with(pool: PgPool, elsewhere: bool) -> Self {
+        let concurrency = share_of(&pool, 4);
+        Self {
+            shared: Arc::new(Shared {
+                store: Store::new(pool, TIMEOUT, Duration::ZERO),
+                endpoints: Endpoints::default(),
+                slots: Arc::new(Semaphore::new(concurrency)),
+                concurrency: Mutex::new(concurrency),
+                elsewhere,
+                is_spawned: AtomicBool::new(false),
+                has_kept: AtomicBool::new(false),
+                news: Notify::new(),
+            }),
+            poll_interval: Duration::from_secs(5),
+            prepare: None,
+        }
+    }
+
+    /// How many deliveries this process handles in the background at the same time: those that are run
+    /// again, and those of all layers that [accept first](crate::Keep::accept_first).
+    ///
+    /// At least 1, and at most half as many as the pool has connections, so that requests come first.
+    /// Default: a quarter of them.
+    pub fn concurrency(self, attempts: usize) -> Self {
+        let shared = &self.shared;
+        let wanted = attempts.clamp(1, share_of(shared.store.pool(), 2));
+        // Nothing panics while it holds the lock.
+        let mut concurrency = shared
+            .concurrency
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        shared
+            .slots
+            .add_permits(wanted.saturating_sub(*concurrency));
+        shared
+            .slots
+            .forget_permits(concurrency.saturating_sub(wanted));
+        *concurrency = wanted;
+        drop(concurrency);
+        self
+    }
+
+    /// How often it looks for deliveries that other processes have kept, or have left behind when they
+    /// were killed. Those of this process are known at once. Default: 5 seconds.
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.poll_interval = interval.max(Duration::from_millis(10));
+        self
+    }
+
+    /// Adds to each request what the server would have added, such as `ConnectInfo`. A handler that
+    /// extracts it fails otherwise, and uses up its attempts.
+    ///
+    /// ```
+    /// use std::net::{Ipv4Addr, SocketAddr};
+    ///
+    /// use axum::extract::ConnectInfo;
+    /// use idempotent_webhook::Recovery;
+    ///
+    /// # fn recovery(pool: sqlx::PgPool) -> Recovery {
+    /// Recovery::new(pool).prepare_request(|head| {
+    ///     let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    ///     head.extensions.insert(ConnectInfo(nobody));
+    /// })
+    /// # }
+    /// ```
+    pub fn prepare_request(mut self, prepare: impl Fn(&mut Parts) + Send + Sync + 'static) -> Self {
+        self.prepare = Some(Arc::new(prepare));
+        self
+    }
+
+    /// Starts the background task on the current tokio runtime. `service` handles the deliveries of all
+    /// layers that hold this handle: the application's `Router`.
+    ///
+    /// It runs until [`RecoveryTask::stop`] or the end of the runtime. Dropping the handle does not
+    /// stop it.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn spawn<S, R>(self, service: S) -> RecoveryTask
+    where
+        S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
+        S::Future: Send,
+        S::Error: Send,
+        R: Send,
+    {
+        self.shared.is_spawned.store(true, Ordering::Relaxed);
+        let (stop, asked) = Stop::channel();
+        let runner = self.runner(service);
+        RecoveryTask {
+            stop,
+            task: tokio::spawn(runner.run(asked)),
+        }
+    }
+
+    /// Makes all attempts that are due now, one after the other, and returns what happened. For tests,
+    /// and for jobs that run from time to time.
+    ///
+    /// What fails and is due again at once is not run a second time. A paused endpoint, and one whose
+    /// breaker is open, are left alone.
+    ///
+    /// ```no_run
+    /// # use idempotent_webhook::{Outcome, Recovery};
+    /// # async fn test(recovery: Recovery, app: axum::Router) -> sqlx::Result<()> {
+    /// let attempts = recovery.run_due(&app).await?;
+    /// assert_eq!(attempts.len(), 1);
+    /// assert_eq!(attempts[0].outcome, Some(Outcome::Processed));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres.
+    pub async fn run_due<S, R>(&self, service: &S) -> sqlx::Result<Vec<AttemptResult>>
+    where
+        S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
+        S::Future: Send,
+        S::Error: Send,
+        R: Send,
+    {
+        self.runner(service.clone()).run_due().await
+    }
+
+    fn runner<S, R>(&self, service: S) -> Runner
+    where
+        S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + 'static,
+        S::Future: Send,
+        S::Error: Send,
+        R: Send,
+    {
+        Runner {
+            shared: self.shared.clone(),
+            router: Router::new(service, self.prepare.clone()),
+            poll_interval: self.poll_interval,
+        }
+    }
+
+    /// The endpoint of a layer, for as long as the result is held.
+    pub(crate) fn serve(&self, layer: ServedLayer) -> Arc<Served> {
+        self.shared.endpoints.add(layer)
+    }
+
+    /// A slot for an attempt in the background, if one is free.
+    pub(crate) fn try_slot(&self) -> Option<OwnedSemaphorePermit> {
+        self.shared.slots.clone().try_acquire_owned().ok()
+    }
+
+    /// A delivery has been kept, or an attempt has ended.
+    pub(crate) fn notify(&self) {
+        self.shared.news.notify_waiters();
+    }
+
+    /// A delivery has been kept. After the first one, it is checked that somebody recovers it.
+    pub(crate) fn note_kept(&self, endpoint: &Arc<str>) {
+        self.notify();
+        let has_kept = &self.shared.has_kept;
+        if !has_kept.load(Ordering::Relaxed) && !has_kept.swap(true, Ordering::Relaxed) {
+            tokio::spawn(heartbeat::warn_if_absent(
+                self.shared.clone(),
+                endpoint.clone(),
+            ));
+        }
+    }
+}
+
+impl Shared {
+    /// Whether this process runs what it keeps.
+    pub(super) fn is_spawned(&self) -> bool {
+        self.is_spawned.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.elsewhere
+    }
+
+    /// Waits until nothing runs in the background.
+    pub(super) async fn all_slots_free(&self) {
+        let concurrency = *self
+            .concurrency
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let all = u32::try_from(concurrency).unwrap_or(u32::MAX);
+        // The semaphore is never closed.
+        let _ = self.slots.acquire_many(all).await;
+    }
+}
+
+/// A share of the pool's connections, at least one.
+fn share_of(pool: &PgPool, parts: u32) -> usize {
+    let connections = pool.options().get_max_connections() / parts;
+    usize::try_from(connections.max(1)).unwrap_or(1)
+}
+
+impl fmt::Debug for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recovery")
+            .field("endpoints", &self.shared.endpoints)
+            .field("poll_interval", &self.poll_interval)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The handle of a running [`Recovery`].
+#[derive(Debug)]
+pub struct RecoveryTask {
+    stop: StopSender,
+    task: JoinHandle<()>,
+}
+
+impl RecoveryTask {
+    /// Stops taking deliveries, and waits for the attempts that are running: at most as long as one
+    /// may take, about a minute with the defaults of the layer.
+    pub async fn stop(self) {
+        self.stop.send();
+        // It neither panics nor is aborted, but the runtime may be shutting down.
+        let _ = self.task.await;
+    }
+}

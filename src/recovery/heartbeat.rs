@@ -1,0 +1,90 @@
+//! Says in the database which endpoints are recovered by some process, and finds those that are not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::handle::Shared;
+use crate::metrics;
+use crate::stop::Stop;
+
+const INTERVAL: Duration = Duration::from_secs(30);
+
+/// An endpoint that has not been served for this long is handled by nobody, in seconds.
+pub(crate) const ABSENT_AFTER: f64 = 120.0;
+
+/// How long a process that has kept its first delivery waits for somebody to recover it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often it is looked for deliveries that nobody recovers: of an endpoint that was renamed, or whose
+/// layer keeps nothing any more.
+const LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+/// A rolling deploy may have the first process of an endpoint come later.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
+
+/// Beats until recovery is asked to stop.
+pub(super) async fn beat(shared: Arc<Shared>, mut stop: Stop) {
+    let mut look_at = Instant::now() + FIRST_LOOK;
+    loop {
+        let endpoints = shared.endpoints.all();
+        let names: Vec<&str> = endpoints.iter().map(|served| &*served.endpoint).collect();
+        if !names.is_empty()
+            && let Err(error) = shared.store.serve(&names).await
+        {
+            tracing::debug!(%error, "webhook recovery could not say what it serves");
+        }
+        if Instant::now() >= look_at {
+            look_at = Instant::now() + LOOK_INTERVAL;
+            warn_of_unserved(&shared).await;
+        }
+        let wait = INTERVAL.min(look_at.saturating_duration_since(Instant::now()));
+        if stop.or(tokio::time::sleep(wait)).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// Warns of deliveries that are due and that no process recovers.
+async fn warn_of_unserved(shared: &Shared) {
+    match shared.store.unserved(ABSENT_AFTER).await {
+        Ok(unserved) => {
+            for (endpoint, due) in unserved {
+                metrics::unserved(&endpoint, due);
+                tracing::warn!(
+                    endpoint,
+                    due,
+                    "webhook deliveries are due that no process runs: no layer keeps deliveries of this \
+                     endpoint; bring it back, or discard them"
+                );
+            }
+        }
+        Err(error) => tracing::debug!(%error, "could not look for deliveries that nobody recovers"),
+    }
+}
+
+/// Warns if nobody recovers an endpoint of which a delivery was kept.
+pub(super) async fn warn_if_absent(shared: Arc<Shared>, endpoint: Arc<str>) {
+    tokio::time::sleep(PATIENCE).await;
+    if shared.is_spawned() {
+        return;
+    }
+    if !shared.is_elsewhere() {
+        tracing::warn!(
+            endpoint = &*endpoint,
+            "webhook deliveries are kept, but this process does not run them again: call \
+             `Recovery::spawn` with the router that has this endpoint, or use `Recovery::elsewhere`"
+        );
+        return;
+    }
+    match shared.store.unserved(ABSENT_AFTER).await {
+        Ok(unserved) if unserved.iter().any(|(name, _)| **name == *endpoint) => tracing::warn!(
+            endpoint = &*endpoint,
+            "webhook deliveries are kept, but no process runs them again: spawn `Recovery` in one that \
+             has this endpoint"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::debug!(%error, "could not see who recovers a webhook endpoint"),
+    }
+}

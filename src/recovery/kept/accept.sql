@@ -1,0 +1,67 @@
+-- Keeps deliveries of the endpoint $1 before their handlers run, if they are neither processed nor known.
+-- It waits for no row that somebody changes.
+--
+-- $2 tenants, $3 ids, $4 names of tenants, $5 event types, $6 times of receipt, $7 whether the attempt
+-- begins at once, $8 sizes of bodies, $9 methods, $10 URIs, $11 headers, $12 bodies, $13 times of signing,
+-- $14 whether attempts wait while the endpoint is paused.
+--
+-- The planner must not see how many there are, or it would plan anew each time, which takes longer than
+-- all else: hence the `select` in `unnest`. The requests are apart, so that no body is copied with the rest.
+with new as materialized (
+    select
+        tenant, delivery_id, tenant_name, event_type, received_at, body_bytes, number,
+        begins and not ($14 and exists (
+            select
+            from idempotent_webhook.kept_endpoints
+            where endpoint = $1 and paused_at is not null
+        )) as begins,
+        exists (
+            select
+            from idempotent_webhook.deliveries
+            where deliveries.endpoint = $1
+                and deliveries.tenant = new.tenant
+                and deliveries.delivery_id = new.delivery_id
+        ) as processed,
+        exists (
+            select
+            from idempotent_webhook.kept_deliveries
+            where kept_deliveries.endpoint = $1
+                and kept_deliveries.tenant = new.tenant
+                and kept_deliveries.delivery_id = new.delivery_id
+        ) as known
+    from unnest(
+        (select $2::text[]), $3::text[], $4::text[], $5::text[], $6::float8[], $7::bool[], $8::int[]
+    ) with ordinality as new (
+        tenant, delivery_id, tenant_name, event_type, received_at, begins, body_bytes, number
+    )
+),
+kept as (
+    insert into idempotent_webhook.kept_deliveries (
+        endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts, takes, taken_at,
+        first_received_at, next_attempt_at, body_bytes
+    )
+    select
+        $1, tenant, delivery_id, tenant_name, event_type, 'due', begins::int, begins::int,
+        case when begins then now() end, to_timestamp(received_at), now(), body_bytes
+    from new
+    where not processed and not known
+    -- Two processes do not wait for each other in a circle.
+    order by tenant, delivery_id
+    on conflict do nothing
+    returning tenant, delivery_id, takes
+),
+request as (
+    insert into idempotent_webhook.kept_requests
+        (endpoint, tenant, delivery_id, format, method, uri, headers, body, signed_at)
+    select $1, tenant, delivery_id, 1, method, uri, headers, body, to_timestamp(signed_at)
+    from unnest(
+        (select $2::text[]), $3::text[], $9::text[], $10::text[], $11::bytea[], $12::bytea[],
+        $13::float8[]
+    ) as request (tenant, delivery_id, method, uri, headers, body, signed_at)
+    join kept using (tenant, delivery_id)
+    on conflict do nothing
+)
+select new.processed, kept.takes
+from new
+left join kept using (tenant, delivery_id)
+order by new.number

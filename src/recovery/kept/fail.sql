@@ -1,0 +1,38 @@
+-- Writes down that an attempt at a kept delivery has failed: the one that was number $9 to take it, unless
+-- it was taken again, or something else was done with it meanwhile.
+--
+-- $1 endpoint, $2 tenant, $3 id, $4 status, $5 reason, $6 state, $7 time until the next attempt, $8 how
+-- many attempts were counted and did not begin, $10 after how many failures in a row the breaker opens,
+-- $11 the time until it is probed.
+with failed as (
+    update idempotent_webhook.kept_deliveries as kept
+    set attempts = attempts - $8,
+        retries = greatest(retries - $8, 0),
+        first_failed_at = coalesce(first_failed_at, now()),
+        last_failed_at = now(),
+        status = $4,
+        reason = $5,
+        reason_group = idempotent_webhook.reason_group($5),
+        taken_at = null,
+        unfinished = 0,
+        state = $6,
+        next_attempt_at = now() + $7,
+        history = idempotent_webhook.with_attempt(history, 'recovery', $4, $5)
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+        and state = 'due' and takes = $9 and taken_at is not null
+    returning state
+),
+breaker as (
+    insert into idempotent_webhook.kept_endpoints as known (endpoint, failed_ids, probe_at)
+    select $1, array[$3], case when $10 <= 1 then now() + $11 end
+    from failed
+    on conflict (endpoint) do update
+    set failed_ids = known.failed_ids || excluded.failed_ids,
+        probe_at = coalesce(
+            known.probe_at,
+            case when cardinality(known.failed_ids) + 1 >= $10 then now() + $11 end
+        )
+    where not known.failed_ids @> excluded.failed_ids and cardinality(known.failed_ids) < 1000
+)
+select state, false as was_dead
+from failed

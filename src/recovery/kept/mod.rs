@@ -1,0 +1,420 @@
+//! The deliveries that are kept, and all that happens to them.
+//!
+//! | from | event | to | statement |
+//! |---|---|---|---|
+//! | | a request of the provider is kept before its handler runs | due, taken | `accept.sql` |
+//! | | an attempt of the provider failed | due, dead or recorded | `keep.sql` |
+//! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due | `resend.sql` |
+//! | due | its time has come | due, taken | `take.sql`, `probe.sql` |
+//! | due, taken | the process of the attempt is gone | due, taken | `take.sql`, `probe.sql` |
+//! | due, taken | the attempt succeeded, in the transaction of its claim | none or processed | `end.sql` |
+//! | due, taken | the attempt failed | due or dead | `fail.sql` |
+//! | due, taken | the attempt could not begin | due | `give_back.sql` |
+//! | due, dead, recorded | the provider's own attempt has succeeded meanwhile | none or processed | `resolve.sql` |
+//! | due, dead, recorded | its handler discards it | none | `drop.sql` |
+//! | due, dead | an operator retries it | due | `retry.sql` |
+//! | due, dead, recorded | an operator discards it | none | `discard.sql` |
+//! | processed | an operator has it processed again | due | `control.rs` |
+//! | dead, recorded, processed | its time is over | none | retention |
+//!
+//! What stands in `migrations/0002_kept.sql` are the tables. Each statement can be run in psql.
+//!
+//! Locks are taken in one order: that of the claim, the row of the delivery, the row of its endpoint.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{PgConnection, Postgres, Row};
+
+use super::attempt::Take;
+use super::failed_attempt::FailedAttempt;
+use super::request::{FORMAT, KeptRequest};
+use super::served::Served;
+use crate::delivery::Delivery;
+use crate::pg_time::{interval, unix_time};
+use crate::transaction::{DatabaseError, Store};
+
+/// What is to become of a kept delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeptState {
+    /// Nothing: its request is not kept.
+    Recorded,
+    /// It is run again.
+    Due,
+    /// It is run again once its endpoint is resumed.
+    Paused,
+    /// It is not run again unless an operator says so.
+    Dead,
+    /// It is processed, and its request stays for a time
+    /// ([`processed_for`](super::Keep::processed_for)).
+    Processed,
+}
+
+impl KeptState {
+    /// The name, such as `due`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Due => "due",
+            Self::Paused => "paused",
+            Self::Dead => "dead",
+            Self::Processed => "processed",
+        }
+    }
+
+    pub(crate) fn read(text: &str) -> sqlx::Result<Self> {
+        Ok(match text {
+            "recorded" => Self::Recorded,
+            "due" => Self::Due,
+            "paused" => Self::Paused,
+            "dead" => Self::Dead,
+            "processed" => Self::Processed,
+            other => {
+                let unknown = format!("a kept delivery has the unknown state {other:?}");
+                return Err(sqlx::Error::Decode(unknown.into()));
+            }
+        })
+    }
+}
+
+/// How a failed attempt is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeptAs {
+    pub(crate) state: KeptState,
+    /// Whether it was dead before.
+    pub(crate) was_dead: bool,
+}
+
+impl KeptAs {
+    fn read(rows: &[PgRow]) -> Result<Option<Self>, DatabaseError> {
+        let Some(row) = rows.first() else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            state: KeptState::read(row.try_get("state")?)?,
+            was_dead: row.try_get("was_dead")?,
+        }))
+    }
+
+    pub(crate) fn died(self) -> bool {
+        self.state == KeptState::Dead && !self.was_dead
+    }
+}
+
+/// A request that is to be kept before its handler runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Acceptance {
+    pub(crate) delivery: Delivery,
+    pub(crate) request: KeptRequest,
+    /// Whether its first attempt begins now, in this process.
+    pub(crate) begins: bool,
+}
+
+/// The result of keeping a request before its handler runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Accepted {
+    /// It is kept now. With a take, its attempt begins now.
+    New(Option<Take>),
+    /// It was kept before.
+    Known,
+    /// It was processed before.
+    Processed,
+}
+
+impl Accepted {
+    fn read(row: &PgRow) -> sqlx::Result<Self> {
+        if row.try_get("processed")? {
+            return Ok(Self::Processed);
+        }
+        Ok(match row.try_get::<Option<i32>, _>("takes")? {
+            None => Self::Known,
+            Some(0) => Self::New(None),
+            Some(number) => Self::New(Some(Take { number, retries: 0 })),
+        })
+    }
+}
+
+/// Keeps requests of one endpoint, with one statement. Of two with the same key, the first one is new.
+pub(super) async fn accept(
+    connection: &mut PgConnection,
+    group: &[&Acceptance],
+    waits_while_paused: bool,
+) -> sqlx::Result<Vec<Accepted>> {
+    let rows = sqlx::query(include_str!("accept.sql"))
+        .bind(group.first().map(|one| one.delivery.endpoint()))
+        .bind(column(group, |one| one.delivery.key_tenant()))
+        .bind(column(group, |one| one.delivery.id().as_str()))
+        .bind(column(group, |one| one.delivery.tenant()))
+        .bind(column(group, |one| one.delivery.event_type()))
+        .bind(column(group, |one| {
+            unix_time(one.delivery.first_received_at())
+        }))
+        .bind(column(group, |one| one.begins))
+        .bind(column(group, |one| one.request.body_bytes()))
+        .bind(column(group, |one| one.request.method.as_str()))
+        .bind(column(group, |one| &*one.request.uri))
+        .bind(column(group, |one| &*one.request.headers))
+        .bind(column(group, |one| &*one.request.body))
+        .bind(column(group, |one| one.delivery.signed_at().map(unix_time)))
+        .bind(waits_while_paused)
+        .fetch_all(connection)
+        .await?;
+    let mut seen = HashSet::new();
+    let mut accepted = Vec::with_capacity(group.len());
+    for (one, row) in group.iter().zip(&rows) {
+        let is_first = seen.insert((one.delivery.key_tenant(), one.delivery.id()));
+        accepted.push(match Accepted::read(row)? {
+            Accepted::New(_) if !is_first => Accepted::Known,
+            accepted => accepted,
+        });
+    }
+    Ok(accepted)
+}
+
+fn column<'a, T>(group: &[&'a Acceptance], value: impl Fn(&'a Acceptance) -> T) -> Vec<T> {
+    group.iter().map(|one| value(one)).collect()
+}
+
+/// A statement whose first values are the key of a delivery.
+pub(crate) fn keyed<'q>(
+    sql: &'static str,
+    delivery: &'q Delivery,
+) -> Query<'q, Postgres, PgArguments> {
+    sqlx::query(sql)
+        .bind(delivery.endpoint())
+        .bind(delivery.key_tenant())
+        .bind(delivery.id())
+}
+
+impl Store {
+    /// Makes a delivery due that is kept already and was sent again. Returns whether it was processed.
+    pub(super) async fn resend(&self, acceptance: &Acceptance) -> Result<bool, DatabaseError> {
+        let (delivery, request) = (&acceptance.delivery, &acceptance.request);
+        let statement = || {
+            keyed(include_str!("resend.sql"), delivery)
+                .bind(delivery.tenant())
+                .bind(delivery.event_type())
+                .bind(unix_time(delivery.first_received_at()))
+                .bind(request.body_bytes())
+                .bind(request.method.as_str())
+                .bind(&*request.uri)
+                .bind(&*request.headers)
+                .bind(&*request.body)
+                .bind(delivery.signed_at().map(unix_time))
+        };
+        let rows = self.run_on_any(statement).await?;
+        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+        Ok(row.try_get("processed")?)
+    }
+
+    /// Keeps or records a failed attempt of the provider. `None` if it was committed meanwhile.
+    pub(crate) async fn keep(
+        &self,
+        failed: &FailedAttempt,
+        delivery: &Delivery,
+        request: Option<&KeptRequest>,
+        delay: Option<Duration>,
+    ) -> Result<Option<KeptAs>, DatabaseError> {
+        let state = match (request, delay) {
+            (None, _) => KeptState::Recorded,
+            (Some(_), Some(_)) => KeptState::Due,
+            (Some(_), None) => KeptState::Dead,
+        };
+        let statement = || {
+            keyed(include_str!("keep.sql"), delivery)
+                .bind(delivery.tenant())
+                .bind(delivery.event_type())
+                .bind(state.as_str())
+                .bind(unix_time(delivery.first_received_at()))
+                .bind(delay.filter(|_| state == KeptState::Due).map(interval))
+                .bind(failed.status())
+                .bind(failed.reason())
+                .bind(request.map(|request| request.method.as_str()))
+                .bind(request.map(|request| &*request.uri))
+                .bind(request.map(|request| &*request.headers))
+                .bind(request.map(|request| &*request.body))
+                .bind(delivery.signed_at().map(unix_time))
+                .bind(failed.says_what_is_next())
+        };
+        KeptAs::read(&self.run_on_any(statement).await?)
+    }
+
+    /// Writes down that an attempt at a kept delivery has failed. `None` if it is not the last one
+    /// any more. `not_begun` is how many attempts were counted that did not begin.
+    pub(crate) async fn fail(
+        &self,
+        failed: &FailedAttempt,
+        delivery: &Delivery,
+        take: Take,
+        not_begun: i32,
+        served: &Served,
+    ) -> Result<Option<KeptAs>, DatabaseError> {
+        let retries = take.retries.saturating_sub(not_begun.unsigned_abs());
+        let delay = failed.delay(&served.schedule, retries);
+        let state = match delay {
+            Some(_) => KeptState::Due,
+            None => KeptState::Dead,
+        };
+        let statement = || {
+            keyed(include_str!("fail.sql"), delivery)
+                .bind(failed.status())
+                .bind(failed.reason())
+                .bind(state.as_str())
+                .bind(delay.map(interval))
+                .bind(not_begun)
+                .bind(take.number)
+                .bind(served.breaker.failures)
+                .bind(interval(served.breaker.probe_interval))
+        };
+        KeptAs::read(&self.run_on_any(statement).await?)
+    }
+
+    /// Takes back an attempt that was counted and did not begin. The next one is due after `wait`.
+    pub(crate) async fn give_back(
+        &self,
+        delivery: &Delivery,
+        take: Take,
+        wait: Duration,
+    ) -> Result<(), DatabaseError> {
+        let statement = || {
+            keyed(include_str!("give_back.sql"), delivery)
+                .bind(take.number)
+                .bind(interval(wait))
+                .bind(i32::from(take.retries > 0))
+        };
+        self.run_on_any(statement).await.map(drop)
+    }
+
+    /// Ends what is kept of a delivery that was processed by another attempt.
+    pub(crate) async fn resolve(
+        &self,
+        delivery: &Delivery,
+        archived_for: Option<Duration>,
+    ) -> Result<(), DatabaseError> {
+        let statement =
+            || keyed(include_str!("resolve.sql"), delivery).bind(archived_for.map(interval));
+        self.run_on_any(statement).await.map(drop)
+    }
+
+    /// Drops a delivery that its handler has discarded.
+    pub(crate) async fn drop_kept(&self, delivery: &Delivery) -> Result<(), DatabaseError> {
+        let statement = || keyed(include_str!("drop.sql"), delivery);
+        self.run_on_any(statement).await.map(drop)
+    }
+
+    /// Closes the breaker of an endpoint.
+    pub(crate) async fn close_breaker(&self, endpoint: &str) -> Result<(), DatabaseError> {
+        let statement = || sqlx::query(include_str!("close_breaker.sql")).bind(endpoint);
+        self.run_on_any(statement).await.map(drop)
+    }
+
+    /// Whether a delivery was processed, or has a row.
+    pub(super) async fn is_known(&self, delivery: &Delivery) -> Result<bool, DatabaseError> {
+        let rows = self
+            .run(keyed(include_str!("is_known.sql"), delivery))
+            .await?;
+        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+        Ok(row.try_get(0)?)
+    }
+
+    pub(super) async fn is_full(
+        &self,
+        endpoint: &str,
+        deliveries: i64,
+        bytes: i64,
+    ) -> Result<bool, DatabaseError> {
+        let statement = sqlx::query(include_str!("is_full.sql"))
+            .bind(endpoint)
+            .bind(deliveries)
+            .bind(bytes);
+        let rows = self.run(statement).await?;
+        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+        Ok(row.try_get(0)?)
+    }
+
+    /// Takes deliveries of an endpoint that are due, at most `limit` of them and at most eight.
+    pub(super) async fn take(
+        &self,
+        endpoint: &str,
+        limit: usize,
+        due_at: Option<f64>,
+    ) -> Result<Vec<PgRow>, DatabaseError> {
+        let statement = sqlx::query(include_str!("take.sql"))
+            .bind(endpoint)
+            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+            .bind(FORMAT)
+            .bind(due_at);
+        self.run(statement).await
+    }
+
+    /// Takes one delivery of an endpoint whose breaker is open, if it is time for it.
+    pub(super) async fn probe(&self, served: &Served) -> Result<Vec<PgRow>, DatabaseError> {
+        let statement = sqlx::query(include_str!("probe.sql"))
+            .bind(&*served.endpoint)
+            .bind(interval(served.breaker.probe_interval))
+            .bind(FORMAT);
+        self.run(statement).await
+    }
+
+    /// The next delivery of each of these endpoints that has one.
+    pub(super) async fn next(&self, endpoints: &[&str]) -> Result<Vec<Next>, DatabaseError> {
+        let statement = sqlx::query(include_str!("next.sql"))
+            .bind(endpoints)
+            .bind(FORMAT);
+        let rows = self.run(statement).await?;
+        Ok(rows.iter().map(Next::read).collect::<sqlx::Result<_>>()?)
+    }
+
+    /// The time of the database, in Unix seconds.
+    pub(super) async fn time(&self) -> Result<f64, DatabaseError> {
+        let statement = sqlx::query("select extract(epoch from now())::float8");
+        let rows = self.run(statement).await?;
+        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+        Ok(row.try_get(0)?)
+    }
+
+    /// The heartbeat of a process that recovers these endpoints.
+    pub(super) async fn serve(&self, endpoints: &[&str]) -> Result<(), DatabaseError> {
+        let statement = sqlx::query(include_str!("serve.sql")).bind(endpoints);
+        self.run(statement).await.map(drop)
+    }
+
+    /// The endpoints that no process has recovered for so many seconds, and how many of their deliveries
+    /// are due.
+    pub(super) async fn unserved(&self, seconds: f64) -> Result<Vec<(String, i64)>, DatabaseError> {
+        let statement = sqlx::query(include_str!("unserved.sql")).bind(seconds);
+        let read = |row: &PgRow| Ok((row.try_get(0)?, row.try_get(1)?));
+        let rows = self.run(statement).await?;
+        Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
+    }
+}
+
+/// The delivery of an endpoint that is to be run next.
+pub(super) struct Next {
+    pub(super) endpoint: String,
+    /// Until it can be taken. `None` while the endpoint is paused.
+    pub(super) wait: Option<Duration>,
+    /// For how long it has been due.
+    pub(super) overdue: Duration,
+    /// Whether the breaker is open.
+    pub(super) is_open: bool,
+    /// Whether attempts have failed since the last success.
+    pub(super) has_failures: bool,
+}
+
+impl Next {
+    fn read(row: &PgRow) -> sqlx::Result<Self> {
+        let seconds =
+            |seconds: f64| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+        Ok(Self {
+            endpoint: row.try_get("endpoint")?,
+            wait: row.try_get::<Option<f64>, _>("wait")?.map(seconds),
+            overdue: seconds(row.try_get("overdue")?),
+            is_open: row.try_get("is_open")?,
+            has_failures: row.try_get("has_failures")?,
+        })
+    }
+}

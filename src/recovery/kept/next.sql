@@ -1,0 +1,31 @@
+-- Of each endpoint of $1 that has deliveries to run again: in how many seconds the next one can be taken,
+-- unless the endpoint is paused; for how many seconds it has been due; whether the breaker is open; and
+-- whether attempts have failed since the last success.
+--
+-- $2 the format of requests that this process reads.
+select
+    served.endpoint,
+    case when state.paused_at is null then
+        extract(epoch from greatest(due.next_attempt_at, state.probe_at) - now())::float8
+    end as wait,
+    extract(epoch from now() - due.next_attempt_at)::float8 as overdue,
+    state.probe_at is not null as is_open,
+    coalesce(cardinality(state.failed_ids), 0) > 0 as has_failures
+from unnest($1::text[]) as served (endpoint)
+left join idempotent_webhook.kept_endpoints as state using (endpoint)
+cross join lateral (
+    select next_attempt_at
+    from idempotent_webhook.kept_deliveries as kept
+    where kept.endpoint = served.endpoint
+        and kept.state = 'due'
+        and (kept.taken_at is null or kept.taken_at < now() - interval '5 seconds')
+        and (
+            select format
+            from idempotent_webhook.kept_requests as request
+            where request.endpoint = kept.endpoint
+                and request.tenant = kept.tenant
+                and request.delivery_id = kept.delivery_id
+        ) = $2
+    order by kept.next_attempt_at
+    limit 1
+) as due

@@ -1,0 +1,38 @@
+-- The provider sends a delivery again that is kept: it is due now. One that was dead, only recorded or
+-- archived gets a new schedule. It waits for whoever changes the row.
+--
+-- $1 endpoint, $2 tenant, $3 id, $4 name of the tenant, $5 event type, $6 time of receipt, $7 size of the
+-- body, $8 method, $9 URI, $10 headers, $11 body, $12 time of signing.
+with resent as (
+    insert into idempotent_webhook.kept_deliveries as known (
+        endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts, first_received_at,
+        next_attempt_at, body_bytes
+    )
+    select $1, $2, $3, $4, $5, 'due', 0, to_timestamp($6), now(), $7
+    where not exists (
+        select
+        from idempotent_webhook.deliveries
+        where endpoint = $1 and tenant = $2 and delivery_id = $3
+    )
+    on conflict (endpoint, tenant, delivery_id) do update
+    set state = 'due',
+        retries = case known.state when 'due' then known.retries else 0 end,
+        next_attempt_at = now(),
+        processed_at = null,
+        archived_until = null,
+        body_bytes = excluded.body_bytes
+    where known.state <> 'due' or known.taken_at is null and known.next_attempt_at > now()
+    returning endpoint, tenant, delivery_id
+),
+request as (
+    insert into idempotent_webhook.kept_requests
+        (endpoint, tenant, delivery_id, format, method, uri, headers, body, signed_at)
+    select endpoint, tenant, delivery_id, 1, $8, $9, $10, $11, to_timestamp($12)
+    from resent
+    on conflict do nothing
+)
+select exists (
+    select
+    from idempotent_webhook.deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+) as processed

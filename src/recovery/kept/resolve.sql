@@ -1,0 +1,22 @@
+-- Ends a kept delivery that turns out to be processed.
+--
+-- $1 endpoint, $2 tenant, $3 id, $4 for how long the request stays, `null` if it does not.
+with processed as (
+    select received_at
+    from idempotent_webhook.deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+),
+ended as (
+    delete from idempotent_webhook.kept_deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+        and state <> 'processed'
+        and $4::interval is null
+        and exists (select from processed)
+)
+update idempotent_webhook.kept_deliveries as kept
+set state = 'processed', taken_at = null, next_attempt_at = null,
+    processed_at = processed.received_at, archived_until = now() + $4
+from processed
+where endpoint = $1 and tenant = $2 and delivery_id = $3
+    and state <> 'processed'
+    and $4::interval is not null

@@ -1,0 +1,20 @@
+-- An operator has a delivery run again now, with a new schedule. One whose attempt runs is left alone.
+with chosen as (
+    select endpoint, tenant, delivery_id
+    from idempotent_webhook.kept_deliveries as kept
+    join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
+    where kept.endpoint = $1 and kept.tenant = $2 and kept.delivery_id = $3
+        and (
+            kept.state = 'dead'
+            or kept.state = 'due' and (kept.next_attempt_at > now() or kept.taken_at is not null)
+        )
+        and (kept.taken_at is null or kept.taken_at < now() - interval '5 seconds')
+    for update of kept skip locked
+)
+update idempotent_webhook.kept_deliveries as kept
+set state = 'due', retries = 0, next_attempt_at = now(), taken_at = null, takes = takes + 1
+from chosen
+where kept.endpoint = chosen.endpoint
+    and kept.tenant = chosen.tenant
+    and kept.delivery_id = chosen.delivery_id
+returning 1

@@ -1,0 +1,56 @@
+-- Takes the deliveries of the endpoint $1 that are due longest, at most $2 and at most eight. They are
+-- counted before they run, so that one whose handler kills the process uses up its attempts. The commit
+-- waits for the disk: a handler that makes Postgres crash uses up its attempts, too.
+--
+-- $3 the format of requests that this process reads, $4 a time instead of now, in Unix seconds.
+--
+-- The limit is a number in the text, for the planner to know that it is a small one.
+with due as (
+    select endpoint, tenant, delivery_id, next_attempt_at
+    from idempotent_webhook.kept_deliveries as kept
+    where endpoint = $1
+        and state = 'due'
+        and next_attempt_at <= coalesce(to_timestamp($4), now())
+        -- The lock tells whether the attempt of one that was taken still runs. It takes a moment from the
+        -- one to the other.
+        and (taken_at is null or taken_at < now() - interval '5 seconds')
+        -- Not an `exists`, which the planner could turn into a join of all of them.
+        and (
+            select format
+            from idempotent_webhook.kept_requests as request
+            where request.endpoint = kept.endpoint
+                and request.tenant = kept.tenant
+                and request.delivery_id = kept.delivery_id
+        ) = $3
+        and not exists (
+            select
+            from idempotent_webhook.kept_endpoints
+            where endpoint = $1 and (paused_at is not null or probe_at is not null)
+        )
+    order by next_attempt_at
+    limit 8
+    for update of kept skip locked
+),
+chosen as (
+    select endpoint, tenant, delivery_id
+    from due
+    order by next_attempt_at
+    limit $2
+)
+update idempotent_webhook.kept_deliveries as kept
+set attempts = kept.attempts + 1,
+    retries = kept.retries + 1,
+    takes = kept.takes + 1,
+    unfinished = case when kept.taken_at is null then 0 else kept.unfinished + 1 end,
+    taken_at = now()
+from chosen
+join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
+where kept.endpoint = chosen.endpoint
+    and kept.tenant = chosen.tenant
+    and kept.delivery_id = chosen.delivery_id
+returning
+    kept.tenant, kept.tenant_name, kept.delivery_id, kept.event_type, kept.attempts, kept.retries,
+    kept.takes, kept.unfinished, kept.reprocessed,
+    extract(epoch from kept.first_received_at)::float8 as first_received_at,
+    extract(epoch from request.signed_at)::float8 as signed_at,
+    request.method, request.uri, request.headers, request.body

@@ -1,0 +1,48 @@
+//! Asks a background task to stop.
+
+use std::pin::pin;
+use std::task::Poll;
+
+use tokio::sync::watch;
+
+/// Asks for it.
+#[derive(Debug)]
+pub(crate) struct StopSender(watch::Sender<bool>);
+
+/// Is asked for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Stop(watch::Receiver<bool>);
+
+impl StopSender {
+    pub(crate) fn send(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Stop {
+    pub(crate) fn channel() -> (StopSender, Self) {
+        let (sender, receiver) = watch::channel(false);
+        (StopSender(sender), Self(receiver))
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    pub(crate) async fn asked(&mut self) {
+        if self.0.wait_for(|asked| *asked).await.is_err() {
+            // The sender was dropped, so it will never be asked.
+            std::future::pending().await
+        }
+    }
+
+    /// The output of a future, or `None` if the task is asked to stop before.
+    pub(crate) async fn or<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
+        let (mut asked, mut future) = (pin!(self.asked()), pin!(future));
+        std::future::poll_fn(|cx| match asked.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => future.as_mut().poll(cx).map(Some),
+        })
+        .await
+    }
+}
