@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -18,10 +18,8 @@ pub(crate) struct ExpiringMap<K, V> {
 
 struct Entries<K, V> {
     values: HashMap<K, V>,
-    /// When each key was inserted, oldest first. A removed key stays here until it expires.
+    /// When each key was inserted, oldest first.
     order: VecDeque<(Instant, K)>,
-    /// How many keys have been removed.
-    removals: u64,
 }
 
 impl<K: Clone + Eq + Hash, V> Entries<K, V> {
@@ -51,7 +49,6 @@ impl<K: Clone + Eq + Hash, V: Clone> ExpiringMap<K, V> {
             entries: Arc::new(Mutex::new(Entries {
                 values: HashMap::new(),
                 order: VecDeque::new(),
-                removals: 0,
             })),
         }
     }
@@ -61,31 +58,12 @@ impl<K: Clone + Eq + Hash, V: Clone> ExpiringMap<K, V> {
         self.with(|entries| entries.insert(key, value, self.capacity));
     }
 
-    /// The number of removals so far, for `insert_unless_removed`.
-    pub(crate) fn removals(&self) -> u64 {
-        self.with(|entries| entries.removals)
-    }
-
-    /// Inserts an entry unless a key was removed since `removals` was read: it may have been
-    /// this key.
-    pub(crate) fn insert_unless_removed(&self, key: K, value: V, removals: u64) {
-        self.with(|entries| {
-            if entries.removals == removals {
-                entries.insert(key, value, self.capacity);
-            }
-        });
-    }
-
     pub(crate) fn get<Q>(&self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
         self.with(|entries| entries.values.get(key).cloned())
-    }
-
-    pub(crate) fn downgrade(&self) -> WeakExpiringMap<K, V> {
-        WeakExpiringMap(Arc::downgrade(&self.entries))
     }
 
     /// Accesses the entries after dropping the expired ones.
@@ -100,23 +78,6 @@ impl<K: Clone + Eq + Hash, V: Clone> ExpiringMap<K, V> {
             }
         }
         access(&mut entries)
-    }
-}
-
-/// A reference that does not keep the entries alive.
-pub(crate) struct WeakExpiringMap<K, V>(Weak<Mutex<Entries<K, V>>>);
-
-impl<K: Eq + Hash, V> WeakExpiringMap<K, V> {
-    pub(crate) fn is_in_use(&self) -> bool {
-        self.0.strong_count() > 0
-    }
-
-    pub(crate) fn remove(&self, key: &K) {
-        if let Some(entries) = self.0.upgrade() {
-            let mut entries = entries.lock().unwrap_or_else(PoisonError::into_inner);
-            entries.values.remove(key);
-            entries.removals += 1;
-        }
     }
 }
 
@@ -160,24 +121,6 @@ mod tests {
         let none = ExpiringMap::new(0, Duration::from_secs(60));
         none.insert(1, 'a');
         assert_eq!(none.get(&1), None);
-    }
-
-    #[test]
-    fn a_removed_key_can_be_inserted_again() {
-        let map = ExpiringMap::new(2, Duration::from_secs(60));
-        map.insert(1, 'a');
-        let weak = map.downgrade();
-        let removals = map.removals();
-        weak.remove(&1);
-        assert_eq!(map.get(&1), None);
-        map.insert_unless_removed(1, 'a', removals);
-        assert_eq!(map.get(&1), None);
-        map.insert_unless_removed(1, 'b', map.removals());
-        assert_eq!(map.get(&1), Some('b'));
-        assert!(weak.is_in_use());
-        drop(map);
-        assert!(!weak.is_in_use());
-        weak.remove(&1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ pub mod throwaway_postgres;
 
 mod database;
 mod logged;
+mod recovery;
 mod request;
 mod rows;
 mod test_app;
@@ -13,6 +14,9 @@ mod test_app;
 pub use database::Database;
 pub(crate) use database::assert_rows;
 pub use logged::{logged, until_logged};
+pub use recovery::{
+    Answered, Failing, Kept, NOTHING_KEPT, ONE_DEAD, SOON, Stored, endpoint, keep, recover, recovery,
+};
 pub use request::{
     SECRET, acme, github, github_delivery, now, secret, shopify, stripe, stripe_delivery,
     stripe_event, wire,

@@ -9,18 +9,23 @@ use axum::handler::Handler;
 use axum::http::{Request, StatusCode};
 use axum::routing::{MethodRouter, post};
 use http_body_util::BodyExt;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Provider, presets};
+use idempotent_webhook::{
+    DedupeTx, Delivery, IdempotentWebhook, Keep, Provider, Recovery, presets,
+};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
 use super::database::Database;
+use super::recovery::{keep, recovery};
 use super::request::secret;
 
 /// An application with one route, behind the layer, on a database of its own.
 pub struct TestApp {
     pub database: Database,
     pub router: Router,
+    /// What the layer keeps is run by it, once it is spawned.
+    pub recovery: Recovery,
     provider: Provider,
     runs: Arc<AtomicU32>,
 }
@@ -167,14 +172,40 @@ impl TestApp {
         H: Handler<T, ()> + Sync,
         T: 'static,
     {
+        Self::recovered(provider, |layer, _| set(layer), handler).await
+    }
+
+    /// For deliveries of GitHub, which are kept if they fail, or as `set` says. There are four attempts
+    /// in all, soon after each other.
+    pub async fn keeping<H, T>(set: impl FnOnce(Keep) -> Keep, handler: H) -> Self
+    where
+        H: Handler<T, ()> + Sync,
+        T: 'static,
+    {
+        let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(set(keep(recovery)));
+        Self::recovered(presets::github(secret()), set, handler).await
+    }
+
+    /// For deliveries of any provider, with settings of the layer, which may keep deliveries.
+    pub async fn recovered<H, T>(
+        provider: Provider,
+        set: impl FnOnce(IdempotentWebhook, &Recovery) -> IdempotentWebhook,
+        handler: H,
+    ) -> Self
+    where
+        H: Handler<T, ()> + Sync,
+        T: 'static,
+    {
         let database = Database::new().await;
         let pool = database.pool.clone();
-        let layer = set(IdempotentWebhook::new(pool, "test", provider.clone()));
+        let recovery = recovery(&pool);
+        let layer = IdempotentWebhook::new(pool, "test", provider.clone());
         let runs = Arc::new(AtomicU32::new(0));
-        let router = Self::route(&layer, handler, runs.clone());
+        let router = Self::route(&set(layer, &recovery), handler, runs.clone());
         Self {
             database,
             router,
+            recovery,
             provider,
             runs,
         }
