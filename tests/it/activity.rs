@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{IdempotentWebhook, Retention, presets};
+use idempotent_webhook::{IdempotentWebhook, Keep, Retention, presets};
 
-use crate::recovery::{Failing, NOTHING_KEPT, keep, recover};
-use crate::support::{Database, TestApp, github, logged, secret, send, soon, write_effect};
+use crate::support::{
+    Database, Failing, NOTHING_KEPT, TestApp, github, logged, recover, secret, send, soon,
+    write_effect,
+};
 
 type Counted = Vec<(String, String, i64)>;
 
@@ -60,7 +62,7 @@ async fn requests_are_counted_by_outcome_within_seconds() {
 #[tokio::test(flavor = "multi_thread")]
 async fn attempts_of_recovery_are_counted_apart() {
     let failing = Failing::times(2);
-    let app = TestApp::github_with(keep, failing.handler()).await;
+    let app = TestApp::keeping(|keep| keep, failing.handler()).await;
     app.send(github("a", "{}")).await;
     let recovery = recover(&app);
     app.database.until(NOTHING_KEPT).await;
@@ -79,8 +81,8 @@ async fn attempts_of_recovery_are_counted_apart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_deliveries_are_counted() {
     let failing = Failing::times(100);
-    let set = |layer: IdempotentWebhook| keep(layer).retry_delays([]);
-    let app = TestApp::github_with(set, failing.handler()).await;
+    let set = |keep: Keep| keep.retry_delays([]);
+    let app = TestApp::keeping(set, failing.handler()).await;
     app.send(github("a", "{}")).await;
     app.database
         .until("(select sum(count) from idempotent_webhook.activity) = 2")

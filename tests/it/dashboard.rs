@@ -9,15 +9,16 @@ use axum::routing::post;
 use http_body_util::BodyExt;
 use idempotent_webhook::dashboard::{Access, Dashboard};
 use idempotent_webhook::recovery::{Filter, KeptState};
-use idempotent_webhook::{DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, presets};
+use idempotent_webhook::{
+    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, presets,
+};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use tower::ServiceExt;
 
-use crate::recovery::{Failing, NOTHING_KEPT, SOON, keep, recover};
 use crate::support::{
-    Database, TestApp, gated, github, github_delivery, logged, secret, soon, spawn_send,
-    write_effect,
+    Database, Failing, NOTHING_KEPT, SOON, TestApp, gated, github, github_delivery, logged,
+    recover, secret, soon, spawn_send, write_effect,
 };
 
 const PAGES: [&str; 8] = [
@@ -110,8 +111,8 @@ impl Board {
 
 /// An application with a dead delivery `a`.
 async fn with_a_dead_delivery() -> TestApp {
-    let set = |layer: IdempotentWebhook| keep(layer).retry_delays([]);
-    let app = TestApp::github_with(set, Failing::times(1).handler()).await;
+    let set = |keep: Keep| keep.retry_delays([]);
+    let app = TestApp::keeping(set, Failing::times(1).handler()).await;
     let dead = github_delivery()
         .id("a")
         .event_type("push")
@@ -411,7 +412,7 @@ async fn d2_every_answer_has_the_headers_that_restrain_a_browser() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d2_what_a_sender_has_chosen_is_only_text() {
-    let app = TestApp::github_with(keep, Failing::times(9).handler()).await;
+    let app = TestApp::keeping(|keep| keep, Failing::times(9).handler()).await;
     let hostile = r#"<script>alert(1)</script>"><img/src=x/onerror=alert(1)>'&amp;"#;
     let delivery = github_delivery()
         .id(hostile)
@@ -504,7 +505,7 @@ async fn d3_the_overview_says_how_each_endpoint_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_a_running_recovery_says_which_endpoints_it_serves() {
-    let app = TestApp::github_with(keep, write_effect).await;
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
     let recovery = recover(&app);
     app.database
         .until(
@@ -530,8 +531,8 @@ async fn d3_failures_are_grouped_by_reason_without_ids_and_numbers() {
             _ => format!("out of stock: {id}"),
         }))
     }
-    let once = |layer: IdempotentWebhook| keep(layer).retry_delays([SOON]);
-    let app = TestApp::github_with(once, fails).await;
+    let once = |keep: Keep| keep.retry_delays([SOON]);
+    let app = TestApp::keeping(once, fails).await;
     for id in ["order-1", "ledger-1", "order-22", "ledger-2", "order-333"] {
         assert_eq!(app.send(github(id, "{}")).await.outcome, "kept");
     }
@@ -770,8 +771,8 @@ fn next_page(page: &Answer) -> Option<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_a_delivery_has_the_history_of_its_failed_attempts() {
     let delays = [Duration::from_millis(1); 30];
-    let app = TestApp::github_with(
-        |layer| layer.keep_failed().retry_delays(delays),
+    let app = TestApp::keeping(
+        |keep| keep.retry_delays(delays),
         Failing::times(100).handler(),
     )
     .await;

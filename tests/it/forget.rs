@@ -1,7 +1,6 @@
 //! Having a delivery processed once more.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use idempotent_webhook::{Endpoint, IdempotentWebhook, Secrets, TenantSecrets, presets};
 
@@ -46,34 +45,6 @@ async fn a_delivery_that_was_forgotten_is_processed_once_more() {
     assert_eq!(outcome().await, "processed");
     assert_eq!(outcome().await, "duplicate");
     assert_rows!(app.database, claims: 1, effects: 2);
-}
-
-#[tokio::test]
-async fn the_memory_of_this_process_forgets_as_well() {
-    let remember = |layer: IdempotentWebhook| layer.cache_processed(10, Duration::from_secs(600));
-    let app = TestApp::github_with(remember, write_effect).await;
-    let another_route = app.elsewhere_with(remember, write_effect).await;
-    let routers = [&app.router, &another_route];
-    for (round, router) in routers.into_iter().enumerate() {
-        let outcome = async || send(router, github("a", "{}")).await.outcome;
-        assert_eq!(outcome().await, "processed");
-        assert_eq!(outcome().await, "duplicate");
-        assert!(
-            Endpoint::new(app.database.pool.clone(), "test")
-                .forget("a")
-                .await
-                .unwrap()
-        );
-        assert_eq!(outcome().await, "processed");
-        assert!(
-            Endpoint::new(app.database.pool.clone(), "test")
-                .forget("a")
-                .await
-                .unwrap()
-        );
-        let effects = 2 * (i64::try_from(round).unwrap() + 1);
-        assert_rows!(app.database, claims: 0, effects: effects);
-    }
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use idempotent_webhook::{DedupeTx, Delivery};
 
 use crate::support::{
-    Answer, TestApp, answer, assert_rows, gated, github, insert_effect, let_pass, send,
+    Answer, TestApp, answer, assert_rows, gated, github, insert_effect, send,
     send_copies, spawn_send, write_effect,
 };
 
@@ -52,51 +52,6 @@ async fn g3_one_wins_over_several_processes() {
     }
     assert_eq!(app.runs(), 10);
     assert_rows!(app.database, claims: 10, effects: 10);
-}
-
-#[tokio::test]
-async fn what_was_committed_here_is_remembered_if_asked_for() {
-    let memory = Duration::from_secs(600);
-    let app = TestApp::github_with(
-        |layer| {
-            layer
-                .cache_processed(100, memory)
-                .database_timeout(Duration::from_millis(500))
-        },
-        async |mut tx: DedupeTx, delivery: Delivery| {
-            insert_effect(&mut tx, &delivery).await.unwrap();
-            match delivery.id().as_str() {
-                "bad" => StatusCode::INTERNAL_SERVER_ERROR,
-                _ => StatusCode::OK,
-            }
-        },
-    )
-    .await;
-    let elsewhere = app.elsewhere(write_effect).await;
-    assert_eq!(send(&elsewhere, github("theirs", "{}")).await.status, 200);
-    assert_eq!(app.send(github("ours", "{}")).await.status, 200);
-    for _ in 0..2 {
-        assert_eq!(app.send(github("bad", "{}")).await.status, 500);
-    }
-
-    // Without a connection, only what this process has committed can be answered for.
-    let mut taken = Vec::new();
-    for _ in 0..5 {
-        taken.push(app.database.pool.acquire().await.unwrap());
-    }
-    let duplicate = answer(200, "duplicate", "");
-    assert_eq!(app.send(github("ours", "{}")).await, duplicate);
-    assert_eq!(app.send(github("theirs", "{}")).await.status, 503);
-    drop(taken);
-
-    // A row deleted by hand counts once the memory is over.
-    app.database
-        .run("delete from idempotent_webhook.deliveries where delivery_id = 'ours'")
-        .await;
-    let_pass(memory).await;
-    let again = app.send(github("ours", "{}")).await;
-    assert_eq!(again, answer(200, "processed", ""));
-    assert_rows!(app.database, claims: 2, effects: 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -26,7 +26,6 @@ mod metrics;
 mod handshake;
 mod migrate;
 mod mistakes;
-mod pgbouncer;
 mod readme;
 mod recency;
 mod repeats;

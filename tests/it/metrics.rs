@@ -6,7 +6,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use idempotent_webhook::{
-    DedupeTx, Delivery, Endpoint, IdempotentWebhook, Recovery, presets, prune,
+    DedupeTx, Delivery, Endpoint, IdempotentWebhook, Keep, Recovery, presets, prune,
 };
 use metrics_exporter_prometheus::PrometheusBuilder;
 
@@ -127,7 +127,9 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
         "metered-kept",
         presets::github(secret()),
     );
-    let kept = Router::new().route("/", post(StatusCode::OK).layer(kept.keep_failed()));
+    let recovery = Recovery::new(database.pool.clone());
+    let kept = kept.keep(Keep::failed(&recovery));
+    let kept = Router::new().route("/", post(StatusCode::OK).layer(kept));
     let endpoint = Endpoint::new(database.pool.clone(), "metered-kept");
     endpoint.pause().await.unwrap();
     database
@@ -140,7 +142,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
              values ('metered-kept', 'a', 1, 'POST', '/', '', '')",
         )
         .await;
-    let recovery = Recovery::new(database.pool.clone(), kept.clone()).spawn();
+    let running = recovery.clone().spawn(kept.clone());
     let name = "idempotent_webhook_oldest_due_seconds{endpoint=\"metered-kept\"} ";
     let oldest_due = async || {
         let scraped = scrape().await;
@@ -153,11 +155,11 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
         }
     })
     .await;
-    recovery.stop().await;
+    running.stop().await;
 
     // An attempt that does not reach the layer, which exists.
     endpoint.resume().await.unwrap();
-    let recovery = Recovery::new(database.pool.clone(), Router::<()>::new()).spawn();
+    let running = recovery.spawn(Router::<()>::new());
     let name = "idempotent_webhook_recovery_attempts_total\
                 {endpoint=\"metered-kept\",provider=\"github\",outcome=\"unhandled\"} 1";
     soon(async {
@@ -166,7 +168,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
         }
     })
     .await;
-    recovery.stop().await;
+    running.stop().await;
     drop(kept);
     server.abort();
 }

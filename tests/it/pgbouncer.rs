@@ -128,12 +128,12 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
 
     let recovered = Database::new().await;
     let recovering = PgBouncer::start(&recovered, "").await;
-    crate::recovery::works_on(&recovered, recovering.pool(&recovered).await).await;
+    crate::recovery::keep::works_on(&recovered, recovering.pool(&recovered).await).await;
 
     // It deallocates between two statements, so that none can be a transaction of its own.
     let accepting = Database::new().await;
     let deallocating = PgBouncer::start(&accepting, "").await;
-    crate::recovery_groups::accepts_in_groups(deallocating.pool(&accepting).await).await;
+    crate::recovery::accept::accepts_in_groups(deallocating.pool(&accepting).await).await;
 
     let operated = crate::dashboard::database_with_a_dead_delivery().await;
     let operating = PgBouncer::start(&operated, "").await;

@@ -7,10 +7,9 @@ use axum::Router;
 use axum::routing::post;
 use idempotent_webhook::{Endpoint, IdempotentWebhook, Secrets, TenantSecrets, presets, prune};
 
-use crate::recovery::{Failing, NOTHING_KEPT, keep, recover};
 use crate::support::{
-    Database, TestApp, answer, assert_rows, gated, github, github_delivery, logged, secret, send,
-    send_copies, spawn_send, until_all_wait, write_effect,
+    Database, Failing, NOTHING_KEPT, TestApp, answer, assert_rows, gated, github, github_delivery,
+    keep, logged, recover, secret, send, send_copies, spawn_send, until_all_wait, write_effect,
 };
 
 /// As GitHub delivered it once.
@@ -96,8 +95,12 @@ async fn of_many_guids_at_once_for_one_body_one_is_processed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_recovery_has_processed_is_a_duplicate_under_another_id() {
-    let set = |layer| keep(layer).replay_guard();
-    let app = TestApp::github_with(set, Failing::times(1).handler()).await;
+    let app = TestApp::recovered(
+        presets::github(secret()),
+        |layer, recovery| layer.keep(keep(recovery)).replay_guard(),
+        Failing::times(1).handler(),
+    )
+    .await;
     assert_eq!(app.send(github("a", PUSH)).await.outcome, "kept");
     let recovery = recover(&app);
     app.database.until(NOTHING_KEPT).await;

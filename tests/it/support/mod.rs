@@ -15,7 +15,8 @@ pub use database::Database;
 pub(crate) use database::assert_rows;
 pub use logged::{logged, until_logged};
 pub use recovery::{
-    Answered, Failing, Kept, NOTHING_KEPT, ONE_DEAD, SOON, Stored, endpoint, keep, recover, recovery,
+    Answered, Failing, Kept, NOTHING_KEPT, ONE_DEAD, SOON, Stored, endpoint, keep, recover,
+    recovery,
 };
 pub use request::{
     SECRET, acme, github, github_delivery, now, secret, shopify, stripe, stripe_delivery,
