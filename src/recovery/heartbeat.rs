@@ -15,14 +15,14 @@ const INTERVAL: Duration = Duration::from_secs(30);
 pub(crate) const ABSENT_AFTER: f64 = 120.0;
 
 /// How long a process that has kept its first delivery waits for somebody to recover it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often it is looked for deliveries that nobody recovers: of an endpoint that was renamed, or whose
 /// layer keeps nothing any more.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// A rolling deploy may have the first process of an endpoint come later.
-const FIRST_LOOK: Duration = Duration::from_secs(10);
+const FIRST_LOOK: Duration = Duration::from_secs(5);
 
 /// Beats until recovery is asked to stop.
 pub(super) async fn beat(shared: Arc<Shared>, mut stop: Stop) {

@@ -90,7 +90,11 @@ impl Runner {
             }
             for taken in taken {
                 let (runner, served) = (runner.clone(), endpoint.served.clone());
-                tokio::spawn(async move { runner.attempt(taken, &served).await });
+                let running = served.run();
+                tokio::spawn(async move {
+                    runner.attempt(taken, &served).await;
+                    drop(running);
+                });
             }
         }
         runner.shared.all_slots_free().await;
@@ -203,7 +207,6 @@ impl Runner {
     }
 
     async fn attempt(&self, taken: Taken, served: &Arc<Served>) {
-        let _running = served.run();
         let Taken {
             attempt,
             unfinished,

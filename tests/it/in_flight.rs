@@ -9,8 +9,8 @@ use axum::http::StatusCode;
 use idempotent_webhook::{DedupeTx, Delivery};
 
 use crate::support::{
-    Answer, TestApp, answer, assert_rows, gated, github, insert_effect, send,
-    send_copies, spawn_send, write_effect,
+    Answer, TestApp, answer, assert_rows, gated, github, insert_effect, send, send_copies,
+    spawn_send, write_effect,
 };
 
 /// A connection on its way back to the pool may still be rolling back for a moment.

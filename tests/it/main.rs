@@ -28,6 +28,7 @@ mod migrate;
 mod mistakes;
 mod readme;
 mod recency;
+mod recovery;
 mod repeats;
 mod replay;
 mod retention;

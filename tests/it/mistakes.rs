@@ -7,7 +7,8 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
-    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Outcome, Secret, TenantSecrets, presets,
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Outcome, Recovery, Secret,
+    TenantSecrets, presets,
 };
 use tower::ServiceExt;
 
@@ -114,26 +115,27 @@ async fn a_layer_around_a_router_is_told_from_a_handler_that_failed() {
 
 #[tokio::test]
 async fn two_layers_with_one_endpoint_are_a_warning() {
-    const WARNING: &str = "two webhook layers of this process have the same endpoint";
-    let (database, other) = (Database::new().await, Database::new().await);
-    let layer = |database: &Database, endpoint: &str| {
+    const WARNING: &str = "two webhook layers have the same endpoint";
+    let database = Database::new().await;
+    let recovery = Recovery::new(database.pool.clone());
+    let route = |endpoint: &str, recovery: &Recovery| {
         let github = presets::github(secret());
-        IdempotentWebhook::new(database.pool.clone(), endpoint.to_owned(), github)
+        let layer = IdempotentWebhook::new(database.pool.clone(), endpoint.to_owned(), github);
+        let layer = layer.keep(Keep::failed(recovery));
+        let two = Router::<()>::new().route("/one", post(write_effect).layer(layer.clone()));
+        two.route("/two", post(write_effect).layer(layer))
     };
     let log = logged(async {
-        let first = layer(&database, "shared");
-        let _clone = first.clone();
-        let _another = layer(&database, "another");
-        let _elsewhere = layer(&other, "shared");
+        let _first = route("shared", &recovery);
+        let _another = route("another", &recovery);
+        let _elsewhere = route("shared", &Recovery::new(database.pool.clone()));
     })
     .await;
     assert!(!log.contains(WARNING), "{log}");
 
     let log = logged(async {
-        let first = layer(&database, "shared");
-        // On a route, only the service is left of it.
-        let _route = Router::<()>::new().route("/", post(write_effect).layer(first));
-        let _second = layer(&database, "shared");
+        let _first = route("shared", &recovery);
+        let _second = route("shared", &recovery);
     })
     .await;
     assert!(
@@ -142,7 +144,7 @@ async fn two_layers_with_one_endpoint_are_a_warning() {
     );
 
     let log = logged(async {
-        let _next = layer(&database, "shared");
+        let _next = route("shared", &recovery);
     })
     .await;
     assert!(!log.contains(WARNING), "those before are gone: {log}");
@@ -381,7 +383,7 @@ async fn a_role_without_rights_may_migrate_what_is_up_to_date() {
         .run(&format!(
             "create role {role} login;
              grant usage on schema idempotent_webhook to {role};
-             grant select, insert, delete on all tables in schema idempotent_webhook to {role}"
+             grant select, insert, update, delete on all tables in schema idempotent_webhook to {role}"
         ))
         .await;
     let options = database.options().await.username(&role);
@@ -389,7 +391,7 @@ async fn a_role_without_rights_may_migrate_what_is_up_to_date() {
     idempotent_webhook::migrate(&pool).await.unwrap();
 
     database
-        .run("delete from idempotent_webhook.migrations where version = 4")
+        .run("delete from idempotent_webhook.migrations where version = 3")
         .await;
     let refused = idempotent_webhook::migrate(&pool).await.unwrap_err();
     assert!(

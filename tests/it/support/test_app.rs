@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
 use super::database::Database;
-use super::recovery::{keep, recovery};
+use super::recovery::{SOON, keep, recovery};
 use super::request::secret;
 
 /// An application with one route, behind the layer, on a database of its own.
@@ -183,6 +183,18 @@ impl TestApp {
         T: 'static,
     {
         let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(set(keep(recovery)));
+        Self::recovered(presets::github(secret()), set, handler).await
+    }
+
+    /// The same, all kept before their handler runs.
+    pub async fn keeping_all<H, T>(set: impl FnOnce(Keep) -> Keep, handler: H) -> Self
+    where
+        H: Handler<T, ()> + Sync,
+        T: 'static,
+    {
+        let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+            layer.keep(set(Keep::all(recovery).retry_delays([SOON, SOON, SOON])))
+        };
         Self::recovered(presets::github(secret()), set, handler).await
     }
 

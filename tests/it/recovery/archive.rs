@@ -1,0 +1,177 @@
+//! Requests of processed deliveries stay for a time, and are run again on purpose.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use axum::http::StatusCode;
+use idempotent_webhook::recovery::{Filter, KeptState};
+use idempotent_webhook::{DedupeTx, Delivery, Outcome, prune};
+
+use crate::support::{
+    Failing, NOTHING_KEPT, Stored, TestApp, answer, assert_rows, endpoint, github, insert_effect,
+    recover, write_effect,
+};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+const PROCESSED: &str =
+    "(select bool_and(state = 'processed') from idempotent_webhook.kept_deliveries)";
+
+async fn archived() -> TestApp {
+    TestApp::keeping_all(|keep| keep.processed_for(DAY), write_effect).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k3_a_processed_delivery_is_run_again_on_purpose() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let handler = {
+        let seen = seen.clone();
+        async move |mut tx: DedupeTx, delivery: Delivery| {
+            insert_effect(&mut tx, &delivery).await.unwrap();
+            let key = delivery.idempotency_key("refund");
+            let run = (delivery.is_reprocessed(), delivery.attempt(), key);
+            seen.lock().unwrap().push(run);
+            StatusCode::OK
+        }
+    };
+    let app = TestApp::keeping_all(|keep| keep.processed_for(DAY), handler).await;
+    assert_eq!(
+        app.send(github("a", "{}")).await,
+        answer(200, "processed", "")
+    );
+    assert_eq!(app.database.kept().await.state, "processed");
+    assert_rows!(app.database, claims: 1, effects: 1);
+    let duplicate = app.send(github("a", "{}")).await;
+    assert_eq!(duplicate, answer(200, "duplicate", ""));
+
+    assert!(endpoint(&app).reprocess("a").await.unwrap());
+    assert_rows!(app.database, claims: 0, effects: 1);
+    assert!(!endpoint(&app).reprocess("a").await.unwrap(), "it is due");
+    let results = app.recovery.run_due(&app.router).await.unwrap();
+    assert_eq!(results.len(), 1);
+    assert_eq!(results[0].outcome, Some(Outcome::Processed));
+    assert_rows!(app.database, claims: 1, effects: 2);
+    assert_eq!(app.database.kept().await.state, "processed");
+
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 2);
+    assert_eq!((seen[0].0, seen[0].1), (false, 1));
+    assert_eq!((seen[1].0, seen[1].1), (true, 2));
+    assert_eq!(seen[0].2, seen[1].2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k3_a_filter_chooses_by_time_and_event_type_and_the_count_is_true() {
+    let app = archived().await;
+    for id in ["a", "b", "c"] {
+        app.send(github(id, "{}")).await;
+    }
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set processed_at = processed_at - interval '2 days'
+             where delivery_id = 'a';
+             update idempotent_webhook.kept_deliveries
+             set event_type = 'other'
+             where delivery_id = 'b'",
+        )
+        .await;
+    let yesterday = SystemTime::now() - DAY;
+    let endpoint = endpoint(&app);
+    let none = Filter::new().event_type("third");
+    assert_eq!(endpoint.reprocess_all(&none).await.unwrap(), 0);
+    let early = Filter::new().processed_until(yesterday);
+    assert_eq!(endpoint.reprocess_all(&early).await.unwrap(), 1);
+    assert_rows!(app.database, claims: 2, effects: 3);
+    let other = Filter::new().processed_from(yesterday).event_type("other");
+    assert_eq!(endpoint.reprocess_all(&other).await.unwrap(), 1);
+    assert_eq!(endpoint.reprocess_all(&Filter::new()).await.unwrap(), 1);
+    assert_eq!(endpoint.reprocess_all(&Filter::new()).await.unwrap(), 0);
+    assert_rows!(app.database, claims: 0, effects: 3);
+
+    let recovery = recover(&app);
+    app.database.until(PROCESSED).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 3, effects: 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k3_thousands_are_reprocessed_in_batches_beside_recovery_and_each_once() {
+    let app = archived().await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+             select 'test', 'd' || n from generate_series(1, 2500) as n;
+             insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, processed_at, archived_until)
+             select 'test', 'd' || n, 'processed', 1, now(), now() + interval '1 day'
+             from generate_series(1, 2500) as n;
+             insert into idempotent_webhook.kept_requests
+                 (endpoint, delivery_id, format, method, uri, headers, body)
+             select 'test', 'd' || n, 1, 'POST', '/', '', '{}' from generate_series(1, 2500) as n",
+        )
+        .await;
+    let recovery = recover(&app);
+    let reprocessed = endpoint(&app).reprocess_all(&Filter::new()).await.unwrap();
+    assert_eq!(reprocessed, 2500);
+    app.database
+        .until(&format!(
+            "{PROCESSED} and (select count(*) = 2500 from effects)"
+        ))
+        .await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 2500, effects: 2500);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k3_what_failed_before_a_success_is_still_known() {
+    let failing = Failing::times(1);
+    let app = TestApp::keeping_all(|keep| keep.processed_for(DAY), failing.handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await, answer(500, "kept", ""));
+    let recovery = recover(&app);
+    app.database.until(PROCESSED).await;
+    recovery.stop().await;
+    let filter = Filter::new().state(KeptState::Processed);
+    let kept = endpoint(&app).kept(&filter, 10).await.unwrap();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(kept[0].reason.as_deref(), Some("not yet"));
+    assert!(kept[0].processed_at.is_some());
+    assert_eq!(kept[0].attempts, 2);
+    let unprocessed = endpoint(&app).kept(&Filter::new(), 10).await.unwrap();
+    assert!(unprocessed.is_empty(), "{unprocessed:?}");
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn k3_retention_deletes_the_archive_by_its_own_age() {
+    let app = archived().await;
+    app.send(github("a", "{}")).await;
+    app.send(github("b", "{}")).await;
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set archived_until = now() - interval '1 second'
+             where delivery_id = 'a'",
+        )
+        .await;
+    prune(&app.database.pool, 30 * DAY).await.unwrap();
+    assert_eq!(app.database.kept().await.state, "processed");
+    assert!(!endpoint(&app).reprocess("a").await.unwrap());
+    // What is archived keeps its claim.
+    app.database
+        .run("update idempotent_webhook.deliveries set received_at = now() - interval '90 days'")
+        .await;
+    prune(&app.database.pool, 30 * DAY).await.unwrap();
+    assert_rows!(app.database, claims: 1, effects: 2);
+    assert!(endpoint(&app).reprocess("b").await.unwrap());
+}
+
+#[tokio::test]
+async fn k3_a_forgotten_delivery_leaves_no_request() {
+    let app = archived().await;
+    app.send(github("a", "{}")).await;
+    assert!(endpoint(&app).forget("a").await.unwrap());
+    app.database.until(NOTHING_KEPT).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    assert_rows!(app.database, claims: 1, effects: 2);
+}

@@ -1,0 +1,130 @@
+//! A layer and the recovery that runs what it keeps hold each other: no two can be mistaken.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use idempotent_webhook::{IdempotentWebhook, Keep, Outcome, Recovery, presets};
+
+use crate::support::{
+    Database, Failing, NOTHING_KEPT, SOON, Stored, TestApp, answer, assert_rows, github, logged,
+    recovery, secret, send, soon, until_logged,
+};
+
+/// A router with one route, whose handler fails once.
+fn failing_once(database: &Database, path: &str, recovery: &Recovery) -> Router {
+    let github = presets::github(secret());
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", github)
+        .keep(Keep::failed(recovery).retry_delays([SOON]));
+    Router::new().route(path, post(Failing::times(1).handler()).layer(layer))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k1_two_databases_and_two_routers_of_a_process_do_not_mix() {
+    // The same endpoint, on routes that only the right router has.
+    let (one, other) = (Database::new().await, Database::new().await);
+    let (first, second) = (recovery(&one.pool), recovery(&other.pool));
+    let routers = [
+        failing_once(&one, "/one", &first),
+        failing_once(&other, "/other", &second),
+    ];
+    for (router, path) in routers.iter().zip(["/one", "/other"]) {
+        let mut request = github("a", "{}");
+        *request.uri_mut() = path.parse().unwrap();
+        assert_eq!(send(router, request).await.outcome, "kept");
+    }
+    let [router, another] = routers;
+    let tasks = [first.spawn(router), second.spawn(another)];
+    for database in [&one, &other] {
+        database.until(NOTHING_KEPT).await;
+        assert_rows!(database, claims: 1, effects: 1);
+    }
+    for task in tasks {
+        task.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k1_two_routers_on_one_database_have_a_handle_each() {
+    let database = Database::new().await;
+    let layer = |endpoint: &str, recovery: &Recovery| {
+        let github = presets::github(secret());
+        IdempotentWebhook::new(database.pool.clone(), endpoint.to_owned(), github)
+            .keep(Keep::failed(recovery).retry_delays([SOON]))
+    };
+    let (first, second) = (recovery(&database.pool), recovery(&database.pool));
+    let route = |endpoint, recovery: &Recovery| {
+        let handler = post(Failing::times(1).handler());
+        Router::new().route("/", handler.layer(layer(endpoint, recovery)))
+    };
+    let (one, other) = (route("one", &first), route("other", &second));
+    assert_eq!(send(&one, github("a", "{}")).await.outcome, "kept");
+    assert_eq!(send(&other, github("a", "{}")).await.outcome, "kept");
+    let tasks = [first.spawn(one), second.spawn(other)];
+    database.until(NOTHING_KEPT).await;
+    for task in tasks {
+        task.stop().await;
+    }
+    assert_rows!(database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
+async fn k1_a_forgotten_spawn_is_a_warning() {
+    let app = TestApp::keeping(|keep| keep, StatusCode::BAD_GATEWAY).await;
+    let log = logged(async {
+        assert_eq!(app.send(github("a", "{}")).await, answer(502, "kept", ""));
+        until_logged("this process does not run them again").await;
+    })
+    .await;
+    assert!(
+        log.contains(r#"endpoint="test""#) && log.contains("Recovery::spawn"),
+        "{log}"
+    );
+    assert_eq!(app.database.kept().await.state, "due");
+}
+
+#[tokio::test]
+async fn k4b_due_deliveries_of_an_endpoint_that_nobody_serves_are_a_warning() {
+    let app = TestApp::keeping(|keep| keep, StatusCode::OK).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, next_attempt_at)
+             select 'renamed', n::text, 'due', 1, now() from generate_series(1, 3) as n",
+        )
+        .await;
+    let log = logged(async {
+        let recovery = app.recovery.clone().spawn(app.router.clone());
+        until_logged("webhook deliveries are due that no process runs").await;
+        recovery.stop().await;
+    })
+    .await;
+    assert!(log.contains(r#"endpoint="renamed" due=3"#), "{log}");
+}
+
+#[tokio::test]
+async fn k8_a_test_makes_the_attempts_that_are_due() {
+    let failing = Failing::times(2);
+    let app = TestApp::keeping(
+        |keep| keep.retry_delays([Duration::ZERO, Duration::from_secs(3600)]),
+        failing.handler(),
+    )
+    .await;
+    let run = async || {
+        let results = app.recovery.run_due(&app.router).await.unwrap();
+        let outcome = |result: idempotent_webhook::recovery::AttemptResult| {
+            (result.delivery.id().to_string(), result.outcome)
+        };
+        results.into_iter().map(outcome).collect::<Vec<_>>()
+    };
+    assert_eq!(run().await, []);
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    assert_eq!(run().await, [("a".to_owned(), Some(Outcome::Kept))]);
+    assert_eq!(run().await, [], "it is due in an hour");
+    app.database.make_due().await;
+    assert_eq!(run().await, [("a".to_owned(), Some(Outcome::Processed))]);
+    assert_rows!(app.database, claims: 1, effects: 1);
+    assert_eq!(failing.attempts(), [1, 2, 3]);
+    soon(app.database.until(NOTHING_KEPT)).await;
+}

@@ -1,0 +1,5 @@
+//! Recovery: what is kept, and how it ends.
+
+mod archive;
+mod handles;
+mod takeover;

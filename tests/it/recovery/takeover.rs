@@ -1,0 +1,404 @@
+//! Attempts that do not end: the lock of the row tells whether one runs, and no lease has to be over.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use idempotent_webhook::recovery::{Filter, Retried};
+use idempotent_webhook::{
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, presets,
+};
+use tower_http::timeout::TimeoutLayer;
+
+use crate::support::{
+    Database, Failing, NOTHING_KEPT, ONE_DEAD, SOON, Stored, TestApp, answer, assert_rows,
+    endpoint, gate, gated, github, insert_effect, recover, recovery, secret, send, soon,
+    spawn_send, write_effect,
+};
+
+/// A delivery that a process has taken. `taken` is SQL.
+async fn insert_taken(database: &Database, id: &str, taken: &str, unfinished: i32) {
+    database
+        .run(&format!(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, retries, takes, taken_at, unfinished,
+                 next_attempt_at)
+             values ('test', '{id}', 'due', 2, 1, 1, {taken}, {unfinished}, now());
+             insert into idempotent_webhook.kept_requests
+                 (endpoint, delivery_id, format, method, uri, headers, body)
+             values ('test', '{id}', 1, 'POST', '/', '', '{{}}')"
+        ))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_the_deliveries_of_a_killed_process_run_again_whatever_a_handler_may_take() {
+    let database = Database::new().await;
+    let recovery = recovery(&database.pool);
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()))
+        .handler_timeout(Duration::MAX)
+        .keep(Keep::failed(&recovery));
+    let router: Router = Router::new().route("/", post(write_effect).layer(layer));
+    // Just taken: its attempt is about to begin, in a process that has been killed.
+    insert_taken(&database, "a", "now()", 0).await;
+    let recovery = recovery.spawn(router);
+    // Within ten seconds.
+    soon(database.until(NOTHING_KEPT)).await;
+    recovery.stop().await;
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_an_attempt_that_runs_is_not_taken_over() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::keeping_all(|keep| keep, handler).await;
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    gate.reached().await;
+    app.database.age_takes().await;
+    let results = app.recovery.run_due(&app.router).await.unwrap();
+    assert!(results.is_empty(), "{results:?}");
+    assert_eq!(app.database.kept().await.attempts, 1);
+    gate.open();
+    assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
+    assert_eq!(app.runs(), 1);
+    app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// A process that is frozen keeps its connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_postgres_ends_the_claim_of_a_frozen_process_which_has_no_effect_afterwards() {
+    let database = Database::new().await;
+    let (frozen, is_frozen) = mpsc::channel();
+    let (thaw, thawed) = mpsc::channel::<()>();
+    let thawed = Arc::new(std::sync::Mutex::new(thawed));
+    let handler = move |mut tx: DedupeTx, delivery: Delivery| {
+        let (frozen, thawed) = (frozen.clone(), thawed.clone());
+        async move {
+            insert_effect(&mut tx, &delivery).await.unwrap();
+            frozen.send(()).unwrap();
+            // Not only this task: the whole thread of its runtime.
+            thawed.lock().unwrap().recv().unwrap();
+            StatusCode::OK
+        }
+    };
+    let layer = |pool, recovery: &Recovery| {
+        IdempotentWebhook::new(pool, "test", presets::github(secret()))
+            .handler_timeout(Duration::from_millis(500))
+            .in_flight_timeout(Duration::from_millis(100))
+            .database_timeout(Duration::from_millis(300))
+            .keep(Keep::all(recovery).retry_delays([SOON]))
+    };
+    let options = database.options().await;
+    let process = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let pool = sqlx::PgPool::connect_with(options).await.unwrap();
+            let layer = layer(pool.clone(), &Recovery::elsewhere(pool));
+            let router: Router = Router::new().route("/", post(handler).layer(layer));
+            send(&router, github("a", "{}")).await
+        })
+    });
+    tokio::task::spawn_blocking(move || is_frozen.recv().unwrap())
+        .await
+        .unwrap();
+
+    let next = recovery(&database.pool);
+    let layer = layer(database.pool.clone(), &next);
+    let router: Router = Router::new().route("/", post(write_effect).layer(layer));
+    let next = next.spawn(router);
+    soon(database.until(NOTHING_KEPT)).await;
+    next.stop().await;
+    assert_rows!(database, claims: 1, effects: 1);
+
+    thaw.send(()).unwrap();
+    let late = tokio::task::spawn_blocking(move || process.join().unwrap())
+        .await
+        .unwrap();
+    assert_eq!((late.status, &*late.outcome), (503, "kept"));
+    database.until(NOTHING_KEPT).await;
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn k4_a_lower_limit_of_the_pool_stays() {
+    let database = Database::new().await;
+    let limit_of = async |limit: &str| {
+        let options = database
+            .options()
+            .await
+            .options([("idle_in_transaction_session_timeout", limit)]);
+        let pool = sqlx::PgPool::connect_lazy_with(options);
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let tell = Arc::new(std::sync::Mutex::new(Some(tell)));
+        let handler = move |mut tx: DedupeTx| {
+            let tell = tell.clone();
+            async move {
+                let limit: String = sqlx::query_scalar("show idle_in_transaction_session_timeout")
+                    .fetch_one(&mut *tx)
+                    .await
+                    .unwrap();
+                tell.lock().unwrap().take().unwrap().send(limit).unwrap();
+            }
+        };
+        let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()))
+            .in_flight_timeout(Duration::from_secs(6));
+        let router: Router = Router::new().route("/", post(handler).layer(layer));
+        send(&router, github(limit, "{}")).await;
+        told.await.unwrap()
+    };
+    // 30 s of the handler, 6 s of waiting, and eight steps of 3 s.
+    assert_eq!(limit_of("0").await, "1min");
+    assert_eq!(limit_of("45s").await, "45s");
+    assert_eq!(limit_of("2h").await, "1min");
+}
+
+/// Another delivery has killed the process, again and again.
+#[tokio::test]
+async fn k4_after_a_second_attempt_that_did_not_end_the_delay_of_the_schedule_follows() {
+    let hour = Duration::from_secs(3600);
+    let app = TestApp::keeping(|keep| keep.retry_delays([hour; 3]), write_effect).await;
+    let long_ago = "now() - interval '1 minute'";
+    insert_taken(&app.database, "once", long_ago, 0).await;
+    insert_taken(&app.database, "twice", long_ago, 1).await;
+    let results = app.recovery.run_due(&app.router).await.unwrap();
+    assert_eq!(results.len(), 2);
+    assert_rows!(app.database, claims: 1, effects: 1);
+    let kept = app.database.kept().await;
+    assert_eq!((&*kept.state, kept.attempts, kept.retries), ("due", 2, 1));
+    app.database
+        .until(
+            "exists (
+                select from idempotent_webhook.kept_deliveries
+                where next_attempt_at > now() + interval '40 minutes' and taken_at is null
+                    and reason like 'its attempts did not end%'
+            )",
+        )
+        .await;
+    assert_eq!(app.runs(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_an_operator_retries_what_a_dead_process_holds() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    insert_taken(&app.database, "a", "now() - interval '1 minute'", 1).await;
+    let retried = endpoint(&app).retry("a").await.unwrap();
+    assert_eq!(retried, Retried::Due);
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// Two endpoints that accept first, with slow handlers and a pool that they would fill.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4a_background_work_leaves_connections_for_requests() {
+    let database = Database::new().await;
+    let pool = database.another_pool(10).await;
+    let recovery = Recovery::new(pool.clone()).concurrency(100);
+    let (_gate, way) = gate();
+    let handler = move |mut tx: DedupeTx, delivery: Delivery| {
+        let way = way.clone();
+        async move {
+            insert_effect(&mut tx, &delivery).await.unwrap();
+            way.pass().await;
+        }
+    };
+    let route = |endpoint: &str| {
+        let github = presets::github(secret());
+        let layer = IdempotentWebhook::new(pool.clone(), endpoint.to_owned(), github)
+            .keep(Keep::all(&recovery).accept_first());
+        post(handler.clone()).layer(layer)
+    };
+    let router: Router = Router::new()
+        .route("/", route("one"))
+        .route("/other", route("other"));
+    let task = recovery.clone().spawn(router.clone());
+    for n in 0..30 {
+        for path in ["/", "/other"] {
+            let mut request = github(&n.to_string(), "{}");
+            *request.uri_mut() = path.parse().unwrap();
+            assert_eq!(
+                soon(send(&router, request)).await,
+                answer(200, "accepted", "")
+            );
+        }
+    }
+    assert!(database.writing().await <= 5);
+    assert_rows!(database, claims: 0, effects: 0);
+    drop(task);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k4a_a_slot_is_held_until_the_work_has_ended_whatever_a_middleware_answers() {
+    let running = Arc::new((AtomicU32::new(0), AtomicU32::new(0)));
+    let handler = {
+        let running = running.clone();
+        move |mut tx: DedupeTx, delivery: Delivery| {
+            let running = running.clone();
+            async move {
+                let now = running.0.fetch_add(1, Ordering::SeqCst) + 1;
+                running.1.fetch_max(now, Ordering::SeqCst);
+                insert_effect(&mut tx, &delivery).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                running.0.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+    };
+    let app = TestApp::keeping(|keep| keep, handler).await;
+    for n in 0..6 {
+        insert_taken(&app.database, &n.to_string(), "null", 0).await;
+    }
+    let timeout =
+        TimeoutLayer::with_status_code(StatusCode::GATEWAY_TIMEOUT, Duration::from_millis(10));
+    let router = app.router.clone().layer(timeout);
+    let task = app.recovery.clone().spawn(router);
+    app.database.until(NOTHING_KEPT).await;
+    task.stop().await;
+    assert_eq!(running.1.load(Ordering::SeqCst), 2);
+    assert_rows!(app.database, claims: 6, effects: 6);
+}
+
+/// A handler that does not find what it looks for.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4b_an_answer_of_the_handler_is_an_attempt_whatever_it_is() {
+    for status in [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED] {
+        let app = TestApp::keeping(|keep| keep, status).await;
+        let first = app.send(github("a", "{}")).await;
+        assert_eq!(first, answer(status.as_u16(), "kept", ""));
+        let recovery = recover(&app);
+        app.database.until(ONE_DEAD).await;
+        recovery.stop().await;
+        assert_eq!(app.runs(), 4);
+        assert_rows!(app.database, claims: 0, effects: 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r9_an_endpoint_with_slow_handlers_does_not_keep_a_fast_one_waiting() {
+    let database = Database::new().await;
+    let recovery = recovery(&database.pool);
+    let (_gate, way) = gate();
+    let slow = move |_: DedupeTx| {
+        let way = way.clone();
+        async move { way.pass().await }
+    };
+    let layer = |endpoint: &str| {
+        let github = presets::github(secret());
+        IdempotentWebhook::new(database.pool.clone(), endpoint.to_owned(), github)
+            .keep(Keep::failed(&recovery))
+    };
+    let router: Router = Router::new()
+        .route("/", post(write_effect).layer(layer("test")))
+        .route("/slow", post(slow).layer(layer("slow")));
+    for n in 0..20 {
+        insert_taken(&database, &n.to_string(), "null", 0).await;
+    }
+    database
+        .run(
+            "update idempotent_webhook.kept_deliveries set next_attempt_at = now();
+             insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, next_attempt_at)
+             select 'slow', n::text, 'due', 1, now() - interval '1 hour'
+             from generate_series(1, 20) as n;
+             insert into idempotent_webhook.kept_requests
+                 (endpoint, delivery_id, format, method, uri, headers, body)
+             select 'slow', n::text, 1, 'POST', '/slow', '', '{}' from generate_series(1, 20) as n",
+        )
+        .await;
+    let task = recovery.clone().spawn(router);
+    soon(database.until("(select count(*) = 20 from effects)")).await;
+    drop(task);
+}
+
+/// The claim is forgotten and sent again while the row of the attempt ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn r5_what_is_kept_ends_with_the_claim_and_not_later() {
+    let app = TestApp::keeping_all(|keep| keep.accept_first(), Failing::times(0).handler()).await;
+    let task = recover(&app);
+    for round in 0..20 {
+        let id = round.to_string();
+        assert_eq!(app.send(github(&id, "{}")).await.outcome, "accepted");
+        app.database
+            .until(&format!(
+                "exists (
+                    select from idempotent_webhook.deliveries where delivery_id = '{id}'
+                )"
+            ))
+            .await;
+        // There was no moment between the two.
+        let listed = endpoint(&app).kept(&Filter::new(), 10).await.unwrap();
+        assert!(listed.is_empty(), "{listed:?}");
+        app.database.until(NOTHING_KEPT).await;
+    }
+    task.stop().await;
+    assert_rows!(app.database, claims: 20, effects: 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_discard_waits_for_the_attempt_and_is_true() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::keeping_all(|keep| keep, handler).await;
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    gate.reached().await;
+    let discard = {
+        let endpoint = endpoint(&app);
+        tokio::spawn(async move { endpoint.discard("a").await })
+    };
+    app.database
+        .until("exists (select from pg_locks where locktype = 'advisory' and not granted)")
+        .await;
+    gate.open();
+    assert_eq!(sent.await.unwrap().outcome, "processed");
+    assert!(!discard.await.unwrap().unwrap(), "it was processed");
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// An attempt of recovery waits for the claim meanwhile, and ends it as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn r12_a_delivery_that_two_attempts_end_dies_once() {
+    let (mut gate, way) = gate();
+    let deaths = Arc::new(AtomicU32::new(0));
+    let handler = move |_: DedupeTx, delivery: Delivery| {
+        let way = way.clone();
+        async move {
+            if delivery.attempt() == 1 {
+                way.pass().await;
+            }
+            Err::<(), _>(HandlerError::new("hopeless").dead())
+        }
+    };
+    let layer = |pool, recovery: &Recovery| {
+        let deaths = deaths.clone();
+        let keep = Keep::failed(recovery).on_dead(move |_, _| {
+            deaths.fetch_add(1, Ordering::SeqCst);
+        });
+        IdempotentWebhook::new(pool, "test", presets::github(secret())).keep(keep)
+    };
+    let database = Database::new().await;
+    let (provider, other) = (recovery(&database.pool), recovery(&database.pool));
+    let route = |recovery| {
+        let layer = layer(database.pool.clone(), recovery);
+        Router::new().route("/", post(handler.clone()).layer(layer))
+    };
+    let (router, elsewhere) = (route(&provider), route(&other));
+    insert_taken(&database, "a", "null", 0).await;
+    let sent = spawn_send(&router, github("a", "{}"));
+    gate.reached().await;
+    let task = other.spawn(elsewhere);
+    database
+        .until("exists (select from pg_locks where locktype = 'advisory' and not granted)")
+        .await;
+    gate.open();
+    assert_eq!(sent.await.unwrap().outcome, "kept");
+    database.until(ONE_DEAD).await;
+    task.stop().await;
+    assert_eq!(deaths.load(Ordering::SeqCst), 1);
+    assert_rows!(database, claims: 0, effects: 0);
+}
