@@ -27,6 +27,7 @@ const FIRST_LOOK: Duration = Duration::from_secs(5);
 /// Beats until recovery is asked to stop.
 pub(super) async fn beat(shared: Arc<Shared>, mut stop: Stop) {
     let mut look_at = Instant::now() + FIRST_LOOK;
+    let mut unserved = Vec::new();
     loop {
         let endpoints = shared.endpoints.all();
         let names: Vec<&str> = endpoints.iter().map(|served| &*served.endpoint).collect();
@@ -37,7 +38,7 @@ pub(super) async fn beat(shared: Arc<Shared>, mut stop: Stop) {
         }
         if Instant::now() >= look_at {
             look_at = Instant::now() + LOOK_INTERVAL;
-            warn_of_unserved(&shared).await;
+            warn_of_unserved(&shared, &mut unserved).await;
         }
         let wait = INTERVAL.min(look_at.saturating_duration_since(Instant::now()));
         if stop.or(tokio::time::sleep(wait)).await.is_none() {
@@ -46,22 +47,28 @@ pub(super) async fn beat(shared: Arc<Shared>, mut stop: Stop) {
     }
 }
 
-/// Warns of deliveries that are due and that no process recovers.
-async fn warn_of_unserved(shared: &Shared) {
-    match shared.store.unserved(ABSENT_AFTER).await {
-        Ok(unserved) => {
-            for (endpoint, due) in unserved {
-                metrics::unserved(&endpoint, due);
-                tracing::warn!(
-                    endpoint,
-                    due,
-                    "webhook deliveries are due that no process runs: no layer keeps deliveries of this \
-                     endpoint; bring it back, or discard them"
-                );
-            }
+/// Warns of deliveries that are due and that no process recovers. `known` are those of the look before.
+async fn warn_of_unserved(shared: &Shared, known: &mut Vec<(String, i64)>) {
+    let unserved = match shared.store.unserved(ABSENT_AFTER).await {
+        Ok(unserved) => unserved,
+        Err(error) => {
+            tracing::debug!(%error, "could not look for deliveries that nobody recovers");
+            return;
         }
-        Err(error) => tracing::debug!(%error, "could not look for deliveries that nobody recovers"),
+    };
+    for (endpoint, _) in known.drain(..) {
+        metrics::unserved(&endpoint, 0);
     }
+    for (endpoint, due) in &unserved {
+        metrics::unserved(endpoint, *due);
+        tracing::warn!(
+            endpoint,
+            due,
+            "webhook deliveries are due that no process runs: no layer keeps deliveries of this \
+             endpoint; bring it back, or discard them"
+        );
+    }
+    *known = unserved;
 }
 
 /// Warns if nobody recovers an endpoint of which a delivery was kept.
