@@ -168,8 +168,7 @@ impl Delivery {
             "processed" => "Its handler has succeeded, and what it wrote is committed.",
             "in flight" => "An attempt at it is running right now.",
             "running" => {
-                "An attempt at it has begun. If its process was killed, the next one comes when the \
-                 time of this one is up."
+                "An attempt at it has begun. If its process was killed, the next one comes within seconds."
             }
             "due" if self.has_not_failed() => "It is accepted, and waits for its first attempt.",
             "due" => {
