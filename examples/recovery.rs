@@ -1,5 +1,6 @@
 //! A handler breaks, its provider never retries, and nothing is lost: deliveries are kept and run
-//! again, one is dead and retried by an operator, and a slow one is accepted first.
+//! again, one is dead and retried by an operator, a slow one is accepted first, and what a handler did
+//! wrong is done again.
 //!
 //!     cargo run --example recovery
 //!
@@ -11,7 +12,7 @@ mod playground;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::extract::State;
@@ -20,10 +21,15 @@ use axum::routing::post;
 use idempotent_webhook::recovery::{Filter, KeptState};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
-    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Recovery, Secret, presets,
+    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, Recovery, Secret, presets,
 };
 use playground::{send, step};
 use sqlx::PgPool;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// In earnest the default, 5 seconds.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Whether the deployments' API is away.
 #[derive(Clone, Default)]
@@ -48,8 +54,15 @@ async fn push(
 /// Slower than Slack's patience of three seconds, if this were not an example.
 async fn command(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
     tokio::time::sleep(Duration::from_millis(200)).await;
-    sqlx::query("insert into deployments (delivery_id, attempt) values ($1, 1)")
+    if delivery.is_reprocessed() {
+        sqlx::query("delete from deployments where delivery_id = $1")
+            .bind(delivery.id())
+            .execute(&mut *tx)
+            .await?;
+    }
+    sqlx::query("insert into deployments (delivery_id, attempt) values ($1, $2)")
         .bind(delivery.id())
+        .bind(delivery.attempt().cast_signed())
         .execute(&mut *tx)
         .await?;
     Ok(StatusCode::OK)
@@ -67,16 +80,18 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let broken = Broken::default();
     let github = presets::github(Secret::new("a secret")?);
     let slack = presets::slack(Secret::new("another secret")?);
-    let pushes = IdempotentWebhook::new(pool.clone(), "pushes", github.clone())
-        .keep_failed()
-        // In earnest the default: from 10 seconds to a day, ten times.
-        .retry_delays([Duration::from_millis(200); 2]);
-    let commands = IdempotentWebhook::new(pool.clone(), "commands", slack.clone()).accept_first();
+    let recovery = Recovery::new(pool.clone());
+    // In earnest the default: from 10 seconds to a day, ten times.
+    let keep = Keep::failed(&recovery).retry_delays([Duration::from_millis(200); 2]);
+    let pushes = IdempotentWebhook::new(pool.clone(), "pushes", github.clone()).keep(keep);
+    // Processed ones stay for a day, to be run again on purpose.
+    let keep = Keep::all(&recovery).accept_first().processed_for(DAY);
+    let commands = IdempotentWebhook::new(pool.clone(), "commands", slack.clone()).keep(keep);
     let app = Router::new()
         .route("/github", post(push).layer(pushes))
         .route("/slack", post(command).layer(commands))
         .with_state(broken.clone());
-    let recovery = Recovery::new(pool.clone(), app.clone()).spawn();
+    let recovery = recovery.poll_interval(POLL_INTERVAL).spawn(app.clone());
     let push = |id: &str| TestDelivery::new(&github).uri("/github").id(id);
     let endpoint = Endpoint::new(pool.clone(), "pushes");
 
@@ -127,6 +142,19 @@ async fn example(pool: PgPool) -> playground::Result<()> {
         "deployments of the command",
         processed(&pool, "Ev1").await?,
         "attempt 1",
+    )?;
+
+    println!("It turns out that its deployment was a wrong one");
+    let today = Filter::new().processed_from(SystemTime::now() - DAY);
+    let commands = Endpoint::new(pool.clone(), "commands");
+    step("reprocessed", commands.reprocess_all(&today).await?, "1")?;
+    while processed(&pool, "Ev1").await? == "attempt 1" {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    step(
+        "deployments of the command",
+        processed(&pool, "Ev1").await?,
+        "attempt 2",
     )?;
     recovery.stop().await;
     Ok(())

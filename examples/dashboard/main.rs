@@ -31,9 +31,10 @@ async fn main() -> ExitCode {
 }
 
 async fn example(pool: PgPool) -> playground::Result<()> {
-    let shop = Shop::new(&pool).await?;
+    let recovery = Recovery::new(pool.clone());
+    let shop = Shop::new(&pool, &recovery).await?;
     yesterday::happened(&pool).await?;
-    let recovery = Recovery::new(pool.clone(), shop.router.clone()).spawn();
+    let recovery = recovery.spawn(shop.router.clone());
 
     // In earnest from a session: `Access::none()` for those who are no operators.
     let dashboard =

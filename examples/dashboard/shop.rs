@@ -7,11 +7,13 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
-    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Provider, Secret, presets,
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Provider, Recovery, Secret, presets,
 };
 use sqlx::PgPool;
 
 use super::playground::{Result, send};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub struct Shop {
     pub router: Router,
@@ -19,7 +21,7 @@ pub struct Shop {
 }
 
 impl Shop {
-    pub async fn new(pool: &PgPool) -> Result<Self> {
+    pub async fn new(pool: &PgPool, recovery: &Recovery) -> Result<Self> {
         sqlx::query("create table events (delivery_id text)")
             .execute(pool)
             .await?;
@@ -33,21 +35,23 @@ impl Shop {
         let [stripe, github, slack, shopify] = providers.clone().map(|(_, provider)| provider);
         let layer = |endpoint: &'static str, provider| {
             IdempotentWebhook::new(pool.clone(), endpoint, provider)
-                // In earnest the default: from 10 seconds to a day, ten times.
-                .retry_delays([2, 5, 10].map(Duration::from_secs))
         };
+        // In earnest the default: from 10 seconds to a day, ten times.
+        let soon = |keep: Keep| keep.retry_delays([2, 5, 10].map(Duration::from_secs));
+        let failed = || soon(Keep::failed(recovery));
+        let all = || soon(Keep::all(recovery).processed_for(DAY));
         let router = Router::new()
             .route(
                 "/stripe",
-                post(handle).layer(layer("billing", stripe).keep_failed()),
+                post(handle).layer(layer("billing", stripe).keep(all())),
             )
             .route(
                 "/github",
-                post(handle).layer(layer("deployments", github).keep_failed()),
+                post(handle).layer(layer("deployments", github).keep(failed())),
             )
             .route(
                 "/slack",
-                post(handle).layer(layer("commands", slack).accept_first()),
+                post(handle).layer(layer("commands", slack).keep(all().accept_first())),
             )
             .route(
                 "/shopify",

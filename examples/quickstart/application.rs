@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook};
+use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook, Recovery};
 use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
 
@@ -131,7 +131,7 @@ impl Application {
         self.senders.iter().map(move |sender| sender.curl(address))
     }
 
-    pub fn router(&self) -> Result<Router, String> {
+    pub fn router(&self, recovery: &Recovery) -> Result<Router, String> {
         let mut router = Router::new()
             .route("/ledger", get(ledger))
             .with_state(self.pool.clone());
@@ -141,7 +141,7 @@ impl Application {
             let route = post(receive).layer(layer).with_state(self.state.clone());
             router = router.route(&format!("/webhooks/{name}"), route);
         }
-        Ok(router.merge(recovery::router(&self.pool, &self.senders)?))
+        Ok(router.merge(recovery::router(&self.pool, &self.senders, recovery)?))
     }
 
     /// How often the handler of a recoverable delivery has been called.

@@ -75,16 +75,16 @@ async fn run(mode: Mode) -> Result<bool, Box<dyn Error>> {
 
     println!("Serving on http://{address}");
     println!("  POST /webhooks/stripe /webhooks/github /webhooks/shopify /webhooks/acme");
-    println!("  POST /recovery/kept /recovery/acknowledged /recovery/accepted");
+    println!("  POST /recovery/kept /recovery/acknowledged /recovery/all /recovery/accepted");
+    println!("  POST /recovery/reprocess?endpoint=all&delivery_id=...");
     println!("  GET  /ledger /recovery");
     for secret in application.secrets() {
         println!("  {secret}");
     }
     println!();
-    let router = application.router()?;
-    let recovery = Recovery::new(pool.clone(), router.clone())
-        .poll_interval(Duration::from_secs(1))
-        .spawn();
+    let recovery = Recovery::new(pool.clone()).poll_interval(Duration::from_secs(1));
+    let router = application.router(&recovery)?;
+    let recovery = recovery.spawn(router.clone());
     let server = axum::serve(listener, router)
         .with_graceful_shutdown(stopped())
         .into_future();

@@ -1,13 +1,15 @@
-//! Routes whose deliveries are kept if they fail, and run again.
+//! Routes whose deliveries are kept, in each of the ways that there are, and run again.
 
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use idempotent_webhook::recovery::{Filter, KeptDelivery};
-use idempotent_webhook::{DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook};
+use idempotent_webhook::{
+    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, Recovery,
+};
 use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
 
@@ -16,21 +18,24 @@ use crate::senders::Sender;
 /// How many kept deliveries of an endpoint are listed.
 const LISTED: u32 = 1000;
 
-/// The endpoints, the senders whose deliveries they take, and what each adds to its layer.
-pub const ENDPOINTS: [(&str, &str, Set); 3] = [
-    ("kept", "github", IdempotentWebhook::keep_failed),
-    (
-        "acknowledged",
-        "shopify",
-        IdempotentWebhook::acknowledge_kept,
-    ),
-    ("accepted", "acme", IdempotentWebhook::accept_first),
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The endpoints, the senders whose deliveries they take, and what each keeps.
+const ENDPOINTS: [(&str, &str, fn(&Recovery) -> Keep); 4] = [
+    ("kept", "github", Keep::failed),
+    ("acknowledged", "shopify", |recovery| {
+        Keep::failed(recovery).acknowledge()
+    }),
+    ("all", "github", |recovery| {
+        Keep::all(recovery).processed_for(DAY)
+    }),
+    ("accepted", "acme", |recovery| {
+        Keep::all(recovery).accept_first()
+    }),
 ];
 
-type Set = fn(IdempotentWebhook) -> IdempotentWebhook;
-
 /// The delays between attempts: `RECOVERY_DELAYS=100ms,2s,1m`, or short ones, for a demonstration.
-pub fn delays() -> Result<Vec<Duration>, String> {
+fn delays() -> Result<Vec<Duration>, String> {
     match std::env::var("RECOVERY_DELAYS") {
         Ok(list) => list.split(',').map(parse).collect(),
         Err(_) => Ok(vec![Duration::from_millis(500); 5]),
@@ -53,16 +58,19 @@ fn parse(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The routes `/recovery/<endpoint>`, and `GET /recovery` with what is kept.
-pub fn router(pool: &PgPool, senders: &[Sender]) -> Result<Router, String> {
+/// The routes `/recovery/<endpoint>`, `GET /recovery` with what is not processed, and
+/// `/recovery/reprocess`.
+pub fn router(pool: &PgPool, senders: &[Sender], recovery: &Recovery) -> Result<Router, String> {
     let delays = delays()?;
-    let mut router = Router::new().route("/recovery", get(list));
-    for (endpoint, sender, set) in ENDPOINTS {
+    let mut router = Router::new()
+        .route("/recovery", get(list))
+        .route("/recovery/reprocess", post(reprocess));
+    for (endpoint, sender, keep) in ENDPOINTS {
         let Some(sender) = senders.iter().find(|of| of.name() == sender) else {
             continue;
         };
-        let layer = IdempotentWebhook::new(pool.clone(), endpoint, sender.provider());
-        let layer = set(layer).retry_delays(delays.clone());
+        let layer = IdempotentWebhook::new(pool.clone(), endpoint, sender.provider())
+            .keep(keep(recovery).retry_delays(delays.clone()));
         router = router.route(&format!("/recovery/{endpoint}"), post(receive).layer(layer));
     }
     Ok(router.with_state(pool.clone()))
@@ -152,4 +160,30 @@ async fn list(State(pool): State<PgPool>) -> Result<Json<Vec<Listed>>, StatusCod
         listed.extend(kept.into_iter().map(|kept| Listed::new(endpoint, kept)));
     }
     Ok(Json(listed))
+}
+
+/// A processed delivery, whose request is still there.
+#[derive(Deserialize)]
+struct Processed {
+    endpoint: String,
+    delivery_id: String,
+}
+
+#[derive(Serialize)]
+struct Reprocessed {
+    reprocessed: u64,
+}
+
+/// Has a processed delivery run again. In earnest only for those who may do so.
+async fn reprocess(
+    State(pool): State<PgPool>,
+    Query(processed): Query<Processed>,
+) -> Result<Json<Reprocessed>, StatusCode> {
+    let reprocessed = Endpoint::new(pool, processed.endpoint)
+        .reprocess(&processed.delivery_id)
+        .await
+        .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
+    Ok(Json(Reprocessed {
+        reprocessed: reprocessed.into(),
+    }))
 }

@@ -163,6 +163,7 @@ pub async fn run(application: &Application, address: SocketAddr) -> Result<bool,
         as_expected &= take(&step, application, address).await?;
     }
     as_expected &= recover(application, github, address).await?;
+    as_expected &= reprocess(application, github, address).await?;
     println!();
     if as_expected {
         println!("All as it should be.\n");
@@ -249,14 +250,7 @@ async fn recover(
             application.ledger_rows(&id).await?.to_string(),
         ],
     );
-    let mut rows = 0;
-    for _ in 0..200 {
-        rows = application.ledger_rows(&id).await?;
-        if rows > 0 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let rows = ledger_has(application, &id, 1).await?;
     let runs = application.attempts(&id).await? - runs;
     let recovered = (runs, rows) == (2, 1);
     print_row(
@@ -270,6 +264,100 @@ async fn recover(
         ],
     );
     Ok(kept && recovered)
+}
+
+/// A delivery that is kept before its handler runs, and is run again on purpose.
+async fn reprocess(
+    application: &Application,
+    github: &Sender,
+    address: SocketAddr,
+) -> Result<bool, Box<dyn Error>> {
+    let client = reqwest::Client::new();
+    let id = github.fresh_id();
+    let slow = github
+        .delivery(&id)
+        .uri("/recovery/all")
+        .body(r#"{"sleep_ms":500}"#);
+    let sending = tokio::spawn(send(client.clone(), address, slow));
+    while application.attempts(&id).await? == 0 && !sending.is_finished() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // Had the process been killed now, another one would run it.
+    let state = state(&client, address, &id).await?;
+    let rows = application.ledger_rows(&id).await?;
+    let kept = (state.as_deref(), rows) == (Some("due"), 0);
+    print_row(
+        if kept { "" } else { "!" },
+        [
+            "a slow handler: kept before it runs".to_owned(),
+            "-".to_owned(),
+            state.unwrap_or_else(|| "not kept".to_owned()),
+            application.attempts(&id).await?.to_string(),
+            rows.to_string(),
+        ],
+    );
+    let (status, outcome) = sending.await??;
+    let runs = application.attempts(&id).await?;
+    let rows = application.ledger_rows(&id).await?;
+    let processed = (status, &*outcome, runs, rows) == (200, "processed", 1, 1);
+    print_row(
+        if processed { "" } else { "!" },
+        [
+            "and answered once it has ended".to_owned(),
+            status.to_string(),
+            outcome,
+            (runs - 1).to_string(),
+            rows.to_string(),
+        ],
+    );
+    let answer = client
+        .post(format!(
+            "http://{address}/recovery/reprocess?endpoint=all&delivery_id={id}"
+        ))
+        .send()
+        .await?;
+    let (status, answer) = (answer.status().as_u16(), answer.text().await?);
+    let rows = ledger_has(application, &id, 2).await?;
+    let runs = application.attempts(&id).await? - runs;
+    let reprocessed = (status, &*answer, runs, rows) == (200, r#"{"reprocessed":1}"#, 1, 2);
+    print_row(
+        if reprocessed { "" } else { "!" },
+        [
+            "the same, run again on purpose".to_owned(),
+            status.to_string(),
+            answer,
+            runs.to_string(),
+            rows.to_string(),
+        ],
+    );
+    Ok(kept && processed && reprocessed)
+}
+
+/// Waits until a delivery has so many rows in the ledger, for some seconds at most, and counts them.
+async fn ledger_has(application: &Application, id: &str, rows: i64) -> sqlx::Result<i64> {
+    for _ in 0..200 {
+        if application.ledger_rows(id).await? >= rows {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    application.ledger_rows(id).await
+}
+
+/// The state of a delivery in `GET /recovery`.
+async fn state(
+    client: &reqwest::Client,
+    address: SocketAddr,
+    id: &str,
+) -> Result<Option<String>, reqwest::Error> {
+    let listed: Vec<serde_json::Value> = client
+        .get(format!("http://{address}/recovery"))
+        .send()
+        .await?
+        .json()
+        .await?;
+    let delivery = listed.iter().find(|listed| listed["delivery_id"] == id);
+    Ok(delivery.and_then(|listed| listed["state"].as_str().map(str::to_owned)))
 }
 
 /// Sends a delivery and returns the status and the outcome.
