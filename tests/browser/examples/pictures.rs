@@ -51,12 +51,13 @@ async fn main() -> ExitCode {
 }
 
 async fn pictures(pool: PgPool) -> playground::Result<()> {
-    let shop = Shop::new(&pool).await?;
+    let recovery = Recovery::new(pool.clone());
+    let shop = Shop::new(&pool, &recovery).await?;
     yesterday::happened(&pool).await?;
     for _ in 0..120 {
         shop.receives_something().await?;
     }
-    let recovery = Recovery::new(pool.clone(), shop.router.clone()).spawn();
+    let recovery = recovery.spawn(shop.router.clone());
     while sqlx::query_scalar::<_, i64>(WAITING)
         .fetch_one(&pool)
         .await?

@@ -11,7 +11,7 @@ use browser::{Database, Page, Server};
 use idempotent_webhook::dashboard::{Access, Dashboard};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{DedupeTx, Endpoint, HandlerError, IdempotentWebhook};
-use idempotent_webhook::{Provider, Secret, presets};
+use idempotent_webhook::{Keep, Provider, Recovery, Secret, presets};
 use serde_json::{Value, json};
 use sqlx::{PgPool, Row};
 use tokio::sync::Notify;
@@ -78,7 +78,7 @@ impl Stage {
     /// A delivery whose handler has failed, and whose request is not kept.
     pub async fn recorded(&self, endpoint: &str, id: &str, reason: &str) {
         let event = json!({"id": id, "type": "invoice.paid", "fails": reason});
-        let record = IdempotentWebhook::record_failures;
+        let record = |layer: IdempotentWebhook, _: &Recovery| layer.record_failures();
         assert_eq!(self.receive(endpoint, record, &event).await, 409);
     }
 
@@ -105,7 +105,8 @@ impl Stage {
         self.due(endpoint, id, "the ledger is away").await;
         self.run(
             "update idempotent_webhook.kept_deliveries
-            set running_until = now() + interval '1 hour'
+            -- As if it had just been taken, whenever it is looked at.
+            set taken_at = now() + interval '1 hour'
             where delivery_id = $1",
             id,
         )
@@ -138,12 +139,7 @@ impl Stage {
         self.receive(endpoint, keep, event).await
     }
 
-    async fn receive(
-        &self,
-        endpoint: &str,
-        set: fn(IdempotentWebhook) -> IdempotentWebhook,
-        event: &Value,
-    ) -> u16 {
+    async fn receive(&self, endpoint: &str, set: Set, event: &Value) -> u16 {
         let app = app(&self.pool, endpoint, set, stripe(), None);
         send(app, &stripe_delivery(event)).await
     }
@@ -285,27 +281,30 @@ pub fn stripe_delivery(event: &Value) -> TestDelivery {
         .body(event.to_string())
 }
 
-fn keep(layer: IdempotentWebhook) -> IdempotentWebhook {
-    layer
-        .keep_failed()
-        .keep_headers(["x-kept".parse().unwrap()])
-        .keep_body_limit(25 * 1024 * 1024)
-        .retry_delays([Duration::from_secs(3600)])
-        // What is in flight is so until the test has ended.
-        .handler_timeout(Duration::from_secs(3600))
+/// What a layer does with its deliveries.
+type Set = fn(IdempotentWebhook, &Recovery) -> IdempotentWebhook;
+
+fn keep(layer: IdempotentWebhook, recovery: &Recovery) -> IdempotentWebhook {
+    let keep = Keep::failed(recovery)
+        .headers(["x-kept".parse().unwrap()])
+        .body_limit(25 * 1024 * 1024)
+        .retry_delays([Duration::from_secs(3600)]);
+    // What is in flight is so until the test has ended.
+    layer.keep(keep).handler_timeout(Duration::from_secs(3600))
 }
 
 fn app(
     pool: &PgPool,
     endpoint: &str,
-    set: fn(IdempotentWebhook) -> IdempotentWebhook,
+    set: Set,
     provider: Provider,
     began: Option<Arc<Notify>>,
 ) -> Router {
     // What the layers count is written now and then: pages would differ from run to run.
     let layer = IdempotentWebhook::new(pool.clone(), endpoint, provider).count_activity(false);
     let handle = async move |_: DedupeTx, body: Bytes| handle(&body, began.as_deref()).await;
-    let layer = set(layer).allow_unused_transaction();
+    let recovery = Recovery::elsewhere(pool.clone());
+    let layer = set(layer, &recovery).allow_unused_transaction();
     Router::new().route("/in", post(handle).layer(layer))
 }
 
