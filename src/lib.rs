@@ -51,9 +51,10 @@
 //! [`IdempotentWebhook`] is the layer and has the settings. A [`Provider`] describes how a
 //! provider signs, identifies and redelivers: one of the [`presets`], or [`Provider::custom`] for
 //! any other. [`TenantSecrets`] serves many tenants behind one route. Handlers take [`DedupeTx`]
-//! and [`Delivery`]. [`migrate`] creates the tables, [`Retention`] keeps them small, [`Recovery`]
-//! runs failed deliveries again, [`Endpoint`] is for operators' tools, and the module `dashboard` is one.
-//! [`documentation`] has a checklist, and which other crates it works with.
+//! and [`Delivery`]. [`migrate`] creates the tables, and [`Retention`] keeps them small. [`Keep`] says which
+//! deliveries a layer keeps, and [`Recovery`] runs them again ([`documentation::recovery`]). [`Endpoint`] is
+//! for operators' tools, and the module `dashboard` is one. [`documentation`] has a checklist, and which
+//! other crates it works with.
 //!
 //! # What handlers should know
 //!
@@ -67,7 +68,7 @@
 //! - The handler runs to its end even if the sender hangs up, within
 //!   [`handler_timeout`](IdempotentWebhook::handler_timeout).
 //! - A deadlock or a serialization failure is an error like any other: return it, and the
-//!   provider's retry runs the handler again.
+//!   provider's retry, or [`Recovery`], runs the handler again.
 //!
 //! # What this crate does not do
 //!

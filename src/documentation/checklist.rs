@@ -53,8 +53,7 @@
 //! # 4. Dedupe on receipt
 //!
 //! Duplicates are answered with 200 before the handler is called, in every process that shares the
-//! database, even if they arrive at the same moment. With [`IdempotentWebhook::cache_processed`], this
-//! takes no query.
+//! database, even if they arrive at the same moment.
 //!
 //! # 5. Claim and work atomically
 //!
@@ -124,13 +123,15 @@
 //! # 12. Run again what has failed
 //!
 //! Some providers never retry, and the others give up or disable the endpoint.
-//! [`IdempotentWebhook::keep_failed`] keeps a delivery that failed, with its request, and [`Recovery`]
-//! runs it again until it is processed or dead. For a handler that is slower than the provider's
-//! deadline, [`IdempotentWebhook::accept_first`] keeps the delivery, answers, and runs the handler in
-//! the background.
+//! [`Keep::failed`] keeps a delivery that failed, with its request, and [`Recovery`] runs it again until
+//! it is processed or dead. [`Keep::all`] keeps each delivery before its handler runs, so that none is lost
+//! with a process that is killed. For a handler that is slower than the provider's deadline,
+//! [`Keep::accept_first`] also answers first, and runs the handler in the background
+//! ([recovery](super::recovery)).
 //!
-//! Left to you: `Recovery` in each process that serves the routes, and what becomes of a dead delivery
-//! ([`Endpoint::retry`], [`Endpoint::discard`]).
+//! Left to you: to spawn `Recovery` in each process that serves the routes, and to look at dead deliveries
+//! ([`Endpoint::retry`], [`Endpoint::discard`]). If a handler has done something wrong, mend it and
+//! [reprocess](crate::Endpoint::reprocess) its deliveries ([`Keep::processed_for`]).
 //!
 //! # 13. Watch it
 //!
@@ -144,15 +145,16 @@
 //!
 //! [`IdempotentWebhook`]: crate::IdempotentWebhook
 //! [`IdempotentWebhook::replay_guard`]: crate::IdempotentWebhook::replay_guard
-//! [`IdempotentWebhook::cache_processed`]: crate::IdempotentWebhook::cache_processed
 //! [`IdempotentWebhook::also_commit_on`]: crate::IdempotentWebhook::also_commit_on
-//! [`IdempotentWebhook::keep_failed`]: crate::IdempotentWebhook::keep_failed
-//! [`IdempotentWebhook::accept_first`]: crate::IdempotentWebhook::accept_first
 //! [`IdempotentWebhook::record_failures`]: crate::IdempotentWebhook::record_failures
 //! [`DedupeTx`]: crate::DedupeTx
 //! [`DedupeTx::advance`]: crate::DedupeTx::advance
 //! [`DedupeTx::after_commit`]: crate::DedupeTx::after_commit
 //! [`Delivery::idempotency_key`]: crate::Delivery::idempotency_key
+//! [`Keep::accept_first`]: crate::Keep::accept_first
+//! [`Keep::all`]: crate::Keep::all
+//! [`Keep::failed`]: crate::Keep::failed
+//! [`Keep::processed_for`]: crate::Keep::processed_for
 //! [`Provider::delivery_id`]: crate::Provider::delivery_id
 //! [`Provider::signs_delivery_id`]: crate::Provider::signs_delivery_id
 //! [`Provider::redelivery_window`]: crate::Provider::redelivery_window

@@ -102,54 +102,61 @@
 //!
 //! # R: recovery
 //!
-//! With [`keep_failed`](crate::IdempotentWebhook::keep_failed) and
-//! [`Recovery`](crate::Recovery):
+//! With [`keep`](crate::IdempotentWebhook::keep) and [`Recovery`](crate::Recovery);
+//! [`recovery`](super::recovery) says how.
 //!
-//! - **R1** A failed delivery is kept after the rollback and before the response, in a transaction of
-//!   its own, with its exact body. Of a forged request nothing is kept. If it cannot be kept, the
-//!   response is what it would have been without, and never a 2xx.
+//! - **R1** A delivery is kept with its exact body, in a transaction of its own: a failed one after the
+//!   rollback and before the response ([`Keep::failed`](crate::Keep::failed)), or each one before its handler
+//!   runs ([`Keep::all`](crate::Keep::all)), so that a process that is killed at any moment loses nothing. Of
+//!   a forged request nothing is kept. If a failed one cannot be kept, the response is what it would have
+//!   been without, and never a 2xx.
 //! - **R2** Of the headers, only those are kept that the handler needs again. Signatures,
-//!   `Authorization` and `Cookie` are not, unless
-//!   [`keep_headers`](crate::IdempotentWebhook::keep_headers) names them.
-//! - **R3** A body over [`keep_body_limit`](crate::IdempotentWebhook::keep_body_limit) is not kept.
-//!   The delivery is recorded without it, and its outcome is `failed`. No more is kept than
-//!   [`keep_quota`](crate::IdempotentWebhook::keep_quota) says, but for what comes between two checks.
+//!   `Authorization` and `Cookie` are not, unless [`Keep::headers`](crate::Keep::headers) names them.
+//! - **R3** A body over [`Keep::body_limit`](crate::Keep::body_limit) is not kept. If its delivery fails, that
+//!   is recorded without it, and the outcome is `failed`. No more is kept than
+//!   [`Keep::quota`](crate::Keep::quota) says, but for what comes between two checks.
 //! - **R4** It runs through the application's router, marked as verified by a private type that no
 //!   request from outside can have.
 //! - **R5** An attempt of recovery and one of the provider queue for the same claim, so only one of
-//!   them commits. What is kept of a processed delivery is obsolete: it ends as a duplicate when its
-//!   turn comes. Retention keeps the row of a delivery for as long as something is kept of it.
-//!   [`forget`](crate::Endpoint::forget) also deletes what is kept of a processed delivery, so that it
-//!   does not run by itself. A delivery that is not processed is not forgotten by it.
+//!   them commits. What is kept ends in the transaction of the claim. If a retry of the provider has
+//!   committed the delivery, it ends as a duplicate when its turn comes. Retention keeps the claim of a
+//!   delivery for as long as something of it may run. [`forget`](crate::Endpoint::forget) also deletes what
+//!   is kept of a processed delivery, so that it does not run by itself. A delivery that is not processed is
+//!   not forgotten by it. [`reprocess`](crate::Endpoint::reprocess) forgets a delivery and makes it due in
+//!   one transaction, so it runs once more.
 //! - **R6** An attempt is counted before it runs, by the clock of the database, so a handler that
-//!   kills its process uses up its attempts. Another process takes over when the longest time of an
-//!   attempt is over. While attempts are short, a few deliveries are counted ahead, to begin as soon as
-//!   they can: only at their first attempt of the schedule, so that a process that is killed costs each
-//!   one attempt at most that did not begin.
-//! - **R7** An attempt that did not reach the handler is not counted: Postgres is away, no route
-//!   handles the delivery, or recovery stops before it begins.
-//! - **R8** The schedule is that of [`retry_delays`](crate::IdempotentWebhook::retry_delays), each
+//!   kills its process uses up its attempts. The lock of its row, which ends with its transaction, tells
+//!   whether it runs. The deliveries of a process that was killed run again in another one within about ten
+//!   seconds, whatever [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is. Postgres ends the
+//!   claim of a process that is frozen or cut off, once an attempt can no longer be running.
+//! - **R7** An attempt that did not reach the handler is not counted: Postgres is away, no layer was
+//!   reached, or another attempt is in flight.
+//! - **R8** The schedule is that of [`Keep::retry_delays`](crate::Keep::retry_delays), each
 //!   delay varied by a fifth. A handler can choose another time, an end, or to discard the delivery
 //!   ([`HandlerError`](crate::HandlerError)).
-//! - **R9** Few attempts run at once ([`concurrency`](crate::Recovery::concurrency)). A waiting
-//!   delivery holds no connection. Endpoints take turns. Beside requests, attempts rest.
+//! - **R9** Few attempts run at once ([`concurrency`](crate::Recovery::concurrency)), of all layers together,
+//!   and never on more than half of the pool's connections. A waiting delivery holds no connection. Endpoints
+//!   take turns.
 //! - **R10** After several failures of different deliveries of an endpoint in a row, one is tried at
 //!   a time, and the others wait without using up attempts
-//!   ([`breaker`](crate::Recovery::breaker)). Operators [`pause`](crate::Endpoint::pause) and
-//!   [`resume`](crate::Endpoint::resume) an endpoint. Both hold back what is counted and has not begun.
-//! - **R11** A process only takes deliveries of endpoints that it serves.
+//!   ([`Keep::breaker`](crate::Keep::breaker)). Operators [`pause`](crate::Endpoint::pause) and
+//!   [`resume`](crate::Endpoint::resume) an endpoint.
+//! - **R11** A process only takes deliveries of the layers that hold its handle. Deliveries that are due and
+//!   that no process takes are logged at WARN.
 //! - **R12** After the last attempt a delivery is dead. It stays until it is retried, discarded or
 //!   pruned.
-//! - **R13** [`Endpoint`](crate::Endpoint) lists, retries and discards what is kept. A retry of a
+//! - **R13** [`Endpoint`](crate::Endpoint) lists, retries, discards and reprocesses what is kept. A retry of a
 //!   delivery that was processed meanwhile does nothing and says so.
-//! - **R14** With [`acknowledge_kept`](crate::IdempotentWebhook::acknowledge_kept) the provider gets
-//!   200 once a failed delivery is kept.
-//! - **R15** With [`accept_first`](crate::IdempotentWebhook::accept_first) it gets 200 once the
-//!   delivery is kept, and the handler runs in the background.
-//! - **R16** The handler can see the [`attempt`](crate::Delivery::attempt) and
-//!   [`first_received_at`](crate::Delivery::first_received_at). Its idempotency keys are the same at
+//! - **R14** With [`Keep::acknowledge`](crate::Keep::acknowledge) the provider gets 200 once a failed delivery
+//!   is kept.
+//! - **R15** With [`Keep::accept_first`](crate::Keep::accept_first) it gets 200 once the
+//!   delivery is kept, and the handler runs in the background. If it cannot be kept, it gets a 503.
+//! - **R16** The handler can see the [`attempt`](crate::Delivery::attempt),
+//!   [`first_received_at`](crate::Delivery::first_received_at), and whether it
+//!   [`is_reprocessed`](crate::Delivery::is_reprocessed). Its idempotency keys are the same at
 //!   each attempt. Recovery does not keep the order of deliveries; see
 //!   [`advance`](crate::DedupeTx::advance).
+//! - **R17** All of this holds under what G11 names. Each attempt has a span, and is counted.
 //!
 //! # D: the dashboard
 //!

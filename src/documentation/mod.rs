@@ -1,5 +1,6 @@
-//! Longer texts: what is guaranteed, a checklist, and other crates.
+//! Longer texts: what is guaranteed, how recovery works, a checklist, and other crates.
 
 pub mod checklist;
 pub mod guarantees;
+pub mod recovery;
 pub mod works_with;

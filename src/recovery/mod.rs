@@ -1,5 +1,5 @@
 //! Recovery: deliveries that failed, or that were kept before their handler ran, are run again until they
-//! are processed or dead.
+//! are processed or dead. [`documentation::recovery`](crate::documentation::recovery) says how.
 
 mod acceptance;
 mod attempt;

@@ -1,0 +1,195 @@
+//! How deliveries are kept, run again, and end.
+//!
+//! A layer with [`keep`](crate::IdempotentWebhook::keep) stores deliveries with their requests in
+//! Postgres, and [`Recovery`] runs them again through the application's router. That is safe because an
+//! attempt of recovery and one of the provider queue for the same claim: at most one of them commits.
+//!
+//! # Three ways to keep
+//!
+//! | | kept | kill -9 in the handler | the provider gets | over the quota |
+//! |---|---|---|---|---|
+//! | [`Keep::failed`] | what failed, after the rollback | takes the delivery with it, unless the provider retries | the handler's answer | the failure is only logged |
+//! | [`Keep::all`] | everything, committed before the handler runs | loses nothing | the handler's answer | it is handled without being kept |
+//! | [`Keep::all`] and [`accept_first`] | everything | loses nothing | 200 before the handler runs | 503 |
+//!
+//! With [`Keep::failed`], a success costs nothing. With the others, each delivery costs one more
+//! transaction; deliveries that arrive at the same time share it. If Postgres cannot keep a delivery, the
+//! first way gives the handler's answer, and the other two answer 503 before the handler runs.
+//!
+//! With [`acknowledge`](crate::Keep::acknowledge), a failure that is kept is answered with 200. If it cannot be
+//! kept, the provider hears of it.
+//!
+//! With [`accept_first`], the handler runs at once in the process that took the request, if one of its
+//! attempts ([`Recovery::concurrency`]) is free, and otherwise as soon as one is, in any process. If the
+//! provider sends a delivery again before it is processed, it is due at once, unless it is running.
+//!
+//! A body over the [`body_limit`](crate::Keep::body_limit) is not kept: its delivery is handled before the
+//! answer, and if that fails, the failure is recorded without the request.
+//!
+//! # The life of a kept delivery
+//!
+//! A kept delivery is a row of `idempotent_webhook.kept_deliveries`. It is `due`, `dead`, `recorded` (its
+//! request is not kept, so only the provider can send it again) or `processed` (its request stays in the
+//! [archive](#the-archive)). A due one is *taken* while an attempt at it is under way.
+//!
+//! | from | event | to |
+//! |---|---|---|
+//! | | a request of the provider is kept before its handler runs | due, taken |
+//! | | an attempt of the provider failed | due, dead or recorded |
+//! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due |
+//! | due | its time has come | due, taken |
+//! | due, taken | the process of the attempt is gone | due, taken |
+//! | due, taken | the attempt succeeded, in the transaction of its claim | none or processed |
+//! | due, taken | the attempt failed | due or dead |
+//! | due, taken | the attempt could not begin | due |
+//! | due, dead, recorded | the provider's own attempt has succeeded meanwhile | none or processed |
+//! | due, dead, recorded | its handler discards it | none |
+//! | due, dead | an operator retries it | due |
+//! | due, dead, recorded | an operator discards it | none |
+//! | processed | an operator has it processed again | due |
+//! | dead, recorded, processed | its time is over | none |
+//!
+//! The transaction that commits the handler's work also deletes or archives the row. A row stays behind only
+//! where the provider's own retry has succeeded: it ends as a duplicate when its turn comes, without a call
+//! of the handler. Retention keeps the claim of a delivery for as long as something of it may run.
+//!
+//! # What counts as an attempt
+//!
+//! An attempt is counted before it runs, by the clock of the database, so a handler that kills its process,
+//! or Postgres, uses up its attempts. After the last one of the schedule ([`Keep::retry_delays`]) the
+//! delivery is dead. A handler can choose another time, the end, or to discard the delivery:
+//! [`HandlerError::retry_after`], [`dead`](crate::HandlerError::dead) and
+//! [`discard`](crate::HandlerError::discard).
+//!
+//! Counted is each attempt that reached the handler, and what answers in its place: a 404 or a 405 of a
+//! router within the layer, a rejection of an extractor, a panic, the end of its time.
+//!
+//! Not counted, and due again:
+//!
+//! - after 5 seconds: Postgres was away, or another attempt was in flight, before the handler was called;
+//! - after a minute: no layer of the endpoint was reached. The router that was given to
+//!   [`Recovery::spawn`] has no such route, or a middleware has refused the request. It is logged at WARN,
+//!   and counted as `unhandled` in the metrics.
+//!
+//! Nor do attempts of the provider use up the schedule. An attempt whose result cannot be written because
+//! Postgres is away is written again each second for a minute.
+//!
+//! # When a process dies
+//!
+//! An attempt holds the lock of its row until its transaction ends. Postgres releases it when the connection
+//! closes, so there is no lease that would have to expire. A row that was taken more than 5 seconds ago and
+//! can be locked has no attempt, and any process that serves the endpoint takes it over. Processes look
+//! every 5 seconds ([`Recovery::poll_interval`]), so that is within about ten seconds of the death, whatever
+//! [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is.
+//!
+//! The attempt that did not end is counted, and the next one follows at once: another delivery may have
+//! killed the process. If that one does not end either, a failure is written down instead of a third
+//! attempt, and the delay of the schedule follows.
+//!
+//! A process that is frozen, or whose host is cut off, keeps its connection for as long as Postgres believes
+//! in it. The claim therefore sets `idle_in_transaction_session_timeout` for its transaction: to
+//! `handler_timeout`, [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) and eight times
+//! [`database_timeout`](crate::IdempotentWebhook::database_timeout), 60 seconds with the defaults and a
+//! response deadline of 10 seconds, or to the pool's own value if that is lower. Then Postgres ends the
+//! claim. A process that wakes up later has no effect: its transaction is gone, and each take of a row has a
+//! number, without which nothing is written.
+//!
+//! # Breaker and pause
+//!
+//! After 10 failures of different deliveries of an endpoint in a row ([`Keep::breaker`]) the breaker opens:
+//! every 30 seconds, one due delivery is tried, any one of them, since the oldest may be hopeless. The others
+//! wait without using up attempts. The first success closes the breaker. It is the same for all processes.
+//! Requests of the provider call the handler as before. Their successes close it as well, and with
+//! [`Keep::all`] their failures count.
+//!
+//! [`Endpoint::pause`] holds recovery back until [`Endpoint::resume`], which also closes the breaker. What is
+//! running goes on. Requests of the provider are handled as before, but with [`accept_first`] they are only
+//! kept.
+//!
+//! # Bounds
+//!
+//! - **Attempts at once.** [`Recovery::concurrency`] is one number for all work in the background: what
+//!   recovery runs, and what layers that accept first run. It is a quarter of the pool's connections by
+//!   default, and at most half, so that requests find connections. A delivery that waits holds none. The
+//!   endpoint with the fewest running attempts comes first.
+//! - **Quota.** At most 100,000 deliveries and 1 GiB of bodies are kept of an endpoint ([`Keep::quota`]), dead
+//!   and recorded ones included, processed ones not. It is counted every 5 seconds while deliveries are kept,
+//!   so somewhat more may be kept, and every second while it is full. A delivery that is kept already needs
+//!   no room.
+//! - **Retention.** What is dead or recorded stays until somebody retries or discards it, or until
+//!   [`Retention`](crate::Retention) deletes it by its age. Without `Retention`, it stays.
+//!
+//! # The archive
+//!
+//! With [`Keep::processed_for`], the request of a processed delivery stays for that time:
+//! with [`Keep::all`] that of each delivery, with [`Keep::failed`] those that had failed.
+//! [`Endpoint::reprocess`] runs one again, and [`Endpoint::reprocess_all`] all of a filter, such as those of
+//! an event type that were processed since a deploy:
+//!
+//! ```no_run
+//! # use std::time::SystemTime;
+//! # use idempotent_webhook::Endpoint;
+//! # use idempotent_webhook::recovery::Filter;
+//! # async fn main_(billing: Endpoint, tuesday: SystemTime) -> sqlx::Result<()> {
+//! let wrong = Filter::new().event_type("invoice.paid").processed_from(tuesday);
+//! let deliveries = billing.reprocess_all(&wrong).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Each is forgotten and due in one transaction, so it runs once more and with the schedule of a new one. Its
+//! effects happen again: undo them first, or have the handler find them
+//! ([`Delivery::is_reprocessed`](crate::Delivery::is_reprocessed)). Its
+//! [idempotency keys](crate::Delivery::idempotency_key) are those of the first time.
+//!
+//! # Several processes
+//!
+//! Spawn [`Recovery`] in each process that serves the routes. Each takes only deliveries of the layers that
+//! hold its handle, so a rolling deploy may add and remove endpoints. Several routers, or several databases,
+//! in one process have a handle each. A process that keeps deliveries and has no router to run them with
+//! takes [`Recovery::elsewhere`].
+//!
+//! Nothing is stuck without a word:
+//!
+//! - Ten seconds after the first delivery was kept, a process that has not spawned its recovery logs a WARN.
+//!   With [`Recovery::elsewhere`], it does so if no other process has had a heartbeat for the endpoint within
+//!   two minutes.
+//! - Ten seconds after its start and every hour, recovery looks for due deliveries of endpoints without a
+//!   heartbeat, such as one that was renamed. It logs a WARN and sets the gauge
+//!   `idempotent_webhook_unserved_deliveries`.
+//!
+//! # Shutdown
+//!
+//! [`RecoveryTask::stop`](crate::recovery::RecoveryTask::stop) takes no more deliveries, and waits for the
+//! attempts that are running. Nothing is taken that has not begun. Then wait for the layers
+//! ([`drained`](crate::IdempotentWebhook::drained)). An attempt that is cut off is rolled back, and taken over
+//! as that of a killed process is.
+//!
+//! # PgBouncer, isolation levels, roles
+//!
+//! Locks and settings last for a transaction, so all of this holds behind PgBouncer in transaction mode, with
+//! any default isolation level, and for a role with `select, insert, update, delete` on the tables
+//! ([`migrate`](crate::migrate)).
+//!
+//! # Tests
+//!
+//! [`Recovery::run_due`] makes the attempts that are due, one after the other, and returns their outcomes.
+//!
+//! [`accept_first`]: crate::Keep::accept_first
+//! [`Endpoint::pause`]: crate::Endpoint::pause
+//! [`Endpoint::reprocess`]: crate::Endpoint::reprocess
+//! [`Endpoint::reprocess_all`]: crate::Endpoint::reprocess_all
+//! [`Endpoint::resume`]: crate::Endpoint::resume
+//! [`HandlerError::retry_after`]: crate::HandlerError::retry_after
+//! [`Keep::all`]: crate::Keep::all
+//! [`Keep::breaker`]: crate::Keep::breaker
+//! [`Keep::failed`]: crate::Keep::failed
+//! [`Keep::processed_for`]: crate::Keep::processed_for
+//! [`Keep::quota`]: crate::Keep::quota
+//! [`Keep::retry_delays`]: crate::Keep::retry_delays
+//! [`Recovery`]: crate::Recovery
+//! [`Recovery::concurrency`]: crate::Recovery::concurrency
+//! [`Recovery::elsewhere`]: crate::Recovery::elsewhere
+//! [`Recovery::poll_interval`]: crate::Recovery::poll_interval
+//! [`Recovery::run_due`]: crate::Recovery::run_due
+//! [`Recovery::spawn`]: crate::Recovery::spawn
