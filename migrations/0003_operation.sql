@@ -1,4 +1,4 @@
--- What came in and what became of it: a counter for each endpoint, hour and outcome, to which each
+-- What came in and with which outcome: a counter for each endpoint, hour and outcome, to which each
 -- process adds its numbers every few seconds.
 create table idempotent_webhook.activity (
     endpoint text collate "C" not null,

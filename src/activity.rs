@@ -1,4 +1,4 @@
-//! What came in and what became of it, counted for each hour in a small table.
+//! What came in and with which outcome, counted for each hour in a small table.
 //!
 //! A request only adds to a number in memory. Every few seconds a task writes the numbers of a layer,
 //! in one statement. It ends when there is nothing to write, so an idle layer costs nothing.

@@ -100,7 +100,7 @@ impl Settings {
         })
     }
 
-    /// Counts what became of a request, or of an attempt at a kept delivery.
+    /// Counts the outcome of a request, or of an attempt at a kept delivery.
     pub(crate) fn count(&self, source: Source, outcome: &'static str) {
         if let Some(activity) = &self.activity {
             activity.count(source, outcome);

@@ -16,16 +16,16 @@
 //!
 //! # What it shows
 //!
-//! - **Overview**: each endpoint with its state, what came in over the last 24 hours and what became
-//!   of it, how many deliveries are due, dead or recorded, since when the oldest is due, and the last
+//! - **Overview**: each endpoint with its state, what came in over the last 24 hours and with which
+//!   outcome, how many deliveries are due, dead or recorded, since when the oldest is due, and the last
 //!   success. The state is `fine`; `failing` if deliveries have failed and wait; `paused` by an operator;
 //!   `probing` while failures in a row hold it back; `unhandled` if no process runs
 //!   [`Recovery`](crate::Recovery) for it. Below, what is failing, grouped by reason. Reasons that
 //!   differ only in words with digits, such as ids, are one.
 //! - **Deliveries**: those that are not processed yet, by endpoint, state, event type and reason. The
 //!   address has the filters.
-//! - **A delivery**: what became of it, its failed attempts, its request.
-//! - **Look up**: what became of the deliveries with these ids: processed, due, dead, in flight, or not
+//! - **A delivery**: its state, its failed attempts, its request.
+//! - **Look up**: the state of the deliveries with these ids: processed, due, dead, in flight, or not
 //!   known.
 //! - **Actions**: what operators did on these pages, and who.
 //!

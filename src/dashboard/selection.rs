@@ -192,7 +192,7 @@ impl Selection {
         match self.state {
             State::Failing => {
                 "Nothing is failing here. Deliveries whose handler has failed will be here until \
-                 they are processed, if the layer has keep_failed or record_failures."
+                 they are processed, if the layer keeps or records them."
             }
             State::Dead => {
                 "Nothing is dead here. Deliveries whose attempts are used up will be here until \

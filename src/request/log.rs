@@ -40,7 +40,7 @@ pub(super) fn identified(span: &Span, delivery: &Delivery) {
     }
 }
 
-/// Logs and counts what became of a request.
+/// Logs and counts the answer to a request.
 pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     let outcome = answer.outcome().as_str();
     settings.metrics.outcome(outcome);
@@ -49,7 +49,7 @@ pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     event(settings, answer);
 }
 
-/// Logs and counts what became of an attempt at a kept delivery, which is no request.
+/// Logs and counts the result of an attempt at a kept delivery, which is no request.
 pub(super) fn recovery<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     let outcome = answer.outcome().as_str();
     settings.metrics.recovery(outcome);
@@ -58,7 +58,7 @@ pub(super) fn recovery<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     event(settings, answer);
 }
 
-/// Logs what became of a request or of an attempt, without counting it.
+/// Logs the result of a request or of an attempt, without counting it.
 pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     match answer {
         Answer::Kept(answer) => event(settings, answer),

@@ -1,13 +1,13 @@
-//! What became of a request, as the response says it.
+//! The outcome of a request, as the response says it.
 
 use std::fmt;
 
 use http::header::HeaderName;
 
-/// The header of every response that says what became of the request: `x-webhook-outcome`.
+/// The header of every response that has the outcome of the request: `x-webhook-outcome`.
 pub const OUTCOME_HEADER: HeaderName = HeaderName::from_static("x-webhook-outcome");
 
-/// What became of a request. It is in the extensions of every response of the layer, for a
+/// The outcome of a request. It is in the extensions of every response of the layer, for a
 /// middleware outside of it, and as text in [`OUTCOME_HEADER`].
 ///
 /// ```

@@ -24,7 +24,7 @@ use crate::transaction::BEGIN_APART;
 /// For an action on one delivery, or on an endpoint.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Does what was asked for, and leads to the page that says what became of it.
+/// Does what was asked for, and leads to the page that has the result.
 pub(in crate::dashboard) async fn act(
     shared: &Arc<Shared>,
     access: &Access,

@@ -1,4 +1,4 @@
-//! A delivery: what became of it, its attempts, its request.
+//! A delivery: its state, its attempts, its request.
 
 use axum::body::Body;
 use axum::response::Response;

@@ -1,4 +1,4 @@
-//! Look-up: what became of the deliveries with these ids.
+//! Look-up: the state of the deliveries with these ids.
 
 use std::collections::BTreeMap;
 
