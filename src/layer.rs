@@ -245,7 +245,7 @@ impl IdempotentWebhook {
     /// # }
     /// ```
     pub fn keep(mut self, keep: Keep) -> Self {
-        self.0.keep = Some(keep);
+        self.0.keep(keep);
         self
     }
 
@@ -349,6 +349,9 @@ impl<S> Layer<S> for IdempotentWebhook {
     type Service = IdempotentWebhookService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        IdempotentWebhookService::new(Arc::new(self.0.clone().served()), inner)
+        if let Some(served) = &self.0.served {
+            served.set(self.0.served_settings());
+        }
+        IdempotentWebhookService::new(Arc::new(self.0.clone()), inner)
     }
 }

@@ -10,7 +10,7 @@ use crate::digest::sha256_of;
 use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
 use crate::provider::Provider;
-use crate::recovery::{DeadReport, Keep, KeptRequest, Quota, Served, ServedLayer};
+use crate::recovery::{DeadReport, Keep, KeptRequest, Quota, Served, ServedLayer, ServedSettings};
 use crate::transaction::{Fingerprint, Store};
 use bytes::Bytes;
 use http::StatusCode;
@@ -40,7 +40,7 @@ pub(crate) struct Settings {
     pub(crate) in_flight: InFlight,
     pub(crate) bodies: Bodies,
     pub(crate) keep: Option<Keep>,
-    /// The endpoint as recovery knows it, once there is a service.
+    /// The endpoint as recovery knows it, if deliveries are kept.
     pub(crate) served: Option<Arc<Served>>,
     /// How many failures are recorded, if they are and nothing is kept.
     pub(crate) recorded: Option<Quota>,
@@ -107,19 +107,25 @@ impl Settings {
         }
     }
 
-    /// Tells recovery that a service of the layer is there, for as long as these settings are.
-    pub(crate) fn served(mut self) -> Self {
-        self.served = self.keep.as_ref().map(|keep| {
-            keep.recovery.serve(ServedLayer {
-                endpoint: self.endpoint.clone(),
-                schedule: keep.schedule.clone(),
-                breaker: keep.breaker,
-                longest_attempt: self.longest_attempt(),
-                dead_report: self.dead_report(),
-                in_flight: self.in_flight.clone(),
-            })
-        });
-        self
+    /// Keeps deliveries. Recovery knows of the endpoint from now on, and not once there is a service:
+    /// a layer on a handler makes one for each request.
+    pub(crate) fn keep(&mut self, keep: Keep) {
+        let keep = self.keep.insert(keep).clone();
+        self.served = Some(keep.recovery.serve(ServedLayer {
+            endpoint: self.endpoint.clone(),
+            schedule: keep.schedule,
+            breaker: keep.breaker,
+            settings: self.served_settings(),
+            in_flight: self.in_flight.clone(),
+        }));
+    }
+
+    /// What recovery has to know of the settings.
+    pub(crate) fn served_settings(&self) -> ServedSettings {
+        ServedSettings {
+            longest_attempt: self.longest_attempt(),
+            dead_report: self.dead_report(),
+        }
     }
 
     /// Who hears of dead deliveries.

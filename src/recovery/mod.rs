@@ -29,4 +29,4 @@ pub(crate) use kept::{Acceptance, Accepted};
 pub(crate) use quota::Quota;
 pub(crate) use request::KeptRequest;
 pub use run::AttemptResult;
-pub(crate) use served::{Served, ServedLayer};
+pub(crate) use served::{Served, ServedLayer, ServedSettings};

@@ -198,7 +198,7 @@ impl Runner {
                 let attempt = taken.attempt.clone();
                 self.attempt(taken, &served).await;
                 results.push(AttemptResult {
-                    delivery: attempt.delivery(served.dead_report.provider.clone()),
+                    delivery: attempt.delivery(served.dead_report().provider.clone()),
                     outcome: attempt.outcome(),
                 });
             }
@@ -225,7 +225,7 @@ impl Runner {
             return self.fail(&failed, &attempt, served).await;
         };
         let sent = self.router.send(request);
-        let sent = tokio::time::timeout(served.longest_attempt, sent).await;
+        let sent = tokio::time::timeout(served.longest_attempt(), sent).await;
         if !attempt.was_reached() {
             self.unreached(sent.ok().flatten(), &attempt, served).await;
         }
@@ -234,7 +234,7 @@ impl Runner {
 
     /// Writes down an attempt that was counted and did not begin as a failure.
     async fn fail(&self, failed: &FailedAttempt, attempt: &RecoveryAttempt, served: &Arc<Served>) {
-        let delivery = attempt.delivery(served.dead_report.provider.clone());
+        let delivery = attempt.delivery(served.dead_report().provider.clone());
         let written = self
             .shared
             .store
@@ -242,7 +242,7 @@ impl Runner {
             .await;
         match written {
             Ok(Some(kept)) if kept.died() => {
-                served.dead_report.send(&delivery, failed.reason()).await;
+                served.dead_report().send(&delivery, failed.reason()).await;
             }
             Ok(_) => {}
             // It is taken again in a few seconds.
@@ -257,7 +257,7 @@ impl Runner {
         attempt: &RecoveryAttempt,
         served: &Served,
     ) {
-        let delivery = attempt.delivery(served.dead_report.provider.clone());
+        let delivery = attempt.delivery(served.dead_report().provider.clone());
         tracing::warn!(
             endpoint = delivery.endpoint(),
             delivery_id = delivery.id().as_str(),
@@ -266,7 +266,7 @@ impl Runner {
              that `Recovery::spawn` was given has no such route, or a middleware has refused the request \
              (`Keep::headers`, `Recovery::prepare_request`); it is tried again in a minute"
         );
-        served.dead_report.metrics.recovery("unhandled");
+        served.dead_report().metrics.recovery("unhandled");
         let given_back = self
             .shared
             .store

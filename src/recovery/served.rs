@@ -26,15 +26,13 @@ impl Default for Breaker {
     }
 }
 
-/// An endpoint whose layer keeps deliveries, for as long as a service of the layer exists.
+/// An endpoint whose layer keeps deliveries, for as long as the layer or a service of it exists.
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(super) endpoint: Arc<str>,
     pub(super) schedule: Schedule,
     pub(super) breaker: Breaker,
-    /// The longest time that an attempt takes.
-    pub(super) longest_attempt: Duration,
-    pub(super) dead_report: DeadReport,
+    settings: Mutex<ServedSettings>,
     /// Tells one layer from another.
     in_flight: InFlight,
     /// How many attempts of recovery are running.
@@ -45,14 +43,21 @@ pub(crate) struct Served {
     is_open: AtomicBool,
 }
 
-/// What is known of a layer when its service is made.
+/// A layer that is to keep deliveries.
 pub(crate) struct ServedLayer {
     pub(crate) endpoint: Arc<str>,
     pub(crate) schedule: Schedule,
     pub(crate) breaker: Breaker,
+    pub(crate) settings: ServedSettings,
+    pub(crate) in_flight: InFlight,
+}
+
+/// What may change until the layer makes a service.
+#[derive(Clone, Debug)]
+pub(crate) struct ServedSettings {
+    /// The longest time that an attempt takes.
     pub(crate) longest_attempt: Duration,
     pub(crate) dead_report: DeadReport,
-    pub(crate) in_flight: InFlight,
 }
 
 impl Served {
@@ -61,13 +66,30 @@ impl Served {
             endpoint: layer.endpoint,
             schedule: layer.schedule,
             breaker: layer.breaker,
-            longest_attempt: layer.longest_attempt,
-            dead_report: layer.dead_report,
+            settings: Mutex::new(layer.settings),
             in_flight: layer.in_flight,
             running: AtomicUsize::new(0),
             has_failures: AtomicBool::new(false),
             is_open: AtomicBool::new(false),
         }
+    }
+
+    /// The layer makes a service.
+    pub(crate) fn set(&self, settings: ServedSettings) {
+        *self.lock_settings() = settings;
+    }
+
+    pub(super) fn longest_attempt(&self) -> Duration {
+        self.lock_settings().longest_attempt
+    }
+
+    pub(super) fn dead_report(&self) -> DeadReport {
+        self.lock_settings().dead_report.clone()
+    }
+
+    fn lock_settings(&self) -> MutexGuard<'_, ServedSettings> {
+        // Nothing panics while it holds the lock.
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts an attempt until the guard is dropped.
