@@ -14,8 +14,10 @@ mod test_app;
 pub use database::Database;
 pub(crate) use database::assert_rows;
 pub use logged::{logged, until_logged};
+pub(crate) use recovery::assert_kept;
 pub use recovery::{
-    Answered, Failing, Kept, NOTHING_KEPT, ONE_DEAD, SOON, Stored, endpoint, keep, recover,
+    Answered, END_WHO_WAITS_FOR_A_LOCK, Failing, Kept, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD,
+    ONE_WAITS_FOR_A_LOCK, SOON, Stored, due_after, endpoint, insert_due, insert_due_of, keep, lock, recover,
     recovery,
 };
 pub use request::{

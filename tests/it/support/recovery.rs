@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use idempotent_webhook::recovery::RecoveryTask;
 use idempotent_webhook::{DedupeTx, Delivery, Endpoint, HandlerError, Keep, Recovery};
-use sqlx::PgPool;
+use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres, Transaction};
 
 use super::database::Database;
 use super::test_app::{TestApp, insert_effect};
@@ -20,6 +20,30 @@ pub const NOTHING_KEPT: &str = "not exists (select from idempotent_webhook.kept_
 
 pub const ONE_DEAD: &str =
     "exists (select from idempotent_webhook.kept_deliveries where state = 'dead')";
+
+pub const ONE_WAITS_FOR_A_LOCK: &str = "exists (
+    select from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'
+)";
+
+pub const END_WHO_WAITS_FOR_A_LOCK: &str = "
+    select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'";
+
+/// No attempt is under way.
+pub const NONE_TAKEN: &str = "not exists (
+    select from idempotent_webhook.kept_deliveries where taken_at is not null
+)";
+
+/// No attempt at the only delivery is under way, and the next one is due later than in this time.
+pub fn due_after(time: &str) -> String {
+    format!(
+        "exists (
+            select from idempotent_webhook.kept_deliveries
+            where state = 'due' and taken_at is null and next_attempt_at > now() + interval '{time}'
+        )"
+    )
+}
 
 /// A recovery that looks for work of other processes often.
 pub fn recovery(pool: &PgPool) -> Recovery {
@@ -40,6 +64,37 @@ pub fn recover(app: &TestApp) -> RecoveryTask {
 
 pub fn endpoint(app: &TestApp) -> Endpoint {
     Endpoint::new(app.database.pool.clone(), "test")
+}
+
+/// Deliveries that are due, as if the provider's attempt at each had failed.
+pub async fn insert_due(database: &Database, count: u32) {
+    insert_due_of(database, "test", "/", count).await;
+}
+
+/// The same for another endpoint, with another route.
+pub async fn insert_due_of(database: &Database, endpoint: &str, uri: &str, count: u32) {
+    database
+        .run(&format!(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, next_attempt_at)
+             select '{endpoint}', 'due-' || n, 'due', 1, now()
+             from generate_series(1, {count}) as n;
+             insert into idempotent_webhook.kept_requests
+                 (endpoint, delivery_id, format, method, uri, headers, body)
+             select '{endpoint}', 'due-' || n, 1, 'POST', '{uri}', '', '{{}}'
+             from generate_series(1, {count}) as n"
+        ))
+        .await;
+}
+
+/// Locks a table against those who write to it, for as long as the transaction is there.
+pub async fn lock(database: &Database, table: &str) -> Transaction<'static, Postgres> {
+    let mut tx = database.another_pool(1).await.begin().await.unwrap();
+    let lock = format!("lock table idempotent_webhook.{table} in share mode");
+    tx.execute(sqlx::raw_sql(AssertSqlSafe(lock)))
+        .await
+        .unwrap();
+    tx
 }
 
 /// What is kept of one delivery.
@@ -85,6 +140,21 @@ impl Stored for Database {
         .await;
     }
 }
+
+/// Asserts what is kept of the only delivery that is.
+macro_rules! assert_kept {
+    ($database:expr, $state:literal, attempts: $attempts:expr, retries: $retries:expr) => {
+        assert_eq!(
+            $crate::support::Stored::kept(&$database).await,
+            $crate::support::Kept {
+                state: $state.to_owned(),
+                attempts: $attempts,
+                retries: $retries,
+            }
+        )
+    };
+}
+pub(crate) use assert_kept;
 
 pub type Answered = Pin<Box<dyn Future<Output = Result<StatusCode, HandlerError>> + Send>>;
 

@@ -261,6 +261,23 @@ impl TestApp {
         Self::route(&set(layer), handler, self.runs.clone())
     }
 
+    /// The same route in another process that keeps deliveries, and its recovery.
+    pub async fn elsewhere_keeping<H, T>(
+        &self,
+        set: impl FnOnce(Keep) -> Keep,
+        handler: H,
+    ) -> (Router, Recovery)
+    where
+        H: Handler<T, ()> + Sync,
+        T: 'static,
+    {
+        let pool = self.database.another_pool(5).await;
+        let recovery = recovery(&pool);
+        let layer = IdempotentWebhook::new(pool, "test", self.provider.clone())
+            .keep(set(keep(&recovery)));
+        (Self::route(&layer, handler, self.runs.clone()), recovery)
+    }
+
     /// The same route in another process, which has another description of the provider.
     pub async fn elsewhere_of<H, T>(&self, provider: Provider, handler: H) -> Router
     where
