@@ -4,9 +4,22 @@ use super::endpoint::Endpoint;
 use crate::transaction::BEGIN_APART;
 
 const FORGET: &str = "
-    with forgotten as (
+    -- First, as a reprocess does. Nobody else's attempt holds it for long if the delivery is processed.
+    with kept as materialized (
+        select 1
+        from idempotent_webhook.kept_deliveries
+        where endpoint = $1 and tenant = $2 and delivery_id = $3
+            and exists (
+                select
+                from idempotent_webhook.deliveries
+                where endpoint = $1 and tenant = $2 and delivery_id = $3
+            )
+        for update
+    ),
+    forgotten as (
         delete from idempotent_webhook.deliveries
         where endpoint = $1 and tenant = $2 and delivery_id = $3
+            and (select count(*) from kept) >= 0
         returning endpoint, tenant, delivery_id, digest
     ),
     body as (

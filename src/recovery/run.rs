@@ -65,6 +65,7 @@ impl Runner {
         let heartbeat = tokio::spawn(heartbeat::beat(self.shared.clone(), stop.clone()));
         let runner = Arc::new(self);
         let mut agenda = runner.look().await;
+        let mut turn = 0;
         while let Some(slot) = stop.or(runner.free_slot()).await {
             // Registered before it looks, so as not to miss one in between.
             let news = runner.shared.news.notified();
@@ -82,6 +83,8 @@ impl Runner {
                 }
                 continue;
             };
+            turn += 1;
+            endpoint.served.set_turn(turn);
             let slots = runner.slots_for(slot);
             let wanted = slots.len();
             let taken = runner.take(&endpoint, slots).await;
@@ -137,7 +140,6 @@ impl Runner {
         };
         for served in &endpoints {
             let Some(next) = next.iter().find(|next| *next.endpoint == *served.endpoint) else {
-                metrics::oldest_due(&served.endpoint, Duration::ZERO);
                 continue;
             };
             metrics::oldest_due(&served.endpoint, next.overdue);
@@ -301,10 +303,10 @@ fn not_written(error: &DatabaseError) {
 
 impl Agenda {
     /// The endpoint with the fewest running attempts, so that one with slow handlers does not keep
-    /// another one waiting.
+    /// another one waiting. Among equals, the one whose turn is longest ago.
     fn least_busy(&self) -> Option<DueEndpoint> {
         let due = self.due.iter();
-        due.min_by_key(|endpoint| endpoint.served.running())
+        due.min_by_key(|endpoint| (endpoint.served.running(), endpoint.served.turn()))
             .cloned()
     }
 

@@ -1,6 +1,6 @@
 //! The endpoints that a recovery serves: those of the layers that hold its handle.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ pub(crate) struct Served {
     in_flight: InFlight,
     /// How many attempts of recovery are running.
     running: AtomicUsize,
+    /// When it was its turn last.
+    turn: AtomicU64,
     /// Whether attempts have failed since the last success, as far as this process knows.
     has_failures: AtomicBool,
     /// Whether the breaker was open when it was last looked at.
@@ -69,6 +71,7 @@ impl Served {
             settings: Mutex::new(layer.settings),
             in_flight: layer.in_flight,
             running: AtomicUsize::new(0),
+            turn: AtomicU64::new(0),
             has_failures: AtomicBool::new(false),
             is_open: AtomicBool::new(false),
         }
@@ -100,6 +103,15 @@ impl Served {
 
     pub(super) fn running(&self) -> usize {
         self.running.load(Ordering::Relaxed)
+    }
+
+    /// It is its turn.
+    pub(super) fn set_turn(&self, turn: u64) {
+        self.turn.store(turn, Ordering::Relaxed);
+    }
+
+    pub(super) fn turn(&self) -> u64 {
+        self.turn.load(Ordering::Relaxed)
     }
 
     /// An attempt has failed.

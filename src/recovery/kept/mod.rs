@@ -359,7 +359,7 @@ impl Store {
         self.run(statement).await
     }
 
-    /// The next delivery of each of these endpoints that has one.
+    /// The next delivery of each of these endpoints.
     pub(super) async fn next(&self, endpoints: &[&str]) -> Result<Vec<Next>, DatabaseError> {
         let statement = sqlx::query(include_str!("next.sql"))
             .bind(endpoints)
@@ -392,10 +392,10 @@ impl Store {
     }
 }
 
-/// The delivery of an endpoint that is to be run next.
+/// What is to be run next of an endpoint, and what holds it back.
 pub(super) struct Next {
     pub(super) endpoint: String,
-    /// Until it can be taken. `None` while the endpoint is paused.
+    /// Until a delivery can be taken. `None` if there is none, or the endpoint is paused.
     pub(super) wait: Option<Duration>,
     /// For how long it has been due.
     pub(super) overdue: Duration,
@@ -412,7 +412,7 @@ impl Next {
         Ok(Self {
             endpoint: row.try_get("endpoint")?,
             wait: row.try_get::<Option<f64>, _>("wait")?.map(seconds),
-            overdue: seconds(row.try_get("overdue")?),
+            overdue: seconds(row.try_get::<Option<f64>, _>("overdue")?.unwrap_or(0.0)),
             is_open: row.try_get("is_open")?,
             has_failures: row.try_get("has_failures")?,
         })

@@ -1,11 +1,11 @@
--- Of each endpoint of $1 that has deliveries to run again: in how many seconds the next one can be taken,
--- unless the endpoint is paused; for how many seconds it has been due; whether the breaker is open; and
--- whether attempts have failed since the last success.
+-- Of each endpoint of $1: in how many seconds the next delivery can be taken, if there is one and the
+-- endpoint is not paused; for how many seconds it has been due; whether the breaker is open; and whether
+-- attempts have failed since the last success.
 --
 -- $2 the format of requests that this process reads.
 select
     served.endpoint,
-    case when state.paused_at is null then
+    case when state.paused_at is null and due.next_attempt_at is not null then
         extract(epoch from greatest(due.next_attempt_at, state.probe_at) - now())::float8
     end as wait,
     extract(epoch from now() - due.next_attempt_at)::float8 as overdue,
@@ -13,7 +13,7 @@ select
     coalesce(cardinality(state.failed_ids), 0) > 0 as has_failures
 from unnest($1::text[]) as served (endpoint)
 left join idempotent_webhook.kept_endpoints as state using (endpoint)
-cross join lateral (
+left join lateral (
     select next_attempt_at
     from idempotent_webhook.kept_deliveries as kept
     where kept.endpoint = served.endpoint
@@ -28,4 +28,4 @@ cross join lateral (
         ) = $2
     order by kept.next_attempt_at
     limit 1
-) as due
+) as due on true

@@ -1,5 +1,14 @@
 //! Recovery: what is kept, and how it ends.
 
 mod archive;
+mod bad_input;
+mod breaker;
 mod handles;
+pub mod keep;
+mod locks;
+mod log;
+mod operate;
+mod quota;
+mod races;
+mod schedule;
 mod takeover;

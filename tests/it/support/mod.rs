@@ -17,8 +17,8 @@ pub use logged::{logged, until_logged};
 pub(crate) use recovery::assert_kept;
 pub use recovery::{
     Answered, END_WHO_WAITS_FOR_A_LOCK, Failing, Kept, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD,
-    ONE_WAITS_FOR_A_LOCK, SOON, Stored, due_after, endpoint, insert_due, insert_due_of, keep, lock, recover,
-    recovery,
+    ONE_WAITS_FOR_A_LOCK, Process, SOON, Stored, due_after, endpoint, insert_due_of, keep, lock,
+    recover, recovery,
 };
 pub use request::{
     SECRET, acme, github, github_delivery, now, secret, shopify, stripe, stripe_delivery,

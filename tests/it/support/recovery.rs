@@ -5,12 +5,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::Router;
+use axum::handler::Handler;
 use axum::http::StatusCode;
+use axum::routing::post;
 use idempotent_webhook::recovery::RecoveryTask;
-use idempotent_webhook::{DedupeTx, Delivery, Endpoint, HandlerError, Keep, Recovery};
+use idempotent_webhook::{
+    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, Provider, Recovery,
+    presets,
+};
 use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres, Transaction};
 
 use super::database::Database;
+use super::request::secret;
 use super::test_app::{TestApp, insert_effect};
 
 pub const SOON: Duration = Duration::from_millis(20);
@@ -66,12 +73,8 @@ pub fn endpoint(app: &TestApp) -> Endpoint {
     Endpoint::new(app.database.pool.clone(), "test")
 }
 
-/// Deliveries that are due, as if the provider's attempt at each had failed.
-pub async fn insert_due(database: &Database, count: u32) {
-    insert_due_of(database, "test", "/", count).await;
-}
-
-/// The same for another endpoint, with another route.
+/// Deliveries of an endpoint with this route that are due, as if the provider's attempt at each had
+/// failed: `due-1` and so on.
 pub async fn insert_due_of(database: &Database, endpoint: &str, uri: &str, count: u32) {
     database
         .run(&format!(
@@ -97,6 +100,49 @@ pub async fn lock(database: &Database, table: &str) -> Transaction<'static, Post
     tx
 }
 
+/// A process with the endpoint of [`TestApp`], and nothing shared but the database.
+pub struct Process {
+    pub router: Router,
+    pub recovery: Recovery,
+}
+
+impl Process {
+    /// For deliveries of GitHub.
+    pub fn new<H, T>(pool: PgPool, set: impl FnOnce(Keep) -> Keep, handler: H) -> Self
+    where
+        H: Handler<T, ()>,
+        T: 'static,
+    {
+        Self::of(presets::github(secret()), pool, set, handler)
+    }
+
+    pub fn of<H, T>(
+        provider: Provider,
+        pool: PgPool,
+        set: impl FnOnce(Keep) -> Keep,
+        handler: H,
+    ) -> Self
+    where
+        H: Handler<T, ()>,
+        T: 'static,
+    {
+        let recovery = recovery(&pool);
+        // Far more than it takes, however busy the machine is.
+        let layer = IdempotentWebhook::new(pool, "test", provider)
+            .database_timeout(Duration::from_secs(20))
+            .keep(set(keep(&recovery)));
+        Self {
+            router: Router::new().route("/", post(handler).layer(layer)),
+            recovery,
+        }
+    }
+
+    /// Runs what is kept.
+    pub fn recover(&self) -> RecoveryTask {
+        self.recovery.clone().spawn(self.router.clone())
+    }
+}
+
 /// What is kept of one delivery.
 #[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Kept {
@@ -116,6 +162,19 @@ pub trait Stored {
 
     /// The attempts that are under way were taken long ago.
     fn age_takes(&self) -> impl Future<Output = ()>;
+
+    /// Deliveries of the endpoint of [`TestApp`] that are due.
+    fn insert_due(&self, count: u32) -> impl Future<Output = ()>;
+}
+
+impl Kept {
+    pub fn new(state: &str, attempts: i32, retries: i32) -> Self {
+        Self {
+            state: state.to_owned(),
+            attempts,
+            retries,
+        }
+    }
 }
 
 impl Stored for Database {
@@ -124,6 +183,10 @@ impl Stored for Database {
             .fetch_one(&self.pool)
             .await
             .unwrap()
+    }
+
+    async fn insert_due(&self, count: u32) {
+        insert_due_of(self, "test", "/", count).await;
     }
 
     async fn make_due(&self) {

@@ -273,8 +273,8 @@ impl TestApp {
     {
         let pool = self.database.another_pool(5).await;
         let recovery = recovery(&pool);
-        let layer = IdempotentWebhook::new(pool, "test", self.provider.clone())
-            .keep(set(keep(&recovery)));
+        let layer =
+            IdempotentWebhook::new(pool, "test", self.provider.clone()).keep(set(keep(&recovery)));
         (Self::route(&layer, handler, self.runs.clone()), recovery)
     }
 

@@ -1,0 +1,185 @@
+//! R10: what holds an endpoint's deliveries back.
+
+use std::time::Duration;
+
+use idempotent_webhook::recovery::{Filter, KeptState};
+use idempotent_webhook::{DedupeTx, Delivery, HandlerError, Keep};
+
+use crate::support::{
+    Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, SOON, Stored, TestApp, assert_kept, assert_rows,
+    endpoint, github, insert_effect, logged, recover, until_logged, write_effect,
+};
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+const IS_OPEN: &str = "exists (
+    select from idempotent_webhook.kept_endpoints where probe_at > now() + interval '50 minutes'
+)";
+
+const IS_CLOSED: &str = "exists (
+    select from idempotent_webhook.kept_endpoints where failed_ids = '{}' and probe_at is null
+)";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r10_an_endpoint_is_paused_and_resumed() {
+    let app = TestApp::keeping(|keep| keep, Failing::times(1).handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    endpoint(&app).pause().await.unwrap();
+    app.database.make_due().await;
+    let attempts = app.recovery.run_due(&app.router).await.unwrap();
+    assert!(attempts.is_empty(), "{attempts:?}");
+    let listed = endpoint(&app).kept(&Filter::new(), 10).await.unwrap();
+    assert_eq!(
+        (listed[0].state, listed[0].attempts),
+        (KeptState::Paused, 1)
+    );
+    for (state, number) in [(KeptState::Due, 0), (KeptState::Paused, 1)] {
+        let filter = Filter::new().state(state);
+        let listed = endpoint(&app).kept(&filter, 10).await.unwrap();
+        assert_eq!(listed.len(), number, "{state:?}");
+    }
+    let recovery = recover(&app);
+    endpoint(&app).resume().await.unwrap();
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r10_failures_in_a_row_cost_probes_and_not_attempts() {
+    let failing = Failing::times(5 + 3);
+    let set = |keep: Keep| keep.retry_delays([SOON; 9]).breaker(5, HOUR);
+    let app = TestApp::keeping(set, failing.handler()).await;
+    app.database.insert_due(30).await;
+    let recovery = app.recovery.clone().concurrency(1);
+    let recovery = recovery.spawn(app.router.clone());
+    for probes in 0..=3 {
+        let waits = format!("{IS_OPEN} and {NONE_TAKEN}");
+        app.database.until(&waits).await;
+        assert_eq!(failing.attempts().len(), 5 + probes);
+        // As if the interval were over.
+        app.database
+            .run("update idempotent_webhook.kept_endpoints set probe_at = now()")
+            .await;
+    }
+    // The first success closes it.
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_eq!(failing.attempts().len(), 5 + 3 + 30);
+    assert_rows!(app.database, claims: 30, effects: 30);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r10_one_delivery_that_fails_again_and_again_holds_nothing_back() {
+    let set = |keep: Keep| keep.retry_delays([Duration::ZERO; 6]).breaker(2, HOUR);
+    let app = TestApp::keeping(set, Failing::times(99).handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let recovery = recover(&app);
+    app.database.until(ONE_DEAD).await;
+    recovery.stop().await;
+    assert_kept!(app.database, "dead", attempts: 7, retries: 6);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r10_a_success_ends_the_failures_in_a_row_and_a_discard_does_not() {
+    let handler = |mut tx: DedupeTx, delivery: Delivery| async move {
+        insert_effect(&mut tx, &delivery).await?;
+        match delivery.id().as_str() {
+            "due-1" => Err(HandlerError::new("not for us").discard()),
+            _ => Ok(()),
+        }
+    };
+    let app = TestApp::keeping(|keep| keep, handler).await;
+    app.database.insert_due(1).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_endpoints (endpoint, failed_ids)
+             values ('test', '{x,y}')",
+        )
+        .await;
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    let failed_ids: Vec<String> =
+        sqlx::query_scalar("select failed_ids from idempotent_webhook.kept_endpoints")
+            .fetch_one(&app.database.pool)
+            .await
+            .unwrap();
+    assert_eq!(failed_ids, ["x", "y"]);
+    assert_rows!(app.database, claims: 0, effects: 0);
+
+    app.database.insert_due(2).await;
+    app.database
+        .run("delete from idempotent_webhook.kept_deliveries where delivery_id = 'due-1'")
+        .await;
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    app.database.until(IS_CLOSED).await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r10_a_success_of_the_provider_ends_the_failures_in_a_row() {
+    // Of the provider, and of recovery.
+    let failing = Failing::times(2);
+    let app = TestApp::keeping(|keep| keep.breaker(1, HOUR), failing.handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let recovery = recover(&app);
+    app.database.until(IS_OPEN).await;
+    assert_kept!(app.database, "due", attempts: 2, retries: 1);
+    assert_eq!(app.send(github("b", "{}")).await.outcome, "processed");
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_eq!(failing.attempts(), [1, 2, 1, 3]);
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r10_an_endpoint_that_failures_hold_back_goes_on_when_it_is_resumed() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database.insert_due(5).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_endpoints (endpoint, failed_ids, probe_at)
+             values ('test', '{a,b,c,d,e,f,g,h,i,j,k}', now() + interval '1 hour')",
+        )
+        .await;
+    let attempts = app.recovery.run_due(&app.router).await.unwrap();
+    assert!(attempts.is_empty(), "{attempts:?}");
+    endpoint(&app).resume().await.unwrap();
+    // It has all its failures again before it is held back.
+    app.database.until(IS_CLOSED).await;
+    let attempts = app.recovery.run_due(&app.router).await.unwrap();
+    assert_eq!(attempts.len(), 5);
+    app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 5, effects: 5);
+}
+
+/// The last success may leave nothing that is due.
+#[tokio::test]
+async fn r10_the_begin_and_the_end_of_probing_are_logged_each_time() {
+    let handler = |mut tx: DedupeTx, delivery: Delivery| async move {
+        insert_effect(&mut tx, &delivery).await?;
+        match delivery.attempt() {
+            4 => Ok(()),
+            _ => Err(HandlerError::new("not yet")),
+        }
+    };
+    let app = TestApp::keeping(|keep| keep.breaker(1, SOON), handler).await;
+    let recovery = recover(&app);
+    for id in ["a", "b"] {
+        let log = logged(async {
+            assert_eq!(app.send(github(id, "{}")).await.outcome, "kept");
+            app.database.until(NOTHING_KEPT).await;
+            until_logged("probes this endpoint no longer").await;
+        })
+        .await;
+        let begin = log.find("too many deliveries have failed in a row");
+        let end = log.find("probes this endpoint no longer");
+        assert!(begin.is_some() && begin < end, "{log}");
+    }
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 2, effects: 2);
+}

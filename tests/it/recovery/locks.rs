@@ -1,0 +1,263 @@
+//! R5, R13: several who change a row at once neither undo each other's changes nor wait in a circle.
+
+use axum::http::StatusCode;
+use idempotent_webhook::recovery::{Filter, KeptState};
+use idempotent_webhook::{DedupeTx, Delivery, Endpoint, Keep};
+use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres, Transaction};
+
+use crate::support::{
+    Database, Failing, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Stored, TestApp, answer, assert_kept,
+    assert_rows, endpoint, gate, gated, github, insert_effect, recover, soon, spawn_send,
+    write_effect,
+};
+
+/// A transaction of somebody else that has done this.
+async fn another(database: &Database, sql: &str) -> Transaction<'static, Postgres> {
+    let mut tx = database.another_pool(1).await.begin().await.unwrap();
+    tx.execute(sqlx::raw_sql(AssertSqlSafe(sql.to_owned())))
+        .await
+        .unwrap();
+    tx
+}
+
+/// Two rows that are dead.
+async fn insert_dead(database: &Database) {
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, last_failed_at)
+             values ('test', 'a', 'dead', 1, now()), ('test', 'b', 'dead', 1, now() - interval '1 h')",
+        )
+        .await;
+}
+
+/// The delivery `due-1`, processed, whose row has stayed behind: its process was killed.
+async fn insert_due_and_processed(database: &Database) {
+    database.insert_due(1).await;
+    database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+             values ('test', 'due-1')",
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn r15_what_another_process_accepts_at_the_same_instant_is_accepted_once() {
+    let failing = Failing::times(0);
+    let app = TestApp::keeping(Keep::accept_first, failing.handler()).await;
+    let other = another(
+        &app.database,
+        "insert into idempotent_webhook.kept_deliveries
+             (endpoint, delivery_id, state, attempts, takes, next_attempt_at, taken_at)
+         values ('test', 'a', 'due', 1, 1, now(), now())",
+    )
+    .await;
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    other.commit().await.unwrap();
+    assert_eq!(sent.await.unwrap(), answer(200, "accepted", ""));
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
+    assert!(failing.attempts().is_empty());
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_discard_waits_for_the_attempt_that_runs_and_leaves_what_that_has_processed() {
+    for (status, is_discarded) in [(StatusCode::OK, false), (StatusCode::CONFLICT, true)] {
+        let (mut gate, way) = gate();
+        let handler = move |mut tx: DedupeTx, delivery: Delivery| {
+            let way = way.clone();
+            async move {
+                insert_effect(&mut tx, &delivery).await.unwrap();
+                way.pass().await;
+                status
+            }
+        };
+        let app = TestApp::keeping(|keep| keep, handler).await;
+        app.database.insert_due(1).await;
+        let recovery = recover(&app);
+        gate.reached().await;
+        let discarding = tokio::spawn({
+            let endpoint = endpoint(&app);
+            async move { endpoint.discard("due-1").await }
+        });
+        app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+        gate.open();
+        assert_eq!(soon(discarding).await.unwrap().unwrap(), is_discarded);
+        app.database.until(NOTHING_KEPT).await;
+        recovery.stop().await;
+        let committed = i64::from(!is_discarded);
+        assert_rows!(app.database, claims: committed, effects: committed);
+    }
+}
+
+/// The attempt of recovery waits for another one, and finds afterwards that there is nothing to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_forget_does_not_wait_for_an_attempt_that_waits_itself() {
+    let failing = Failing::times(0);
+    let app = TestApp::keeping(|keep| keep, failing.handler()).await;
+    insert_due_and_processed(&app.database).await;
+    let lock = include_str!("../../../src/recovery/kept/lock.sql")
+        .replace("$1", "'test'")
+        .replace("$2", "''")
+        .replace("$3", "'due-1'");
+    let another = another(&app.database, &lock).await;
+    let recovery = recover(&app);
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    assert!(soon(endpoint(&app).forget("due-1")).await.unwrap());
+    another.rollback().await.unwrap();
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert!(failing.attempts().is_empty());
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_forget_and_the_claim_of_what_was_processed_are_no_deadlock() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    insert_due_and_processed(&app.database).await;
+    app.database
+        .run(
+            "create function wait() returns trigger language plpgsql as $$
+             begin perform pg_advisory_xact_lock_shared(1); return new; end $$;
+             create trigger wait before insert on idempotent_webhook.deliveries
+                for each row execute function wait()",
+        )
+        .await;
+    let slow = another(&app.database, "select pg_advisory_xact_lock(1)").await;
+    let recovery = recover(&app);
+    let claiming = "exists (select from pg_locks where locktype = 'advisory' and not granted)";
+    app.database.until(claiming).await;
+    let forgetting = tokio::spawn({
+        let endpoint = endpoint(&app);
+        async move { endpoint.forget("due-1").await }
+    });
+    let forgets_or_waits = "not exists (select from idempotent_webhook.kept_deliveries)
+         or (select count(*) from pg_stat_activity where wait_event_type = 'Lock') > 1";
+    app.database.until(forgets_or_waits).await;
+    drop(slow);
+    assert!(soon(forgetting).await.unwrap().unwrap());
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// Who has locked the row of a delivery can still lock what comes after it: whoever changes that begins
+/// with the row, as a discard does and a failed attempt, and so does not wait for one who waits for it.
+async fn changes_the_row_before<T>(
+    table: &str,
+    app: &TestApp,
+    changes: impl Future<Output = T>,
+) -> T {
+    let row = "select from idempotent_webhook.kept_deliveries for no key update";
+    let mut tx = another(&app.database, row).await;
+    let locks = async {
+        app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+        let later = format!("select from idempotent_webhook.{table} for update nowait");
+        tx.execute(sqlx::raw_sql(AssertSqlSafe(later)))
+            .await
+            .unwrap();
+        tx.rollback().await.unwrap();
+    };
+    tokio::join!(changes, locks).0
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_the_end_of_an_attempt_is_no_deadlock_with_a_discard_or_a_failed_attempt() {
+    for table in ["kept_requests", "kept_endpoints"] {
+        let (mut gate, handler) = gated();
+        let app = TestApp::keeping(|keep| keep, handler).await;
+        app.database.insert_due(1).await;
+        // It has failed before.
+        app.database
+            .run(
+                "insert into idempotent_webhook.kept_endpoints (endpoint, failed_ids)
+                 values ('test', array['b'])",
+            )
+            .await;
+        let recovery = recover(&app);
+        gate.reached().await;
+        changes_the_row_before(table, &app, async { gate.open() }).await;
+        app.database.until(NOTHING_KEPT).await;
+        recovery.stop().await;
+        assert_rows!(app.database, claims: 1, effects: 1);
+    }
+}
+
+/// Both begin with the row, and a reprocess goes on with the claim.
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_forget_is_no_deadlock_with_a_discard_or_a_reprocess() {
+    for table in ["kept_requests", "deliveries"] {
+        let app = TestApp::keeping(|keep| keep, write_effect).await;
+        insert_due_and_processed(&app.database).await;
+        let endpoint = endpoint(&app);
+        let forgets = endpoint.forget("due-1");
+        let forgotten = changes_the_row_before(table, &app, forgets).await;
+        assert!(forgotten.unwrap(), "{table}");
+        app.database.until(NOTHING_KEPT).await;
+        assert_rows!(app.database, claims: 0, effects: 0);
+    }
+}
+
+/// Both lock in the order of the key.
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_the_ends_of_attempts_and_a_discard_of_many_are_no_deadlock() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    insert_dead(&app.database).await;
+    let lock = |id| {
+        format!(
+            "select from idempotent_webhook.kept_deliveries where delivery_id = '{id}'
+             for update nowait"
+        )
+    };
+    let mut tx = another(&app.database, &lock("a")).await;
+    let discarding = tokio::spawn({
+        let endpoint = endpoint(&app);
+        async move { endpoint.discard_all(&Filter::new()).await }
+    });
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    tx.execute(sqlx::raw_sql(AssertSqlSafe(lock("b"))))
+        .await
+        .unwrap();
+    tx.rollback().await.unwrap();
+    assert_eq!(soon(discarding).await.unwrap().unwrap(), 2);
+    app.database.until(NOTHING_KEPT).await;
+}
+
+/// One that is retried while its lock is waited for is no longer dead.
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_discard_of_many_leaves_what_has_changed_meanwhile() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    insert_dead(&app.database).await;
+    let retrying = another(
+        &app.database,
+        "update idempotent_webhook.kept_deliveries set state = 'due', next_attempt_at = now()
+         where delivery_id = 'a'",
+    )
+    .await;
+    let discarding = tokio::spawn({
+        let endpoint = endpoint(&app);
+        let dead = Filter::new().state(KeptState::Dead);
+        async move { endpoint.discard_all(&dead).await }
+    });
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    retrying.commit().await.unwrap();
+    assert_eq!(soon(discarding).await.unwrap().unwrap(), 1);
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_forget_waits_for_another_one_at_any_default_isolation_level() {
+    let app = TestApp::github(write_effect).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    let options = app.database.options().await;
+    let options = options.options([("default_transaction_isolation", "serializable")]);
+    let serializable = Endpoint::new(PgPool::connect_lazy_with(options), "test");
+    let forgets = "delete from idempotent_webhook.deliveries";
+    let tx = another(&app.database, forgets).await;
+    let forgetting = tokio::spawn(async move { serializable.forget("a").await });
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    tx.commit().await.unwrap();
+    assert!(!soon(forgetting).await.unwrap().unwrap());
+    assert_rows!(app.database, claims: 0, effects: 1);
+}

@@ -1,0 +1,199 @@
+//! R13: what operators do with kept deliveries.
+
+use std::time::{Duration, SystemTime};
+
+use idempotent_webhook::recovery::{Filter, KeptState, Retried};
+use idempotent_webhook::{DedupeTx, Delivery, Endpoint, HandlerError, Keep};
+
+use crate::support::{
+    Answered, Database, Failing, NOTHING_KEPT, ONE_DEAD, SOON, Stored, TestApp, assert_kept,
+    assert_rows, endpoint, gate, github, logged, recover, soon, write_effect,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_many_are_retried_at_once() {
+    let set = |keep: Keep| keep.retry_delays([]);
+    let app = TestApp::keeping(set, Failing::times(10).handler()).await;
+    for id in 0..10 {
+        let id = format!("id-{id}");
+        assert_eq!(app.send(github(&id, "{}")).await.outcome, "kept");
+    }
+    let of = endpoint(&app);
+    let none = Filter::new().event_type("pull_request");
+    assert_eq!(of.retry_all(&none).await.unwrap(), 0);
+    let pushes = Filter::new().event_type("push").state(KeptState::Dead);
+    assert_eq!(of.retry_all(&pushes).await.unwrap(), 10);
+    assert_eq!(of.retry_all(&Filter::new()).await.unwrap(), 0);
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 10, effects: 10);
+}
+
+#[tokio::test]
+async fn r13_a_retry_of_many_takes_each_once_even_if_it_fails_again_meanwhile() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database.insert_due(2500).await;
+    // Each fails as soon as it is due.
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set state = 'dead', last_failed_at = now() - interval '1 hour';
+             create function fails() returns trigger language plpgsql as $$
+             begin
+                 new.state := 'dead';
+                 new.last_failed_at := clock_timestamp();
+                 return new;
+             end $$;
+             create trigger fails before update on idempotent_webhook.kept_deliveries
+             for each row when (new.state = 'due') execute function fails()",
+        )
+        .await;
+    let retried = soon(endpoint(&app).retry_all(&Filter::new())).await;
+    assert_eq!(retried.unwrap(), 2500);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn r13_a_retry_is_of_what_is_not_running_and_of_its_own_tenant() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database.insert_due(2).await;
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set next_attempt_at = now() + interval '1 hour', taken_at = now()
+             where delivery_id = 'due-1';
+             update idempotent_webhook.kept_deliveries set state = 'dead'
+             where delivery_id = 'due-2';
+             insert into idempotent_webhook.kept_deliveries
+                 (endpoint, tenant, delivery_id, state, attempts)
+             values ('test', 'acme', 'due-3', 'dead', 1);
+             insert into idempotent_webhook.kept_requests
+                 (endpoint, tenant, delivery_id, format, method, uri, headers, body)
+             values ('test', 'acme', 'due-3', 1, 'POST', '/', '', '{}')",
+        )
+        .await;
+    let of = endpoint(&app);
+    assert_eq!(of.retry("due-1").await.unwrap(), Retried::Unchanged);
+    assert_eq!(of.retry("due-3").await.unwrap(), Retried::Unchanged);
+    assert_eq!(of.retry("due-2").await.unwrap(), Retried::Due);
+    let of_acme = of.tenant("acme");
+    assert_eq!(of_acme.retry("due-2").await.unwrap(), Retried::Unchanged);
+    assert_eq!(of_acme.retry("due-3").await.unwrap(), Retried::Due);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn r13_what_has_failed_since_one_looked_is_left_out() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, state, attempts, last_failed_at)
+             select 'test', id, 'dead', 1, now() - ago
+             from (values ('old', interval '1 hour'), ('new', interval '1 s')) as failed (id, ago);
+             insert into idempotent_webhook.kept_requests
+                (endpoint, delivery_id, format, method, uri, headers, body)
+             select 'test', delivery_id, 1, 'POST', '/', '', ''
+             from idempotent_webhook.kept_deliveries",
+        )
+        .await;
+    let endpoint = Endpoint::new(database.pool.clone(), "test");
+    let looked = SystemTime::now() - Duration::from_secs(60);
+    let seen = Filter::new().failed_before(looked);
+    assert_eq!(endpoint.kept(&seen, 10).await.unwrap().len(), 1);
+    assert_eq!(endpoint.retry_all(&seen).await.unwrap(), 1);
+    database
+        .until(
+            "(select state from idempotent_webhook.kept_deliveries where delivery_id = 'old') = 'due'
+             and (select state from idempotent_webhook.kept_deliveries where delivery_id = 'new')
+                = 'dead'",
+        )
+        .await;
+    assert_eq!(endpoint.discard_all(&seen).await.unwrap(), 1);
+    assert_eq!(endpoint.discard_all(&seen).await.unwrap(), 0);
+    let rest = endpoint.kept(&Filter::new(), 10).await.unwrap();
+    assert_eq!(rest.len(), 1);
+    assert_eq!(rest[0].delivery_id, "new");
+    assert_eq!(endpoint.discard_all(&Filter::new()).await.unwrap(), 1);
+    database.until(NOTHING_KEPT).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_the_end_of_an_attempt_does_not_undo_an_operators_retry() {
+    let (mut gate, way) = gate();
+    let handler = move |_: DedupeTx, delivery: Delivery| -> Answered {
+        let way = way.clone();
+        Box::pin(async move {
+            if delivery.attempt() > 1 {
+                way.pass().await;
+            }
+            Err(HandlerError::new("not yet"))
+        })
+    };
+    let app = TestApp::keeping(|keep| keep.retry_delays([SOON]), handler).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let recovery = recover(&app);
+    gate.reached().await;
+    endpoint(&app).pause().await.unwrap();
+    assert_eq!(endpoint(&app).retry("a").await.unwrap(), Retried::Unchanged);
+    // However long it takes, its transaction is there.
+    app.database.age_takes().await;
+    assert_eq!(endpoint(&app).retry("a").await.unwrap(), Retried::Unchanged);
+    // Its connection is lost, which it finds out at its end.
+    app.database
+        .run(
+            "select pg_terminate_backend(pid) from pg_stat_activity
+             where datname = current_database() and state = 'idle in transaction'",
+        )
+        .await;
+    let is_gone = "not exists (
+        select from pg_stat_activity
+        where datname = current_database() and state = 'idle in transaction'
+    )";
+    app.database.until(is_gone).await;
+    assert_eq!(endpoint(&app).retry("a").await.unwrap(), Retried::Due);
+    gate.open();
+    // Waits for the attempt, which was the last one of the schedule before.
+    recovery.stop().await;
+    assert_kept!(app.database, "due", attempts: 2, retries: 0);
+
+    endpoint(&app).resume().await.unwrap();
+    gate.open();
+    let recovery = recover(&app);
+    app.database.until(ONE_DEAD).await;
+    recovery.stop().await;
+    assert_kept!(app.database, "dead", attempts: 3, retries: 1);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn r13_an_operation_without_an_effect_is_logged_as_such() {
+    let app = TestApp::keeping(|keep| keep, Failing::times(9).handler()).await;
+    let operate = async || {
+        let (mut retried, mut discarded) = (None, None);
+        let log = logged(async {
+            retried = endpoint(&app).retry("a").await.ok();
+            discarded = endpoint(&app).discard("a").await.ok();
+        })
+        .await;
+        (retried, discarded, log)
+    };
+    let (retried, discarded, log) = operate().await;
+    assert_eq!(
+        (retried, discarded),
+        (Some(Retried::Unchanged), Some(false))
+    );
+    assert!(log.contains("webhook delivery not retried"), "{log}");
+    assert!(log.contains("webhook delivery not discarded"), "{log}");
+
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let later = "update idempotent_webhook.kept_deliveries
+         set next_attempt_at = now() + interval '1 hour'";
+    app.database.run(later).await;
+    let (retried, discarded, log) = operate().await;
+    assert_eq!((retried, discarded), (Some(Retried::Due), Some(true)));
+    assert!(log.contains("webhook delivery retried"), "{log}");
+    assert!(log.contains("webhook delivery discarded"), "{log}");
+    app.database.until(NOTHING_KEPT).await;
+}

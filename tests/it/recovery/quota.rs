@@ -1,0 +1,171 @@
+//! R3: no more is kept than the quota allows, and what is over it is answered as its way to keep says.
+
+use std::time::Duration;
+
+use axum::Router;
+use idempotent_webhook::recovery::Filter;
+use idempotent_webhook::{IdempotentWebhook, Keep, Recovery, presets};
+
+use crate::support::{
+    Failing, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, Stored, TestApp, answer, assert_kept,
+    assert_rows, endpoint, github, keep, let_pass, logged, recover, secret, send, soon, spawn_send,
+    until_all_wait, until_logged, write_effect,
+};
+
+/// Longer than a full quota is taken for full.
+const UNTIL_COUNTED_AGAIN: Duration = Duration::from_secs(2);
+
+type Way = fn(&Recovery) -> Keep;
+
+const FAILED: Way = |recovery| keep(recovery);
+const ALL: Way = |recovery| Keep::all(recovery).retry_delays([]);
+const ACCEPT_FIRST: Way = |recovery| ALL(recovery).accept_first();
+
+/// Sends the first delivery, which fails, is kept, and exhausts the quota.
+async fn full(way: Way, quota: (u32, u64), failing: &Failing) -> TestApp {
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        layer.keep(way(recovery).quota(quota.0, quota.1))
+    };
+    let app = TestApp::recovered(presets::github(secret()), set, failing.handler()).await;
+    logged(async {
+        let kept = app.send(github("a", "{}")).await;
+        assert!(["kept", "accepted"].contains(&&*kept.outcome), "{kept:?}");
+        until_logged("webhook quota exhausted").await;
+        app.settled().await;
+    })
+    .await;
+    app
+}
+
+#[tokio::test]
+async fn r3_what_is_over_the_quota_is_not_kept() {
+    for quota in [(1, 1_000_000), (1_000, 2)] {
+        let failing = Failing::times(2);
+        let app = full(FAILED, quota, &failing).await;
+        assert_eq!(app.send(github("b", "{}")).await, answer(500, "failed", ""));
+
+        let failing = Failing::times(2);
+        let all = full(ALL, quota, &failing).await;
+        // Handled without being kept.
+        assert_eq!(all.send(github("b", "{}")).await, answer(500, "failed", ""));
+        let succeeds = answer(200, "processed", "");
+        assert_eq!(all.send(github("b", "{}")).await, succeeds);
+        assert_rows!(all.database, claims: 1, effects: 1);
+
+        let failing = Failing::times(1);
+        let accepting = full(ACCEPT_FIRST, quota, &failing).await;
+        let refused = accepting.send(github("b", "{}")).await;
+        assert_eq!((refused.status, &*refused.outcome), (503, "failed"));
+        assert_eq!(failing.attempts(), [1]);
+
+        for app in [app, all, accepting] {
+            let listed = endpoint(&app).kept(&Filter::new(), 10).await.unwrap();
+            assert_eq!(listed.len(), 1);
+            assert_eq!(listed[0].delivery_id, "a");
+        }
+    }
+}
+
+/// What needs no further row is handled as before.
+#[tokio::test]
+async fn r3_a_full_quota_refuses_nothing_that_is_known() {
+    let quota = (1, 1_000_000);
+    let acknowledged: Way = |recovery| keep(recovery).acknowledge();
+    let app = full(acknowledged, quota, &Failing::times(9)).await;
+    let unknown = app.send(github("b", "{}")).await;
+    assert_eq!(unknown, answer(500, "failed", ""));
+    let known = app.send(github("a", "{}")).await;
+    assert_eq!(known, answer(200, "kept", ""));
+    assert_kept!(app.database, "due", attempts: 2, retries: 0);
+
+    let app = full(ACCEPT_FIRST, quota, &Failing::times(1)).await;
+    let processing: Router = app.elsewhere(write_effect).await;
+    let sent = send(&processing, github("c", "{}")).await;
+    assert_eq!(sent.outcome, "processed");
+    let processed = app.send(github("c", "{}")).await;
+    assert_eq!(processed, answer(200, "duplicate", ""));
+    app.database.until(ONE_DEAD).await;
+    let dead = app.send(github("a", "{}")).await;
+    assert_eq!(dead, answer(200, "accepted", ""));
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
+async fn r3_room_after_a_full_quota_is_found_by_all_of_a_burst_with_one_count() {
+    let app = full(ACCEPT_FIRST, (1, 1_000_000), &Failing::times(99)).await;
+    let endpoint = endpoint(&app);
+    assert_eq!(app.send(github("b", "{}")).await.status, 503);
+    endpoint.pause().await.unwrap();
+    assert_eq!(endpoint.discard_all(&Filter::new()).await.unwrap(), 1);
+    let_pass(UNTIL_COUNTED_AGAIN).await;
+    let mut locked = app.database.another_pool(1).await.begin().await.unwrap();
+    sqlx::query("lock table idempotent_webhook.kept_deliveries")
+        .execute(&mut *locked)
+        .await
+        .unwrap();
+    let sent: Vec<_> = (0..5)
+        .map(|id| spawn_send(&app.router, github(&id.to_string(), "{}")))
+        .collect();
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    until_all_wait().await;
+    let counting: i64 = sqlx::query_scalar(
+        "select count(*) from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock'",
+    )
+    .fetch_one(&app.database.pool)
+    .await
+    .unwrap();
+    assert_eq!(counting, 1);
+    drop(locked);
+    for sent in sent {
+        assert_eq!(soon(sent).await.unwrap(), answer(200, "accepted", ""));
+    }
+    assert_eq!(endpoint.kept(&Filter::new(), 9).await.unwrap().len(), 5);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn r3_what_is_processed_and_stays_needs_no_room() {
+    let archived: Way = |recovery| {
+        let hour = Duration::from_secs(60 * 60);
+        Keep::all(recovery).processed_for(hour)
+    };
+    let app = full(archived, (1, 1_000_000), &Failing::times(1)).await;
+    app.database.make_due().await;
+    let attempts = app.recovery.run_due(&app.router).await.unwrap();
+    assert_eq!(attempts.len(), 1);
+    let_pass(UNTIL_COUNTED_AGAIN).await;
+    assert_eq!(app.send(github("b", "{}")).await.outcome, "processed");
+    let archived = "2 = (
+        select count(*) from idempotent_webhook.kept_deliveries where state = 'processed'
+    )";
+    app.database.until(archived).await;
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+/// Its first body was over the limit.
+#[tokio::test]
+async fn r3_what_was_recorded_and_is_accepted_later_counts_for_the_quota() {
+    let app = TestApp::keeping(Keep::accept_first, write_effect).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts)
+             values ('test', 'a', 'recorded', 1)",
+        )
+        .await;
+    endpoint(&app).pause().await.unwrap();
+    assert_eq!(app.send(github("a", "12345")).await.outcome, "accepted");
+    let bytes: (Option<i32>, i32) = sqlx::query_as(
+        "select body_bytes, octet_length(body) from idempotent_webhook.kept_deliveries
+         join idempotent_webhook.kept_requests using (endpoint, tenant, delivery_id)",
+    )
+    .fetch_one(&app.database.pool)
+    .await
+    .unwrap();
+    assert_eq!(bytes, (Some(5), 5));
+    assert_rows!(app.database, claims: 0, effects: 0);
+}

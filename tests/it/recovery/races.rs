@@ -1,0 +1,354 @@
+//! Attempts at one delivery, of the provider and of recovery, in one process and in several: one of
+//! them commits, and none of them keeps the others from their work.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::handler::Handler;
+use axum::http::{Request, StatusCode};
+use axum::middleware::map_request;
+use axum::routing::post;
+use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, presets};
+use sqlx::Executor;
+
+use crate::support::{
+    Answered, Database, Failing, Kept, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, SOON, Stored,
+    TestApp, answer, assert_rows, endpoint, gated, github, github_delivery, insert_effect, keep,
+    logged, recover, recovery, secret, send, send_copies, spawn_send, write_effect,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_providers_retry_and_ours_at_the_same_instant_commit_once() {
+    const ROUNDS: i64 = 150;
+    let (seen, runs) = (
+        Arc::new(Mutex::new(HashSet::new())),
+        Arc::new(AtomicUsize::new(0)),
+    );
+    let handler = {
+        let runs = runs.clone();
+        move |mut tx: DedupeTx, delivery: Delivery| -> Answered {
+            runs.fetch_add(1, Ordering::Relaxed);
+            let is_first = seen.lock().unwrap().insert(delivery.id().to_string());
+            Box::pin(async move {
+                insert_effect(&mut tx, &delivery).await?;
+                match is_first {
+                    true => Err(HandlerError::new("not yet")),
+                    false => Ok(StatusCode::OK),
+                }
+            })
+        }
+    };
+    let database = Database::new().await;
+    let (mut routers, mut recoveries) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let set = |keep: Keep| keep.retry_delays([Duration::ZERO; 20]);
+        let process = Process::new(database.another_pool(5).await, set, handler.clone());
+        let recovery = process.recovery.poll_interval(Duration::from_millis(10));
+        recoveries.push(recovery.spawn(process.router.clone()));
+        routers.push(process.router);
+    }
+    for round in 0..ROUNDS {
+        let id = format!("id-{round}");
+        let first = send(&routers[0], github(&id, "{}")).await;
+        assert_eq!(first, answer(500, "kept", ""));
+        for retried in send_copies(&routers, 2, || github(&id, "{}")).await {
+            let is_committed = ["processed", "duplicate"].contains(&&*retried.outcome);
+            assert!(is_committed && retried.status == 200, "{retried:?}");
+        }
+    }
+    database.until(NOTHING_KEPT).await;
+    for recovery in recoveries {
+        recovery.stop().await;
+    }
+    assert_eq!(
+        runs.load(Ordering::Relaxed),
+        2 * 150,
+        "one fails, one commits"
+    );
+    assert_rows!(database, claims: ROUNDS, effects: ROUNDS);
+}
+
+#[tokio::test]
+async fn what_another_process_commits_before_it_is_kept_is_a_duplicate() {
+    for acknowledge in [false, true] {
+        let set = |keep: Keep| match acknowledge {
+            true => keep.acknowledge(),
+            false => keep,
+        };
+        let app = TestApp::keeping(set, Failing::times(9).handler()).await;
+        let elsewhere = app.elsewhere(write_effect).await;
+        // After the rollback, and before the row is kept.
+        let mut locked = app.database.another_pool(1).await.begin().await.unwrap();
+        locked
+            .execute("lock table idempotent_webhook.kept_deliveries in access exclusive mode")
+            .await
+            .unwrap();
+        let sent = spawn_send(&app.router, github("a", "{}"));
+        app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+        let committed = send(&elsewhere, github("a", "{}")).await;
+        assert_eq!(committed, answer(200, "processed", "done"));
+        locked.commit().await.unwrap();
+        assert_eq!(sent.await.unwrap(), answer(200, "duplicate", ""));
+        app.database.until(NOTHING_KEPT).await;
+        assert_rows!(app.database, claims: 1, effects: 1);
+    }
+}
+
+/// Whatever `handler_timeout` is: what tells of the attempt is its lock, and not its age.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_runs_is_not_begun_by_another_process_however_long_it_takes() {
+    let database = Database::new().await;
+    database.insert_due(1).await;
+    let (mut gate, handler) = gated();
+    let mut recoveries = Vec::new();
+    for _ in 0..3 {
+        let pool = database.another_pool(5).await;
+        let process = Process::new(pool, |keep| keep, handler.clone());
+        let recovery = process.recovery.poll_interval(SOON);
+        recoveries.push(recovery.spawn(process.router));
+    }
+    gate.reached().await;
+    database.age_takes().await;
+    // Each of them looks for it several times.
+    tokio::time::sleep(20 * SOON).await;
+    assert_eq!(database.kept().await, Kept::new("due", 2, 1));
+    gate.open();
+    database.until(NOTHING_KEPT).await;
+    for recovery in recoveries {
+        recovery.stop().await;
+    }
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+/// Its process is not dead: it was frozen, or cut off from Postgres, which has ended its transaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_was_taken_over_neither_commits_nor_counts() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::keeping(|keep| keep, handler).await;
+    app.database.insert_due(1).await;
+    let frozen = recover(&app);
+    gate.reached().await;
+    app.database
+        .run(
+            "select pg_terminate_backend(pid) from pg_stat_activity
+             where datname = current_database() and state = 'idle in transaction'",
+        )
+        .await;
+    app.database.age_takes().await;
+    let pool = app.database.another_pool(5).await;
+    let another = Process::new(pool, |keep| keep, write_effect);
+    let taken_over = another.recover();
+    app.database.until(NOTHING_KEPT).await;
+    taken_over.stop().await;
+    gate.open();
+    frozen.stop().await;
+    app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// How many of something there are at once, and were at most.
+#[derive(Clone, Default)]
+pub struct Gauge {
+    now: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+    all: Arc<AtomicUsize>,
+}
+
+impl Gauge {
+    pub async fn during<T>(&self, work: impl Future<Output = T>) -> T {
+        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        self.all.fetch_add(1, Ordering::SeqCst);
+        let done = work.await;
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        done
+    }
+
+    pub fn most(&self) -> usize {
+        self.most.load(Ordering::SeqCst)
+    }
+
+    pub fn all(&self) -> usize {
+        self.all.load(Ordering::SeqCst)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn recovery_takes_at_most_half_of_the_pool_and_senders_are_answered() {
+    let database = Database::new().await;
+    database.insert_due(200).await;
+    let recovering = Gauge::default();
+    let handler = {
+        let recovering = recovering.clone();
+        move |mut tx: DedupeTx, delivery: Delivery| -> Answered {
+            let recovering = recovering.clone();
+            Box::pin(async move {
+                let work = async {
+                    insert_effect(&mut tx, &delivery).await?;
+                    // Long enough for another one to be taken.
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                    Ok(StatusCode::OK)
+                };
+                match delivery.attempt() {
+                    1 => work.await,
+                    _ => recovering.during(work).await,
+                }
+            })
+        }
+    };
+    let process = Process::new(database.another_pool(2).await, |keep| keep, handler);
+    let recovery = process.recovery.concurrency(10);
+    let recovery = recovery.spawn(process.router.clone());
+    for live in 0..50 {
+        let answered = send(&process.router, github(&format!("live-{live}"), "{}")).await;
+        assert_eq!(answered, answer(200, "processed", ""));
+    }
+    database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_eq!((recovering.most(), recovering.all()), (1, 200));
+    assert_rows!(database, claims: 250, effects: 250);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_of_the_version_before_leaves_a_new_endpoint_alone() {
+    let database = Database::new().await;
+    let failing = Failing::times(1);
+    let recovery = recovery(&database.pool);
+    let layer = |endpoint: &str| {
+        let github = presets::github(secret());
+        IdempotentWebhook::new(database.pool.clone(), endpoint, github).keep(keep(&recovery))
+    };
+    let before = || Router::new().route("/", post(write_effect).layer(layer("test")));
+    let after = || before().route("/b", post(failing.handler()).layer(layer("b")));
+    let new: Router = after();
+    let sent = github_delivery().uri("/b");
+    assert_eq!(send(&new, sent.request()).await.outcome, "kept");
+    drop(new);
+
+    database.insert_due(3).await;
+    let old = before();
+    let running = recovery.clone().spawn(old);
+    let only_b = "not exists (
+        select from idempotent_webhook.kept_deliveries where endpoint <> 'b'
+    )";
+    database.until(only_b).await;
+    running.stop().await;
+    assert_eq!(database.kept().await, Kept::new("due", 1, 0));
+
+    let running = recovery.clone().spawn(after());
+    database.until(NOTHING_KEPT).await;
+    running.stop().await;
+    assert_eq!(failing.attempts(), [1, 2]);
+    assert_rows!(database, claims: 4, effects: 4);
+}
+
+/// `Handler::layer` makes the service for each request, and after a restart there has been none.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_layer_on_a_handler_keeps_is_run() {
+    let database = Database::new().await;
+    let failing = Failing::times(1);
+    let process = || {
+        let recovery = recovery(&database.pool);
+        let layer =
+            IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()));
+        let handler = failing.handler().layer(layer.keep(keep(&recovery)));
+        (Router::new().route("/", post(handler)), recovery)
+    };
+    let (before, _) = process();
+    assert_eq!(send(&before, github("a", "{}")).await.outcome, "kept");
+    let (after, recovery) = process();
+    let recovery = recovery.spawn::<Router, _>(after);
+    database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+/// An attempt that was cut off at the shutdown would have been counted for nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_waits_for_the_attempt_that_runs() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::keeping(|keep| keep, handler).await;
+    app.database.insert_due(1).await;
+    let recovery = recover(&app);
+    gate.reached().await;
+    let mut stopping = tokio::spawn(recovery.stop());
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut stopping).await;
+    assert!(early.is_err(), "it has not waited");
+    gate.open();
+    stopping.await.unwrap();
+    app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// Runs what an application has kept through a router whose requests take a while to reach the layer,
+/// as behind a rate limit.
+fn recover_slowly(app: &TestApp) -> idempotent_webhook::recovery::RecoveryTask {
+    let router = app.router.clone();
+    let delayed = router.layer(map_request(|request: Request<Body>| async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        request
+    }));
+    app.recovery.clone().spawn::<Router, _>(delayed)
+}
+
+const IS_TAKEN: &str = "exists (
+    select from idempotent_webhook.kept_deliveries where taken_at is not null
+)";
+
+#[tokio::test]
+async fn what_is_discarded_before_its_attempt_begins_is_not_run() {
+    let failing = Failing::times(1);
+    let app = TestApp::keeping(|keep| keep, failing.handler()).await;
+    app.send(github("a", "{}")).await;
+    let log = logged(async {
+        let recovery = recover_slowly(&app);
+        app.database.until(IS_TAKEN).await;
+        assert!(endpoint(&app).discard("a").await.unwrap());
+        recovery.stop().await;
+    })
+    .await;
+    assert_eq!(failing.attempts(), [1]);
+    app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 0, effects: 0);
+    // It is no duplicate: a request that waits for this attempt is not answered as one.
+    assert!(log.contains("was discarded, forgotten"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_forgotten_before_its_attempt_begins_does_not_run_by_itself() {
+    let failing = Failing::times(1);
+    let app = TestApp::keeping(|keep| keep, failing.handler()).await;
+    app.send(github("a", "{}")).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    let recovery = recover_slowly(&app);
+    app.database.until(IS_TAKEN).await;
+    assert!(endpoint(&app).forget("a").await.unwrap());
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 0, effects: 1);
+}
+
+/// The provider would not send it once more.
+#[tokio::test]
+async fn what_is_accepted_while_it_is_discarded_is_kept_anew() {
+    let set = |keep: Keep| keep.accept_first();
+    let app = TestApp::keeping(set, write_effect).await;
+    app.database.insert_due(1).await;
+    let mut discarding = app.database.another_pool(1).await.begin().await.unwrap();
+    discarding
+        .execute("delete from idempotent_webhook.kept_deliveries")
+        .await
+        .unwrap();
+    let sent = spawn_send(&app.router, github("due-1", "{}"));
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    discarding.commit().await.unwrap();
+    assert_eq!(sent.await.unwrap(), answer(200, "accepted", ""));
+    assert_eq!(app.database.kept().await, Kept::new("due", 0, 0));
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}

@@ -1,0 +1,358 @@
+//! R6 to R9, R12: which attempts there are, which of them count, and what comes after the last one.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use axum::middleware::map_request;
+use axum::routing::post;
+use idempotent_webhook::recovery::{Filter, KeptState, Retried};
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, Source, presets,
+};
+
+use crate::support::{
+    Database, Failing, Gate, NOTHING_KEPT, ONE_DEAD, SOON, Stored, TestApp, acme, answer,
+    assert_kept, assert_rows, due_after, endpoint, gate, gated, github, github_delivery,
+    insert_due_of, insert_effect, keep, logged, recover, secret, soon, spawn_send, write_effect,
+};
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// What is logged of an attempt that reaches no layer.
+const NOT_REACHED: &str = "no layer of this endpoint was reached";
+
+/// As if the process had been killed in the midst of an attempt.
+#[tokio::test(flavor = "multi_thread")]
+async fn r6_an_attempt_that_did_not_end_is_counted_and_followed_by_another_at_once() {
+    let failing = Failing::times(1);
+    let app = TestApp::keeping(|keep| keep.retry_delays([HOUR; 3]), failing.handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set attempts = 2, retries = 1, takes = 1, next_attempt_at = now(),
+                 taken_at = now() - interval '4.7 seconds'",
+        )
+        .await;
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_eq!(failing.attempts(), [1, 3]);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// A handler that kills its process uses up its attempts.
+#[tokio::test(flavor = "multi_thread")]
+async fn r6_two_attempts_in_a_row_that_did_not_end_are_a_failure() {
+    let failing = Failing::times(1);
+    let app = TestApp::keeping(|keep| keep.retry_delays([HOUR; 3]), failing.handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let recovery = recover(&app);
+    for (retries, condition) in [(2, due_after("30 minutes")), (3, ONE_DEAD.to_owned())] {
+        app.database
+            .run(&format!(
+                "update idempotent_webhook.kept_deliveries
+                 set attempts = 1 + {retries}, retries = {retries}, unfinished = 1,
+                     next_attempt_at = now(), taken_at = now() - interval '1 minute'"
+            ))
+            .await;
+        app.database.until(&condition).await;
+        let listed = endpoint(&app).kept(&Filter::new(), 9).await.unwrap();
+        let reason = listed[0].reason.as_deref().unwrap();
+        assert!(reason.contains("its attempts did not end"), "{reason}");
+        assert_eq!(listed[0].attempts, 1 + retries, "this one did not begin");
+    }
+    recovery.stop().await;
+    assert_kept!(app.database, "dead", attempts: 4, retries: 3);
+    assert_eq!(failing.attempts(), [1]);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r6_an_attempt_that_runs_is_not_taken_over_however_long_it_takes() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::keeping(|keep| keep, handler).await;
+    app.database.insert_due(1).await;
+    let (elsewhere, another) = app.elsewhere_keeping(|keep| keep, write_effect).await;
+    let recovery = recover(&app);
+    gate.reached().await;
+    app.database.age_takes().await;
+    assert!(another.run_due(&elsewhere).await.unwrap().is_empty());
+    assert_kept!(app.database, "due", attempts: 2, retries: 1);
+    gate.open();
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn r6_a_404_of_the_handler_is_an_attempt() {
+    let app = TestApp::keeping(|keep| keep, async |_: DedupeTx| StatusCode::NOT_FOUND).await;
+    let log = logged(async {
+        assert_eq!(app.send(github("a", "{}")).await, answer(404, "kept", ""));
+        let recovery = recover(&app);
+        app.database.until(ONE_DEAD).await;
+        recovery.stop().await;
+    })
+    .await;
+    assert!(!log.contains(NOT_REACHED), "{log}");
+    assert_kept!(app.database, "dead", attempts: 4, retries: 3);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// The URI may have a token.
+#[tokio::test]
+async fn r7_an_attempt_that_reaches_no_layer_is_none_and_is_logged_without_its_uri() {
+    let failing = Failing::times(1);
+    let app = TestApp::keeping(|keep| keep, failing.handler()).await;
+    let with_a_token = github_delivery().id("a").uri("/?token=s3cret").request();
+    let log = logged(async {
+        assert_eq!(app.send(with_a_token).await.outcome, "kept");
+        let elsewhere = Router::new().route("/another", post(write_effect));
+        let recovery = app.recovery.clone().spawn(elsewhere);
+        app.database.until(&due_after("50 seconds")).await;
+        recovery.stop().await;
+    })
+    .await;
+    assert!(log.contains(NOT_REACHED), "{log}");
+    assert!(log.contains("status=404"), "{log}");
+    assert!(!log.contains("s3cret"), "{log}");
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
+    assert_eq!(failing.attempts(), [1]);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r7_a_delivery_that_is_in_flight_elsewhere_costs_no_attempt() {
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        let layer = layer.keep(keep(recovery));
+        layer.in_flight_timeout(Duration::from_millis(100))
+    };
+    let failing = Failing::times(1);
+    let app = TestApp::recovered(presets::github(secret()), set, failing.handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let (mut gate, handler) = gated();
+    let elsewhere = app.elsewhere(handler).await;
+    let sent = spawn_send(&elsewhere, github("a", "{}"));
+    gate.reached().await;
+    let recovery = recover(&app);
+    app.database.until(&due_after("2 seconds")).await;
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
+    gate.open();
+    assert_eq!(sent.await.unwrap().outcome, "processed");
+
+    app.database.make_due().await;
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_eq!(failing.attempts(), [1]);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// A router whose requests pass through a gate first.
+fn held_back(router: &Router) -> (Router, Gate) {
+    let (gate, way) = gate();
+    let wait = move |request: Request<Body>| {
+        let way = way.clone();
+        async move {
+            way.pass().await;
+            request
+        }
+    };
+    (router.clone().layer(map_request(wait)), gate)
+}
+
+/// It was taken over by another process, since it did not end in time.
+#[tokio::test(flavor = "multi_thread")]
+async fn r7_an_attempt_that_is_given_back_late_does_not_end_the_next_one() {
+    let failing = Failing::times(1);
+    let app = TestApp::keeping(|keep| keep, failing.handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let (no_route, mut no_route_gate) =
+        held_back(&Router::new().route("/else", post(write_effect)));
+    let (elsewhere, another) = app.elsewhere_keeping(|keep| keep, failing.handler()).await;
+    let (elsewhere, mut another_gate) = held_back(&elsewhere);
+    let late = app.recovery.clone().spawn(no_route);
+    no_route_gate.reached().await;
+    // It takes nothing more, and waits for its attempt.
+    let late = tokio::spawn(late.stop());
+    app.database.age_takes().await;
+    let next = another.spawn(elsewhere);
+    another_gate.reached().await;
+    no_route_gate.open();
+    soon(late).await.unwrap();
+    assert_kept!(app.database, "due", attempts: 3, retries: 2);
+    let is_running = "exists (
+        select from idempotent_webhook.kept_deliveries where taken_at is not null
+    )";
+    app.database.until(is_running).await;
+    another_gate.open();
+    app.database.until(NOTHING_KEPT).await;
+    next.stop().await;
+    assert_eq!(failing.attempts(), [1, 3]);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r8_a_handler_says_what_comes_next() {
+    async fn handler(_: DedupeTx, delivery: Delivery) -> Result<(), HandlerError> {
+        let error = HandlerError::new(delivery.id());
+        Err(match delivery.id().as_str() {
+            "dead" => error.dead(),
+            "discard" => error.discard(),
+            "discard later" if delivery.attempt() > 1 => error.discard(),
+            "later" => error.retry_after(HOUR),
+            _ => error,
+        })
+    }
+    let provider = acme(Source::json("$.id".parse().unwrap()));
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        layer.keep(Keep::failed(recovery).retry_delays([SOON]))
+    };
+    let app = TestApp::recovered(provider.clone(), set, handler).await;
+    let outcome = async |id: &str| {
+        let sent = TestDelivery::new(&provider).id(id);
+        app.send(sent.request()).await.outcome
+    };
+    assert_eq!(outcome("dead").await, "kept");
+    assert_kept!(app.database, "dead", attempts: 1, retries: 0);
+    assert!(endpoint(&app).discard("dead").await.unwrap());
+    assert!(!endpoint(&app).discard("dead").await.unwrap());
+    assert_eq!(outcome("discard").await, "failed");
+    app.database.until(NOTHING_KEPT).await;
+    assert_eq!(outcome("later").await, "kept");
+    app.database.until(&due_after("50 minutes")).await;
+    assert_eq!(outcome("discard later").await, "kept");
+    let recovery = recover(&app);
+    app.database
+        .until("1 = (select count(*) from idempotent_webhook.kept_deliveries)")
+        .await;
+    recovery.stop().await;
+    app.database.until(&due_after("50 minutes")).await;
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn r8_what_a_handler_says_at_a_retry_of_the_provider_counts() {
+    let runs = Arc::new(AtomicU32::new(0));
+    let handler = move |_: DedupeTx| {
+        let error = HandlerError::new("not yet");
+        let error = match runs.fetch_add(1, Ordering::Relaxed) {
+            0 => error.retry_after(Duration::from_secs(600)),
+            1 => error.retry_after(HOUR),
+            3 => error.dead(),
+            _ => error,
+        };
+        std::future::ready(Err::<(), _>(error))
+    };
+    let app = TestApp::keeping(|keep| keep, handler).await;
+    for attempt in 1..=3 {
+        assert_eq!(app.send(github("a", "{}")).await, answer(500, "kept", ""));
+        assert_kept!(app.database, "due", attempts: attempt, retries: 0);
+        if attempt > 1 {
+            // Without a word, the time stays that of the attempt before.
+            app.database.until(&due_after("30 minutes")).await;
+        }
+    }
+    // Its provider alone does not revive it.
+    for attempt in 4..=5 {
+        assert_eq!(app.send(github("a", "{}")).await, answer(500, "kept", ""));
+        assert_kept!(app.database, "dead", attempts: attempt, retries: 0);
+    }
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r9_an_endpoint_with_much_to_do_does_not_keep_another_one_waiting() {
+    let database = Database::new().await;
+    for (endpoint, count) in [("a", 50), ("b", 3), ("c", 3)] {
+        insert_due_of(&database, endpoint, &format!("/{endpoint}"), count).await;
+    }
+    let order = Arc::new(Mutex::new(String::new()));
+    let handler = {
+        let order = order.clone();
+        move |mut tx: DedupeTx, delivery: Delivery| {
+            order.lock().unwrap().push_str(delivery.endpoint());
+            async move {
+                insert_effect(&mut tx, &delivery).await?;
+                Ok::<_, HandlerError>(())
+            }
+        }
+    };
+    let recovery = Recovery::new(database.pool.clone()).concurrency(1);
+    let route = |endpoint: &str| {
+        let github = presets::github(secret());
+        let layer = IdempotentWebhook::new(database.pool.clone(), endpoint, github);
+        post(handler.clone()).layer(layer.keep(keep(&recovery)))
+    };
+    let router: Router = Router::new()
+        .route("/a", route("a"))
+        .route("/b", route("b"))
+        .route("/c", route("c"));
+    let recovery = recovery.spawn(router);
+    database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    let order = order.lock().unwrap().clone();
+    assert!(order.starts_with("abcabcabc"), "{order}");
+    assert_rows!(database, claims: 56, effects: 56);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r12_after_the_last_attempt_a_delivery_is_dead_until_it_is_retried() {
+    let failing = Failing::times(4);
+    let app = TestApp::keeping(|keep| keep, failing.handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let recovery = recover(&app);
+    app.database.until(ONE_DEAD).await;
+    assert_kept!(app.database, "dead", attempts: 4, retries: 3);
+    assert_eq!(failing.attempts(), [1, 2, 3, 4]);
+    let dead = Filter::new()
+        .state(KeptState::Dead)
+        .reason_contains("not yet");
+    let listed = endpoint(&app).kept(&dead, 10).await.unwrap();
+    assert_eq!((listed.len(), listed[0].status), (1, Some(500)));
+
+    assert_eq!(endpoint(&app).retry("a").await.unwrap(), Retried::Due);
+    app.database.until(NOTHING_KEPT).await;
+    assert_eq!(endpoint(&app).retry("a").await.unwrap(), Retried::Processed);
+    assert_eq!(endpoint(&app).retry("b").await.unwrap(), Retried::Unchanged);
+    recovery.stop().await;
+    assert_eq!(failing.attempts(), [1, 2, 3, 4, 5]);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r12_a_dead_delivery_is_reported_once() {
+    let dead = Arc::new(Mutex::new(Vec::new()));
+    let set = {
+        let dead = dead.clone();
+        move |keep: Keep| {
+            keep.on_dead(move |delivery: &Delivery, reason: &str| {
+                let report = (
+                    delivery.id().to_string(),
+                    delivery.attempt(),
+                    reason.to_owned(),
+                );
+                dead.lock().unwrap().push(report);
+                panic!("a hook may panic");
+            })
+        }
+    };
+    let app = TestApp::keeping(set, Failing::times(99).handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let recovery = recover(&app);
+    app.database.until(ONE_DEAD).await;
+    recovery.stop().await;
+    // A retry of the provider fails as well, and it stays dead.
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    assert_kept!(app.database, "dead", attempts: 5, retries: 3);
+    assert_eq!(
+        *dead.lock().unwrap(),
+        [("a".to_owned(), 4, "not yet".to_owned())]
+    );
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
