@@ -248,14 +248,13 @@ impl Recovery {
         self.shared.slots.clone().try_acquire_owned().ok()
     }
 
-    /// A delivery has been kept, or an attempt has ended.
+    /// A delivery waits for an attempt of recovery.
     pub(crate) fn notify(&self) {
         self.shared.news.notify_waiters();
     }
 
     /// A delivery has been kept. After the first one, it is checked that somebody recovers it.
     pub(crate) fn note_kept(&self, endpoint: &Arc<str>) {
-        self.notify();
         let has_kept = &self.shared.has_kept;
         if !has_kept.load(Ordering::Relaxed) && !has_kept.swap(true, Ordering::Relaxed) {
             tokio::spawn(heartbeat::warn_if_absent(

@@ -229,10 +229,13 @@ impl Keep {
         })
     }
 
-    /// A request has been kept.
-    pub(crate) fn note_kept(&self, store: &Store, endpoint: &Arc<str>) {
+    /// A request has been kept, and its attempt begins now, or waits.
+    pub(crate) fn note_kept(&self, store: &Store, endpoint: &Arc<str>, begins: bool) {
         self.quota.note_kept(store, endpoint);
         self.recovery.note_kept(endpoint);
+        if !begins {
+            self.recovery.notify();
+        }
     }
 }
 

@@ -46,7 +46,7 @@ where
         };
         match accepted {
             Ok(Accepted::New(Some(take))) => {
-                keep.note_kept(&settings.store, &settings.endpoint);
+                keep.note_kept(&settings.store, &settings.endpoint, true);
                 admitted.origin = Origin::KeptFirst(take);
             }
             // The handler runs, unless an attempt that is under way succeeds.
@@ -128,7 +128,7 @@ async fn try_accept<R, E>(
     };
     match keep.accept(store, acceptance).await {
         Ok(Accepted::New(take)) => {
-            keep.note_kept(store, &settings.endpoint);
+            keep.note_kept(store, &settings.endpoint, take.is_some());
             Ok(take
                 .zip(slot)
                 .map(|(take, slot)| Origin::Accepted { take, _slot: slot }))

@@ -283,13 +283,10 @@ impl Admitted {
         Answer::Processed(response)
     }
 
-    /// Tells recovery how its attempt has ended, and that a slot may be free.
+    /// Tells recovery how its attempt has ended.
     fn end<R, E>(&self, answer: &Answer<R, E>) {
         if let Origin::Recovered(attempt) = &self.origin {
             attempt.end(answer.outcome());
-        }
-        if let (Origin::Accepted { .. }, Some(keep)) = (&self.origin, &self.settings.keep) {
-            keep.recovery.notify();
         }
     }
 

@@ -131,6 +131,9 @@ impl Admitted {
         let store = &self.settings.store;
         let kept = store.fail(failed, &self.delivery, take, 0, served).await?;
         served.note_failure();
+        if let Some(keep) = &self.settings.keep {
+            keep.recovery.notify();
+        }
         if kept.is_some_and(|kept| kept.died()) {
             let report = self.settings.dead_report();
             report.send(&self.delivery, failed.reason()).await;
@@ -226,6 +229,7 @@ impl Admitted {
         }
         if let Some(keep) = keep {
             keep.recovery.note_kept(&self.settings.endpoint);
+            keep.recovery.notify();
         }
         Ok(Settled::Kept)
     }
