@@ -13,10 +13,11 @@ use crate::transaction::{DatabaseError, ShortTx, Store, with_timeout};
 const GROUP: usize = 64;
 
 type Reply = oneshot::Sender<Result<Accepted, DatabaseError>>;
+type Queue = mpsc::UnboundedSender<(Acceptance, Reply)>;
 
 /// The queue of a layer. Clones share it.
 #[derive(Clone, Default)]
-pub(super) struct Acceptances(Arc<Mutex<Option<mpsc::UnboundedSender<(Acceptance, Reply)>>>>);
+pub(super) struct Acceptances(Arc<Mutex<Option<Queue>>>);
 
 impl Acceptances {
     /// Keeps a request. It does not wait for a row that somebody else changes.

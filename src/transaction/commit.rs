@@ -79,7 +79,7 @@ impl ClaimedTx {
                 }
                 Some(kept) => {
                     let ended = keyed(END, &kept.delivery)
-                        .bind(&kept.archived_for)
+                        .bind(kept.archived_for)
                         .bind(&id.0)
                         .bind(&nonce.0);
                     ended.fetch_one(&mut *connection).await?.try_get(0)?
