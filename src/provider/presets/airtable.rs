@@ -1,4 +1,4 @@
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, Key};
 use crate::provider::{Provider, SecretSource, Source};
@@ -12,6 +12,7 @@ use crate::provider::{Provider, SecretSource, Source};
 ///   `$.timestamp` makes it unique. The body is a ping: the handler asks Airtable for the
 ///   changes since its cursor. Event type: none.
 /// - Redelivery: not confirmed; the redelivery window is 30 days.
+/// - Answer: 200 and 204 are success, so every success gets 200.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Switched off: a webhook expires after 7 days unless it is refreshed (second-hand).
 /// - Body limit: 2 MiB; pings are small.
@@ -22,4 +23,5 @@ pub fn airtable(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("airtable")
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
+        .success_status(StatusCode::OK)
 }

@@ -1,4 +1,4 @@
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
@@ -21,6 +21,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// - Delivery id: `x-request-id`, covered by the signature. Whether a retry repeats it is not
 ///   documented. A notification without it is rejected. Event type: `$.type`.
 /// - Redelivery: not confirmed; the redelivery window is 30 days.
+/// - Answer: 200 and 201 are success, so every success gets 200.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 2 MiB; Mercado Pago publishes none.
 ///
@@ -55,4 +56,5 @@ pub fn mercadopago(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::header(REQUEST_ID))
         .event_type(Source::json(JsonPath::member("type")))
         .tolerance(Tolerance::two_sided(30 * DAY))
+        .success_status(StatusCode::OK)
 }

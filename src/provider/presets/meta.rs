@@ -1,4 +1,4 @@
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::Hmac;
 use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
@@ -17,6 +17,7 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 ///   Set the token with [`verify_token`](Provider::verify_token).
 /// - Redelivery: for up to 36 hours, and up to 7 days with WhatsApp (second-hand); the
 ///   redelivery window is 30 days.
+/// - Answer: Meta takes 200 alone, so every success gets it.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 4 MiB; not confirmed.
 pub fn meta(secrets: impl Into<SecretSource>) -> Provider {
@@ -26,4 +27,5 @@ pub fn meta(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("object")))
         .body_limit(4 * MIB)
+        .success_status(StatusCode::OK)
 }

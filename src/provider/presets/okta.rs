@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use http::Method;
 use http::header::AUTHORIZATION;
+use http::{Method, StatusCode};
 use serde_json::json;
 
 use crate::provider::signature::Token;
@@ -18,6 +18,7 @@ use crate::provider::{
 /// - Delivery id: `$.eventId`. It is not covered, as nothing is. Event type: `$.eventType`, which is
 ///   `com.okta.event_hook` for all; those of the events are in `$.data.events[].eventType`.
 /// - Redelivery: once, after an error or no answer; the redelivery window is 24 hours.
+/// - Answer: 200 and 204 are success, so every success gets 200.
 /// - Response deadline: 3 seconds.
 /// - Handshake: a GET with `X-Okta-Verification-Challenge`, to be answered with
 ///   `{"verification": "<its value>"}`.
@@ -30,6 +31,7 @@ pub fn okta(secrets: impl Into<SecretSource>) -> Provider {
         .unsigned_handshake(verification)
         .response_deadline(Duration::from_secs(3))
         .redelivery_window(24 * HOUR)
+        .success_status(StatusCode::OK)
 }
 
 /// The check of a new hook, which has the token like an event.

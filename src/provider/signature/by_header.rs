@@ -82,6 +82,10 @@ impl SignatureScheme for ByHeader {
         self.with.signs_value(name) && self.without.signs_value(name)
     }
 
+    fn signs_time(&self) -> bool {
+        self.with.signs_time() || self.without.signs_time()
+    }
+
     fn description(&self) -> Cow<'static, str> {
         format!(
             "{}; or {}",

@@ -686,6 +686,10 @@ impl SignatureScheme for Hmac {
         self.key.check(secret)
     }
 
+    fn signs_time(&self) -> bool {
+        self.timestamp.is_some()
+    }
+
     fn description(&self) -> Cow<'static, str> {
         let place = match &self.place {
             Place::First(names) | Place::Every(names) => {

@@ -111,6 +111,12 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         true
     }
 
+    /// Whether the signature covers a time, which [`verify`](Self::verify) returns with
+    /// [`Signed::at`]. Of a scheme that signs one in some requests only, `true`. Default: `false`.
+    fn signs_time(&self) -> bool {
+        false
+    }
+
     /// The scheme in a few words, such as ``HMAC-SHA256 in hex, `x-hub-signature-256` ``.
     fn description(&self) -> Cow<'static, str> {
         Cow::Borrowed("custom")

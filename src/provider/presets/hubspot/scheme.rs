@@ -122,6 +122,10 @@ impl SignatureScheme for HubSpot {
         Err(SignatureError::NoMatch)
     }
 
+    fn signs_time(&self) -> bool {
+        true
+    }
+
     fn description(&self) -> Cow<'static, str> {
         "HMAC-SHA256 in base64, of the URL and the body".into()
     }

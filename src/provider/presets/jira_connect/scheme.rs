@@ -65,6 +65,10 @@ impl SignatureScheme for JiraConnect {
         false
     }
 
+    fn signs_time(&self) -> bool {
+        true
+    }
+
     fn description(&self) -> Cow<'static, str> {
         "JWT, HS256, of the method, the path and the query".into()
     }

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use http::StatusCode;
+
 use self::scheme::Mailgun;
 use crate::provider::signature::Tolerance;
 use crate::provider::{HOUR, JsonPath, MIB, Provider, SecretSource, Source};
@@ -19,6 +21,7 @@ mod scheme;
 ///   `$.event-data.event`.
 /// - Redelivery: after 5, 10 and 15 minutes, 1, 2 and 4 hours, over 8 hours; the redelivery window
 ///   is 24 hours, to leave room for late ones. A 406 ends it.
+/// - Answer: only 200 is success, so every success gets it.
 /// - Response deadline: Mailgun does not publish one; 10 seconds are assumed.
 /// - Handshake: none.
 /// - Body limit: 25 MiB, above the largest message.
@@ -37,4 +40,5 @@ pub fn mailgun(secrets: impl Into<SecretSource>) -> Provider {
         .body_limit(25 * MIB)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(24 * HOUR)
+        .success_status(StatusCode::OK)
 }

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use http::StatusCode;
+
 use self::scheme::{Plaid, TOKEN_ID};
 use crate::provider::signature::Tolerance;
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
@@ -22,6 +24,7 @@ mod scheme;
 ///   In a test, set the time of a delivery that is sent more than once.
 /// - Redelivery: with growing intervals, for up to 24 hours (not confirmed), which is the redelivery
 ///   window.
+/// - Answer: Plaid takes 200 alone, so every success gets it.
 /// - Response deadline: 10 seconds (not confirmed).
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Plaid publishes none.
@@ -33,4 +36,5 @@ pub fn plaid(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::past_only(Duration::from_secs(300)))
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(DAY)
+        .success_status(StatusCode::OK)
 }

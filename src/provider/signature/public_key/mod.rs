@@ -216,6 +216,10 @@ impl SignatureScheme for PublicKeySignature {
         Err(error)
     }
 
+    fn signs_time(&self) -> bool {
+        self.timestamp.is_some()
+    }
+
     fn description(&self) -> Cow<'static, str> {
         self.algorithm.name().into()
     }
