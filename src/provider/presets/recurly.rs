@@ -8,8 +8,9 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// [Recurly](https://docs.recurly.com/recurly-subscriptions/docs/webhooks), the webhooks in
 /// JSON. Those in XML are **not signed**, and this preset rejects them.
 ///
-/// - Signature: `recurly-signature: <milliseconds>,<hex>`, with more signatures after further
-///   commas, an HMAC-SHA256 of `<milliseconds>.<body>`. One matching signature is enough.
+/// - Signature: `recurly-signature: <time>,<hex>`, with more signatures after further commas, an
+///   HMAC-SHA256 of `<time>.<body>`. One matching signature is enough. The time is in milliseconds
+///   in Recurly's SDK and in seconds in its sample; both are taken.
 /// - Tolerance: 300 seconds, on both sides, as in Recurly's SDK.
 /// - Delivery id: none; `$.id` is that of the resource. The key is the SHA-256 of the body,
 ///   which is covered by the signature. Event type: `$.event_type`; `$.object_type` says of
@@ -21,7 +22,7 @@ pub fn recurly(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("recurly-signature"))
         .separator(",")
         .timestamp_field("")
-        .timestamp_in_milliseconds();
+        .timestamp_in_seconds_or_milliseconds();
     Provider::custom("recurly")
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
