@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use self::scheme::Sumsub;
-use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 mod scheme;
 
@@ -13,8 +13,13 @@ mod scheme;
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: `$.applicantId`, `$.type` and `$.createdAtMs` together, covered by the signature;
 ///   the SHA-256 of a body that has none of them. `$.correlationId` would be wrong: it groups
-///   requests. Event type: `$.type`.
-/// - Redelivery: 4 times, after 5 minutes, 1, 5 and 18 hours; the redelivery window is 3 days.
+///   requests. **Two transactions (`$.kytTxnId`) of one applicant that are decided alike in the same
+///   millisecond are one delivery**; with [`Source::body_digest`] as the
+///   [`delivery_id`](Provider::delivery_id) they are two. Event type: `$.type`.
+/// - Redelivery: 4 times, after 5 minutes, 1, 5 and 18 hours, and at any time on request; the
+///   redelivery window is 30 days. Which answers count as success is not published; a 2xx is
+///   assumed.
+/// - Retry: "the same webhook", likely the same request (not confirmed).
 /// - Response deadline: 5 seconds.
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Sumsub publishes none.
@@ -28,5 +33,6 @@ pub fn sumsub(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(event.or(Source::body_digest()))
         .event_type(member("type"))
         .response_deadline(Duration::from_secs(5))
-        .redelivery_window(3 * DAY)
+        .redelivery_window(30 * DAY)
+        .retry(Retry::identical().likely())
 }
