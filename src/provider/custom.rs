@@ -59,6 +59,7 @@ impl SignedProvider {
             identity: Identity::new(source),
             handshakes: Handshakes::default(),
             success_status: None,
+            acknowledgement_status: None,
             failure_status: None,
             rejection_status: StatusCode::UNAUTHORIZED,
             empty_answers: false,

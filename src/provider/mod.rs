@@ -77,6 +77,7 @@ pub struct Provider {
     identity: Identity,
     handshakes: Handshakes,
     success_status: Option<StatusCode>,
+    acknowledgement_status: Option<StatusCode>,
     failure_status: Option<StatusCode>,
     rejection_status: StatusCode,
     empty_answers: bool,
@@ -135,6 +136,15 @@ impl Provider {
     #[must_use]
     pub fn success_status(mut self, status: StatusCode) -> Self {
         self.success_status = Some(status);
+        self
+    }
+
+    /// The status of a success that is not the handler's answer: of a duplicate, and of a delivery
+    /// that is kept or accepted. Default: the [status of every success](Self::success_status), and 200
+    /// without one.
+    #[must_use]
+    pub fn acknowledgement_status(mut self, status: StatusCode) -> Self {
+        self.acknowledgement_status = Some(status);
         self
     }
 
@@ -304,6 +314,12 @@ impl Provider {
     /// The status of every success, as set by [`success_status`](Self::success_status).
     pub fn get_success_status(&self) -> Option<StatusCode> {
         self.success_status
+    }
+
+    /// The status of a success that is not the handler's, as set by
+    /// [`acknowledgement_status`](Self::acknowledgement_status).
+    pub fn get_acknowledgement_status(&self) -> Option<StatusCode> {
+        self.acknowledgement_status
     }
 
     /// The status of every failure, as set by [`failure_status`](Self::failure_status).

@@ -164,9 +164,7 @@ impl<B: From<Bytes>, E> Answer<B, E> {
         let mut response = match self {
             Self::Processed(response) => succeed(response, provider),
             Self::RolledBack(response) => fail(response, provider, retry_after),
-            Self::Duplicate(_) | Self::Acknowledged | Self::Accepted => {
-                succeed(Response::new(B::from(Bytes::new())), provider)
-            }
+            Self::Duplicate(_) | Self::Acknowledged | Self::Accepted => acknowledge(provider),
             Self::Kept(answer) => answer.into_response(provider, retry_after)?,
             Self::Handshake(handshake) => handshake.response(),
             Self::InFlight => {
@@ -202,6 +200,15 @@ impl<B: From<Bytes>, E> Answer<B, E> {
         }
         Ok(response)
     }
+}
+
+/// An empty success.
+fn acknowledge<B: From<Bytes>>(provider: &Provider) -> Response<B> {
+    let status = provider.get_acknowledgement_status();
+    let status = status.or(provider.get_success_status());
+    let mut response = Response::new(B::from(Bytes::new()));
+    *response.status_mut() = status.unwrap_or(StatusCode::OK);
+    response
 }
 
 /// A success with the status that the provider insists on.
