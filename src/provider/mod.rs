@@ -220,6 +220,11 @@ impl Provider {
     }
 
     /// How old a signature may be. No effect on schemes that do not sign a time.
+    ///
+    /// A retry with the time of the first attempt is refused once it is older than this. Unless the
+    /// provider signs each retry anew, let it be as long as the
+    /// [redelivery window](Self::redelivery_window), as the presets do: where the delivery id is
+    /// [signed](Self::signs_delivery_id), a replay is a duplicate meanwhile.
     #[must_use]
     pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
         self.tolerance = tolerance;

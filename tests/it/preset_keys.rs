@@ -4,9 +4,10 @@
 use std::time::{Duration, SystemTime};
 
 use axum::http::HeaderName;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Provider, Secret, TenantSecrets, presets};
+use idempotent_webhook::{Provider, Secret, Source, TenantSecrets, presets};
 use serde_json::{Value, json};
 
 use crate::support::{TestApp, answer, assert_rows, secret, write_effect};
@@ -183,15 +184,18 @@ async fn telegrams_bots_have_ids_of_their_own_where_they_are_tenants() {
 }
 
 #[tokio::test]
-async fn trellos_action_runs_for_each_model_whose_webhook_delivers_it() {
-    let trello = presets::trello(secret()).public_url("https://example.com".parse().unwrap());
+async fn trellos_action_runs_for_each_model_that_is_part_of_the_key() {
+    let key = ["$.action.id", "$.model.id"].map(|path| Source::json(path.parse().unwrap()));
+    let [action, model] = key;
+    let trello = presets::trello(secret())
+        .public_url("https://example.com".parse().unwrap())
+        .delivery_id(action.and(model));
     let action = json!({"id": "a1", "type": "updateCard"});
     let of_model = |id: &str| of(&trello, &json!({"action": action, "model": {"id": id}}));
     let sent = [
         (&of_model("board"), RUNS),
         (&of_model("card"), RUNS),
         (&of_model("board"), DUPLICATE),
-        (&of(&trello, &json!({"action": action})), RUNS),
     ];
     assert_runs(trello.clone(), sent).await;
 }
@@ -284,4 +288,59 @@ async fn lines_batches_that_share_an_event_both_run() {
         (&batch(&["a"], true), DUPLICATE),
     ];
     assert_runs(line.clone(), sent).await;
+}
+
+#[tokio::test]
+async fn plivos_caller_who_gives_the_same_answer_twice_is_heard_twice() {
+    let plivo = presets::plivo(secret()).public_url("https://example.com".parse().unwrap());
+    let form = |body: &'static str| {
+        let form = "application/x-www-form-urlencoded";
+        TestDelivery::new(&plivo)
+            .header(CONTENT_TYPE, form)
+            .body(body)
+    };
+    let digits = form("CallUUID=c1&Digits=1");
+    let sent = [
+        (&digits, RUNS),
+        (&digits, RUNS),
+        (&form("MessageUUID=m1&Status=sent"), RUNS),
+        (&form("MessageUUID=m1&Status=delivered"), RUNS),
+        (&form("MessageUUID=m1&Status=sent"), DUPLICATE),
+    ];
+    assert_runs(plivo.clone(), sent).await;
+}
+
+#[tokio::test]
+async fn buildkites_build_that_runs_again_with_the_same_body_runs_again() {
+    let buildkite = presets::buildkite(secret());
+    let running = |at| {
+        let body = json!({"event": "build.running", "build": {"id": "b1", "state": "running"}});
+        of(&buildkite, &body).at(at)
+    };
+    let first = running(ago(60));
+    let sent = [
+        (&first, RUNS),
+        (&running(ago(0)), RUNS),
+        (&first, DUPLICATE),
+    ];
+    assert_runs(buildkite.clone(), sent).await;
+}
+
+#[tokio::test]
+async fn hubspots_object_that_enters_a_workflow_again_runs_again() {
+    let hubspot = presets::hubspot(secret()).public_url("https://example.com".parse().unwrap());
+    let entered = |at| of(&hubspot, &json!({"objectId": 1})).at(at);
+    let batch = |attempt: u32| {
+        let event = json!({"eventId": 1, "objectId": 1, "attemptNumber": attempt});
+        of(&hubspot, &json!([event]))
+    };
+    let first = entered(ago(60));
+    let sent = [
+        (&first, RUNS),
+        (&entered(ago(0)), RUNS),
+        (&first, DUPLICATE),
+        (&batch(0), RUNS),
+        (&batch(1), DUPLICATE),
+    ];
+    assert_runs(hubspot.clone(), sent).await;
 }

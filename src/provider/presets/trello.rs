@@ -8,9 +8,10 @@ use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 /// - Signature: `X-Trello-Webhook: <base64>`, an HMAC-SHA1 of the body and, after it, the
 ///   callback URL, under the secret of the app. Set the scheme and host with
 ///   [`public_url`](Provider::public_url).
-/// - Delivery id: `$.action.id` and `$.model.id`, covered by the signature. The action alone would be
-///   wrong: the webhook of a board and that of a card on it both deliver it. Event type:
-///   `$.action.type`.
+/// - Delivery id: `$.action.id`, covered by the signature. Event type: `$.action.type`.
+/// - **Each webhook delivers an action under the same id: on one endpoint, the second of a board's and
+///   of its card's would be lost.** Give each webhook an endpoint of its own, or add the model to the
+///   key: `.delivery_id(Source::json("$.action.id".parse()?).and(Source::json("$.model.id".parse()?)))`.
 /// - Handshake: the HEAD request when a webhook is created is answered with 200.
 /// - Redelivery: not confirmed; the redelivery window is 30 days.
 /// - Retry: not documented.
@@ -20,11 +21,9 @@ pub fn trello(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-trello-webhook"))
         .hash(Hash::Sha1)
         .signed(SignedContent::new().body().url());
-    let action = Source::json(JsonPath::member("action").then("id"));
-    let model = Source::json(JsonPath::member("model").then("id"));
     Provider::custom("trello")
         .signature(scheme, secrets)
-        .delivery_id(action.clone().and(model).or(action))
+        .delivery_id(Source::json(JsonPath::member("action").then("id")))
         .event_type(Source::json(JsonPath::member("action").then("type")))
         .answer_head_requests()
         .retry(Retry::unknown())

@@ -38,5 +38,5 @@ pub fn plivo(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::signed_value(MESSAGE).or(Source::receipt()))
         .response_deadline(Duration::from_secs(8))
         .redelivery_window(2 * DAY)
-        .retry(Retry::signed_anew().likely())
+        .retry(Retry::signed_anew().likely().changes("the id of a call"))
 }
