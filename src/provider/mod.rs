@@ -156,7 +156,8 @@ impl Provider {
     ///
     /// Rejections keep their status. So does what is committed: a handler that wants no retry answers
     /// success, or a status that
-    /// [`also_commit_on`](crate::IdempotentWebhook::also_commit_on) commits.
+    /// [`also_commit_on`](crate::IdempotentWebhook::also_commit_on) commits. A 2xx as the status of
+    /// failures would lose them.
     #[must_use]
     pub fn failure_status(mut self, status: StatusCode) -> Self {
         self.failure_status = Some(status);

@@ -96,11 +96,6 @@ impl Retry {
         self
     }
 
-    /// Whether the provider never retries by itself.
-    pub const fn is_none(self) -> bool {
-        matches!(self.request, Request::Never)
-    }
-
     /// Whether it is documented or seen that a retry has a new time.
     pub const fn is_signed_anew(self) -> bool {
         matches!(self.request, Request::SignedAnew) && !self.is_likely

@@ -220,6 +220,15 @@ async fn discords_events_are_acknowledged_with_204_and_interactions_answered_by_
         assert_eq!(app.send(delivery.request()).await, expected);
     }
     assert_rows!(app.database, claims: 2, effects: 2);
+
+    let events_alone = discord().success_status(StatusCode::NO_CONTENT);
+    let app = TestApp::of(events_alone, write_effect).await;
+    let response = respond(&app, &discord_event()).await;
+    assert_eq!(response.status(), 204);
+    assert_eq!(response.headers()["x-webhook-outcome"], "processed");
+    assert!(!response.headers().contains_key(CONTENT_TYPE));
+    assert_eq!(response.body(), "");
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]

@@ -3,11 +3,12 @@
 
 use std::time::{Duration, SystemTime};
 
-use axum::http::HeaderName;
+use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
+use axum::http::{HeaderName, Request};
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Provider, Secret, Source, TenantSecrets, presets};
+use idempotent_webhook::{Provider, Secret, Source, TenantSecrets, presets, testing};
 use serde_json::{Value, json};
 
 use crate::support::{TestApp, answer, assert_rows, secret, write_effect};
@@ -343,4 +344,25 @@ async fn hubspots_object_that_enters_a_workflow_again_runs_again() {
         (&batch(1), DUPLICATE),
     ];
     assert_runs(hubspot.clone(), sent).await;
+}
+
+#[tokio::test]
+async fn slacks_rate_limits_which_have_no_event_are_told_apart_by_their_minute() {
+    let slack = presets::slack(secret());
+    let limited = |minute: u64| {
+        let body = json!({
+            "type": "app_rate_limited", "api_app_id": "A1", "team_id": "T1",
+            "minute_rate_limited": minute,
+        });
+        // The kit would fill in the id of an event.
+        let request = Request::post("/").body(body.to_string().into()).unwrap();
+        let signed = testing::sign(&slack, &secret(), request, ago(0)).unwrap();
+        signed.map(Body::from)
+    };
+    let app = TestApp::of(slack.clone(), write_effect).await;
+    for (minute, outcome) in [(1, "processed"), (2, "processed"), (1, "duplicate")] {
+        let answered = app.send(limited(minute)).await;
+        assert_eq!((answered.status, &*answered.outcome), (200, outcome));
+    }
+    assert_rows!(app.database, claims: 2, effects: 2);
 }

@@ -27,6 +27,16 @@ fn no_preset_with_a_signed_id_refuses_what_its_provider_may_deliver_again() {
     }
 }
 
+#[test]
+fn a_preset_that_deduplicates_nothing_says_that_a_retry_has_a_new_id() {
+    for preset in presets::ALL {
+        let provider = preset.provider(Secret::new("a secret").unwrap());
+        if provider.get_delivery_id().to_string() == "receipt" {
+            assert!(!provider.get_retry().has_same_id(), "{}", preset.name());
+        }
+    }
+}
+
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A delivery that was captured when its provider had signed it.
