@@ -156,13 +156,38 @@ impl IdempotentWebhook {
     /// How many connections of the pool deliveries hold at most, at least 1. Further deliveries
     /// wait for up to [`database_timeout`](Self::database_timeout).
     ///
-    /// Set it below the size of the pool if handlers take further connections from the same pool.
-    /// Otherwise they can wait for each other for ever.
+    /// The others are for handlers that take a connection of the pool beside their
+    /// [`DedupeTx`](crate::DedupeTx), to read something. Without any left, each handler would wait for
+    /// another one to end, until one of them gives up.
     ///
-    /// Default: as many as the pool has.
+    /// The limit is that of this layer and its clones. Layers of several endpoints on one pool can
+    /// together hold all of it, unless they [share](Self::share_connections) a limit, or each has a part
+    /// of the pool.
+    ///
+    /// Default: the size of the pool less a fifth of it, and less at least one.
     pub fn max_connections(mut self, connections: usize) -> Self {
-        self.0.store.limit_connections(connections);
-        self.0.limit_accepted(connections);
+        self.0.limit_connections(connections);
+        self
+    }
+
+    /// Counts the connections of this layer and of `other` against one limit, that of `other`: for
+    /// several endpoints on one pool.
+    ///
+    /// ```no_run
+    /// # use idempotent_webhook::{IdempotentWebhook, Secret, presets};
+    /// # fn main_(pool: sqlx::PgPool, one: Secret, two: Secret) {
+    /// let stripe = IdempotentWebhook::new(pool.clone(), "billing", presets::stripe(one));
+    /// let github = IdempotentWebhook::new(pool, "deployments", presets::github(two))
+    ///     .share_connections(&stripe);
+    /// # }
+    /// ```
+    ///
+    /// Both layers must have the same pool. A later [`max_connections`](Self::max_connections) of either
+    /// ends it.
+    ///
+    /// Default: each layer has a limit of its own.
+    pub fn share_connections(mut self, other: &Self) -> Self {
+        self.0.share_connections(&other.0);
         self
     }
 
@@ -281,8 +306,7 @@ impl IdempotentWebhook {
     /// Keeps each delivery before the handler runs, answers 200 with the outcome `accepted`, and runs
     /// the handler in the background, at once and in this process if it has the capacity. If the
     /// delivery cannot be kept, the answer is a 503. Half as many deliveries as the layer may use
-    /// connections ([`max_connections`](Self::max_connections), by default those of the pool) run at once
-    /// this way. [`Recovery`](crate::Recovery) runs the others: without it, they are never run.
+    /// connections ([`max_connections`](Self::max_connections)) run at once this way. [`Recovery`](crate::Recovery) runs the others: without it, they are never run.
     ///
     /// This is for handlers that are slower than the provider's deadline. Handshakes are answered as
     /// without. A body over [`keep_body_limit`](Self::keep_body_limit) is handled before the answer, as

@@ -61,14 +61,14 @@ pub(crate) struct Settings {
     pub(crate) also_commit_on: Option<Arc<dyn Fn(StatusCode) -> bool + Send + Sync>>,
 }
 
-fn accepted_at_once(connections: usize) -> usize {
-    (connections / 2).clamp(1, Semaphore::MAX_PERMITS)
+/// Leaves connections to requests while deliveries run that were accepted first.
+fn accepted_at_once(store: &Store) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new((store.max_connections() / 2).max(1)))
 }
 
 impl Settings {
     /// The defaults.
     pub(crate) fn new(pool: PgPool, endpoint: Arc<str>, provider: Provider) -> Self {
-        let connections = usize::try_from(pool.options().get_max_connections()).unwrap_or(1);
         let in_flight_timeout = provider.get_response_deadline().saturating_mul(3) / 5;
         let store = Store::new(
             pool,
@@ -77,12 +77,12 @@ impl Settings {
         );
         Self {
             activity: Some(Activity::new(endpoint.clone(), store.clone())),
+            accepted: accepted_at_once(&store),
             store,
             in_flight: InFlight::default(),
             processed: None,
             bodies: Bodies::Ignored,
             keep: None,
-            accepted: Arc::new(Semaphore::new(accepted_at_once(connections))),
             served: None,
             on_dead: None,
             allow_unused_transaction: false,
@@ -141,9 +141,14 @@ impl Settings {
         self.refused_a_method.swap(true, Ordering::Relaxed)
     }
 
-    /// Leaves connections to requests while deliveries run that were accepted first.
-    pub(crate) fn limit_accepted(&mut self, connections: usize) {
-        self.accepted = Arc::new(Semaphore::new(accepted_at_once(connections)));
+    pub(crate) fn limit_connections(&mut self, connections: usize) {
+        self.store.limit_connections(connections);
+        self.accepted = accepted_at_once(&self.store);
+    }
+
+    pub(crate) fn share_connections(&mut self, other: &Self) {
+        self.store.share_connections(&other.store);
+        self.accepted = other.accepted.clone();
     }
 
     /// The longest time that an attempt takes, from the moment when it is counted.

@@ -287,7 +287,7 @@ enum Connection {
 
 impl Connection {
     async fn begin(store: &Store) -> Result<Self, DatabaseError> {
-        let tx = with_timeout(store.timeout, store.begin_short()).await?;
+        let tx = store.begin_short().await?;
         Ok(Self::Begun(tx))
     }
 
