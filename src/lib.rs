@@ -96,7 +96,8 @@
 //! # Metrics
 //!
 //! With the feature `metrics`, on the facade of the crate `metrics`. Install the recorder before
-//! the layers are made, so that it gets the descriptions. All metrics have the labels `endpoint` and
+//! the layers are made, so that it gets the descriptions, and all counters of a layer from zero: the
+//! increase of a counter that begins with its first event does not include that event. All metrics have the labels `endpoint` and
 //! `provider`, but for the last two.
 //!
 //! | name | kind | further labels |

@@ -15,8 +15,7 @@ use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
 use sqlx::{Connection, Executor, PgConnection};
 
 use crate::support::{
-    Rows, TestApp, answer, assert_rows, github, insert_effect, logged, secret, send,
-    write_effect,
+    Rows, TestApp, answer, assert_rows, github, insert_effect, logged, secret, send, write_effect,
 };
 
 const INTERNAL_ERROR: &str = "internal error";
