@@ -251,8 +251,11 @@ impl IdempotentWebhook {
     /// Records deliveries whose attempts were rolled back: how many attempts, when the first and
     /// the last, with which status and reason, in the table `idempotent_webhook.kept_deliveries`. The
     /// record is written in a transaction of its own, after the rollback and before the response.
-    /// It has no body. A handler gives the reason with
-    /// [`HandlerError`](crate::HandlerError); reasons are cut at 1000 characters.
+    /// It has no body of a request. A handler gives the reason with
+    /// [`HandlerError`](crate::HandlerError). Otherwise it is the first 200 characters of the response's
+    /// body, if that is a text in axum's `Body` or in `Full<Bytes>`. A reason may quote a value of the
+    /// request, as the errors of serde do; so may the log, which has the same reasons. Reasons are cut at
+    /// 1000 characters.
     ///
     /// ```sql
     /// select * from idempotent_webhook.failing_deliveries order by last_failed_at desc

@@ -5,6 +5,7 @@ mod admitted;
 mod attempt;
 mod authenticate;
 mod body;
+mod error_text;
 #[cfg(feature = "axum")]
 mod extract;
 mod failure;

@@ -32,6 +32,7 @@ mod preset_answers;
 mod preset_keys;
 mod preset_replays;
 mod readme;
+mod reasons;
 mod recency;
 mod recovery;
 mod recovery_bad_input;
