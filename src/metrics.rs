@@ -71,7 +71,7 @@ mod facade {
         "kept",
         "unhandled",
     ];
-    const REASONS: [&str; 15] = [
+    const REASONS: [&str; 16] = [
         "method_not_allowed",
         "missing_header",
         "malformed_header",
@@ -80,6 +80,7 @@ mod facade {
         "no_match",
         "too_old",
         "too_new",
+        "no_tenant",
         "unknown_tenant",
         "unusable_secret",
         "no_timestamp",

@@ -72,3 +72,19 @@ fn a_delivery_of_each_preset_is_accepted() {
         }
     }
 }
+
+/// Those that sign the URL say so: then its base is the first thing to look at.
+#[test]
+fn another_public_url_is_refused_by_those_that_sign_the_url() {
+    for preset in presets::ALL {
+        let behind = |url: &str| {
+            let provider = preset.provider(secret(preset));
+            provider.public_url(url.parse().unwrap())
+        };
+        let signed = behind("https://example.com/a");
+        let delivery = TestDelivery::new(&signed).at(SystemTime::now());
+        let elsewhere = verify(&behind("http://example.com/b"), delivery.request());
+        let name = preset.name();
+        assert_eq!(elsewhere.is_err(), signed.signs_url(), "{name}");
+    }
+}

@@ -84,7 +84,7 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
         Answer::Rejected(rejection) => {
             settings.metrics.rejection(rejection.kind());
             let status = rejection.status_for(&settings.provider).as_u16();
-            let reason = rejection.reason();
+            let reason = rejection.reason(&settings.provider);
             match rejection {
                 // Browsers and scanners, not deliveries. But the first one may be a sign of a layer
                 // in the wrong place.

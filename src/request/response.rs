@@ -156,7 +156,7 @@ impl<B: From<Bytes>, E> Answer<B, E> {
         let outcome = self.outcome();
         // For `assert_idempotent`; it does not leave the process.
         let reason = match &self {
-            Self::Rejected(rejection) => Some(rejection.reason()),
+            Self::Rejected(rejection) => Some(rejection.reason(provider)),
             Self::Failed(failure) => Some(failure.to_string()),
             _ => None,
         };

@@ -78,6 +78,10 @@ impl SignatureScheme for ByHeader {
         self.with.signs_body() && self.without.signs_body()
     }
 
+    fn signs_url(&self) -> bool {
+        self.with.signs_url() || self.without.signs_url()
+    }
+
     fn signs_value(&self, name: &str) -> bool {
         self.with.signs_value(name) && self.without.signs_value(name)
     }

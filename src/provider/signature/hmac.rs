@@ -682,6 +682,10 @@ impl SignatureScheme for Hmac {
         self.signs_body
     }
 
+    fn signs_url(&self) -> bool {
+        self.signs_url
+    }
+
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
         self.key.check(secret)
     }

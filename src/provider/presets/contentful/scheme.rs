@@ -94,6 +94,10 @@ impl SignatureScheme for Contentful {
         true
     }
 
+    fn signs_url(&self) -> bool {
+        true
+    }
+
     fn description(&self) -> Cow<'static, str> {
         "HMAC-SHA256 in hex, of the request".into()
     }

@@ -129,6 +129,10 @@ impl SignatureScheme for HubSpot {
         true
     }
 
+    fn signs_url(&self) -> bool {
+        true
+    }
+
     fn description(&self) -> Cow<'static, str> {
         "HMAC-SHA256 in base64, of the URL and the body".into()
     }

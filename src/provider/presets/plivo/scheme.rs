@@ -126,6 +126,10 @@ impl SignatureScheme for Plivo {
         false
     }
 
+    fn signs_url(&self) -> bool {
+        true
+    }
+
     fn description(&self) -> Cow<'static, str> {
         "HMAC-SHA256 in base64, of the URL and the form".into()
     }

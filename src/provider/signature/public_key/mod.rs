@@ -224,6 +224,14 @@ impl SignatureScheme for PublicKeySignature {
         self.algorithm.name().into()
     }
 
+    fn signs_url(&self) -> bool {
+        self.content.has(&Part::Url)
+    }
+
+    fn description(&self) -> Cow<'static, str> {
+        self.algorithm.name().into()
+    }
+
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
         // The signature is wrong, which only a usable key can tell.
         match self.algorithm.verify(secret.expose(), b"", b"") {
