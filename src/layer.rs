@@ -382,10 +382,7 @@ impl IdempotentWebhook {
     ///
     /// Default: `true`.
     pub fn count_activity(mut self, count: bool) -> Self {
-        self.0.activity = count.then(|| {
-            let (endpoint, store) = (self.0.endpoint.clone(), self.0.store.clone());
-            Activity::new(endpoint, store)
-        });
+        self.0.activity = count.then(|| Activity::new(self.0.endpoint.clone()));
         self
     }
 
@@ -453,10 +450,11 @@ impl IdempotentWebhook {
     /// when the process ends is rolled back.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + 'static {
         let (in_flight, activity) = (self.0.in_flight.clone(), self.0.activity.clone());
+        let store = self.0.store.clone();
         async move {
             in_flight.drained().await;
             if let Some(activity) = activity
-                && let Err(error) = activity.write().await
+                && let Err(error) = activity.write(&store).await
             {
                 tracing::warn!(%error, "could not write the activity of a webhook endpoint");
             }

@@ -76,7 +76,7 @@ impl Settings {
             provider.get_redelivery_window(),
         );
         Self {
-            activity: Some(Activity::new(endpoint.clone(), store.clone())),
+            activity: Some(Activity::new(endpoint.clone())),
             accepted: accepted_at_once(&store),
             store,
             in_flight: InFlight::default(),
@@ -115,7 +115,7 @@ impl Settings {
     /// Counts what became of a request, or of an attempt at a kept delivery.
     pub(crate) fn count(&self, source: Source, outcome: &'static str) {
         if let Some(activity) = &self.activity {
-            activity.count(source, outcome);
+            activity.count(&self.store, source, outcome);
         }
     }
 
@@ -132,6 +132,7 @@ impl Settings {
             provider: self.provider.shared_name(),
             metrics: self.metrics.clone(),
             activity: self.activity.clone(),
+            store: self.store.clone(),
             hook: self.on_dead.clone(),
         }
     }
