@@ -25,5 +25,5 @@ pub use service::{IdempotentWebhookService, ResponseFuture};
 pub(crate) use {
     handler_error::FailureReason,
     response::Suspicion,
-    rollback_test::{HandleFirst, RollBack, RolledBack},
+    rollback_test::{HandleFirst, RollBack, RolledBack, Skipped},
 };
