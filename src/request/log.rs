@@ -40,6 +40,11 @@ pub(super) fn identified(span: &Span, delivery: &Delivery) {
     }
 }
 
+/// Logs that a delivery was received. If the process is killed in the handler, this is the trace of it.
+pub(super) fn received() {
+    debug!("webhook received");
+}
+
 /// Logs and counts what became of a request.
 pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     let outcome = answer.outcome().as_str();

@@ -122,6 +122,7 @@ where
         Some(replay) => Origin::Recovered(replay),
         None => {
             received::count_one();
+            log::received();
             Origin::Received(settings.kept_request(&head, &body))
         }
     };

@@ -7,8 +7,8 @@ use idempotent_webhook::{DedupeTx, presets};
 use tower_http::trace::TraceLayer;
 
 use crate::support::{
-    SECRET, TestApp, assert_rows, github, github_delivery, logged, now, secret,
-    stripe, stripe_delivery, write_effect,
+    SECRET, TestApp, answer, assert_rows, gated, github, github_delivery, logged, now, secret,
+    spawn_send, stripe, stripe_delivery, write_effect,
 };
 
 const BODY: &str = r#"{"id":"evt_1","card":"4242"}"#;
@@ -190,4 +190,32 @@ async fn g13_a_mismatch_names_the_url_if_that_is_signed() {
         log.contains("a body that was changed on the way\""),
         "{log}"
     );
+}
+
+/// A process that is killed in its handler leaves a trace of the delivery.
+#[tokio::test]
+async fn a_delivery_is_logged_before_its_handler_runs() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::github(handler).await;
+    let log = logged(async {
+        let running = spawn_send(&app.router, github("guid", "{}"));
+        gate.reached().await;
+        tracing::info!(target: "idempotent_webhook_test", "in the handler");
+        gate.open();
+        assert_eq!(running.await.unwrap(), answer(200, "processed", ""));
+        // Not before it is authentic.
+        let forged = github_delivery().id("forged").tampered();
+        app.send(forged.request()).await;
+    })
+    .await;
+    let (before, after) = log.split_once("in the handler").unwrap();
+    let received = |log: &str| log.matches("webhook received").count();
+    assert_eq!((received(before), received(after)), (1, 0), "{log}");
+    let line = before
+        .lines()
+        .find(|line| line.contains("webhook received"));
+    for part in ["DEBUG", r#"endpoint="test""#, r#"delivery_id="guid""#] {
+        assert!(line.unwrap().contains(part), "{log}");
+    }
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
