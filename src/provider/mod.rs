@@ -402,6 +402,10 @@ impl Provider {
     pub(crate) fn secrets(&self) -> &SecretSource {
         &self.secrets
     }
+
+    pub(crate) fn url_base(&self) -> &UrlBase {
+        &self.url_base
+    }
 }
 
 /// The scheme, the secrets and the places that a test delivery needs.
@@ -409,10 +413,6 @@ impl Provider {
 impl Provider {
     pub(crate) fn scheme(&self) -> &dyn SignatureScheme {
         &*self.scheme
-    }
-
-    pub(crate) fn url_base(&self) -> &UrlBase {
-        &self.url_base
     }
 
     pub(crate) fn first_secret(&self) -> Option<&Secret> {
