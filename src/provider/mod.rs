@@ -292,11 +292,6 @@ impl Provider {
         self.scheme.signs_time()
     }
 
-    /// How the provider signs, in a few words such as ``HMAC-SHA256 in hex, `x-hub-signature-256` ``.
-    pub fn signature_description(&self) -> Cow<'static, str> {
-        self.scheme.description()
-    }
-
     /// Whether the signature covers the URL, so that it depends on [`public_url`](Self::public_url).
     pub fn signs_url(&self) -> bool {
         self.scheme.signs_url()

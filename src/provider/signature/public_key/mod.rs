@@ -220,10 +220,6 @@ impl SignatureScheme for PublicKeySignature {
         self.timestamp.is_some()
     }
 
-    fn description(&self) -> Cow<'static, str> {
-        self.algorithm.name().into()
-    }
-
     fn signs_url(&self) -> bool {
         self.content.has(&Part::Url)
     }
