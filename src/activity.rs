@@ -69,23 +69,22 @@ pub(crate) struct Activity(Arc<Counters>);
 #[derive(Debug)]
 struct Counters {
     endpoint: Arc<str>,
-    store: Store,
     counts: [AtomicU64; COUNTED.len()],
     /// Whether there is a task that writes them.
     has_writer: AtomicBool,
 }
 
 impl Activity {
-    pub(crate) fn new(endpoint: Arc<str>, store: Store) -> Self {
+    pub(crate) fn new(endpoint: Arc<str>) -> Self {
         Self(Arc::new(Counters {
             endpoint,
-            store,
             counts: Default::default(),
             has_writer: AtomicBool::new(false),
         }))
     }
 
-    pub(crate) fn count(&self, source: Source, outcome: &'static str) {
+    /// Counts, and has it written to `store` within seconds.
+    pub(crate) fn count(&self, store: &Store, source: Source, outcome: &'static str) {
         let counters = &self.0;
         let counted = COUNTED.iter().position(|known| *known == (source, outcome));
         let Some(count) = counted.and_then(|index| counters.counts.get(index)) else {
@@ -94,11 +93,11 @@ impl Activity {
         // In one order with what `has_ended` reads and writes: either the writer sees this number, or
         // this sees that there is no writer.
         count.fetch_add(1, Ordering::SeqCst);
-        self.ensure_writer();
+        self.ensure_writer(store);
     }
 
     /// Writes what is not written yet, or leaves it for later.
-    pub(crate) async fn write(&self) -> Result<(), DatabaseError> {
+    pub(crate) async fn write(&self, store: &Store) -> Result<(), DatabaseError> {
         let taken = Taken::from(&self.0);
         if taken.is_empty() {
             return Ok(());
@@ -116,18 +115,19 @@ impl Activity {
             .bind(sources)
             .bind(outcomes)
             .bind(counts);
-        self.0.store.run(statement).await?;
+        store.run(statement).await?;
         taken.forget();
         Ok(())
     }
 
-    fn ensure_writer(&self) {
+    fn ensure_writer(&self, store: &Store) {
         let has_writer = &self.0.has_writer;
         if has_writer.load(Ordering::SeqCst) || has_writer.swap(true, Ordering::SeqCst) {
             return;
         }
         let writer = Writer {
             activity: self.clone(),
+            store: store.clone(),
             is_the_one: true,
         };
         tokio::spawn(writer.run());
@@ -137,6 +137,7 @@ impl Activity {
 /// The only task that writes the numbers of a layer.
 struct Writer {
     activity: Activity,
+    store: Store,
     is_the_one: bool,
 }
 
@@ -148,17 +149,16 @@ impl Writer {
             if self.has_ended() {
                 return;
             }
-            let Err(error) = self.activity.write().await else {
+            let Err(error) = self.activity.write(&self.store).await else {
                 has_warned = false;
                 continue;
             };
-            let counters = &self.activity.0;
-            if counters.store.pool().is_closed() {
+            if self.store.pool().is_closed() {
                 return;
             }
             if !std::mem::replace(&mut has_warned, true) {
                 tracing::warn!(
-                    endpoint = &*counters.endpoint,
+                    endpoint = &*self.activity.0.endpoint,
                     %error,
                     "could not write the activity of a webhook endpoint; it is tried again"
                 );

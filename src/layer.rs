@@ -156,12 +156,38 @@ impl IdempotentWebhook {
     /// How many connections of the pool deliveries hold at most, at least 1. Further deliveries
     /// wait for up to [`database_timeout`](Self::database_timeout).
     ///
-    /// Set it below the size of the pool if handlers take further connections from the same pool.
-    /// Otherwise they can wait for each other for ever.
+    /// The others are for handlers that take a connection of the pool beside their
+    /// [`DedupeTx`](crate::DedupeTx), to read something. Without any left, each handler would wait for
+    /// another one to end, until one of them gives up.
     ///
-    /// Default: as many as the pool has.
+    /// The limit is that of this layer and its clones. Layers of several endpoints on one pool can
+    /// together hold all of it, unless they [share](Self::share_connections) a limit, or each has a part
+    /// of the pool.
+    ///
+    /// Default: the size of the pool less a fifth of it, and less at least one.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.0.store.limit_connections(connections);
+        self
+    }
+
+    /// Counts the connections of this layer and of `other` against one limit, that of `other`: for
+    /// several endpoints on one pool.
+    ///
+    /// ```no_run
+    /// # use idempotent_webhook::{IdempotentWebhook, Secret, presets};
+    /// # fn main_(pool: sqlx::PgPool, one: Secret, two: Secret) {
+    /// let stripe = IdempotentWebhook::new(pool.clone(), "billing", presets::stripe(one));
+    /// let github = IdempotentWebhook::new(pool, "deployments", presets::github(two))
+    ///     .share_connections(&stripe);
+    /// # }
+    /// ```
+    ///
+    /// Both layers must have the same pool. A later [`max_connections`](Self::max_connections) of either
+    /// ends it.
+    ///
+    /// Default: each layer has a limit of its own.
+    pub fn share_connections(mut self, other: &Self) -> Self {
+        self.0.share_connections(&other.0);
         self
     }
 
@@ -208,8 +234,11 @@ impl IdempotentWebhook {
     /// Records deliveries whose attempts were rolled back: how many attempts, when the first and
     /// the last, with which status and reason, in the table `idempotent_webhook.kept_deliveries`. The
     /// record is written in a transaction of its own, after the rollback and before the response.
-    /// It has no body. A handler gives the reason with
-    /// [`HandlerError`](crate::HandlerError); reasons are cut at 1000 characters.
+    /// It has no body of a request. A handler gives the reason with
+    /// [`HandlerError`](crate::HandlerError). Otherwise it is the first 200 characters of the response's
+    /// body, if that is a text in axum's `Body` or in `Full<Bytes>`. A reason may quote a value of the
+    /// request, as the errors of serde do; so may the log, which has the same reasons. Reasons are cut at
+    /// 1000 characters.
     ///
     /// ```sql
     /// select * from idempotent_webhook.failing_deliveries order by last_failed_at desc
@@ -258,10 +287,7 @@ impl IdempotentWebhook {
     ///
     /// Default: `true`.
     pub fn count_activity(mut self, count: bool) -> Self {
-        self.0.activity = count.then(|| {
-            let (endpoint, store) = (self.0.endpoint.clone(), self.0.store.clone());
-            Activity::new(endpoint, store)
-        });
+        self.0.activity = count.then(|| Activity::new(self.0.endpoint.clone()));
         self
     }
 
@@ -325,10 +351,11 @@ impl IdempotentWebhook {
     /// when the process ends is rolled back.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + 'static {
         let (in_flight, activity) = (self.0.in_flight.clone(), self.0.activity.clone());
+        let store = self.0.store.clone();
         async move {
             in_flight.drained().await;
             if let Some(activity) = activity
-                && let Err(error) = activity.write().await
+                && let Err(error) = activity.write(&store).await
             {
                 tracing::warn!(%error, "could not write the activity of a webhook endpoint");
             }

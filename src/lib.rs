@@ -97,13 +97,14 @@
 //! # Metrics
 //!
 //! With the feature `metrics`, on the facade of the crate `metrics`. Install the recorder before
-//! the layers are made, so that it gets the descriptions. All metrics have the labels `endpoint` and
-//! `provider`, but for the last three.
+//! the layers are made, so that it gets the descriptions, and all counters of a layer from zero: the
+//! increase of a counter that begins with its first event does not include that event. All metrics have
+//! the labels `endpoint` and `provider`, but for the last three.
 //!
 //! | name | kind | further labels |
 //! |---|---|---|
 //! | `idempotent_webhook_deliveries_total` | counter | `outcome`: `processed`, `duplicate`, `in-flight`, `rejected`, `failed`, `kept`, `accepted`, `handshake` |
-//! | `idempotent_webhook_rejections_total` | counter | `reason`: `method_not_allowed`, `missing_header`, `malformed_header`, `malformed_body`, `no_public_url`, `no_match`, `too_old`, `too_new`, `unknown_tenant`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
+//! | `idempotent_webhook_rejections_total` | counter | `reason`: `method_not_allowed`, `missing_header`, `malformed_header`, `malformed_body`, `no_public_url`, `no_match`, `too_old`, `too_new`, `no_tenant`, `unknown_tenant`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
 //! | `idempotent_webhook_claim_seconds` | histogram | |
 //! | `idempotent_webhook_handler_seconds` | histogram | |
 //! | `idempotent_webhook_commit_seconds` | histogram | |

@@ -30,14 +30,16 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn new(endpoint: Arc<str>, provider: Arc<str>) -> Self {
         describe();
-        Self { endpoint, provider }
+        let metrics = Self { endpoint, provider };
+        metrics.start_at_zero();
+        metrics
     }
 }
 
 #[cfg(feature = "metrics")]
 mod facade {
     use metrics::{
-        Label, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+        Counter, Label, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
         histogram,
     };
 
@@ -51,6 +53,43 @@ mod facade {
     const OLDEST_DUE: &str = "idempotent_webhook_oldest_due_seconds";
     const UNSERVED: &str = "idempotent_webhook_unserved_deliveries";
     const PRUNED_ROWS: &str = "idempotent_webhook_pruned_rows_total";
+
+    const OUTCOMES: [&str; 8] = [
+        "processed",
+        "duplicate",
+        "in-flight",
+        "rejected",
+        "failed",
+        "kept",
+        "accepted",
+        "handshake",
+    ];
+    const RECOVERY_OUTCOMES: [&str; 6] = [
+        "processed",
+        "duplicate",
+        "in-flight",
+        "failed",
+        "kept",
+        "unhandled",
+    ];
+    const REASONS: [&str; 16] = [
+        "method_not_allowed",
+        "missing_header",
+        "malformed_header",
+        "malformed_body",
+        "no_public_url",
+        "no_match",
+        "too_old",
+        "too_new",
+        "no_tenant",
+        "unknown_tenant",
+        "unusable_secret",
+        "no_timestamp",
+        "no_usable_id",
+        "body_too_large",
+        "body_too_slow",
+        "body_broken",
+    ];
 
     impl Stage {
         fn metric(self) -> &'static str {
@@ -118,15 +157,40 @@ mod facade {
             labels
         }
 
+        /// Makes the counters known before the first event: a query for the increase of a counter does
+        /// not see the event with which it comes into being.
+        pub(super) fn start_at_zero(&self) {
+            for outcome in OUTCOMES {
+                self.counter(DELIVERIES, [Label::new("outcome", outcome)])
+                    .increment(0);
+            }
+            for reason in REASONS {
+                self.counter(REJECTIONS, [Label::new("reason", reason)])
+                    .increment(0);
+            }
+            for outcome in RECOVERY_OUTCOMES {
+                self.counter(RECOVERY, [Label::new("outcome", outcome)])
+                    .increment(0);
+            }
+            self.counter(DEAD, []).increment(0);
+        }
+
+        /// A counter, which comes into being if it is not there yet.
+        fn counter<const N: usize>(&self, name: &'static str, further: [Label; N]) -> Counter {
+            counter!(name, self.labels(further))
+        }
+
         pub(crate) fn outcome(&self, outcome: &'static str) {
-            let labels = self.labels([Label::new("outcome", outcome)]);
-            counter!(DELIVERIES, labels).increment(1);
+            debug_assert!(OUTCOMES.contains(&outcome), "{outcome} is not listed");
+            let counter = self.counter(DELIVERIES, [Label::new("outcome", outcome)]);
+            counter.increment(1);
         }
 
         /// Why a request was rejected.
         pub(crate) fn rejection(&self, reason: &'static str) {
-            let labels = self.labels([Label::new("reason", reason)]);
-            counter!(REJECTIONS, labels).increment(1);
+            debug_assert!(REASONS.contains(&reason), "{reason} is not listed");
+            let counter = self.counter(REJECTIONS, [Label::new("reason", reason)]);
+            counter.increment(1);
         }
 
         pub(crate) fn duration(&self, stage: Stage, time: Duration) {
@@ -134,12 +198,16 @@ mod facade {
         }
 
         pub(crate) fn recovery(&self, outcome: &'static str) {
-            let labels = self.labels([Label::new("outcome", outcome)]);
-            counter!(RECOVERY, labels).increment(1);
+            debug_assert!(
+                RECOVERY_OUTCOMES.contains(&outcome),
+                "{outcome} is not listed"
+            );
+            let counter = self.counter(RECOVERY, [Label::new("outcome", outcome)]);
+            counter.increment(1);
         }
 
         pub(crate) fn dead(&self) {
-            counter!(DEAD, self.labels([])).increment(1);
+            self.counter(DEAD, []).increment(1);
         }
 
         /// Counts a waiting duplicate until the guard is dropped.
@@ -180,6 +248,8 @@ mod facade {
     pub(super) fn describe() {}
 
     impl Metrics {
+        pub(super) fn start_at_zero(&self) {}
+
         pub(crate) fn outcome(&self, _: &'static str) {}
 
         pub(crate) fn rejection(&self, _: &'static str) {}

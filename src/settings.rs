@@ -66,7 +66,7 @@ impl Settings {
             provider.get_redelivery_window(),
         );
         Self {
-            activity: Some(Activity::new(endpoint.clone(), store.clone())),
+            activity: Some(Activity::new(endpoint.clone())),
             store,
             in_flight: InFlight::default(),
             bodies: Bodies::Ignored,
@@ -103,7 +103,7 @@ impl Settings {
     /// Counts the outcome of a request, or of an attempt at a kept delivery.
     pub(crate) fn count(&self, source: Source, outcome: &'static str) {
         if let Some(activity) = &self.activity {
-            activity.count(source, outcome);
+            activity.count(&self.store, source, outcome);
         }
     }
 
@@ -134,6 +134,7 @@ impl Settings {
             provider: self.provider.shared_name(),
             metrics: self.metrics.clone(),
             activity: self.activity.clone(),
+            store: self.store.clone(),
             hook: self.keep.as_ref().and_then(|keep| keep.on_dead.clone()),
         }
     }
@@ -141,6 +142,10 @@ impl Settings {
     /// Marks a refusal for the method. Returns whether there was one before.
     pub(crate) fn note_refused_method(&self) -> bool {
         self.refused_a_method.swap(true, Ordering::Relaxed)
+    }
+
+    pub(crate) fn share_connections(&mut self, other: &Self) {
+        self.store.share_connections(&other.store);
     }
 
     /// The longest time that an attempt takes.

@@ -201,3 +201,35 @@ async fn every_success_has_the_status_that_the_provider_takes_for_one() {
         assert_eq!(response.headers()["x-webhook-outcome"], outcome);
     }
 }
+
+#[tokio::test]
+async fn g13_the_text_of_an_error_is_the_reason_and_reaches_the_sender() {
+    async fn refuse(_: Request<Body>) -> Result<Response<Body>, Infallible> {
+        let mut response = Response::new(Body::from("no such order"));
+        *response.status_mut() = StatusCode::CONFLICT;
+        let text = http::HeaderValue::from_static("text/plain");
+        response.headers_mut().insert("content-type", text);
+        Ok(response)
+    }
+    let (_server, pool, layer) = database().await;
+    let service = ServiceBuilder::new()
+        .layer(layer.record_failures())
+        .service(service_fn(refuse));
+    let response = service.oneshot(push("a")).await.unwrap();
+    assert_eq!(response.status(), StatusCode::CONFLICT);
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(body, "no such order");
+    let reason: String =
+        sqlx::query_scalar("select reason from idempotent_webhook.failing_deliveries")
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+    assert_eq!(reason, "the handler answered 409 Conflict: no such order");
+    assert_eq!(
+        rows(&pool).await,
+        Rows {
+            claims: 0,
+            effects: 0
+        }
+    );
+}

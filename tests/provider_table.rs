@@ -16,7 +16,8 @@ const BEGIN: &str = "<!-- The table is written by tests/provider_table.rs. -->\n
 
 fn table() -> String {
     let mut table = "| preset | signature | body covered | delivery id | id covered | \
-                     redelivery window | deadline | handshake |\n|---|---|---|---|---|---|---|---|\n"
+                     redelivery window | retry | deadline | handshake |\n\
+                     |---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     for preset in presets::ALL {
         writeln!(table, "{}", row(preset)).unwrap();
@@ -28,13 +29,14 @@ fn row(preset: &Preset) -> String {
     let provider = preset.provider(Secret::new("a secret").unwrap());
     let yes = |is: bool| if is { "yes" } else { "**no**" };
     format!(
-        "| `{}` | {} | {} | {} | {} | {} | {} s | {} |",
+        "| `{}` | {} | {} | {} | {} | {} | {} | {} s | {} |",
         preset.name(),
         provider.signature_description(),
         yes(provider.signs_body()),
         place(provider.get_delivery_id()),
         yes(provider.signs_delivery_id()),
         time(provider.get_redelivery_window()),
+        provider.get_retry(),
         provider.get_response_deadline().as_secs(),
         if provider.answers_handshakes() {
             "answered"
@@ -47,7 +49,7 @@ fn row(preset: &Preset) -> String {
 fn place(source: &Source) -> String {
     let text = source.to_string();
     let words = text.split(' ').map(|word| match word {
-        "header" | "body" | "digest" | "signed" | "value" | "receipt" | "or" | "and" => {
+        "header" | "body" | "digest" | "signed" | "value" | "time" | "receipt" | "or" | "and" => {
             word.to_owned()
         }
         name => format!("`{name}`"),

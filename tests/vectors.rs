@@ -377,6 +377,29 @@ fn each_preset_has_cases_of_its_own() {
     }
 }
 
+/// Otherwise its tolerance would be taken for one without an effect.
+#[test]
+fn a_preset_says_whether_it_signs_a_time() {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
+    for (name, cases) in read_folder(&own) {
+        let Some(preset) = presets::by_name(&name.replace('_', "-")) else {
+            continue;
+        };
+        let signs_time = |case: &Case| {
+            let (head, body) = (case.head().ok()?, BASE64.decode(&case.body_base64).ok()?);
+            let verified = case.provider(preset).ok()?.verify(&head, &body, case.now());
+            verified.ok()?.delivery()?.signed_at()
+        };
+        assert_eq!(
+            preset
+                .provider(Secret::new("a secret").unwrap())
+                .signs_time(),
+            cases.iter().any(|case| signs_time(case).is_some()),
+            "{name}"
+        );
+    }
+}
+
 /// What the kit makes of a case that it signs anew.
 enum Resigned {
     /// The very headers of the case.

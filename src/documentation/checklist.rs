@@ -36,10 +36,15 @@
 //!
 //! # 2. Identify a delivery by a stable id
 //!
-//! A signature changes with each attempt, and so does the time of receipt. Each preset uses what its
-//! provider repeats on every retry. For any other provider, [`Provider::delivery_id`] names the
-//! place: a header, a JSON path, several of them, or a digest of the body. A request without a usable
-//! id is a 400, never processed without dedupe.
+//! A signature may change with each attempt, and so does the time of receipt. Each preset uses what its
+//! provider repeats on every retry, where there is such a thing and it differs from one delivery to
+//! the next. Where there is not, the preset rather runs a retry again than take a delivery for another
+//! one: the column *retry* of `PROVIDERS.md`, and [`Provider::get_retry`], say which these are, and
+//! where nobody knows. For any other provider, [`Provider::delivery_id`] names the place: a header, a
+//! JSON path, several of them, the signed time, or a digest of the body. A request without a usable id is
+//! a 400, never processed without dedupe.
+//!
+//! Left to you: a handler of such a provider that may run twice for one delivery.
 //!
 //! # 3. Use the provider's id, not one of your own
 //!
@@ -108,7 +113,8 @@
 //!
 //! A 2xx leaves only after the commit, a duplicate is a 200, a wrong signature a 401, an unusable
 //! request a 400, and a failure that may pass is a 503 with `Retry-After`. The layer never answers 410,
-//! which some senders take as an order to delete the endpoint.
+//! which some senders take as an order to delete the endpoint. Where a provider counts otherwise, its
+//! preset answers so: [`Provider::success_status`], [`Provider::failure_status`].
 //!
 //! Left to you: answer 2xx for "done", and anything else for "deliver it again". For an event that can
 //! never be processed, answer 2xx and record why, or see [`IdempotentWebhook::also_commit_on`].
@@ -156,6 +162,9 @@
 //! [`Keep::failed`]: crate::Keep::failed
 //! [`Keep::processed_for`]: crate::Keep::processed_for
 //! [`Provider::delivery_id`]: crate::Provider::delivery_id
+//! [`Provider::failure_status`]: crate::Provider::failure_status
+//! [`Provider::get_retry`]: crate::Provider::get_retry
+//! [`Provider::success_status`]: crate::Provider::success_status
 //! [`Provider::signs_delivery_id`]: crate::Provider::signs_delivery_id
 //! [`Provider::redelivery_window`]: crate::Provider::redelivery_window
 //! [`Recovery`]: crate::Recovery

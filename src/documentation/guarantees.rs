@@ -93,8 +93,9 @@
 //! # G13: each message has one reader
 //!
 //! The sender gets a status and a short plain text without internals. The operator gets a `tracing`
-//! event with the reason, and with the delivery id once it is authentic. Secrets, signatures and
-//! bodies are never logged.
+//! event with the reason, and with the delivery id once it is authentic. Secrets, signatures and the
+//! bodies of requests are never logged. The reason of a failure is that of the handler, or the beginning of
+//! its textual response, either of which may quote a value of a body.
 //!
 //! # G14: no panic and no unbounded growth
 //!

@@ -25,6 +25,23 @@
 //! }
 //! ```
 //!
+//! A function can take `&mut DedupeTx` as well, to use [`DedupeTx::advance`](crate::DedupeTx::advance) or
+//! savepoints. A query within it takes two stars, `&mut **tx`: one for the reference, one for the
+//! `DedupeTx`.
+//!
+//! ```
+//! # use idempotent_webhook::{DedupeTx, Recency};
+//! async fn cancel(tx: &mut DedupeTx, subscription: &str, version: i64) -> sqlx::Result<()> {
+//!     if tx.advance(subscription, version).await? != Recency::Older {
+//!         sqlx::query("update subscriptions set state = 'canceled' where id = $1")
+//!             .bind(subscription)
+//!             .execute(&mut **tx)
+//!             .await?;
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
 //! A function that takes `&mut Transaction<'_, Postgres>` cannot be called: there is no
 //! `sqlx::Transaction`, because the function could commit it. Change its parameter to
 //! `&mut PgConnection`. A function that calls `connection.begin()` makes a savepoint of sqlx's own;
@@ -77,6 +94,24 @@
 //! the layer must not change the body: decompression breaks every signature. A `TimeoutLayer` around
 //! the layer shortens the answer, not the work, which finishes in its own task; set
 //! [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) instead.
+//!
+//! With a second `.layer(..)` on one method router, the compiler asks for the error type of the first
+//! (E0283). It is `Infallible`:
+//!
+//! ```
+//! use std::convert::Infallible;
+//!
+//! use axum::routing::{MethodRouter, post};
+//! # use idempotent_webhook::{DedupeTx, IdempotentWebhook};
+//! use tower_http::trace::TraceLayer;
+//!
+//! # fn build(webhook: IdempotentWebhook) -> MethodRouter {
+//! # async fn push(_: DedupeTx) {}
+//! post(push)
+//!     .layer::<_, Infallible>(webhook)
+//!     .layer(TraceLayer::new_for_http())
+//! # }
+//! ```
 //!
 //! In a `tower::ServiceBuilder`, a layer that changes the type of the request's body needs one line
 //! after it, here of tower's feature `util`:

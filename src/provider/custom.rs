@@ -8,6 +8,7 @@ use http::{Method, StatusCode};
 use super::handshake::Handshakes;
 use super::identity::Identity;
 use super::public_url::UrlBase;
+use super::retry::Retry;
 use super::secret_source::SecretSource;
 use super::signature::{SignatureScheme, Tolerance};
 use super::source::Source;
@@ -58,10 +59,14 @@ impl SignedProvider {
             identity: Identity::new(source),
             handshakes: Handshakes::default(),
             success_status: None,
+            acknowledgement_status: None,
+            failure_status: None,
             rejection_status: StatusCode::UNAUTHORIZED,
+            empty_answers: false,
             body_limit: 2 * MIB,
             response_deadline: Duration::from_secs(10),
             redelivery_window: 30 * DAY,
+            retry: Retry::unknown(),
         }
     }
 }

@@ -7,6 +7,7 @@ mod identity;
 pub(crate) mod json_path;
 pub mod presets;
 mod public_url;
+mod retry;
 mod secret;
 mod secret_source;
 pub mod signature;
@@ -35,6 +36,7 @@ pub(crate) use identity::{Identified, Identity};
 pub use json_path::{JsonPath, JsonPathError};
 pub(crate) use public_url::received_uri;
 pub use public_url::{PublicUrl, PublicUrlError};
+pub use retry::Retry;
 pub use secret::{Secret, SecretError, Secrets};
 pub use secret_source::SecretSource;
 #[cfg(feature = "testing")]
@@ -75,10 +77,14 @@ pub struct Provider {
     identity: Identity,
     handshakes: Handshakes,
     success_status: Option<StatusCode>,
+    acknowledgement_status: Option<StatusCode>,
+    failure_status: Option<StatusCode>,
     rejection_status: StatusCode,
+    empty_answers: bool,
     body_limit: usize,
     response_deadline: Duration,
     redelivery_window: Duration,
+    retry: Retry,
 }
 
 impl Provider {
@@ -125,10 +131,44 @@ impl Provider {
     }
 
     /// The status of every success, for providers that take no other 2xx: a committed response of
-    /// the handler with another 2xx gets it. Default: the handler's status, and 200 for duplicates.
+    /// the handler with another 2xx, a duplicate, and a delivery that is kept or accepted. 204 drops
+    /// the body. Default: the handler's status, and 200 for the others.
     #[must_use]
     pub fn success_status(mut self, status: StatusCode) -> Self {
         self.success_status = Some(status);
+        self
+    }
+
+    /// The status of a success that is not the handler's answer: of a duplicate, and of a delivery
+    /// that is kept or accepted. Default: the [status of every success](Self::success_status), and 200
+    /// without one.
+    #[must_use]
+    pub fn acknowledgement_status(mut self, status: StatusCode) -> Self {
+        self.acknowledgement_status = Some(status);
+        self
+    }
+
+    /// The status of every answer after which the provider should deliver again, for providers that
+    /// retry after some statuses only: failures of the layer, a delivery that is still in flight, and
+    /// answers of the handler that are no success. With 503 and 429, the answer has `Retry-After`:
+    /// that of the handler, or else [`retry_after`](crate::IdempotentWebhook::retry_after). Default:
+    /// the handler's status, and 500 or 503 for the others.
+    ///
+    /// Rejections keep their status. So does what is committed: a handler that wants no retry answers
+    /// success, or a status that
+    /// [`also_commit_on`](crate::IdempotentWebhook::also_commit_on) commits. A 2xx as the status of
+    /// failures would lose them.
+    #[must_use]
+    pub fn failure_status(mut self, status: StatusCode) -> Self {
+        self.failure_status = Some(status);
+        self
+    }
+
+    /// No answer but that to a handshake has a body or a content type, for providers that want none.
+    /// A body of the handler is dropped.
+    #[must_use]
+    pub fn empty_answers(mut self) -> Self {
+        self.empty_answers = true;
         self
     }
 
@@ -181,6 +221,11 @@ impl Provider {
     }
 
     /// How old a signature may be. No effect on schemes that do not sign a time.
+    ///
+    /// A retry with the time of the first attempt is refused once it is older than this. Unless the
+    /// provider signs each retry anew, let it be as long as the
+    /// [redelivery window](Self::redelivery_window), as the presets do: where the delivery id is
+    /// [signed](Self::signs_delivery_id), a replay is a duplicate meanwhile.
     #[must_use]
     pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
         self.tolerance = tolerance;
@@ -213,6 +258,14 @@ impl Provider {
         self
     }
 
+    /// What a retry of the provider may have that the attempt before had not. It documents the
+    /// provider and has no other effect. Default: [`Retry::unknown`].
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
     /// The provider's name, such as `stripe`.
     pub fn name(&self) -> &str {
         &self.name
@@ -232,6 +285,16 @@ impl Provider {
     /// signs nothing, can send any body.
     pub fn signs_body(&self) -> bool {
         self.scheme.signs_body()
+    }
+
+    /// Whether the signature covers a time, so that the [tolerance](Self::tolerance) has an effect.
+    pub fn signs_time(&self) -> bool {
+        self.scheme.signs_time()
+    }
+
+    /// Whether the signature covers the URL, so that it depends on [`public_url`](Self::public_url).
+    pub fn signs_url(&self) -> bool {
+        self.scheme.signs_url()
     }
 
     /// How the provider signs, in a few words such as ``HMAC-SHA256 in hex, `x-hub-signature-256` ``.
@@ -264,6 +327,22 @@ impl Provider {
         self.success_status
     }
 
+    /// The status of a success that is not the handler's, as set by
+    /// [`acknowledgement_status`](Self::acknowledgement_status).
+    pub fn get_acknowledgement_status(&self) -> Option<StatusCode> {
+        self.acknowledgement_status
+    }
+
+    /// The status of every failure, as set by [`failure_status`](Self::failure_status).
+    pub fn get_failure_status(&self) -> Option<StatusCode> {
+        self.failure_status
+    }
+
+    /// Whether answers have no body, as set by [`empty_answers`](Self::empty_answers).
+    pub fn gives_empty_answers(&self) -> bool {
+        self.empty_answers
+    }
+
     /// The status for a wrong signature, as set by [`rejection_status`](Self::rejection_status).
     pub fn get_rejection_status(&self) -> StatusCode {
         self.rejection_status
@@ -282,6 +361,11 @@ impl Provider {
     /// The redelivery window, as set by [`redelivery_window`](Self::redelivery_window).
     pub fn get_redelivery_window(&self) -> Duration {
         self.redelivery_window
+    }
+
+    /// What a retry may change, as set by [`retry`](Self::retry).
+    pub fn get_retry(&self) -> Retry {
+        self.retry
     }
 
     /// Checks that the signature scheme can use the secrets.
@@ -313,6 +397,10 @@ impl Provider {
     pub(crate) fn secrets(&self) -> &SecretSource {
         &self.secrets
     }
+
+    pub(crate) fn url_base(&self) -> &UrlBase {
+        &self.url_base
+    }
 }
 
 /// The scheme, the secrets and the places that a test delivery needs.
@@ -320,10 +408,6 @@ impl Provider {
 impl Provider {
     pub(crate) fn scheme(&self) -> &dyn SignatureScheme {
         &*self.scheme
-    }
-
-    pub(crate) fn url_base(&self) -> &UrlBase {
-        &self.url_base
     }
 
     pub(crate) fn first_secret(&self) -> Option<&Secret> {

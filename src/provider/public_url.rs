@@ -1,5 +1,6 @@
 //! The URL that the provider calls, which behind a proxy is not the one that the server sees.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -33,6 +34,14 @@ impl PublicUrl {
     fn join(&self, path_and_query: &str) -> String {
         format!("{}{path_and_query}", self.0)
     }
+
+    /// Without the user and the password.
+    fn redacted(&self) -> String {
+        match (self.0.split_once("://"), self.0.rsplit_once('@')) {
+            (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://redacted@{rest}"),
+            _ => self.0.to_string(),
+        }
+    }
 }
 
 impl FromStr for PublicUrl {
@@ -58,11 +67,7 @@ impl FromStr for PublicUrl {
 
 impl fmt::Debug for PublicUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match (self.0.split_once("://"), self.0.rsplit_once('@')) {
-            (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://redacted@{rest}"),
-            _ => self.0.to_string(),
-        };
-        f.debug_tuple("PublicUrl").field(&text).finish()
+        f.debug_tuple("PublicUrl").field(&self.redacted()).finish()
     }
 }
 
@@ -89,6 +94,19 @@ pub(crate) enum UrlBase {
 }
 
 impl UrlBase {
+    /// What the URL of a request is taken to be, for the operator: without its path and its query,
+    /// which may have a token.
+    pub(crate) fn describe(&self) -> Option<String> {
+        match self {
+            Self::Unknown => None,
+            Self::Public(base) => Some(format!("{}/... (`public_url`)", base.redacted())),
+            Self::Forwarded => Some(
+                "the one in `X-Forwarded-Proto` and `X-Forwarded-Host` (`trust_forwarded_headers`)"
+                    .to_owned(),
+            ),
+        }
+    }
+
     /// The URL that the provider has called, if the base is known.
     pub(super) fn url_of(&self, head: &Parts) -> Option<String> {
         match self {
@@ -144,6 +162,17 @@ pub(crate) fn received_uri(head: &Parts) -> &Uri {
 #[cfg(not(feature = "axum"))]
 pub(crate) fn received_uri(head: &Parts) -> &Uri {
     &head.uri
+}
+
+/// The head of a request with the URI as the server received it.
+pub(super) fn as_received(head: &Parts) -> Cow<'_, Parts> {
+    let received = received_uri(head);
+    if *received == head.uri {
+        return Cow::Borrowed(head);
+    }
+    let mut with_prefix = head.clone();
+    with_prefix.uri = received.clone();
+    Cow::Owned(with_prefix)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use http::request::Parts;
 
 use super::secret::{Secret, Secrets};
+use super::signature::SignatureError;
 use super::tenant::TenantSecrets;
 use crate::delivery::Tenant;
 use crate::error::BoxError;
@@ -23,11 +24,11 @@ enum Kind {
 }
 
 /// The tenant of a request and its secrets.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct SecretLookup<'a> {
     pub(crate) tenant: Option<Tenant>,
-    /// `None` if the tenant is unknown.
-    pub(crate) secrets: Option<Cow<'a, Secrets>>,
+    /// Or why there are none.
+    pub(crate) secrets: Result<Cow<'a, Secrets>, SignatureError>,
 }
 
 impl SecretSource {
@@ -44,14 +45,17 @@ impl SecretSource {
         Ok(match &self.0 {
             Kind::Fixed(secrets) => SecretLookup {
                 tenant: None,
-                secrets: Some(Cow::Borrowed(secrets)),
+                secrets: Ok(Cow::Borrowed(secrets)),
             },
             Kind::ByTenant(tenants) => match tenants.look_up(head).await? {
-                Some((tenant, secrets)) => SecretLookup {
+                Ok((tenant, secrets)) => SecretLookup {
                     tenant: Some(tenant),
-                    secrets: Some(Cow::Owned(secrets)),
+                    secrets: Ok(Cow::Owned(secrets)),
                 },
-                None => SecretLookup::default(),
+                Err(error) => SecretLookup {
+                    tenant: None,
+                    secrets: Err(error),
+                },
             },
         })
     }

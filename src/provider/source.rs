@@ -1,6 +1,7 @@
 //! Where in a request a value is: a delivery id, an event type or a challenge.
 
 use std::fmt;
+use std::time::SystemTime;
 
 use http::HeaderMap;
 use http::header::HeaderName;
@@ -30,6 +31,7 @@ pub(crate) enum Kind {
     Json(JsonPath),
     BodyDigest,
     Receipt,
+    SignedTime,
     SignedValue(&'static str),
     First(Vec<Source>),
     All(Vec<Source>),
@@ -53,6 +55,15 @@ impl Source {
     /// time or a number that makes it unique.
     pub fn body_digest() -> Self {
         Self(Kind::BodyDigest)
+    }
+
+    /// The time of signing, which the signature covers, in nanoseconds since 1970.
+    ///
+    /// With the [digest of the body](Self::body_digest), it tells apart events whose bodies are
+    /// identical, for providers that send neither an id nor a time in the body. A retry that is
+    /// signed anew runs the handler again.
+    pub fn signed_time() -> Self {
+        Self(Kind::SignedTime)
     }
 
     /// A value that the signature scheme has read with the signature, such as a claim of a token:
@@ -104,6 +115,7 @@ impl Source {
         match &self.0 {
             Kind::Header(name) => scheme.signed_headers().contains(name),
             Kind::Json(_) | Kind::BodyDigest => scheme.signs_body(),
+            Kind::SignedTime => scheme.signs_time(),
             Kind::SignedValue(name) => scheme.signs_value(name),
             Kind::Receipt => false,
             // One unsigned part is enough to forge a fresh id.
@@ -122,6 +134,7 @@ impl Source {
             | Kind::Json(_)
             | Kind::BodyDigest
             | Kind::Receipt
+            | Kind::SignedTime
             | Kind::SignedValue(_) => false,
         }
     }
@@ -136,7 +149,11 @@ impl Source {
     pub(super) fn headers(&self) -> Vec<&HeaderName> {
         match &self.0 {
             Kind::Header(name) => vec![name],
-            Kind::Json(_) | Kind::BodyDigest | Kind::Receipt | Kind::SignedValue(_) => Vec::new(),
+            Kind::Json(_)
+            | Kind::BodyDigest
+            | Kind::Receipt
+            | Kind::SignedTime
+            | Kind::SignedValue(_) => Vec::new(),
             Kind::First(sources) | Kind::All(sources) => {
                 sources.iter().flat_map(Self::headers).collect()
             }
@@ -146,7 +163,11 @@ impl Source {
     pub(super) fn json_paths(&self) -> Vec<&JsonPath> {
         match &self.0 {
             Kind::Json(path) => vec![path],
-            Kind::Header(_) | Kind::BodyDigest | Kind::Receipt | Kind::SignedValue(_) => Vec::new(),
+            Kind::Header(_)
+            | Kind::BodyDigest
+            | Kind::Receipt
+            | Kind::SignedTime
+            | Kind::SignedValue(_) => Vec::new(),
             Kind::First(sources) | Kind::All(sources) => {
                 sources.iter().flat_map(Self::json_paths).collect()
             }
@@ -173,6 +194,7 @@ impl Source {
             },
             Kind::BodyDigest => Ok(Some(sha256_hex(body))),
             Kind::Receipt => Ok(Some(format!("{:016x}{:016x}", random(), random()))),
+            Kind::SignedTime => Ok(signed.time().map(nanoseconds)),
             Kind::SignedValue(name) => {
                 let value = signed.get_value(name).map(str::to_owned);
                 value.map(usable).transpose()
@@ -226,6 +248,7 @@ impl fmt::Display for Source {
             Kind::Json(path) => write!(f, "{path}"),
             Kind::BodyDigest => f.write_str("body digest"),
             Kind::Receipt => f.write_str("receipt"),
+            Kind::SignedTime => f.write_str("signed time"),
             Kind::SignedValue(name) => write!(f, "signed value {name}"),
             Kind::First(sources) => join(f, sources, " or "),
             Kind::All(sources) => join(f, sources, " and "),
@@ -302,6 +325,11 @@ fn is_delimited(mut value: &str) -> bool {
         }
     }
     true
+}
+
+fn nanoseconds(time: SystemTime) -> String {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default().as_nanos().to_string()
 }
 
 fn read_header(

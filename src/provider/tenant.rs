@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use http::request::Parts;
 
+use super::public_url::as_received;
 use super::secret::{Secret, Secrets};
+use super::signature::SignatureError;
 use crate::delivery::{Tenant, check_text};
 use crate::error::BoxError;
 use crate::expiring_map::ExpiringMap;
@@ -19,7 +21,8 @@ type LookUp = Arc<dyn Fn(String) -> Lookup + Send + Sync>;
 /// The secrets of many tenants behind one route, looked up for each request.
 ///
 /// It takes two functions. The first one reads the tenant from the head of a request: from the
-/// path, a header or the host. The second one looks up the secrets that are valid for a tenant
+/// path, a header or the host. The URI is the one that the server has received, with the prefix that
+/// `Router::nest` of axum removes. The second one looks up the secrets that are valid for a tenant
 /// now, and returns `None` for an unknown one.
 ///
 /// A request for an unknown tenant, or for none, is answered like one with a wrong signature:
@@ -122,13 +125,14 @@ impl TenantSecrets {
         self
     }
 
-    /// The tenant of a request and its secrets. `None` for an unknown tenant.
+    /// The tenant of a request and its secrets, or why there are none.
     pub(super) async fn look_up(
         &self,
         head: &Parts,
-    ) -> Result<Option<(Tenant, Secrets)>, BoxError> {
-        let Some(name) = (self.tenant)(head).filter(|name| check_text(name).is_ok()) else {
-            return Ok(None);
+    ) -> Result<Result<(Tenant, Secrets), SignatureError>, BoxError> {
+        let name = (self.tenant)(&as_received(head));
+        let Some(name) = name.filter(|name| check_text(name).is_ok()) else {
+            return Ok(Err(SignatureError::NoTenant));
         };
         let name: Arc<str> = name.into();
         let tenant = |name| Tenant {
@@ -136,13 +140,13 @@ impl TenantSecrets {
             separate_ids: self.separate_ids,
         };
         if let Some(secrets) = self.by_name.get(&name) {
-            return Ok(Some((tenant(name), secrets)));
+            return Ok(Ok((tenant(name), secrets)));
         }
         if let Some((resolved, secrets)) = self.by_alias.get(&name) {
-            return Ok(Some((tenant(resolved), secrets)));
+            return Ok(Ok((tenant(resolved), secrets)));
         }
         let Some(found) = (self.look_up)(name.to_string()).await? else {
-            return Ok(None);
+            return Ok(Err(SignatureError::UnknownTenant));
         };
         let secrets = found.secrets;
         match found.name {
@@ -152,11 +156,11 @@ impl TenantSecrets {
                 let resolved: Arc<str> = resolved.into();
                 self.by_alias
                     .insert(name, (resolved.clone(), secrets.clone()));
-                Ok(Some((tenant(resolved), secrets)))
+                Ok(Ok((tenant(resolved), secrets)))
             }
             Some(_) | None => {
                 self.by_name.insert(name.clone(), secrets.clone());
-                Ok(Some((tenant(name), secrets)))
+                Ok(Ok((tenant(name), secrets)))
             }
         }
     }

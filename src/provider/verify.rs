@@ -82,7 +82,13 @@ impl Provider {
         body: &[u8],
         now: SystemTime,
     ) -> Result<Verified, VerifyError> {
-        self.verify_as(self.secrets.fixed(), head, body, now)
+        let secrets = self.secrets.fixed();
+        self.verify_as(
+            secrets.ok_or(&SignatureError::UnknownTenant),
+            head,
+            body,
+            now,
+        )
     }
 
     /// Like [`verify`](Self::verify), with these secrets instead of the provider's own.
@@ -97,26 +103,26 @@ impl Provider {
         body: &[u8],
         now: SystemTime,
     ) -> Result<Verified, VerifyError> {
-        self.verify_as(Some(secrets), head, body, now)
+        self.verify_as(Ok(secrets), head, body, now)
     }
 
     /// Without secrets it rejects, after the same work as for a wrong signature: the time must
     /// not reveal which tenants exist.
     pub(crate) fn verify_as(
         &self,
-        secrets: Option<&Secrets>,
+        secrets: Result<&Secrets, &SignatureError>,
         head: &Parts,
         body: &[u8],
         now: SystemTime,
     ) -> Result<Verified, VerifyError> {
         let request = SignedRequest::new(head, body).url_base(&self.url_base);
-        if let Some(handshake) = self.recognize_unsigned(secrets, head, body) {
+        if let Some(handshake) = self.recognize_unsigned(secrets.ok(), head, body) {
             return Ok(Verified::Handshake(handshake));
         }
-        let Some(secrets) = secrets else {
+        let secrets = secrets.map_err(|none| {
             let _ = self.scheme.verify(&request, &Secrets::dummy());
-            return Err(SignatureError::UnknownTenant.into());
-        };
+            none.clone()
+        })?;
         let signed = self.scheme.verify(&request, secrets)?;
         signed.check_validity(now)?;
         let signed_at = signed.time();

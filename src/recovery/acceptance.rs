@@ -114,11 +114,11 @@ impl Writer {
         begun: Option<ShortTx>,
         requests: &[&Acceptance],
     ) -> Result<(Vec<Accepted>, ShortTx), DatabaseError> {
+        let mut tx = match begun {
+            Some(begun) => begun,
+            None => self.store.begin_short().await?,
+        };
         with_timeout(self.store.timeout, async {
-            let mut tx = match begun {
-                Some(begun) => begun,
-                None => self.store.begin_short().await?,
-            };
             let accepted = kept::accept(tx.connection(), requests, self.waits_while_paused).await?;
             Ok((accepted, tx.commit_and_begin().await?))
         })

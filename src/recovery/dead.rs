@@ -9,6 +9,7 @@ use crate::activity::{self, Activity, Source};
 use crate::delivery::Delivery;
 use crate::metrics::Metrics;
 use crate::panic::{self, catch_panic};
+use crate::transaction::Store;
 
 /// Called with a dead delivery and the reason of its last attempt.
 pub(super) type OnDead = Arc<dyn Fn(&Delivery, &str) + Send + Sync>;
@@ -19,6 +20,7 @@ pub(crate) struct DeadReport {
     pub(crate) provider: Arc<str>,
     pub(crate) metrics: Metrics,
     pub(crate) activity: Option<Activity>,
+    pub(crate) store: Store,
     pub(crate) hook: Option<OnDead>,
 }
 
@@ -26,7 +28,7 @@ impl DeadReport {
     pub(crate) async fn send(&self, delivery: &Delivery, reason: &str) {
         self.metrics.dead();
         if let Some(activity) = &self.activity {
-            activity.count(Source::Recovery, activity::DEAD);
+            activity.count(&self.store, Source::Recovery, activity::DEAD);
         }
         tracing::error!(
             endpoint = delivery.endpoint(),

@@ -6,6 +6,7 @@ use tower_service::Service;
 use tracing::Instrument;
 
 use super::admitted::{Admitted, Origin};
+use super::error_text::error_text;
 use super::failure::Failure;
 use super::handler_error::FailureReason;
 use super::log;
@@ -155,6 +156,7 @@ impl Attempt {
     async fn run<S, B, R>(self, inner: S, request: Request<B>) -> Answer<R, S::Error>
     where
         S: Service<Request<B>, Response = Response<R>>,
+        R: 'static,
     {
         let Self { admitted, guards } = self;
         let answer = admitted.claim_and_handle(inner, request).await;
@@ -175,6 +177,7 @@ impl Admitted {
     async fn claim_and_handle<S, B, R>(&self, inner: S, request: Request<B>) -> Answer<R, S::Error>
     where
         S: Service<Request<B>, Response = Response<R>>,
+        R: 'static,
     {
         let tx = match self.claim().await {
             Ok(Claim::Claimed(tx)) => tx,
@@ -198,6 +201,7 @@ impl Admitted {
             Ok(response) => self.commit(tx, response).await,
             Err(Answer::RolledBack(mut response)) => {
                 explain_missing_handler(&mut response, &tx);
+                explain_error(&mut response);
                 tx.roll_back().await;
                 Answer::RolledBack(response)
             }
@@ -312,5 +316,16 @@ fn explain_missing_handler<R>(response: &mut Response<R>, tx: &ClaimedTx) {
                 "{status} without taking DedupeTx: if no handler serves this path, put the layer \
                  on the route and not around the router"
             )));
+    }
+}
+
+/// Adds the text of the response as the reason, if the handler gives none.
+fn explain_error<R: 'static>(response: &mut Response<R>) {
+    if response.extensions().get::<FailureReason>().is_none()
+        && let Some(text) = error_text(response)
+    {
+        let status = response.status();
+        let reason = format_args!("the handler answered {status}: {text}");
+        response.extensions_mut().insert(FailureReason::new(reason));
     }
 }

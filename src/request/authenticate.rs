@@ -72,14 +72,15 @@ where
         .await
         .unwrap_or_else(|_| Err("the lookup took too long".into()))
         .map_err(Failure::SecretLookup)?;
+    let secrets = lookup.secrets.as_deref();
     if let Some(rejection) = refused {
-        return match provider.recognize_unsigned(lookup.secrets.as_deref(), head, &body) {
+        return match provider.recognize_unsigned(secrets.ok(), head, &body) {
             Some(handshake) => Err(answer_handshake(settings, head, handshake).await),
             None => Err(rejection.into()),
         };
     }
     let verified = provider
-        .verify_as(lookup.secrets.as_deref(), head, &body, SystemTime::now())
+        .verify_as(secrets, head, &body, SystemTime::now())
         .map_err(|error| match error {
             VerifyError::Signature(error) => Rejection::from(error),
             VerifyError::Identity(error) => Rejection::from(error),

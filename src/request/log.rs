@@ -40,6 +40,11 @@ pub(super) fn identified(span: &Span, delivery: &Delivery) {
     }
 }
 
+/// Logs that a delivery was received. If the process is killed in the handler, this is the trace of it.
+pub(super) fn received() {
+    debug!("webhook received");
+}
+
 /// Logs and counts the answer to a request.
 pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     let outcome = answer.outcome().as_str();
@@ -81,7 +86,7 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
         Answer::Rejected(rejection) => {
             settings.metrics.rejection(rejection.kind());
             let status = rejection.status_for(&settings.provider).as_u16();
-            let reason = rejection.reason();
+            let reason = rejection.reason(&settings.provider);
             match rejection {
                 // Browsers and scanners, not deliveries. But the first one may be a sign of a layer
                 // in the wrong place.

@@ -5,6 +5,7 @@ mod admitted;
 mod attempt;
 mod authenticate;
 mod body;
+mod error_text;
 #[cfg(feature = "axum")]
 mod extract;
 mod failure;
@@ -24,5 +25,5 @@ pub use service::{IdempotentWebhookService, ResponseFuture};
 pub(crate) use {
     handler_error::FailureReason,
     response::Suspicion,
-    rollback_test::{HandleFirst, RollBack, RolledBack},
+    rollback_test::{HandleFirst, RollBack, RolledBack, Skipped},
 };

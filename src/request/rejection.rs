@@ -5,8 +5,8 @@ use http::Method;
 
 use super::body::BodyError;
 use crate::error::ErrorChain;
-use crate::provider::IdentityError;
 use crate::provider::signature::SignatureError;
+use crate::provider::{IdentityError, Provider};
 
 /// Why a request is rejected.
 #[derive(Debug)]
@@ -58,6 +58,7 @@ impl Rejection {
                 SignatureError::NoPublicUrl => "no_public_url",
                 SignatureError::NoMatch => "no_match",
                 SignatureError::UnusableSecret => "unusable_secret",
+                SignatureError::NoTenant => "no_tenant",
                 SignatureError::UnknownTenant => "unknown_tenant",
                 SignatureError::NoTimestamp => "no_timestamp",
                 SignatureError::TooOld => "too_old",
@@ -71,9 +72,15 @@ impl Rejection {
     }
 
     /// For the operator.
-    pub(super) fn reason(&self) -> String {
+    pub(super) fn reason(&self, provider: &Provider) -> String {
         match self {
             Self::Method(_) => self.text(),
+            Self::Signature(error @ SignatureError::NoMatch) if provider.signs_url() => {
+                match provider.url_base().describe() {
+                    Some(url) => format!("{error}, or another URL than {url}"),
+                    None => error.to_string(),
+                }
+            }
             Self::Signature(error) => ErrorChain(error).to_string(),
             Self::Identity(error) => ErrorChain(error).to_string(),
             Self::Body(error) => ErrorChain(error).to_string(),

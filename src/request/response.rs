@@ -4,7 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::header::{
+    ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER,
+};
 use http::{Method, Response, StatusCode};
 
 use super::body::BodyError;
@@ -153,19 +155,21 @@ impl<B: From<Bytes>, E> Answer<B, E> {
         let outcome = self.outcome();
         // For `assert_idempotent`; it does not leave the process.
         let reason = match &self {
-            Self::Rejected(rejection) => Some(rejection.reason()),
+            Self::Rejected(rejection) => Some(rejection.reason(provider)),
             Self::Failed(failure) => Some(failure.to_string()),
             _ => None,
         };
+        let is_handshake = matches!(self, Self::Handshake(_));
         let mut response = match self {
             Self::Processed(response) => succeed(response, provider),
-            Self::RolledBack(response) => response,
-            Self::Duplicate(_) | Self::Acknowledged | Self::Accepted => {
-                succeed(Response::new(B::from(Bytes::new())), provider)
-            }
+            Self::RolledBack(response) => fail(response, provider, retry_after),
+            Self::Duplicate(_) | Self::Acknowledged | Self::Accepted => acknowledge(provider),
             Self::Kept(answer) => answer.into_response(provider, retry_after)?,
             Self::Handshake(handshake) => handshake.response(),
-            Self::InFlight => unavailable("in flight, retry later", retry_after),
+            Self::InFlight => {
+                let response = unavailable("in flight, retry later", retry_after);
+                fail(response, provider, retry_after)
+            }
             Self::Rejected(rejection) => {
                 let status = rejection.status_for(provider);
                 let mut response = plain(status, rejection.text());
@@ -174,12 +178,18 @@ impl<B: From<Bytes>, E> Answer<B, E> {
                 }
                 response
             }
-            Self::Failed(failure) => match failure.status() {
-                StatusCode::SERVICE_UNAVAILABLE => unavailable(failure.text(), retry_after),
-                status => plain(status, failure.text().into()),
-            },
+            Self::Failed(failure) => {
+                let response = match failure.status() {
+                    StatusCode::SERVICE_UNAVAILABLE => unavailable(failure.text(), retry_after),
+                    status => plain(status, failure.text().into()),
+                };
+                fail(response, provider, retry_after)
+            }
             Self::InnerError(error) => return Err(error),
         };
+        if provider.gives_empty_answers() && !is_handshake {
+            response = emptied(response);
+        }
         response
             .headers_mut()
             .insert(OUTCOME_HEADER, HeaderValue::from_static(outcome.as_str()));
@@ -191,12 +201,45 @@ impl<B: From<Bytes>, E> Answer<B, E> {
     }
 }
 
+/// An empty success.
+fn acknowledge<B: From<Bytes>>(provider: &Provider) -> Response<B> {
+    let status = provider.get_acknowledgement_status();
+    let status = status.or(provider.get_success_status());
+    let mut response = Response::new(B::from(Bytes::new()));
+    *response.status_mut() = status.unwrap_or(StatusCode::OK);
+    response
+}
+
 /// A success with the status that the provider insists on.
-fn succeed<B>(mut response: Response<B>, provider: &Provider) -> Response<B> {
-    if let Some(status) = provider.get_success_status()
-        && response.status().is_success()
+fn succeed<B: From<Bytes>>(mut response: Response<B>, provider: &Provider) -> Response<B> {
+    let Some(status) = provider.get_success_status() else {
+        return response;
+    };
+    if !response.status().is_success() {
+        return response;
+    }
+    *response.status_mut() = status;
+    match status {
+        StatusCode::NO_CONTENT => emptied(response),
+        _ => response,
+    }
+}
+
+/// A failure with the status after which the provider delivers again. The kit's rollback of a success
+/// stays one.
+fn fail<B>(mut response: Response<B>, provider: &Provider, retry_after: Duration) -> Response<B> {
+    if let Some(status) = provider.get_failure_status()
+        && !response.status().is_success()
     {
         *response.status_mut() = status;
+        let is_later = [
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::TOO_MANY_REQUESTS,
+        ]
+        .contains(&status);
+        if is_later && !response.headers().contains_key(RETRY_AFTER) {
+            retry_later(&mut response, retry_after);
+        }
     }
     response
 }
@@ -215,8 +258,22 @@ fn plain<B: From<Bytes>>(status: StatusCode, text: String) -> Response<B> {
 /// A 503 with `Retry-After`.
 fn unavailable<B: From<Bytes>>(text: &str, retry_after: Duration) -> Response<B> {
     let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, text.into());
+    retry_later(&mut response, retry_after);
+    response
+}
+
+/// Adds `Retry-After`.
+fn retry_later<B>(response: &mut Response<B>, retry_after: Duration) {
     let seconds = retry_after.as_secs().max(1);
     response.headers_mut().insert(RETRY_AFTER, seconds.into());
+}
+
+/// The response without its body.
+fn emptied<B: From<Bytes>>(response: Response<B>) -> Response<B> {
+    let mut response = response.map(|_| B::from(Bytes::new()));
+    for header in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING] {
+        response.headers_mut().remove(header);
+    }
     response
 }
 

@@ -1,6 +1,7 @@
 //! What the test kit asks of the layer: a rollback in the place of a commit, by which `assert_idempotent` finds writes that are not part
 //! of the transaction.
 
+use bytes::Bytes;
 use http::{Request, Response};
 
 /// In the extensions of a request whose success is to be rolled back. Only the test kit can put it
@@ -11,6 +12,11 @@ pub(crate) struct RollBack;
 /// In the extensions of the response, if the handler had answered success.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RolledBack;
+
+/// In the extensions of the response to a request whose success could not be rolled back: the layer
+/// allows writes by other connections. It was not handled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Skipped;
 
 /// In the extensions of a request that is handled before the answer, also with `accept_first`.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +31,13 @@ impl HandleFirst {
 impl RollBack {
     pub(super) fn is_wanted<B>(request: &Request<B>) -> bool {
         request.extensions().get::<Self>().is_some()
+    }
+
+    /// The response to one that is not handled.
+    pub(super) fn skipped<B: From<Bytes>>() -> Response<B> {
+        let mut response = Response::new(B::from(Bytes::new()));
+        response.extensions_mut().insert(Skipped);
+        response
     }
 
     pub(super) fn done<B>(response: &mut Response<B>) {

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::future::ready;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -68,6 +69,10 @@ where
 
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
         let settings = self.settings.clone();
+        if settings.allow_unused_transaction && RollBack::is_wanted(&request) {
+            // What such a handler writes would not be rolled back.
+            return ResponseFuture(Box::pin(ready(Ok(RollBack::skipped()))));
+        }
         // The service that was polled ready is the one to call.
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
@@ -102,10 +107,6 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let deadline = Instant::now() + settings.in_flight_timeout;
-    if settings.allow_unused_transaction && RollBack::is_wanted(&request) {
-        // What such a handler writes would not be rolled back.
-        return Err(Answer::InFlight);
-    }
     let (head, body) = request.into_parts();
     if DedupeTx::is_in(&head.extensions) {
         return Err(Failure::Nested.into());
@@ -118,7 +119,10 @@ where
     log::identified(&Span::current(), &delivery);
     let origin = match attempt {
         Some(attempt) => Origin::Recovered(attempt),
-        None => Origin::Received(settings.kept_request(&head, &body)),
+        None => {
+            log::received();
+            Origin::Received(settings.kept_request(&head, &body))
+        }
     };
     let admitted = Admitted {
         settings: settings.clone(),

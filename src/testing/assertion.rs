@@ -10,7 +10,9 @@ use http_body_util::{BodyExt, Full, Limited};
 use tower_service::Service;
 
 use super::TestDelivery;
-use crate::request::{FailureReason, HandleFirst, Outcome, RollBack, RolledBack, Suspicion};
+use crate::request::{
+    FailureReason, HandleFirst, Outcome, RollBack, RolledBack, Skipped, Suspicion,
+};
 
 /// How many copies are sent at the same moment.
 const COPIES: usize = 5;
@@ -101,12 +103,11 @@ where
     let mut request = delivery.request();
     request.extensions_mut().insert(RollBack);
     let response = spawn_send(service, request).await;
-    if response.extensions().get::<RolledBack>().is_some() {
+    let extensions = response.extensions();
+    if extensions.get::<RolledBack>().is_some() || extensions.get::<Skipped>().is_some() {
         return;
     }
-    match response.extensions().get() {
-        // The layer allows writes by other connections.
-        Some(Outcome::InFlight) => {}
+    match extensions.get() {
         Some(Outcome::Duplicate) => {
             panic!("the delivery was processed before: use a database or an id of its own")
         }

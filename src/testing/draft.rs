@@ -57,6 +57,7 @@ impl Draft {
             }
             Kind::BodyDigest => Err("it is identified by its body's digest: set a body".into()),
             Kind::Receipt => Err("each request is a delivery of its own: it has no id".into()),
+            Kind::SignedTime => Err("it is identified by the time of signing: set a time".into()),
             Kind::SignedValue(name) => Err(format!(
                 "{name} is what the scheme makes of the body: set a body"
             )),
@@ -81,7 +82,7 @@ impl Draft {
     /// is.
     pub(super) fn fill(&mut self, source: &Source, value: &str) -> Result<(), String> {
         match source.kind() {
-            Kind::BodyDigest | Kind::Receipt | Kind::SignedValue(_) => Ok(()),
+            Kind::BodyDigest | Kind::Receipt | Kind::SignedTime | Kind::SignedValue(_) => Ok(()),
             Kind::Json(_) if self.object.is_none() => Ok(()),
             Kind::Header(_) | Kind::Json(_) | Kind::First(_) if self.has(source) => Ok(()),
             Kind::Header(_) | Kind::Json(_) | Kind::First(_) => self.write(source, value),
@@ -95,7 +96,11 @@ impl Draft {
     pub(super) fn fill_headers(&mut self, source: &Source, value: &str) -> Result<(), String> {
         match source.kind() {
             Kind::Header(_) => self.fill(source, value),
-            Kind::Json(_) | Kind::BodyDigest | Kind::Receipt | Kind::SignedValue(_) => Ok(()),
+            Kind::Json(_)
+            | Kind::BodyDigest
+            | Kind::Receipt
+            | Kind::SignedTime
+            | Kind::SignedValue(_) => Ok(()),
             Kind::First(_) if self.has(source) => Ok(()),
             Kind::First(sources) => match sources.first() {
                 Some(first) => self.fill_headers(first, value),
@@ -115,7 +120,7 @@ impl Draft {
                 .object
                 .as_ref()
                 .is_some_and(|object| path.is_in(object)),
-            Kind::BodyDigest | Kind::Receipt | Kind::SignedValue(_) => true,
+            Kind::BodyDigest | Kind::Receipt | Kind::SignedTime | Kind::SignedValue(_) => true,
             Kind::First(sources) => sources.iter().any(|source| self.has(source)),
             Kind::All(sources) => sources.iter().all(|source| self.has(source)),
         }

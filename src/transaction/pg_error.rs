@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use sqlx::{Connection, PgConnection, Postgres};
+use tokio::time::Instant;
 
 /// sqlx's functions behind its `Transaction`.
 pub(super) type Manager = <Postgres as sqlx::Database>::TransactionManager;
@@ -22,8 +23,12 @@ const CONNECTION_EXCEPTION_CLASS: &str = "08";
 /// Why a step failed. Nothing was committed, unless the step was the commit.
 #[derive(Debug)]
 pub(crate) enum DatabaseError {
-    /// No connection or no answer within the timeout.
+    /// No answer within the timeout.
     TimedOut,
+    /// No connection within the timeout: others use all of the pool, which has so many.
+    PoolInUse(u32),
+    /// The same for those that deliveries may hold.
+    LimitReached(usize),
     Sqlx(sqlx::Error),
     /// The error of a transaction that several writes have shared.
     Shared(Arc<Self>),
@@ -32,7 +37,7 @@ pub(crate) enum DatabaseError {
 impl DatabaseError {
     fn sqlx(&self) -> Option<&sqlx::Error> {
         match self {
-            Self::TimedOut => None,
+            Self::TimedOut | Self::PoolInUse(_) | Self::LimitReached(_) => None,
             Self::Sqlx(error) => Some(error),
             Self::Shared(error) => error.sqlx(),
         }
@@ -41,7 +46,9 @@ impl DatabaseError {
     /// For callers that get the errors of sqlx.
     pub(crate) fn into_sqlx(self) -> sqlx::Error {
         match self {
-            Self::TimedOut => sqlx::Error::PoolTimedOut,
+            Self::TimedOut | Self::PoolInUse(_) | Self::LimitReached(_) => {
+                sqlx::Error::PoolTimedOut
+            }
             Self::Sqlx(error) => error,
             Self::Shared(error) => sqlx::Error::Io(std::io::Error::other(error.to_string())),
         }
@@ -76,6 +83,16 @@ impl fmt::Display for DatabaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TimedOut => f.write_str("Postgres did not answer in time"),
+            Self::PoolInUse(connections) => write!(
+                f,
+                "all {connections} connections of the pool are in use: make it larger, or have \
+                 deliveries hold fewer (`max_connections` of each layer, `share_connections`)"
+            ),
+            Self::LimitReached(connections) => write!(
+                f,
+                "all {connections} connections that deliveries may hold are in use \
+                 (`max_connections`): their handlers are slow, or wait for others"
+            ),
             Self::Sqlx(error) if is_not_migrated(error) => {
                 write!(f, "{error}; has `idempotent_webhook::migrate` been run?")
             }
@@ -99,7 +116,7 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
 }
 
 /// See [`DatabaseError::may_be_the_connection`].
-pub(super) fn may_be_the_connection(error: &sqlx::Error) -> bool {
+fn may_be_the_connection(error: &sqlx::Error) -> bool {
     matches!(
         error,
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Database(_)
@@ -168,7 +185,15 @@ pub(crate) async fn with_timeout<T>(
     timeout: Duration,
     step: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, DatabaseError> {
-    match tokio::time::timeout(timeout, step).await {
+    with_deadline(Instant::now() + timeout, step).await
+}
+
+/// The same, for one of several steps that have one limit.
+pub(super) async fn with_deadline<T>(
+    deadline: Instant,
+    step: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, DatabaseError> {
+    match tokio::time::timeout_at(deadline, step).await {
         Ok(done) => Ok(done?),
         Err(_) => Err(DatabaseError::TimedOut),
     }

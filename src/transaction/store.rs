@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{PgConnection, PgPool, Postgres, SqlSafeStr};
@@ -12,7 +13,7 @@ use tokio::time::Instant;
 
 use super::commit::COMMIT;
 use super::connection::TxConnection;
-use super::pg_error::{DatabaseError, Manager, is_unusable, may_be_the_connection, with_timeout};
+use super::pg_error::{DatabaseError, Manager, is_unusable, with_deadline};
 use super::registration::PoolSettings;
 
 /// Begins a transaction, or fails on a connection that is already in one.
@@ -35,8 +36,33 @@ pub(crate) struct Store {
     /// For each step: to begin, to claim, to commit, to roll back.
     pub(crate) timeout: Duration,
     pub(super) redelivery_window: Duration,
-    permits: Option<Arc<Semaphore>>,
+    limit: Limit,
     pub(super) registration: Arc<Mutex<Option<Registration>>>,
+}
+
+/// How many connections claims hold at once. Clones share it.
+#[derive(Clone, Debug)]
+struct Limit {
+    connections: usize,
+    permits: Arc<Semaphore>,
+}
+
+impl Limit {
+    fn new(connections: usize) -> Self {
+        let connections = connections.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            connections,
+            permits: Arc::new(Semaphore::new(connections)),
+        }
+    }
+
+    /// Leaves a fifth of the pool, and at least one connection, to handlers that take another one
+    /// while they hold that of their claim.
+    fn of_pool(pool: &PgPool) -> Self {
+        let connections = usize::try_from(pool.options().get_max_connections());
+        let connections = connections.unwrap_or(usize::MAX);
+        Self::new(connections.saturating_sub((connections / 5).max(1)))
+    }
 }
 
 /// This process's registration of its window.
@@ -49,10 +75,10 @@ pub(super) struct Registration {
 impl Store {
     pub(crate) fn new(pool: PgPool, timeout: Duration, redelivery_window: Duration) -> Self {
         Self {
+            limit: Limit::of_pool(&pool),
             pool,
             timeout,
             redelivery_window,
-            permits: None,
             registration: Arc::default(),
         }
     }
@@ -61,10 +87,14 @@ impl Store {
         &self.pool
     }
 
-    /// Holds at most this many connections at once.
+    /// Claims hold at most this many connections at once.
     pub(crate) fn limit_connections(&mut self, connections: usize) {
-        let permits = connections.clamp(1, Semaphore::MAX_PERMITS);
-        self.permits = Some(Arc::new(Semaphore::new(permits)));
+        self.limit = Limit::new(connections);
+    }
+
+    /// Claims of both hold at most as many as the other may.
+    pub(crate) fn share_connections(&mut self, other: &Self) {
+        self.limit = other.limit.clone();
     }
 
     /// Runs a statement in a short transaction of its own, apart from that of a delivery.
@@ -72,8 +102,9 @@ impl Store {
         &self,
         statement: Query<'_, Postgres, PgArguments>,
     ) -> Result<Vec<PgRow>, DatabaseError> {
-        with_timeout(self.timeout, async {
-            let mut tx = self.begin_short().await?;
+        let deadline = self.deadline();
+        let mut tx = self.begin_short_until(deadline).await?;
+        with_deadline(deadline, async {
             let rows = statement.fetch_all(tx.connection()).await?;
             tx.commit().await?;
             Ok(rows)
@@ -87,63 +118,92 @@ impl Store {
         &self,
         statement: impl Fn() -> Query<'q, Postgres, PgArguments>,
     ) -> Result<Vec<PgRow>, DatabaseError> {
-        with_timeout(self.timeout, async {
-            let mut connections = 1;
-            loop {
-                let mut tx = self.begin_short().await?;
-                match statement().fetch_all(tx.connection()).await {
-                    Ok(rows) => {
-                        tx.commit().await?;
-                        return Ok(rows);
-                    }
-                    Err(error)
-                        if connections < MAX_CONNECTIONS && may_be_the_connection(&error) =>
-                    {
-                        connections += 1;
-                        tracing::debug!(%error, "trying another connection");
-                    }
-                    Err(error) => return Err(error),
+        let deadline = self.deadline();
+        let mut connections = 1;
+        loop {
+            let mut tx = self.begin_short_until(deadline).await?;
+            let rows = statement().fetch_all(tx.connection());
+            match with_deadline(deadline, rows).await {
+                Ok(rows) => {
+                    with_deadline(deadline, tx.commit()).await?;
+                    return Ok(rows);
                 }
+                Err(error) if connections < MAX_CONNECTIONS && error.may_be_the_connection() => {
+                    connections += 1;
+                    tracing::debug!(%error, "trying another connection");
+                }
+                Err(error) => return Err(error),
             }
-        })
-        .await
+        }
     }
 
-    /// Begins a short transaction. It has no time limit of its own.
-    pub(crate) async fn begin_short(&self) -> sqlx::Result<ShortTx> {
+    /// Begins a short transaction.
+    pub(crate) async fn begin_short(&self) -> Result<ShortTx, DatabaseError> {
+        self.begin_short_until(self.deadline()).await
+    }
+
+    async fn begin_short_until(&self, deadline: Instant) -> Result<ShortTx, DatabaseError> {
         // Not limited, so that it does not wait for handlers.
-        Ok(ShortTx(self.begin_on_any(BEGIN_READ_COMMITTED).await?))
+        let begun = self.begin_on_any(BEGIN_READ_COMMITTED, deadline);
+        Ok(ShortTx(begun.await?))
     }
 
     /// Begins a transaction on a connection that is in none.
     pub(super) async fn begin(&self) -> Result<TxConnection, DatabaseError> {
-        with_timeout(self.timeout, self.begin_unbounded(BEGIN)).await
-    }
-
-    async fn begin_unbounded(&self, begin: &'static str) -> sqlx::Result<TxConnection> {
-        let permit = match &self.permits {
-            None => None,
-            // The semaphore is never closed, so this never fails.
-            Some(permits) => permits.clone().acquire_owned().await.ok(),
+        let deadline = self.deadline();
+        let permit = self.limit.permits.clone().acquire_owned();
+        let Ok(permit) = tokio::time::timeout_at(deadline, permit).await else {
+            return Err(DatabaseError::LimitReached(self.limit.connections));
         };
-        Ok(self.begin_on_any(begin).await?.with_permit(permit))
+        let connection = self.begin_on_any(BEGIN, deadline).await?;
+        // The semaphore is never closed, so there is a permit.
+        Ok(connection.with_permit(permit.ok()))
     }
 
-    async fn begin_on_any(&self, begin: &'static str) -> sqlx::Result<TxConnection> {
+    async fn begin_on_any(
+        &self,
+        begin: &'static str,
+        deadline: Instant,
+    ) -> Result<TxConnection, DatabaseError> {
         let mut connections_left = self.pool.options().get_max_connections();
         loop {
-            // Boxed because it is by far the largest future of a request.
-            let connection = Box::pin(self.pool.acquire()).await?;
-            let mut connection = TxConnection::new(connection);
-            match Manager::begin(&mut connection, Some(begin.into_sql_str())).await {
+            let mut connection = TxConnection::new(self.acquire(deadline).await?);
+            let begun = Manager::begin(&mut connection, Some(begin.into_sql_str()));
+            match with_deadline(deadline, begun).await {
                 Ok(()) => return Ok(connection),
-                Err(error) if connections_left > 0 && is_unusable(&error) => {
+                Err(DatabaseError::Sqlx(error)) if connections_left > 0 && is_unusable(&error) => {
                     connections_left -= 1;
                     tracing::debug!(%error, "closing an unusable connection of the pool");
                 }
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// A connection of the pool. If there is none in time, tells whether others use all of them, or
+    /// Postgres does not answer: sqlx's own timeout, which may be shorter, is the same for both.
+    async fn acquire(&self, deadline: Instant) -> Result<PoolConnection<Postgres>, DatabaseError> {
+        // Otherwise this opens or tests a connection itself, which then counts as one in use.
+        let waits_for_others = self.is_pool_in_use();
+        // Boxed because it is by far the largest future of a request.
+        match with_deadline(deadline, Box::pin(self.pool.acquire())).await {
+            Err(DatabaseError::TimedOut | DatabaseError::Sqlx(sqlx::Error::PoolTimedOut)) => {
+                Err(if waits_for_others && self.is_pool_in_use() {
+                    DatabaseError::PoolInUse(self.pool.options().get_max_connections())
+                } else {
+                    DatabaseError::TimedOut
+                })
+            }
+            acquired => acquired,
+        }
+    }
+
+    fn is_pool_in_use(&self) -> bool {
+        self.pool.num_idle() == 0 && self.pool.size() >= self.pool.options().get_max_connections()
+    }
+
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.timeout
     }
 }
 

@@ -215,3 +215,37 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
         )
         .await;
 }
+
+/// Whatever the order of the settings.
+#[tokio::test]
+async fn what_is_counted_is_written_within_the_layers_time_for_the_database() {
+    let database = Database::new().await;
+    let pool = database.another_pool(1).await;
+    let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()))
+        .count_activity(true)
+        .database_timeout(Duration::from_millis(50));
+    let handler = axum::routing::post(write_effect).layer(layer.clone());
+    let router = axum::Router::new().route("/", handler);
+    let forged = TestDelivery::new(&presets::github(secret())).tampered();
+    send(&router, forged.request()).await;
+
+    let taken = pool.acquire().await.unwrap();
+    let free_later = async {
+        tokio::time::sleep(Duration::from_millis(1000)).await;
+        drop(taken);
+    };
+    let log = logged(async {
+        tokio::join!(layer.drained(), free_later);
+    })
+    .await;
+    assert!(
+        log.contains("all 1 connections of the pool are in use"),
+        "{log}"
+    );
+    assert_eq!(counted(&database).await, []);
+    layer.drained().await;
+    assert_eq!(
+        counted(&database).await,
+        expected(&[("request", "rejected", 1)])
+    );
+}

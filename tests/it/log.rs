@@ -2,12 +2,13 @@
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
+use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{DedupeTx, presets};
 use tower_http::trace::TraceLayer;
 
 use crate::support::{
-    SECRET, TestApp, github, github_delivery, logged, now, secret, stripe, stripe_delivery,
-    write_effect,
+    SECRET, TestApp, answer, assert_rows, gated, github, github_delivery, logged, now, secret,
+    spawn_send, stripe, stripe_delivery, write_effect,
 };
 
 const BODY: &str = r#"{"id":"evt_1","card":"4242"}"#;
@@ -137,4 +138,84 @@ async fn the_level_says_whether_somebody_should_look() {
         let line = log.lines().find(|line| line.contains(message)).unwrap();
         assert!(line.contains(level), "{line}");
     }
+}
+
+/// The scheme of the URL is the usual mistake behind a proxy.
+#[tokio::test]
+async fn g13_a_mismatch_names_the_url_if_that_is_signed() {
+    let twilio = presets::twilio(secret());
+    let called = twilio
+        .clone()
+        .public_url("https://example.com".parse().unwrap());
+    let request = || {
+        TestDelivery::new(&called)
+            .uri("/hooks?token=hunter2")
+            .request()
+    };
+    let configured = "http://user:hunter2@example.com".parse().unwrap();
+    for (provider, url) in [
+        (
+            twilio.clone().public_url(configured),
+            "http://redacted@example.com/... (`public_url`)",
+        ),
+        (
+            twilio.trust_forwarded_headers(),
+            "the one in `X-Forwarded-Proto` and `X-Forwarded-Host` (`trust_forwarded_headers`)",
+        ),
+    ] {
+        let app = TestApp::of(provider, write_effect).await;
+        let log = logged(async {
+            let mut request: Request<Body> = request();
+            for (name, value) in [("x-forwarded-proto", "http"), ("host", "example.com")] {
+                request.headers_mut().insert(name, value.parse().unwrap());
+            }
+            *request.uri_mut() = "/?token=hunter2".parse().unwrap();
+            assert_eq!(app.send(request).await.status, 401);
+        })
+        .await;
+        let hint = format!("a body that was changed on the way, or another URL than {url}");
+        assert!(log.contains(&hint), "{log}");
+        assert!(!log.contains("hunter2"), "{log}");
+        assert_rows!(app.database, claims: 0, effects: 0);
+    }
+    // It does not depend on the URL.
+    let github = presets::github(secret()).public_url("https://example.com".parse().unwrap());
+    let app = TestApp::of(github, write_effect).await;
+    let log = logged(async {
+        app.send(github_delivery().id("a").tampered().request())
+            .await;
+    })
+    .await;
+    assert!(
+        log.contains("a body that was changed on the way\""),
+        "{log}"
+    );
+}
+
+/// A process that is killed in its handler leaves a trace of the delivery.
+#[tokio::test]
+async fn a_delivery_is_logged_before_its_handler_runs() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::github(handler).await;
+    let log = logged(async {
+        let running = spawn_send(&app.router, github("guid", "{}"));
+        gate.reached().await;
+        tracing::info!(target: "idempotent_webhook_test", "in the handler");
+        gate.open();
+        assert_eq!(running.await.unwrap(), answer(200, "processed", ""));
+        // Not before it is authentic.
+        let forged = github_delivery().id("forged").tampered();
+        app.send(forged.request()).await;
+    })
+    .await;
+    let (before, after) = log.split_once("in the handler").unwrap();
+    let received = |log: &str| log.matches("webhook received").count();
+    assert_eq!((received(before), received(after)), (1, 0), "{log}");
+    let line = before
+        .lines()
+        .find(|line| line.contains("webhook received"));
+    for part in ["DEBUG", r#"endpoint="test""#, r#"delivery_id="guid""#] {
+        assert!(line.unwrap().contains(part), "{log}");
+    }
+    assert_rows!(app.database, claims: 1, effects: 1);
 }

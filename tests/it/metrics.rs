@@ -172,3 +172,135 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     drop(kept);
     server.abort();
 }
+
+/// The metrics of the alerts of the README: each with the labels that it asks for.
+fn alerts() -> Vec<(&'static str, &'static str)> {
+    const README: &str = include_str!("../../README.md");
+    let alerts = README.split_once("# The alerts.").unwrap().1;
+    let alerts = alerts.split_once("```").unwrap().0;
+    let expressions = alerts.lines().filter(|line| !line.starts_with('#'));
+    expressions
+        .filter_map(|line| {
+            let metric = &line[line.find("idempotent_webhook_")?..];
+            let end = metric.find(|c: char| !c.is_ascii_lowercase() && c != '_')?;
+            let (name, rest) = metric.split_at(end);
+            let labels = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+            Some((name, labels.map_or("", |(labels, _)| labels)))
+        })
+        .collect()
+}
+
+/// The value of the series of an alert for an endpoint.
+fn alerted(rendered: &str, endpoint: &str, (name, label): (&str, &str)) -> Option<f64> {
+    let endpoint = format!("endpoint=\"{endpoint}\"");
+    let line = rendered.lines().find(|line| {
+        line.strip_prefix(name)
+            .is_some_and(|line| line.starts_with('{'))
+            && line.contains(&endpoint)
+            && line.contains(label)
+    })?;
+    Some(line.rsplit_once(' ')?.1.parse().unwrap())
+}
+
+/// An exporter has a counter only once it is known, and `increase` does not see that it comes into
+/// being with a value of 1.
+#[tokio::test]
+async fn the_alerts_see_the_first_event_of_a_process() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let exporter = recorder.handle();
+    // Of this thread, which is all that the test's runtime has.
+    let _guard = metrics::set_default_local_recorder(&recorder);
+
+    let database = Database::new().await;
+    let endpoint = |name: &'static str| {
+        IdempotentWebhook::new(database.pool.clone(), name, presets::github(secret()))
+    };
+    let fails = post(async |_: DedupeTx| StatusCode::INTERNAL_SERVER_ERROR);
+    let loses = endpoint("loses");
+    let recovery = Recovery::new(database.pool.clone());
+    let buries = endpoint("buries").keep(Keep::failed(&recovery).retry_delays([]));
+    let router = Router::new()
+        .route("/loses", fails.clone().layer(loses))
+        .route("/buries", fails.layer(buries));
+    assert_eq!(
+        alerted(
+            &exporter.render(),
+            "buries",
+            ("idempotent_webhook_oldest_due_seconds", "")
+        ),
+        None,
+        "`absent` must tell that no process runs recovery"
+    );
+    let recovery = recovery.spawn(router.clone());
+    let oldest_due = ("idempotent_webhook_oldest_due_seconds", "");
+    soon(async {
+        while alerted(&exporter.render(), "buries", oldest_due).is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    recovery.stop().await;
+
+    let before = exporter.render();
+    assert_eq!(alerts().len(), 5);
+    for alert in alerts() {
+        assert_eq!(
+            alerted(&before, "buries", alert),
+            Some(0.0),
+            "{alert:?}: {before}"
+        );
+    }
+    let deliver = async |uri: &str| {
+        let delivery = github_delivery().id("a").uri(uri);
+        send(&router, delivery.request()).await.outcome
+    };
+    assert_eq!(deliver("/loses").await, "failed");
+    assert_eq!(deliver("/buries").await, "kept");
+    let after = exporter.render();
+    let failed = ("idempotent_webhook_deliveries_total", "outcome=\"failed\"");
+    let dead = ("idempotent_webhook_dead_total", "");
+    for (endpoint, alert) in [("loses", failed), ("buries", dead)] {
+        assert!(alerts().contains(&alert), "{alert:?}");
+        assert_eq!(alerted(&before, endpoint, alert), Some(0.0), "{before}");
+        assert_eq!(alerted(&after, endpoint, alert), Some(1.0), "{after}");
+    }
+}
+
+/// The lists of the documentation are those of the crate.
+#[tokio::test]
+async fn each_counter_of_the_documentation_starts_at_zero() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let exporter = recorder.handle();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let database = Database::new().await;
+    let layer = IdempotentWebhook::new(database.pool.clone(), "new", presets::github(secret()));
+    let rendered = exporter.render();
+
+    let documented = include_str!("../../src/lib.rs");
+    let row = |name: &str| {
+        let row = documented
+            .lines()
+            .find(|line| line.contains(&format!("| `{name}` |")));
+        let listed = row.unwrap().split_once("`: ").unwrap().1;
+        listed.split('`').skip(1).step_by(2)
+    };
+    let (deliveries, rejections) = (
+        "idempotent_webhook_deliveries_total",
+        "idempotent_webhook_rejections_total",
+    );
+    let mut series = 0;
+    for (name, label) in [(deliveries, "outcome"), (rejections, "reason")] {
+        for value in row(name) {
+            let label = format!("{label}=\"{value}\"");
+            assert_eq!(
+                alerted(&rendered, "new", (name, &label)),
+                Some(0.0),
+                "{label}"
+            );
+            series += 1;
+        }
+    }
+    let exported = |name: &str| rendered.matches(&format!("\n{name}{{")).count();
+    assert_eq!(exported(deliveries) + exported(rejections), series);
+    drop(layer);
+}

@@ -143,6 +143,28 @@ async fn g4_a_savepoint_that_is_gone_neither_commits_nor_rolls_back_the_transact
 }
 
 #[tokio::test]
+async fn g4_dropping_a_savepoint_that_is_gone_does_not_roll_back_the_transaction() {
+    async fn handler(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        insert_effect(&mut tx, &delivery).await.unwrap();
+        let mut savepoint = tx.begin().await.unwrap();
+        // Rolls the savepoint back, and gives up its level.
+        assert!(
+            Connection::begin_with(&mut *savepoint, "begin")
+                .await
+                .is_err()
+        );
+        drop(savepoint);
+        StatusCode::OK
+    }
+    let app = TestApp::github(handler).await;
+    assert_eq!(
+        app.send(github("a", "{}")).await,
+        answer(200, "processed", "")
+    );
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
 async fn begin_with_costs_nothing_where_it_is_called_as_a_method() {
     async fn handler(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
         assert!(tx.begin_with("begin").await.is_err());

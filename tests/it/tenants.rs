@@ -15,7 +15,8 @@ use idempotent_webhook::{
 };
 
 use crate::support::{
-    Answer, Database, answer, assert_rows, github_delivery, insert_effect, let_pass, send, soon,
+    Answer, Database, answer, assert_rows, github_delivery, insert_effect, let_pass, logged, send,
+    soon,
 };
 
 /// The tenants and their secrets, and who was looked up.
@@ -246,4 +247,50 @@ async fn a_captured_request_under_another_spelling_of_the_tenant_is_a_duplicate(
         answer(503, "failed", "temporarily unavailable")
     );
     assert_rows!(database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
+async fn the_tenant_is_read_from_the_uri_that_the_server_has_received() {
+    let database = Database::new().await;
+    let tenants = Tenants::default();
+    tenants.set("acme", "acme's secret");
+    let layer = IdempotentWebhook::new(
+        database.pool.clone(),
+        "test",
+        presets::github(tenants.secrets()),
+    );
+    let hooks = Router::new().route("/{tenant}", post(handler).layer(layer));
+    let router = Router::new().nest("/hooks", hooks);
+    assert_eq!(
+        send(&router, request("acme", "acme's secret", "a")).await,
+        answer(200, "processed", "acme")
+    );
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn g13_no_tenant_and_an_unknown_one_are_two_reasons() {
+    let database = Database::new().await;
+    let layer = IdempotentWebhook::new(
+        database.pool.clone(),
+        "test",
+        presets::github(Tenants::default().secrets()),
+    );
+    let router = Router::new().fallback_service(post(handler).layer(layer));
+    let elsewhere = github_delivery().uri("/elsewhere").request();
+    for (request, reason) in [
+        (elsewhere, "has read no tenant from the request"),
+        (
+            request("%20".repeat(100).as_str(), "a", "b"),
+            "or none with a usable name",
+        ),
+        (request("nobody", "a", "c"), "does not know the tenant"),
+    ] {
+        let log = logged(async {
+            assert_eq!(send(&router, request).await, forged());
+        })
+        .await;
+        assert!(log.contains(reason), "{reason}: {log}");
+    }
+    assert_rows!(database, claims: 0, effects: 0);
 }

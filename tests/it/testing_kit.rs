@@ -1,7 +1,7 @@
 //! The test kit: signed requests, and the assertion that a handler is idempotent.
 
 use std::panic::AssertUnwindSafe;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, Request, StatusCode};
@@ -15,7 +15,9 @@ use idempotent_webhook::{
     TenantSecrets, presets,
 };
 
-use crate::support::{TestApp, assert_rows, github_delivery, insert_effect, write_effect};
+use crate::support::{
+    TestApp, assert_rows, gated, github_delivery, insert_effect, spawn_send, write_effect,
+};
 
 /// Base64 as well, for those who want that.
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -419,5 +421,35 @@ async fn the_assertion_finds_a_savepoint_that_was_not_committed() {
     .await;
     let said = complaint(&app, &app.router).await;
     assert!(said.contains("has dropped a savepoint"), "{said}");
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// It is not taken for the layer's word that there is nothing to roll back.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_assertion_finds_a_delivery_that_is_in_flight() {
+    let (mut gate, handler) = gated();
+    let at_once = |layer: IdempotentWebhook| layer.in_flight_timeout(Duration::ZERO);
+    let app = TestApp::github_with(at_once, handler).await;
+    let mut running = Some(spawn_send(&app.router, github_delivery().request()));
+    gate.reached().await;
+    let mut counts = 0;
+    let said = message(assert_idempotent(
+        &app.router,
+        &github_delivery(),
+        async || {
+            counts += 1;
+            // After the first step, if that had passed.
+            if counts == 2 {
+                gate.open();
+                running.take().unwrap().await.unwrap();
+            }
+            effects(&app).await
+        },
+    ))
+    .await;
+    assert!(said.contains("outcome in-flight"), "{said}");
+    assert_eq!(app.runs(), 1);
+    gate.open();
+    assert_eq!(running.unwrap().await.unwrap().outcome, "processed");
     assert_rows!(app.database, claims: 1, effects: 1);
 }

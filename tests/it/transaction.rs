@@ -15,8 +15,7 @@ use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
 use sqlx::{Connection, Executor, PgConnection};
 
 use crate::support::{
-    Rows, TestApp, answer, assert_rows, github, insert_effect, logged, secret, send, spawn_send,
-    write_effect,
+    Rows, TestApp, answer, assert_rows, github, insert_effect, logged, secret, send, write_effect,
 };
 
 const INTERNAL_ERROR: &str = "internal error";
@@ -359,40 +358,6 @@ async fn the_layers_settings_for_waiting_do_not_reach_the_handler() {
             assert_eq!(answered.body, "1234ms");
         }
     }
-}
-
-#[tokio::test]
-async fn a_connection_limit_leaves_connections_to_the_handlers() {
-    let app = {
-        let pool: Arc<Mutex<Option<sqlx::PgPool>>> = Arc::default();
-        let handler = {
-            let pool = pool.clone();
-            async move |mut tx: DedupeTx, delivery: Delivery| {
-                insert_effect(&mut tx, &delivery).await.unwrap();
-                let pool = pool.lock().unwrap().clone().unwrap();
-                pool.execute("select pg_sleep(0.01)").await.unwrap();
-                StatusCode::OK
-            }
-        };
-        let app = TestApp::github_with(
-            |layer| {
-                layer
-                    .max_connections(4)
-                    .database_timeout(Duration::from_secs(20))
-            },
-            handler,
-        )
-        .await;
-        *pool.lock().unwrap() = Some(app.database.pool.clone());
-        app
-    };
-    let sending: Vec<_> = (0..50)
-        .map(|id| spawn_send(&app.router, github(&id.to_string(), "{}")))
-        .collect();
-    for sent in sending {
-        assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
-    }
-    assert_rows!(app.database, claims: 50, effects: 50);
 }
 
 /// A statement may fail without the handler's noticing: cancelled on the way, or in a stream

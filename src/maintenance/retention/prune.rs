@@ -16,9 +16,8 @@ use crate::transaction::{BEGIN_APART, is_not_migrated};
 ///
 /// It reads each table once, at full speed, and deletes in batches of at most 1000, each in a
 /// transaction of its own, so that claims continue meanwhile. If it is stopped, the rest is left
-/// for the next time. PostgreSQL 13 reads the whole table for each part of it; later versions do
-/// not. `Retention` only reads the parts that have something to delete, which matters from about
-/// ten million rows on.
+/// for the next time. `Retention` only reads the parts that have something to delete, which matters
+/// from about ten million rows on.
 ///
 /// Deliveries of an endpoint whose redelivery window is not registered are kept. A process
 /// registers it with the first delivery that it claims, and hourly after that.

@@ -39,7 +39,6 @@ const SOON: Duration = Duration::from_secs(60);
 /// delete, whatever the size of the table. Only the first round reads everything. Rows of a larger
 /// table are deleted late by up to a fiftieth of the age. After you have inserted rows with old
 /// times by SQL, empty `retention_ranges`; otherwise they may stay for the age once more.
-/// PostgreSQL 13 reads the whole table for each part of it; later versions do not.
 ///
 /// ```no_run
 /// # async fn main_(pool: sqlx::PgPool) {

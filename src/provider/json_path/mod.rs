@@ -61,13 +61,6 @@ impl JsonPath {
         }
     }
 
-    /// The path to an element of the array at this path.
-    pub(super) fn element(mut self, index: usize) -> Self {
-        self.text = format!("{}[{index}]", self.text).into();
-        self.steps.push(Step::Element(index));
-        self
-    }
-
     /// The path to a member of the object at this path, for names without special characters.
     pub(super) fn then(mut self, name: &str) -> Self {
         self.text = format!("{}.{name}", self.text).into();

@@ -1,18 +1,20 @@
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::Hmac;
-use crate::provider::{Provider, SecretSource, Source};
+use crate::provider::{Provider, Retry, SecretSource, Source};
 
 /// [Bitbucket Cloud](https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/).
 ///
 /// - Signature: `X-Hub-Signature: sha256=<hex>`, an HMAC-SHA256 of the body. Bitbucket only
 ///   sends it if the webhook has a secret.
-/// - Delivery id: `X-Request-UUID`, **not** covered by the signature. Whether a retry repeats
-///   it is not documented. `X-Hook-UUID` would be wrong: it names the webhook. Event type:
-///   `X-Event-Key`.
-/// - Redelivery: up to 2 more attempts, and only after a 5xx; the redelivery window is 30 days.
+/// - Delivery id: `X-Request-UUID`, **not** covered by the signature. `X-Hook-UUID` would be wrong:
+///   it names the webhook. Event type: `X-Event-Key`.
+/// - Redelivery: up to 2 more attempts, and on request; the redelivery window is 30 days.
+/// - Retry: `X-Attempt-Number` counts. Whether `X-Request-UUID` is repeated is not documented: if it
+///   is not, the handler runs again.
+/// - Answer: only a 5xx is retried, so every failure gets 503.
 /// - Response deadline: 10 seconds.
 /// - Body limit: 2 MiB; Bitbucket caps its payloads at 256 kB.
 ///
@@ -24,5 +26,7 @@ pub fn bitbucket(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::header(HeaderName::from_static("x-request-uuid")))
         .event_type(Source::header(HeaderName::from_static("x-event-key")))
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(10))
+        .retry(Retry::unknown().id_unknown().changes("`X-Attempt-Number`"))
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue};
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [Box](https://developer.box.com/guides/webhooks/v2/signatures-v2/), the webhooks V2.
 ///
@@ -11,12 +11,15 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///   for each key of the app, an HMAC-SHA256 of `<body><time>`, with the time as a date in
 ///   `BOX-DELIVERY-TIMESTAMP`. One matching signature is enough. `BOX-SIGNATURE-VERSION` must
 ///   be 1 and `BOX-SIGNATURE-ALGORITHM` `HmacSHA256`.
-/// - Tolerance: 10 minutes, on both sides, as in Box's current SDK.
+/// - Tolerance: 7 days, past only, which is the redelivery window: Box's SDKs take 10 minutes, but
+///   nothing says that a retry carries a new time. What was processed stays a duplicate.
 /// - Delivery id: `$.id`, covered by the signature. `BOX-DELIVERY-ID` would be wrong: it is new
 ///   on every retry. Event type: `$.trigger`.
-/// - Redelivery: automatically; for how long is not confirmed, and the redelivery window is 30
-///   days.
-/// - Response deadline: 30 seconds (second-hand).
+/// - Redelivery: up to 12 times over 2 hours; older documents say 10 times with growing
+///   delays from 5 minutes on. The redelivery window is 7 days.
+/// - Retry: `BOX-DELIVERY-ID` is new, and so, likely, is the time; `$.id` is not.
+/// - Answer: any 2xx.
+/// - Response deadline: 30 seconds.
 /// - Body limit: 2 MiB; Box publishes none.
 ///
 /// The name of the preset is `box`.
@@ -38,6 +41,8 @@ pub fn box_com(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("trigger")))
-        .tolerance(Tolerance::two_sided(Duration::from_secs(600)))
+        .tolerance(Tolerance::past_only(7 * DAY))
         .response_deadline(Duration::from_secs(30))
+        .redelivery_window(7 * DAY)
+        .retry(Retry::signed_anew().likely().changes("`BOX-DELIVERY-ID`"))
 }

@@ -1,9 +1,7 @@
-use std::time::Duration;
-
 use http::HeaderName;
 
 use crate::provider::signature::{ByHeader, Hmac, Token, Tolerance};
-use crate::provider::{JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-buildkite-signature");
 
@@ -14,11 +12,17 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-buildkite-signature");
 ///   `X-Buildkite-Token`. If both are there, the signature counts.
 /// - **With the token, the body is not covered by a signature: whoever sees one request can make any
 ///   other.** Switch the webhook to signatures.
-/// - Tolerance: 300 seconds, past only, as in Buildkite's example.
-/// - Delivery id: none. The key is the SHA-256 of the body and the event type, which the token does
-///   not cover. The body may show a later state of its object than that of the event. Event type:
-///   `X-Buildkite-Event` or, if it is absent, `$.event`.
+/// - Tolerance: 30 days, past only, which is the redelivery window: Buildkite's example is
+///   5 minutes, but nothing says that a retry carries a new time. In these days a captured request
+///   with a signature is a duplicate.
+/// - Delivery id: none. The key is the time and the SHA-256 of the body, both signed. The body alone
+///   would be wrong: it has no time of its own, and may show a later state of its object than that of
+///   the event, so a build that runs, is blocked and runs again could have the same twice. **With the
+///   token, nothing is deduplicated**, as there is no time. Event type: `X-Buildkite-Event` or, if it
+///   is absent, `$.event`.
 /// - Redelivery: not documented; the redelivery window is 30 days.
+/// - Retry: not documented. One that is signed anew runs the handler again, and so does every one
+///   with the token.
 /// - Response deadline: not documented; 10 seconds are assumed.
 /// - Body limit: 2 MiB; Buildkite publishes none.
 pub fn buildkite(secrets: impl Into<SecretSource>) -> Provider {
@@ -27,13 +31,15 @@ pub fn buildkite(secrets: impl Into<SecretSource>) -> Provider {
         .separator(",")
         .timestamp_field("timestamp=");
     let token = Token::header(HeaderName::from_static("x-buildkite-token"));
-    let event = || {
-        Source::header(HeaderName::from_static("x-buildkite-event"))
-            .or(Source::json(JsonPath::member("event")))
-    };
+    let event = Source::header(HeaderName::from_static("x-buildkite-event"))
+        .or(Source::json(JsonPath::member("event")));
+    let id = Source::signed_time()
+        .and(Source::body_digest())
+        .or(Source::receipt());
     Provider::custom("buildkite")
         .signature(ByHeader::new(SIGNATURE, signature, token), secrets)
-        .delivery_id(event().and(Source::body_digest()))
-        .event_type(event())
-        .tolerance(Tolerance::past_only(Duration::from_secs(300)))
+        .delivery_id(id)
+        .event_type(event)
+        .tolerance(Tolerance::past_only(30 * DAY))
+        .retry(Retry::unknown().id_unknown())
 }

@@ -3,18 +3,22 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
-/// [Calendly](https://developer.calendly.com/api-docs/ZG9jOjM2MzE2MDM4-webhook-signatures).
+/// [Calendly](https://developer.calendly.com/api-docs/overview/webhooks/webhook-signatures).
 ///
 /// - Signature: `Calendly-Webhook-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of
 ///   `<time>.<body>` under the signing key.
-/// - Tolerance: 180 seconds, past only, as in Calendly's sample.
+/// - Tolerance: 3 days, past only, which is the redelivery window: Calendly's sample takes
+///   3 minutes, but nothing says that a retry carries a new time. What was processed stays a
+///   duplicate.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.created_at` and `$.payload.uri` make it unique. Event type: `$.event`.
 /// - Redelivery: for 24 hours, with increasing delays; the redelivery window is 3 days, to
 ///   leave room for late ones.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Retry: not documented. One with another body runs the handler again.
+/// - Answer: any 2xx; a 3xx, 4xx or 5xx is retried.
+/// - Response deadline: 15 seconds, after 10 for the connection.
 /// - Switched off: after 24 hours of failures. A new webhook has to be made then.
 /// - Body limit: 2 MiB; Calendly publishes none.
 pub fn calendly(secrets: impl Into<SecretSource>) -> Provider {
@@ -23,6 +27,8 @@ pub fn calendly(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event")))
-        .tolerance(Tolerance::past_only(Duration::from_secs(180)))
+        .tolerance(Tolerance::past_only(3 * DAY))
+        .response_deadline(Duration::from_secs(15))
         .redelivery_window(3 * DAY)
+        .retry(Retry::unknown().id_unknown())
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{JsonPath, Provider, SecretSource, Source};
+use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [CircleCI](https://circleci.com/docs/guides/integration/outbound-webhooks/).
 ///
@@ -11,6 +11,8 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///   the list are skipped.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `circleci-event-type`.
 /// - Redelivery: automatically, later; the redelivery window is 30 days.
+/// - Retry: the same `$.id`; likely the very same request.
+/// - Answer: any 2xx.
 /// - Response deadline: 10 seconds.
 /// - Body limit: 2 MiB; CircleCI publishes none.
 pub fn circleci(secrets: impl Into<SecretSource>) -> Provider {
@@ -24,4 +26,5 @@ pub fn circleci(secrets: impl Into<SecretSource>) -> Provider {
             "circleci-event-type",
         )))
         .response_deadline(Duration::from_secs(10))
+        .retry(Retry::identical().likely())
 }

@@ -1,20 +1,20 @@
-use std::time::Duration;
-
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [Cloudflare
 /// Stream](https://developers.cloudflare.com/stream/manage-video-library/using-webhooks/).
 ///
 /// - Signature: `Webhook-Signature: time=<time>,sig1=<hex>`, an HMAC-SHA256 of `<time>.<body>`.
 ///   The key is the secret as text, although it looks like hexadecimal digits.
-/// - Tolerance: 300 seconds, past only; Cloudflare asks to discard what is too old, and names
-///   no limit.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature.
-///   Event type: `$.status.state`.
-/// - Redelivery: not confirmed; the redelivery window is 30 days.
+/// - Tolerance: 30 days, past only, which is the redelivery window: Cloudflare asks to discard what
+///   is too old, but names no limit, and nothing says that a retry carries a new time. What was
+///   processed stays a duplicate.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
+///   `$.modified` and `$.uid` make it unique. Event type: `$.status.state`.
+/// - Redelivery: not documented; the redelivery window is 30 days.
+/// - Retry: not documented. One with another body runs the handler again.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 2 MiB; Cloudflare publishes none.
 pub fn cloudflare_stream(secrets: impl Into<SecretSource>) -> Provider {
@@ -26,5 +26,6 @@ pub fn cloudflare_stream(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("status").then("state")))
-        .tolerance(Tolerance::past_only(Duration::from_secs(300)))
+        .tolerance(Tolerance::past_only(30 * DAY))
+        .retry(Retry::unknown().id_unknown())
 }

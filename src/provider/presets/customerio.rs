@@ -3,17 +3,19 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
-/// [Customer.io](https://docs.customer.io/journeys/webhooks/), the reporting webhooks.
+/// [Customer.io](https://docs.customer.io/api/webhooks/), the reporting webhooks.
 ///
 /// - Signature: `X-CIO-Signature: <hex>`, an HMAC-SHA256 of `v0:<time>:<body>` with the time in
 ///   `X-CIO-Timestamp` (second-hand).
 /// - Tolerance: 30 days, past only, which is the redelivery window; Customer.io states none.
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.metric`, such as
 ///   `sent`; `$.object_type` says of what.
-/// - Redelivery: automatically; for how long is not confirmed, and the redelivery window is 30
-///   days.
+/// - Redelivery: for 7 days, with growing delays. **Meanwhile Customer.io holds back the webhooks
+///   that follow.** The redelivery window is 30 days.
+/// - Retry: not documented. The id is that of the event, so it likely stays.
+/// - Answer: any 2xx.
 /// - Response deadline: 4 seconds.
 /// - Body limit: 2 MiB; Customer.io publishes none.
 pub fn customerio(secrets: impl Into<SecretSource>) -> Provider {
@@ -32,4 +34,5 @@ pub fn customerio(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("metric")))
         .tolerance(Tolerance::past_only(30 * DAY))
         .response_deadline(Duration::from_secs(4))
+        .retry(Retry::unknown())
 }

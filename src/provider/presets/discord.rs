@@ -1,10 +1,11 @@
 use std::time::Duration;
 
+use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderName, StatusCode};
 
 use crate::provider::handshake::{Handshake, HandshakeRequest};
 use crate::provider::signature::{PublicKeySignature, Tolerance};
-use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{HOUR, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [Discord](https://docs.discord.com/developers/interactions/overview): interactions and webhook
 /// events of an app. Feature `ed25519`.
@@ -16,9 +17,13 @@ use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 ///   is the SHA-256 of its body. Event type: `$.event.type`, or the number in `$.type`.
 /// - Redelivery: interactions never; webhook events with growing intervals, for up to 10 minutes;
 ///   the redelivery window is 24 hours.
+/// - Retry: whether it is signed at a new time is not documented.
+/// - Answer: Discord asks for 204 to a webhook event, which duplicates and deliveries that are kept or
+///   accepted get. An interaction wants 200 and JSON, so the handler's own answer is left as it is:
+///   answer events with 204.
 /// - Response deadline: 3 seconds.
 /// - Handshake: a signed `PING`, again and again. That of interactions is answered with
-///   `{"type":1}`, that of webhook events with 204. Discord also sends wrong signatures on purpose,
+///   `{"type":1}`, that of webhook events with 204 and a content type. Discord also sends wrong signatures on purpose,
 ///   and removes the URL unless they are answered with 401.
 /// - Body limit: 2 MiB; Discord publishes none.
 ///
@@ -35,13 +40,19 @@ pub fn discord(secrets: impl Into<SecretSource>) -> Provider {
         .signed_handshake(ping)
         .tolerance(Tolerance::unlimited())
         .response_deadline(Duration::from_secs(3))
+        .acknowledgement_status(StatusCode::NO_CONTENT)
         .redelivery_window(24 * HOUR)
+        .retry(Retry::unknown())
 }
 
 fn ping(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     let member = |name| request.json(&JsonPath::member(name));
     match (member("type")?.as_str(), member("id")) {
-        ("0", None) => Some(Handshake::empty("PING").status(StatusCode::NO_CONTENT)),
+        ("0", None) => Some(
+            Handshake::empty("PING")
+                .status(StatusCode::NO_CONTENT)
+                .header(CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        ),
         ("1", Some(_)) => Some(Handshake::json("PING", &serde_json::json!({"type": 1}))),
         _ => None,
     }

@@ -1,16 +1,18 @@
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
+use crate::provider::{JsonPath, MIB, Provider, Retry, SecretSource, Source};
 
 /// [DocuSign Connect](https://developers.docusign.com/platform/webhooks/connect/hmac/),
 /// messages in JSON.
 ///
 /// - Signature: `X-DocuSign-Signature-1: <base64>` and so on, one for each key of the account,
 ///   an HMAC-SHA256 of the body. One matching signature is enough.
-/// - Delivery id: none. The key is `$.data.envelopeId`, `$.event` and `$.generatedDateTime`,
-///   covered by the signature. `$.retryCount` changes the body of a retry (not confirmed), so
-///   its digest would be wrong. Event type: `$.event`.
+/// - Delivery id: none. The key is `$.data.envelopeId`, `$.event`, `$.generatedDateTime` and, of an
+///   event of a recipient, `$.data.recipientId`. An event without an envelope (`template-*`, `click-*`,
+///   `sms-opt-*`) is keyed by the SHA-256 of the body, so that **its retry runs the handler again**
+///   if `$.retryCount` has changed. All are covered by the signature. Event type: `$.event`.
+/// - Retry: the same message with another `$.retryCount` (likely).
 /// - Redelivery: for up to 15 days (not confirmed); the redelivery window is 30 days.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 25 MiB, since a body can have documents (not confirmed).
@@ -19,13 +21,20 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 /// [`delivery_id`](Provider::delivery_id) to [`Source::body_digest`] for them.
 pub fn docusign(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-docusign-signature")).numbered();
+    let envelope = Source::json(JsonPath::member("data").then("envelopeId"))
+        .and(Source::json(JsonPath::member("event")))
+        .and(Source::json(JsonPath::member("generatedDateTime")));
+    let recipient = Source::json(JsonPath::member("data").then("recipientId"));
     Provider::custom("docusign")
         .signature(scheme, secrets)
         .delivery_id(
-            Source::json(JsonPath::member("data").then("envelopeId"))
-                .and(Source::json(JsonPath::member("event")))
-                .and(Source::json(JsonPath::member("generatedDateTime"))),
+            envelope
+                .clone()
+                .and(recipient)
+                .or(envelope)
+                .or(Source::body_digest()),
         )
         .event_type(Source::json(JsonPath::member("event")))
         .body_limit(25 * MIB)
+        .retry(Retry::signed_anew().likely().changes("`$.retryCount`"))
 }

@@ -4,7 +4,7 @@ use http::header::{HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Method, StatusCode};
 
 use crate::provider::signature::Hmac;
-use crate::provider::{HOUR, Handshake, HandshakeRequest, Provider, SecretSource, Source};
+use crate::provider::{HOUR, Handshake, HandshakeRequest, Provider, Retry, SecretSource, Source};
 
 /// [Dropbox](https://www.dropbox.com/developers/reference/webhooks).
 ///
@@ -16,6 +16,7 @@ use crate::provider::{HOUR, Handshake, HandshakeRequest, Provider, SecretSource,
 /// - Handshake: the GET with `challenge` is answered with its text.
 /// - Redelivery: with increasing delays for about ten minutes (from an older page); the
 ///   redelivery window is 24 hours.
+/// - Retry: not documented. Each one runs the handler again.
 /// - Answer: only 200 is success, so every success gets it.
 /// - Response deadline: 10 seconds.
 /// - Switched off: if too many notifications fail (not confirmed).
@@ -29,6 +30,7 @@ pub fn dropbox(secrets: impl Into<SecretSource>) -> Provider {
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(24 * HOUR)
+        .retry(Retry::unknown().new_id())
 }
 
 /// It wants the answer not to be taken for a page.

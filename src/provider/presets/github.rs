@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{DAY, MIB, Provider, SecretSource, Source};
+use crate::provider::{DAY, MIB, Provider, Retry, SecretSource, Source};
 
 /// [GitHub](https://docs.github.com/webhooks).
 ///
@@ -14,6 +14,9 @@ use crate::provider::{DAY, MIB, Provider, SecretSource, Source};
 ///   of its own. Event type: `X-GitHub-Event`.
 /// - Redelivery: never automatically; on request for 3 days, which is the redelivery
 ///   window.
+/// - Retry: none. A delivery that is requested again has the same id.
+/// - Answer: any 2xx. **A delivery that fails is lost unless somebody requests it again, or the layer
+///   keeps it.**
 /// - Response deadline: 10 seconds (GitHub Enterprise Server waits for 30).
 /// - Body limit: 25 MiB, above GitHub's own cap of 25 MB.
 pub fn github(secrets: impl Into<SecretSource>) -> Provider {
@@ -25,4 +28,5 @@ pub fn github(secrets: impl Into<SecretSource>) -> Provider {
         .body_limit(25 * MIB)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(3 * DAY)
+        .retry(Retry::none())
 }

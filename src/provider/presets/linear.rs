@@ -3,18 +3,22 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{HOUR, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [Linear](https://linear.app/developers/webhooks).
 ///
 /// - Signature: `Linear-Signature: <hex>`, an HMAC-SHA256 of the body.
-/// - Tolerance: 60 seconds, on both sides, of `$.webhookTimestamp` in the signed body.
-///   The header `Linear-Timestamp` is not signed and is ignored. A body without a time is
-///   rejected.
-/// - Delivery id: `Linear-Delivery`, **not** covered by the signature. Event type:
-///   `Linear-Event`.
+/// - Tolerance: 24 hours, on both sides, of `$.webhookTimestamp` in the signed body, which is the
+///   redelivery window. Linear advises a minute, but the first retry comes after one, and likely with
+///   the time of the first attempt. The header `Linear-Timestamp` is not signed and is ignored. A body
+///   without a time is rejected.
+/// - Delivery id: `Linear-Delivery`, **not** covered by the signature: whoever has captured a request
+///   can replay it under another id until it is 24 hours old. The time makes each body unique, so
+///   [`replay_guard`](crate::IdempotentWebhook::replay_guard) prevents that and merges nothing. Event
+///   type: `Linear-Event`.
 /// - Redelivery: 3 times, after a minute, an hour and 6 hours;
 ///   the redelivery window is 24 hours, to leave room for late ones.
+/// - Retry: likely the same body, its time included (reported, not documented).
 /// - Answer: only 200 is success, so every success gets it.
 /// - Response deadline: 5 seconds.
 /// - Body limit: 2 MiB; Linear publishes none.
@@ -26,8 +30,9 @@ pub fn linear(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::header(HeaderName::from_static("linear-delivery")))
         .event_type(Source::header(HeaderName::from_static("linear-event")))
-        .tolerance(Tolerance::two_sided(Duration::from_secs(60)))
+        .tolerance(Tolerance::two_sided(24 * HOUR))
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(24 * HOUR)
+        .retry(Retry::identical().likely())
 }

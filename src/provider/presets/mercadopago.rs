@@ -1,7 +1,9 @@
-use http::HeaderName;
+use std::time::Duration;
+
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -18,10 +20,14 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// - Tolerance: 30 days, on both sides, which is the redelivery window; the SDKs check none
 ///   unless they are asked to. `ts` is taken for seconds or, with more than 11 digits, for
 ///   milliseconds: both occur.
-/// - Delivery id: `x-request-id`, covered by the signature. Whether a retry repeats it is not
-///   documented. A notification without it is rejected. Event type: `$.type`.
-/// - Redelivery: not confirmed; the redelivery window is 30 days.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Delivery id: `x-request-id`, covered by the signature. A notification without it is rejected.
+///   `$.id`, the id of the notification, is not covered. Event type: `$.type`.
+/// - Redelivery: every 15 minutes, and less often after the third time, with no published end; the
+///   redelivery window is 30 days.
+/// - Retry: whether it has the same `x-request-id` and the same time is not documented. **If it has
+///   a new id, the handler runs again.**
+/// - Answer: 200 and 201 are success, so every success gets 200.
+/// - Response deadline: 22 seconds.
 /// - Body limit: 2 MiB; Mercado Pago publishes none.
 ///
 /// Notifications of QR codes are not signed, and this preset rejects them.
@@ -55,4 +61,7 @@ pub fn mercadopago(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::header(REQUEST_ID))
         .event_type(Source::json(JsonPath::member("type")))
         .tolerance(Tolerance::two_sided(30 * DAY))
+        .success_status(StatusCode::OK)
+        .response_deadline(Duration::from_secs(22))
+        .retry(Retry::unknown().id_unknown())
 }

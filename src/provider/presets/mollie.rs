@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{JsonPath, Provider, SecretSource, Source};
+use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [Mollie](https://docs.mollie.com/reference/webhooks-new), the next-generation webhooks. The
 /// classic ones, a form with the id of a payment, are **not signed**, and this preset rejects
@@ -9,9 +11,11 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///
 /// - Signature: `X-Mollie-Signature: sha256=<hex>`, with or without the prefix, an HMAC-SHA256
 ///   of the body. The header may be repeated, and one matching signature is enough.
-/// - Delivery id: `$.id` (`event_…`), covered by the signature. Event type: `$.type`.
-/// - Redelivery: not confirmed; the redelivery window is 30 days.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Delivery id: `$.id` (`event_…`), covered by the signature. `$.entityId` would be wrong: each
+///   event of a payment has the same. Event type: `$.type`.
+/// - Redelivery: on a schedule whose end is not confirmed; the redelivery window is 30 days.
+/// - Retry: the same event (likely).
+/// - Response deadline: 15 seconds.
 /// - Body limit: 2 MiB; Mollie publishes none.
 pub fn mollie(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-mollie-signature"))
@@ -21,4 +25,6 @@ pub fn mollie(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
+        .response_deadline(Duration::from_secs(15))
+        .retry(Retry::identical().likely())
 }

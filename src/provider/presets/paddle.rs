@@ -3,16 +3,18 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [Paddle Billing](https://developer.paddle.com/webhooks/signature-verification).
 ///
 /// - Signature: `Paddle-Signature: ts=<time>;h1=<hex>`, an HMAC-SHA256 of `<time>:<body>`.
 ///   There are several `h1` while a secret is rotated, and one matching signature is enough.
-/// - Tolerance: 5 seconds, past only, as in Paddle's SDK. The server's clock has to be right.
+/// - Tolerance: 30 days, past only, which is the redelivery window. Paddle's SDK has 5 seconds, which
+///   has refused every delivery of some servers, and nothing says that a retry is signed at a new time.
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.event_type`.
 /// - Redelivery: 60 attempts over 3 days, in the sandbox 3 within 15 minutes (neither
 ///   confirmed); the redelivery window is 30 days.
+/// - Retry: the same `$.event_id`; whether it is signed at a new time is not documented.
 /// - Answer: Paddle asks for 200, so every success gets it.
 /// - Response deadline: 5 seconds.
 /// - Body limit: 2 MiB; Paddle publishes none.
@@ -26,7 +28,8 @@ pub fn paddle(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("event_id")))
         .event_type(Source::json(JsonPath::member("event_type")))
-        .tolerance(Tolerance::past_only(Duration::from_secs(5)))
+        .tolerance(Tolerance::past_only(30 * DAY))
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(5))
+        .retry(Retry::unknown())
 }

@@ -1,18 +1,24 @@
-use http::HeaderName;
+use std::time::Duration;
+
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source};
 
 /// [Persona](https://docs.withpersona.com/webhooks-best-practices).
 ///
 /// - Signature: `Persona-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of `<time>.<body>`.
-///   While a secret is rotated, there are two such pairs with a space between them
-///   (second-hand), and one matching signature is enough.
+///   While a secret is rotated, there are two such pairs with a space between them, and one
+///   matching signature is enough.
 /// - Tolerance: 30 days, past only, which is the redelivery window; Persona states none.
 /// - Delivery id: `$.data.id` (`evt_…`), covered by the signature. Event type:
 ///   `$.data.attributes.name`.
-/// - Redelivery: automatically, and duplicates are possible; the redelivery window is 30 days.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Redelivery: a few times (5 or 8, by different pages) with growing intervals;
+///   `Persona-Webhook-Attempts-Left` counts them. The redelivery window is 30 days.
+/// - Retry: the time is that of sending, by Persona's documentation, so a retry is likely signed
+///   anew.
+/// - Answer: 200, 201, 202 and 204 are success, so every success gets 200.
+/// - Response deadline: 5 seconds.
 /// - Body limit: 4 MiB; Persona publishes none.
 pub fn persona(secrets: impl Into<SecretSource>) -> Provider {
     let scheme =
@@ -25,4 +31,7 @@ pub fn persona(secrets: impl Into<SecretSource>) -> Provider {
         ))
         .tolerance(Tolerance::past_only(30 * DAY))
         .body_limit(4 * MIB)
+        .success_status(StatusCode::OK)
+        .response_deadline(Duration::from_secs(5))
+        .retry(Retry::signed_anew().likely())
 }

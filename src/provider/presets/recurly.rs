@@ -3,29 +3,34 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [Recurly](https://docs.recurly.com/recurly-subscriptions/docs/webhooks), the webhooks in
 /// JSON. Those in XML are **not signed**, and this preset rejects them.
 ///
-/// - Signature: `recurly-signature: <milliseconds>,<hex>`, with more signatures after further
-///   commas, an HMAC-SHA256 of `<milliseconds>.<body>`. One matching signature is enough.
-/// - Tolerance: 300 seconds, on both sides, as in Recurly's SDK.
+/// - Signature: `recurly-signature: <time>,<hex>`, with more signatures after further commas, an
+///   HMAC-SHA256 of `<time>.<body>`. One matching signature is enough. The time is in milliseconds
+///   in Recurly's SDK and in seconds in its sample; both are taken.
+/// - Tolerance: 30 days, on both sides, which is the redelivery window. Recurly's SDK takes 300
+///   seconds, but nothing says that a retry has a new time; a captured request is a duplicate.
 /// - Delivery id: none; `$.id` is that of the resource. The key is the SHA-256 of the body,
-///   which is covered by the signature. Event type: `$.event_type`; `$.object_type` says of
-///   what.
-/// - Redelivery: 10 times, over about a day; the redelivery window is 30 days.
+///   which is covered by the signature; `$.event_time` makes it unique. Event type:
+///   `$.event_type`; `$.object_type` says of what.
+/// - Redelivery: 10 times, over about 3 days, unless the answer is a 2xx; the redelivery window is 30
+///   days.
+/// - Retry: whether it is signed anew is not documented.
 /// - Response deadline: 5 seconds. Only the ports 80 and 443 are called.
 /// - Body limit: 2 MiB; Recurly publishes none.
 pub fn recurly(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("recurly-signature"))
         .separator(",")
         .timestamp_field("")
-        .timestamp_in_milliseconds();
+        .timestamp_in_seconds_or_milliseconds();
     Provider::custom("recurly")
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event_type")))
-        .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
+        .tolerance(Tolerance::two_sided(30 * DAY))
         .response_deadline(Duration::from_secs(5))
+        .retry(Retry::unknown())
 }

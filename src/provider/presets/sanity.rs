@@ -1,18 +1,24 @@
-use http::HeaderName;
+use std::time::Duration;
+
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Encoding, Hmac, Tolerance};
-use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
+use crate::provider::{HOUR, MIB, Provider, Retry, SecretSource, Source};
 
 /// [Sanity](https://www.sanity.io/docs/content-lake/webhooks), the GROQ-powered webhooks.
 ///
 /// - Signature: `sanity-webhook-signature: t=<milliseconds>,v1=<base64url>`, an HMAC-SHA256 of
 ///   `<milliseconds>.<body>`, in base64 with the URL-safe alphabet and without padding.
-/// - Tolerance: 24 hours, past only, which is the redelivery window; Sanity's SDK checks none.
+/// - Tolerance: 24 hours, past only, which is the redelivery window; Sanity's SDK checks none. **For so
+///   long, whoever has captured a request can send it again under a fresh id**: one request is sent
+///   at a time, so those behind a slow handler come late, and a shorter time could refuse them.
 /// - Delivery id: `idempotency-key`, **not** covered by the signature. Event type:
-///   `sanity-operation` (the header's name is not confirmed).
+///   `sanity-operation`.
 /// - Redelivery: twice, after 30 seconds each, on 429 and 5xx only; the redelivery window is 24
 ///   hours, to leave room for late ones.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Retry: with the same id; whether it is signed anew is not documented.
+/// - Answer: a 4xx other than 429 is final, so every failure gets 503.
+/// - Response deadline: 30 seconds.
 /// - Body limit: 4 MiB; the body is a projection that you define.
 pub fn sanity(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("sanity-webhook-signature"))
@@ -25,4 +31,7 @@ pub fn sanity(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::past_only(24 * HOUR))
         .body_limit(4 * MIB)
         .redelivery_window(24 * HOUR)
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
+        .response_deadline(Duration::from_secs(30))
+        .retry(Retry::unknown())
 }

@@ -3,19 +3,24 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [Slack](https://docs.slack.dev/apis/events-api/): the Events API over HTTP.
 ///
 /// - Signature: `X-Slack-Signature: v0=<hex>`, an HMAC-SHA256 of `v0:<time>:<body>`
 ///   with the time in `X-Slack-Request-Timestamp`, under the app's signing secret.
-/// - Tolerance: 300 seconds, on both sides.
-/// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.event.type`
-///   or, if it is absent, `$.type`.
+/// - Tolerance: 2 days, on both sides, which is the redelivery window. Slack advises 5 minutes, but
+///   does not say that a retry is signed at a new time.
+/// - Delivery id: `$.event_id`, covered by the signature. `app_rate_limited`, which has none, is
+///   keyed by `$.type`, `$.api_app_id`, `$.team_id` and `$.minute_rate_limited` together. Event
+///   type: `$.event.type` or, if it is absent, `$.type`.
 /// - Handshake: `url_verification` is answered with its challenge.
-/// - Redelivery: 3 times within some minutes, or, with delayed events, hourly for a day; the
-///   redelivery window is 2 days.
+/// - Redelivery: 3 times within some minutes, or, with delayed events, hourly for a day, after any
+///   answer but a 2xx; the redelivery window is 2 days. An answer with `X-Slack-No-Retry: 1` ends it.
+/// - Retry: the same `$.event_id`, with `X-Slack-Retry-Num`; likely signed at a new time (not
+///   confirmed).
 /// - Response deadline: 3 seconds.
+/// - Switched off: the subscriptions of the app, when more than 95 % of an hour's events fail.
 /// - Body limit: 2 MiB; Slack publishes none.
 ///
 /// Slash commands and interactions are signed the same way but have no event id. They are
@@ -32,12 +37,17 @@ pub fn slack(secrets: impl Into<SecretSource>) -> Provider {
                 .body(),
         );
     let member = |name| Source::json(JsonPath::member(name));
+    let rate_limit = member("type")
+        .and(member("api_app_id"))
+        .and(member("team_id"))
+        .and(member("minute_rate_limited"));
     Provider::custom("slack")
         .signature(scheme, secrets)
-        .delivery_id(member("event_id"))
+        .delivery_id(member("event_id").or(rate_limit))
         .event_type(Source::json(JsonPath::member("event").then("type")).or(member("type")))
         .handshake("url_verification", member("challenge"))
-        .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
+        .tolerance(Tolerance::two_sided(2 * DAY))
         .response_deadline(Duration::from_secs(3))
         .redelivery_window(2 * DAY)
+        .retry(Retry::signed_anew().likely().changes("`X-Slack-Retry-Num`"))
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [Stripe](https://docs.stripe.com/webhooks): snapshot and thin (v2) events.
 ///
@@ -11,9 +11,11 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   `<time>.<body>` under the whole `whsec_…` string. Any of several `v1` may
 ///   match; other schemes are skipped.
 /// - Tolerance: 300 seconds, past only, as in Stripe's SDKs.
-/// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`.
-/// - Redelivery: automatically for up to 3 days, with the CLI for up to 30 days; the
-///   redelivery window is 30 days.
+/// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`. An endpoint that gets
+///   both the snapshot and the thin event of a change gets two ids.
+/// - Redelivery: after any answer but a 2xx, redirects included, automatically for up to 3 days,
+///   with the CLI for up to 30 days; the redelivery window is 30 days.
+/// - Retry: signed at a new time under the same `$.id`, as Stripe documents.
 /// - Response deadline: Stripe does not publish one; 10 seconds are assumed.
 /// - Body limit: 2 MiB.
 ///
@@ -26,4 +28,5 @@ pub fn stripe(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("type")))
         .tolerance(Tolerance::past_only(Duration::from_secs(300)))
         .redelivery_window(30 * DAY)
+        .retry(Retry::signed_anew())
 }

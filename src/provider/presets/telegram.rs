@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::Token;
-use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [Telegram](https://core.telegram.org/bots/api#setwebhook) bots.
 ///
@@ -13,6 +13,11 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   `setWebhook`, as it is.
 /// - Delivery id: `$.update_id`, an integer. It is not covered, as nothing is. Event type: none;
 ///   it is the name of the member beside the id.
+/// - **Each bot counts its updates on its own, so that those of two bots on one endpoint can have the
+///   same id, and one of them would be lost.** Give each bot an endpoint of its own, or use
+///   [`TenantSecrets`](crate::TenantSecrets) with
+///   [`separate_ids`](crate::TenantSecrets::separate_ids).
+/// - Retry: the same update (likely).
 /// - Redelivery: until the answer is 2xx, for a number of attempts that is not published; the
 ///   redelivery window is 2 days.
 /// - Response deadline: Telegram does not publish one; 10 seconds are assumed.
@@ -25,4 +30,5 @@ pub fn telegram(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("update_id")))
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(2 * DAY)
+        .retry(Retry::identical().likely())
 }

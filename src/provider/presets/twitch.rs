@@ -3,21 +3,26 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{
+    DAY, Handshake, HandshakeRequest, JsonPath, Provider, Retry, SecretSource, Source,
+};
 
 /// [Twitch EventSub](https://dev.twitch.tv/docs/eventsub/handling-webhook-events/).
 ///
 /// - Signature: `Twitch-Eventsub-Message-Signature: sha256=<hex>`, an HMAC-SHA256 of
 ///   `<id><time><body>`, with the time as a date in `Twitch-Eventsub-Message-Timestamp`.
-/// - Tolerance: 10 minutes, past only, as Twitch advises; no SDK checks it.
+/// - Tolerance: 30 days, past only, which is the redelivery window. Twitch advises 10 minutes, but
+///   does not say that a retry is signed at a new time.
 /// - Delivery id: `Twitch-Eventsub-Message-Id`, covered by the signature. Event type:
 ///   `Twitch-Eventsub-Subscription-Type`, which is **not** covered; the body has it as
 ///   `$.subscription.type`. The revocation of a subscription is a delivery of the same event
 ///   type, whose `Twitch-Eventsub-Message-Type` is `revocation`.
 /// - Handshake: `webhook_callback_verification`, which is signed, is answered with its
 ///   challenge.
-/// - Redelivery: automatically; for how long is not documented, and the redelivery window is 30
-///   days.
+/// - Redelivery: automatically, unless the answer is a 2xx; for how long is not documented, and the
+///   redelivery window is 30 days.
+/// - Retry: the same id, as documented, with a higher `Twitch-Eventsub-Message-Retry`; whether the
+///   time is new is not documented.
 /// - Response deadline: a few seconds; 5 are assumed.
 /// - Switched off: the subscription is revoked after too many failures.
 /// - Body limit: 2 MiB; Twitch publishes none.
@@ -37,8 +42,10 @@ pub fn twitch(secrets: impl Into<SecretSource>) -> Provider {
             "twitch-eventsub-subscription-type",
         )))
         .signed_handshake(verification)
-        .tolerance(Tolerance::past_only(Duration::from_secs(600)))
+        .tolerance(Tolerance::past_only(30 * DAY))
         .response_deadline(Duration::from_secs(5))
+        .redelivery_window(30 * DAY)
+        .retry(Retry::unknown().changes("`Twitch-Eventsub-Message-Retry`"))
 }
 
 fn verification(request: &HandshakeRequest<'_>) -> Option<Handshake> {

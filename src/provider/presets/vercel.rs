@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hash, Hmac};
-use crate::provider::{JsonPath, Provider, SecretSource, Source};
+use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [Vercel](https://vercel.com/docs/webhooks/webhooks-api). Feature `sha1`.
 ///
@@ -11,6 +11,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 ///   integration are signed with the client secret of the integration.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`.
 /// - Redelivery: for up to 24 hours (not confirmed); the redelivery window is 30 days.
+/// - Retry: whether it has the same `$.id` is not confirmed.
 /// - Response deadline: 30 seconds (not confirmed).
 /// - Body limit: 2 MiB; Vercel publishes none.
 pub fn vercel(secrets: impl Into<SecretSource>) -> Provider {
@@ -20,4 +21,5 @@ pub fn vercel(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
         .response_deadline(Duration::from_secs(30))
+        .retry(Retry::unknown().id_unknown())
 }

@@ -1,19 +1,22 @@
-use std::time::Duration;
-
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [Webflow](https://developers.webflow.com/data/docs/working-with-webhooks).
 ///
 /// - Signature: `x-webflow-signature: <hex>`, an HMAC-SHA256 of `<time>:<body>`, with the time
 ///   in milliseconds in `x-webflow-timestamp`. The secret is the client secret of the OAuth
 ///   app, or the webhook's own key.
-/// - Tolerance: 300 seconds, past only (not confirmed; Webflow's SDK checks none).
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature.
-///   Event type: `$.triggerType`.
-/// - Redelivery: 3 attempts; the redelivery window is 30 days.
+/// - Tolerance: one day, past only, which is the redelivery window (Webflow's SDK checks none).
+/// - Delivery id: none. The key is the signed time and the SHA-256 of the body, covered by the
+///   signature. The body alone would be wrong: that of `ecomm_inventory_changed` is an item and its
+///   quantity, so the second time that 4 are left would be lost. Event type: `$.triggerType`.
+/// - Redelivery: 3 attempts, 10 minutes apart; the redelivery window is one day, to leave room for
+///   late ones. A redirect is a failure.
+/// - Retry: likely at a new time, as the time is that of sending (not confirmed). **It then runs the
+///   handler again.** In a test, set the time of a delivery that is sent more than once.
+/// - Answer: Webflow takes 200 alone, so every success gets it.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 2 MiB; Webflow publishes none.
 pub fn webflow(secrets: impl Into<SecretSource>) -> Provider {
@@ -23,7 +26,10 @@ pub fn webflow(secrets: impl Into<SecretSource>) -> Provider {
         .signed(SignedContent::new().timestamp().text(":").body());
     Provider::custom("webflow")
         .signature(scheme, secrets)
-        .delivery_id(Source::body_digest())
+        .delivery_id(Source::signed_time().and(Source::body_digest()))
         .event_type(Source::json(JsonPath::member("triggerType")))
-        .tolerance(Tolerance::past_only(Duration::from_secs(300)))
+        .tolerance(Tolerance::past_only(DAY))
+        .success_status(StatusCode::OK)
+        .redelivery_window(DAY)
+        .retry(Retry::signed_anew().likely().new_id())
 }

@@ -3,7 +3,9 @@ use std::time::Duration;
 use http::{HeaderName, Method};
 
 use crate::provider::signature::{Hmac, Key};
-use crate::provider::{HOUR, Handshake, HandshakeRequest, MIB, Provider, SecretSource, Source};
+use crate::provider::{
+    HOUR, Handshake, HandshakeRequest, MIB, Provider, Retry, SecretSource, Source,
+};
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-wc-webhook-signature");
 
@@ -12,13 +14,15 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-wc-webhook-signature");
 /// - Signature: `X-WC-Webhook-Signature: <base64>`, an HMAC-SHA256 of the body under the
 ///   secret, whose HTML entities, such as `&amp;`, are decoded first, as WordPress does. A plugin of
 ///   the shop can choose another hash function, which this preset does not verify.
-/// - Delivery id: none that is usable. `X-WC-Webhook-Delivery-ID` would be wrong: two
-///   deliveries of one webhook within the same second share it, so that one would be dropped.
-///   The key is the SHA-256 of the body and the topic. The body is signed, the topic is **not**
-///   covered by the signature. Event type: `X-WC-Webhook-Topic`.
+/// - Delivery id: the topic, `X-WC-Webhook-Delivery-ID` and the SHA-256 of the body. The body is
+///   signed, the headers are **not** covered by the signature. The header alone would be wrong: two
+///   deliveries of one webhook within the same second share it. The body alone would be, too: that of
+///   `*.deleted` is an id, and that of `action.*` a name, each time. **Two deliveries within one second
+///   that agree in all of it are one**: `action.*`, twice. Event type: `X-WC-Webhook-Topic`.
 /// - Handshake: the form `webhook_id=<number>` that WooCommerce sends when a webhook is saved,
 ///   which is not signed, is answered with 200.
-/// - Redelivery: none; the redelivery window is 24 hours.
+/// - Redelivery: none, neither automatic nor on request, so **a failure is lost** unless it is kept:
+///   see [`Recovery`](crate::Recovery). The redelivery window is 24 hours.
 /// - Response deadline: 60 seconds. Success is any status from 200 to 302.
 /// - Switched off: after more than 5 failures in a row.
 /// - Body limit: 4 MiB; WooCommerce has none.
@@ -28,6 +32,9 @@ pub fn woocommerce(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(
             Source::header(HeaderName::from_static("x-wc-webhook-topic"))
+                .and(Source::header(HeaderName::from_static(
+                    "x-wc-webhook-delivery-id",
+                )))
                 .and(Source::body_digest()),
         )
         .event_type(Source::header(HeaderName::from_static(
@@ -37,6 +44,7 @@ pub fn woocommerce(secrets: impl Into<SecretSource>) -> Provider {
         .body_limit(4 * MIB)
         .response_deadline(Duration::from_secs(60))
         .redelivery_window(24 * HOUR)
+        .retry(Retry::none())
 }
 
 /// Not signed, so it must be nothing but a ping.

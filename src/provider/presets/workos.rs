@@ -1,18 +1,18 @@
-use std::time::Duration;
-
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [WorkOS](https://workos.com/docs/events/data-syncing/webhooks).
 ///
 /// - Signature: `WorkOS-Signature: t=<milliseconds>, v1=<hex>`, with a space after the comma,
 ///   an HMAC-SHA256 of `<milliseconds>.<body>` under the whole secret.
-/// - Tolerance: 180 seconds, on both sides, as in one of WorkOS's SDKs; another one looks at
-///   the past only.
+/// - Tolerance: 30 days, on both sides, which is the redelivery window. WorkOS's SDKs have 3 minutes,
+///   but the time is that of the event, as WorkOS describes it, and a retry may come days later.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.event`.
-/// - Redelivery: not confirmed; the redelivery window is 30 days.
+/// - Redelivery: up to 12 times over 3 days (not confirmed); the redelivery window is 30 days.
+/// - Retry: likely with the time of the first attempt (not confirmed).
+/// - Answer: WorkOS asks for 200, so every success gets it.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 2 MiB; WorkOS publishes none.
 pub fn workos(secrets: impl Into<SecretSource>) -> Provider {
@@ -25,5 +25,7 @@ pub fn workos(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("event")))
-        .tolerance(Tolerance::two_sided(Duration::from_secs(180)))
+        .tolerance(Tolerance::two_sided(30 * DAY))
+        .success_status(StatusCode::OK)
+        .retry(Retry::identical().likely())
 }

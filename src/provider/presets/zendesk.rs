@@ -1,20 +1,27 @@
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{JsonPath, Provider, SecretSource, Source};
+use crate::provider::{HOUR, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [Zendesk](https://developer.zendesk.com/documentation/webhooks/verifying/).
 ///
 /// - Signature: `X-Zendesk-Webhook-Signature: <base64>`, an HMAC-SHA256 of `<time><body>`, with
 ///   the time as a date in `X-Zendesk-Webhook-Signature-Timestamp`. The key is the secret as
 ///   text, although it looks like base64.
-/// - Tolerance: 300 seconds, on both sides; Zendesk states none.
-/// - Delivery id: `X-Zendesk-Webhook-Invocation-Id`, **not** covered by the signature. Event
-///   type: `$.type`, which the body of a trigger or an automation need not have.
-/// - Redelivery: up to 3 times after a 409, and up to 5 times after a timeout (not confirmed);
-///   the redelivery window is 30 days.
+/// - Tolerance: 24 hours, on both sides, which is the redelivery window; Zendesk states none.
+/// - Delivery id: `X-Zendesk-Webhook-Invocation-Id`, **not** covered by the signature: whoever has
+///   captured a request can replay it under another id until it is 24 hours old. Against that, set
+///   [`replay_guard`](crate::IdempotentWebhook::replay_guard), unless a trigger sends the same body
+///   for different events. Event type: `$.type`, which the body of a trigger or an automation need not
+///   have.
+/// - Redelivery: up to 3 times after a 409, up to 5 times after a timeout, and after a 429 or 503
+///   whose `Retry-After` is below 60 seconds; not after any other answer (likely). The redelivery
+///   window is 24 hours, to leave room for late ones.
+/// - Retry: whether it is signed at a new time is not documented.
+/// - Answer: every failure gets 503 with `Retry-After`, as a 500 would be the end of the delivery. Keep
+///   [`retry_after`](crate::IdempotentWebhook::retry_after), and that of your handler, below a minute.
 /// - Response deadline: 12 seconds (not confirmed).
 /// - Switched off: for a while, by a circuit breaker (not confirmed).
 /// - Body limit: 2 MiB; Zendesk publishes none.
@@ -31,6 +38,9 @@ pub fn zendesk(secrets: impl Into<SecretSource>) -> Provider {
             "x-zendesk-webhook-invocation-id",
         )))
         .event_type(Source::json(JsonPath::member("type")))
-        .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
+        .tolerance(Tolerance::two_sided(24 * HOUR))
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(12))
+        .redelivery_window(24 * HOUR)
+        .retry(Retry::unknown())
 }

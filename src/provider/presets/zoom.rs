@@ -5,21 +5,26 @@ use serde_json::json;
 
 use crate::provider::signature::keyed::{Hash, hmac};
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{
+    DAY, Handshake, HandshakeRequest, JsonPath, Provider, Retry, SecretSource, Source,
+};
 
 /// [Zoom](https://developers.zoom.us/docs/api/webhooks/).
 ///
 /// - Signature: `x-zm-signature: v0=<hex>`, an HMAC-SHA256 of `v0:<time>:<body>` with the time
 ///   in `x-zm-request-timestamp`, under the secret token of the app.
-/// - Tolerance: 3 days, past only, which is the redelivery window; Zoom states none.
+/// - Tolerance: 3 days, past only, which is the redelivery window; Zoom states none, nor whether a
+///   retry is signed at a new time.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
-///   `$.event_ts` makes it unique. Event type: `$.event`.
+///   `$.event_ts`, in milliseconds, makes it unique. Event type: `$.event`.
 /// - Handshake: `endpoint.url_validation`, which is signed, is answered with `plainToken` and
 ///   `encryptedToken`. Zoom repeats it every 72 hours.
 /// - Redelivery: 3 times, the last one about an hour and a half after the first attempt; the
 ///   redelivery window is 3 days, to leave room for late ones.
+/// - Retry: not documented; if its body differs, the handler runs again.
 /// - Response deadline: 3 seconds.
-/// - Answer: only 200 and 204 are success, so every success gets 200.
+/// - Answer: only 200 and 204 are success, so every success gets 200. Likely only a 5xx or a timeout
+///   is retried (not confirmed), so every failure gets 503.
 /// - Body limit: 2 MiB; Zoom publishes none.
 pub fn zoom(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-zm-signature"))
@@ -38,9 +43,11 @@ pub fn zoom(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("event")))
         .signed_handshake(validation)
         .success_status(StatusCode::OK)
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .tolerance(Tolerance::past_only(3 * DAY))
         .response_deadline(Duration::from_secs(3))
         .redelivery_window(3 * DAY)
+        .retry(Retry::unknown())
 }
 
 /// It wants the token back, and its HMAC-SHA256 under the secret that signs.

@@ -78,8 +78,16 @@ impl SignatureScheme for ByHeader {
         self.with.signs_body() && self.without.signs_body()
     }
 
+    fn signs_url(&self) -> bool {
+        self.with.signs_url() || self.without.signs_url()
+    }
+
     fn signs_value(&self, name: &str) -> bool {
         self.with.signs_value(name) && self.without.signs_value(name)
+    }
+
+    fn signs_time(&self) -> bool {
+        self.with.signs_time() || self.without.signs_time()
     }
 
     fn description(&self) -> Cow<'static, str> {

@@ -682,8 +682,16 @@ impl SignatureScheme for Hmac {
         self.signs_body
     }
 
+    fn signs_url(&self) -> bool {
+        self.signs_url
+    }
+
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
         self.key.check(secret)
+    }
+
+    fn signs_time(&self) -> bool {
+        self.timestamp.is_some()
     }
 
     fn description(&self) -> Cow<'static, str> {

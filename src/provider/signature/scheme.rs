@@ -111,6 +111,19 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         true
     }
 
+    /// Whether the signature covers a time, which [`verify`](Self::verify) returns with
+    /// [`Signed::at`]. Of a scheme that signs one in some requests only, `true`. Default: `false`.
+    fn signs_time(&self) -> bool {
+        false
+    }
+
+    /// Whether the signature covers [`SignedRequest::url`], or a part of it that is not known without
+    /// [`Provider::public_url`](crate::Provider::public_url). Where a signature does not match, the
+    /// operator is told to look at that, too.
+    fn signs_url(&self) -> bool {
+        false
+    }
+
     /// The scheme in a few words, such as ``HMAC-SHA256 in hex, `x-hub-signature-256` ``.
     fn description(&self) -> Cow<'static, str> {
         Cow::Borrowed("custom")
@@ -304,6 +317,8 @@ pub enum SignatureError {
     /// No signature matches, and the scheme cannot use one of the secrets: it is not base64, or
     /// a key of another kind.
     UnusableSecret,
+    /// The request names no tenant, or one whose name is not usable, so there is no secret.
+    NoTenant,
     /// The tenant is unknown, so there is no secret.
     UnknownTenant,
     /// The signature is valid, but the signed body has no usable time where the scheme needs
@@ -334,7 +349,13 @@ impl fmt::Display for SignatureError {
             Self::UnusableSecret => {
                 f.write_str("signature matches none of the secrets, and one of them is unusable")
             }
-            Self::UnknownTenant => f.write_str("the tenant is unknown"),
+            Self::NoTenant => f.write_str(
+                "the function of TenantSecrets has read no tenant from the request, or none with a \
+                 usable name",
+            ),
+            Self::UnknownTenant => {
+                f.write_str("the lookup of TenantSecrets does not know the tenant")
+            }
             Self::NoTimestamp => f.write_str("the signed body has no usable timestamp"),
             Self::TooOld => f.write_str("signature is too old"),
             Self::TooNew => f.write_str("signature is from the future"),

@@ -163,6 +163,10 @@ impl SignatureScheme for StandardWebhooks {
         &self.ids
     }
 
+    fn signs_time(&self) -> bool {
+        true
+    }
+
     fn description(&self) -> Cow<'static, str> {
         let header = self.signatures.first().map_or("", HeaderName::as_str);
         format!("Standard Webhooks, `{header}`").into()

@@ -50,6 +50,11 @@ impl Tolerance {
         }
     }
 
+    /// How old a signature may be. `None`: as old as it likes.
+    pub const fn past(self) -> Option<Duration> {
+        self.past
+    }
+
     pub(in crate::provider) fn check(
         self,
         signed: SystemTime,

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use self::scheme::{Adyen, ITEMS};
-use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 mod scheme;
 
@@ -17,12 +17,15 @@ mod scheme;
 ///   colons. For platforms the header `HmacSignature`, base64, an HMAC-SHA256 of the body. The
 ///   secret is the key in hexadecimal digits.
 /// - Tolerance: any age, as no time is signed.
-/// - Delivery id: for payments `<eventCode>:<pspReference>:<success>`, or a SHA-256 of those of
-///   several items; covered by the signature. Of two events that agree in all three, the second is
-///   a duplicate, even if its other fields are newer. For platforms the SHA-256 of the body. Event
-///   type: `eventCode` of the first item, or `$.type`.
+/// - Delivery id: for payments `<eventCode>:<pspReference>:<success>:<merchantAccountCode>`, or a
+///   SHA-256 of those of several items; covered by the signature. Of two events that agree in all
+///   four, the second is a duplicate, even if its other fields are newer. Only `REPORT_AVAILABLE`,
+///   whose reference is the name of a file that may be made again, has `:<eventDate>` as well, which
+///   is **not** signed. For platforms the SHA-256 of the body. Event type: `eventCode` of the first
+///   item, or `$.type`.
 /// - Redelivery: three times at once, then with growing intervals of up to 8 hours for 30 days, which
 ///   is the redelivery window.
+/// - Retry: the same event; Adyen warns that other fields, such as `reason`, may be newer.
 /// - Response deadline: 10 seconds (second-hand).
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Adyen publishes none.
@@ -37,4 +40,5 @@ pub fn adyen(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(code).or(Source::json(JsonPath::member("type"))))
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(30 * DAY)
+        .retry(Retry::identical().likely().changes("`reason`"))
 }

@@ -23,8 +23,11 @@ const SIGNATURE: HeaderName = HeaderName::from_static("hmacsignature");
 /// Adyen sends one item in JSON, and at most six elsewhere.
 const MAX_ITEMS: usize = 6;
 
-/// The signed fields of an item, in their order, and its signature.
-const FIELDS: [&str; 9] = [
+/// The event whose reference is the name of a file, which may be made again.
+const REPORT: &str = "REPORT_AVAILABLE";
+
+/// The signed fields of an item, in their order, its time, and its signature.
+const FIELDS: [&str; 10] = [
     "pspReference",
     "originalReference",
     "merchantAccountCode",
@@ -33,6 +36,7 @@ const FIELDS: [&str; 9] = [
     "amount.currency",
     "eventCode",
     "success",
+    "eventDate",
     "additionalData.hmacSignature",
 ];
 
@@ -82,6 +86,7 @@ impl SignatureScheme for Adyen {
         false
     }
 
+    /// But for the time of a report: who forges it has the same report downloaded again.
     fn signs_value(&self, _: &str) -> bool {
         true
     }
@@ -180,15 +185,19 @@ fn read_item(body: &[u8], index: usize) -> Result<Option<Item>, SignatureError> 
             Match::Other => Err(SignatureError::MalformedBody),
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let [fields @ .., signature] = texts.as_slice() else {
+    let [fields @ .., time, signature] = texts.as_slice() else {
         return Err(SignatureError::MalformedBody);
     };
-    let [reference, .., code, success] = fields else {
+    let [reference, _, account, .., code, success] = fields else {
         return Err(SignatureError::MalformedBody);
     };
+    let mut id = format!("{code}:{reference}:{success}:{account}");
+    if code == REPORT {
+        id = format!("{id}:{time}");
+    }
     Ok(Some(Item {
         content: fields.join(":"),
         signature: signature.clone(),
-        id: format!("{code}:{reference}:{success}"),
+        id,
     }))
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::Method;
 
 use self::scheme::{Braintree, KIND, PAYLOAD, answer};
-use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, SecretSource, Source};
+use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, Retry, SecretSource, Source};
 
 mod scheme;
 
@@ -16,9 +16,11 @@ mod scheme;
 /// - Delivery id: the SHA-256 of the decoded payload, covered by the signature, as there is no id.
 ///   Two notifications of one kind about one object in one second are one. Event type: the `kind`
 ///   in the payload, which is XML in base64.
-/// - Redelivery: hourly, for 24 hours in production (not confirmed); the redelivery window is
-///   3 days.
-/// - Response deadline: 30 seconds (not confirmed).
+/// - Redelivery: hourly, for 24 hours in production and 3 hours in the sandbox; the redelivery
+///   window is 3 days.
+/// - Retry: not documented. One with another time in its payload runs the handler again.
+/// - Answer: any 2xx.
+/// - Response deadline: 30 seconds.
 /// - Handshake: a GET with `bt_challenge` when the webhook is created, to be answered with
 ///   `<public key>|<hex of the HMAC of the challenge>`.
 /// - Body limit: 2 MiB; Braintree publishes none.
@@ -30,6 +32,7 @@ pub fn braintree(secrets: impl Into<SecretSource>) -> Provider {
         .unsigned_handshake(challenge)
         .response_deadline(Duration::from_secs(30))
         .redelivery_window(3 * DAY)
+        .retry(Retry::unknown().id_unknown())
 }
 
 /// The check of a new webhook. A challenge is 20 to 32 hexadecimal digits: anything else would have

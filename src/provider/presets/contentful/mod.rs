@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
 use self::scheme::Contentful;
 use crate::provider::signature::Tolerance;
-use crate::provider::{HOUR, Provider, SecretSource, Source};
+use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
 
 mod scheme;
 
@@ -14,12 +14,19 @@ mod scheme;
 ///   the headers that `x-contentful-signed-headers` lists, and the body, under a secret of
 ///   64 characters.
 /// - Needs [`public_url`](Provider::public_url) only if a proxy changes the path.
-/// - Tolerance: 30 seconds, past only, of `x-contentful-timestamp`.
+/// - Tolerance: 2 days, past only, of `x-contentful-timestamp`, which is the redelivery window.
+///   Contentful's toolkit takes 30 seconds, but the first retry comes 30 seconds after the failure,
+///   and nothing says that it carries a new time.
 /// - Delivery id: `X-Contentful-Idempotency-Key`. It is covered by the signature only if it is among
-///   the signed headers, which this preset does not ask for. Event type: `X-Contentful-Topic`.
-/// - Redelivery: twice, at intervals of about 30 seconds (not confirmed); the redelivery window is
-///   24 hours, to leave room for late ones.
-/// - Response deadline: 30 seconds (not confirmed).
+///   the signed headers, which this preset does not ask for. If it is, a captured request is a
+///   duplicate. **If it is not, whoever has captured a request can replay it under a fresh key for
+///   2 days**: set a shorter [`tolerance`](Provider::tolerance), or the layer's
+///   [`replay_guard`](crate::IdempotentWebhook::replay_guard). Event type: `X-Contentful-Topic`.
+/// - Redelivery: twice, at intervals of 30 seconds; up to 99 times over about 24 hours, if the space
+///   is set so. The redelivery window is 2 days.
+/// - Retry: not documented; the key belongs to the call, so it likely stays.
+/// - Answer: any 2xx. A 429 and a 5xx are retried (not confirmed), so every failure gets 503.
+/// - Response deadline: 30 seconds (second-hand).
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Contentful publishes none.
 pub fn contentful(secrets: impl Into<SecretSource>) -> Provider {
@@ -28,7 +35,9 @@ pub fn contentful(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Contentful, secrets)
         .delivery_id(header("x-contentful-idempotency-key"))
         .event_type(header("x-contentful-topic"))
-        .tolerance(Tolerance::past_only(Duration::from_secs(30)))
+        .tolerance(Tolerance::past_only(2 * DAY))
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(30))
-        .redelivery_window(24 * HOUR)
+        .redelivery_window(2 * DAY)
+        .retry(Retry::unknown())
 }

@@ -90,6 +90,14 @@ impl SignatureScheme for Contentful {
         }
     }
 
+    fn signs_time(&self) -> bool {
+        true
+    }
+
+    fn signs_url(&self) -> bool {
+        true
+    }
+
     fn description(&self) -> Cow<'static, str> {
         "HMAC-SHA256 in hex, of the request".into()
     }

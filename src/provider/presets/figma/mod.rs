@@ -3,7 +3,9 @@ use std::time::Duration;
 use http::StatusCode;
 
 use self::scheme::{EVENT, Figma};
-use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{
+    DAY, Handshake, HandshakeRequest, JsonPath, Provider, Retry, SecretSource, Source,
+};
 
 mod scheme;
 
@@ -17,6 +19,8 @@ mod scheme;
 ///   `$.event_type`.
 /// - Redelivery: 3 times, after 5 minutes, an hour and 3 hours (not confirmed); the redelivery
 ///   window is 2 days.
+/// - Retry: `$.retries` counts. The rest likely stays.
+/// - Answer: a 400 stops the webhook, so every failure gets 503.
 /// - Response deadline: Figma does not publish one; 10 seconds are assumed.
 /// - Handshake: an event `PING` when the webhook is created, to be answered with 200.
 /// - A wrong passcode is answered with 400, as Figma asks, which stops the webhook.
@@ -27,9 +31,11 @@ pub fn figma(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::signed_value(EVENT))
         .event_type(Source::json(JsonPath::member("event_type")))
         .signed_handshake(ping)
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .rejection_status(StatusCode::BAD_REQUEST)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(2 * DAY)
+        .retry(Retry::unknown().changes("`$.retries`"))
 }
 
 fn ping(request: &HandshakeRequest<'_>) -> Option<Handshake> {

@@ -15,6 +15,9 @@ use crate::provider::{Secret, Secrets};
 /// The name of the digest that identifies an event.
 pub(super) const EVENT: &str = "event";
 
+/// The member with the passcode.
+const PASSCODE: &str = "passcode";
+
 /// The member that counts the attempts.
 const ATTEMPTS: &str = "retries";
 
@@ -26,7 +29,7 @@ pub(super) struct Figma {
 impl Figma {
     pub(super) fn new() -> Self {
         Self {
-            passcode: Reader::new([&JsonPath::member("passcode")]),
+            passcode: Reader::new([&JsonPath::member(PASSCODE)]),
         }
     }
 }
@@ -42,7 +45,13 @@ impl SignatureScheme for Figma {
             return Err(SignatureError::MalformedBody);
         };
         let signed = one_of(secrets, passcode.as_bytes())?;
-        Ok(signed.value(EVENT, event_digest(request.body())?))
+        let event: Value =
+            serde_json::from_slice(request.body()).map_err(|_| SignatureError::MalformedBody)?;
+        // A passcode of digits must not be sent as a number.
+        if !event.get(PASSCODE).is_some_and(Value::is_string) {
+            return Err(SignatureError::MalformedBody);
+        }
+        Ok(signed.value(EVENT, event_digest(event)))
     }
 
     fn signs_body(&self) -> bool {
@@ -61,22 +70,20 @@ impl SignatureScheme for Figma {
         let Some(members) = body.as_object_mut() else {
             return Err(SignError::new("the body is not a JSON object"));
         };
-        members.insert("passcode".into(), passcode.into());
+        members.insert(PASSCODE.into(), passcode.into());
         request.set_body(body.to_string());
         Ok(())
     }
 }
 
 /// A digest of the body that is the same for all attempts.
-fn event_digest(body: &[u8]) -> Result<String, SignatureError> {
-    let mut body: Value =
-        serde_json::from_slice(body).map_err(|_| SignatureError::MalformedBody)?;
-    if let Some(members) = body.as_object_mut() {
+fn event_digest(mut event: Value) -> String {
+    if let Some(members) = event.as_object_mut() {
         members.remove(ATTEMPTS);
     }
     // In one order of the members, whether or not `serde_json` keeps theirs.
-    body.sort_all_objects();
-    Ok(hex::encode(sha256([body.to_string().as_bytes()])))
+    event.sort_all_objects();
+    hex::encode(sha256([event.to_string().as_bytes()]))
 }
 
 #[cfg(test)]
@@ -85,7 +92,7 @@ mod tests {
 
     #[test]
     fn only_the_attempts_are_left_out_of_the_digest() {
-        let of = |body: &str| event_digest(body.as_bytes()).ok();
+        let of = |body: &str| serde_json::from_str(body).map(event_digest).ok();
         let first = of(r#"{"event_type":"FILE_UPDATE","timestamp":"t","retries":0}"#);
         assert!(first.is_some());
         for retry in [

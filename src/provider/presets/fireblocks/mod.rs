@@ -1,7 +1,9 @@
 use std::time::Duration;
 
+use http::StatusCode;
+
 use self::scheme::Fireblocks;
-use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 
 mod scheme;
 
@@ -13,8 +15,11 @@ mod scheme;
 ///   first kind comes from a key set, from which this crate fetches nothing.
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.eventType`.
-/// - Redelivery: 10 attempts over about 10 hours, not after a 4xx but 408 and 429; the redelivery
-///   window is 3 days, to leave room for late ones.
+/// - Redelivery: 10 attempts over about 8 hours, and on request later; the redelivery window is
+///   30 days.
+/// - Retry: not documented; the id likely stays.
+/// - Answer: any 2xx (not confirmed). A 4xx but 408 and 429 is not retried, so every failure gets
+///   503.
 /// - Response deadline: Fireblocks' is not confirmed; 10 seconds are assumed.
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Fireblocks publishes none.
@@ -24,6 +29,7 @@ pub fn fireblocks(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Fireblocks::new(), secrets)
         .delivery_id(member("id"))
         .event_type(member("eventType"))
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(10))
-        .redelivery_window(3 * DAY)
+        .retry(Retry::unknown())
 }

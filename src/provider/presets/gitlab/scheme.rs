@@ -74,6 +74,10 @@ impl SignatureScheme for GitLab {
         false
     }
 
+    fn signs_time(&self) -> bool {
+        true
+    }
+
     fn description(&self) -> Cow<'static, str> {
         "token, or Standard Webhooks".into()
     }

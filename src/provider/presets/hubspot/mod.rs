@@ -1,8 +1,10 @@
 use std::time::Duration;
 
+use http::StatusCode;
+
 use self::scheme::{EVENTS, HubSpot};
 use crate::provider::signature::Tolerance;
-use crate::provider::{DAY, Provider, SecretSource, Source};
+use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
 
 mod scheme;
 
@@ -19,19 +21,33 @@ mod scheme;
 ///   `X-HubSpot-Signature: <hex>` with the version in `X-HubSpot-Signature-Version`: a SHA-256 of
 ///   the secret and the body (`v1`), or of the secret, the method, the URL and the body (`v2`).
 /// - Needs [`public_url`](Provider::public_url), except for version 1.
-/// - Tolerance: 300 seconds, past only, as in HubSpot's SDKs.
-/// - Delivery id: a SHA-256 of the path, the query and the body, without the `attemptNumber` of its
-///   events, which counts the attempts. A body is a batch; the `eventId` of an event is not unique.
-///   Event type: none, as the events of a batch have a `subscriptionType` of their own.
-/// - Redelivery: 10 times over about 24 hours (second-hand); the redelivery window is 3 days.
-/// - Response deadline: 5 seconds (not confirmed).
+/// - Tolerance: 7 days, past only, which is the redelivery window: HubSpot's SDKs take 5 minutes, but
+///   nothing says that a retry carries a new time. A captured request of version 3 stays a duplicate.
+/// - Delivery id: a SHA-256 of the path, the query and the batch of events that the body is, without
+///   their `attemptNumber`, which counts the attempts. The `eventId` of an event is not unique. A
+///   webhook of a workflow sends an object instead, the same one each time that the object enters
+///   the workflow. Its key is the signed time and the SHA-256 of the body. **In versions 1 and 2,
+///   which sign no time, it is not deduplicated**: each request reaches the handler. Event type:
+///   none, as the events of a batch have a `subscriptionType` of their own.
+/// - Redelivery: 10 times over about 24 hours, and from a workflow for 3 days (not confirmed); the
+///   redelivery window is 7 days.
+/// - Retry: `attemptNumber` counts. HubSpot spreads the retries of notifications at random: if that
+///   makes other batches of the same events, the handler runs again.
+/// - Answer: any 2xx. Older documents, and workflows, retry no 4xx but 429, so every failure gets
+///   503.
+/// - Response deadline: 5 seconds.
 /// - Handshake: none.
 /// - Body limit: 2 MiB; HubSpot publishes none.
 pub fn hubspot(secrets: impl Into<SecretSource>) -> Provider {
+    let id = Source::signed_value(EVENTS)
+        .or(Source::signed_time().and(Source::body_digest()))
+        .or(Source::receipt());
     Provider::custom("hubspot")
         .signature(HubSpot, secrets)
-        .delivery_id(Source::signed_value(EVENTS))
-        .tolerance(Tolerance::past_only(Duration::from_secs(300)))
+        .delivery_id(id)
+        .tolerance(Tolerance::past_only(7 * DAY))
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(5))
-        .redelivery_window(3 * DAY)
+        .redelivery_window(7 * DAY)
+        .retry(Retry::unknown().id_unknown().changes("`$[].attemptNumber`"))
 }

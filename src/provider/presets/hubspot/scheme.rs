@@ -112,14 +112,25 @@ impl SignatureScheme for HubSpot {
         let head = Head::read(request.headers())?;
         for secret in secrets.iter() {
             if head.is_signed_with(secret, request)? {
-                let signed = Signed::new().value(EVENTS, events_digest(request));
-                return Ok(match head {
-                    Head::V3 { signed_at, .. } => signed.at(signed_at),
-                    Head::V2(_) | Head::V1(_) => signed,
+                let signed = match head {
+                    Head::V3 { signed_at, .. } => Signed::new().at(signed_at),
+                    Head::V2(_) | Head::V1(_) => Signed::new(),
+                };
+                return Ok(match events_digest(request) {
+                    Some(digest) => signed.value(EVENTS, digest),
+                    None => signed,
                 });
             }
         }
         Err(SignatureError::NoMatch)
+    }
+
+    fn signs_time(&self) -> bool {
+        true
+    }
+
+    fn signs_url(&self) -> bool {
+        true
     }
 
     fn description(&self) -> Cow<'static, str> {
@@ -187,24 +198,22 @@ fn decoded(url: &str) -> String {
     decoded
 }
 
-/// A digest of a request that is the same for all attempts.
-fn events_digest(request: &SignedRequest<'_>) -> String {
-    let body = match serde_json::from_slice::<Value>(request.body()) {
-        Ok(Value::Array(mut events)) => {
-            for event in &mut events {
-                if let Some(members) = event.as_object_mut() {
-                    members.remove(ATTEMPTS);
-                }
-            }
-            let mut events = Value::from(events);
-            // In one order of the members, whether or not `serde_json` keeps theirs.
-            events.sort_all_objects();
-            Cow::Owned(events.to_string().into_bytes())
-        }
-        Ok(_) | Err(_) => Cow::Borrowed(request.body()),
+/// A digest of a batch of events that is the same for all attempts. Nothing for another body.
+fn events_digest(request: &SignedRequest<'_>) -> Option<String> {
+    let Ok(Value::Array(mut events)) = serde_json::from_slice(request.body()) else {
+        return None;
     };
-    let parts = [request.path_and_query().as_bytes(), &body];
-    hex::encode(crate::digest::sha256_of(parts))
+    for event in &mut events {
+        if let Some(members) = event.as_object_mut() {
+            members.remove(ATTEMPTS);
+        }
+    }
+    let mut events = Value::from(events);
+    // In one order of the members, whether or not `serde_json` keeps theirs.
+    events.sort_all_objects();
+    let events = events.to_string();
+    let parts = [request.path_and_query().as_bytes(), events.as_bytes()];
+    Some(hex::encode(crate::digest::sha256_of(parts)))
 }
 
 #[cfg(test)]
@@ -225,14 +234,25 @@ mod tests {
         let of = |body: &str| events_digest(&SignedRequest::new(&head, body.as_bytes()));
         let first = of(r#"[{"eventId":1,"attemptNumber":0},{"eventId":1,"objectId":2}]"#);
         let retry = of(r#"[{"attemptNumber":3,"eventId":1},{"eventId":1,"objectId":2}]"#);
+        assert!(first.is_some());
         assert_eq!(first, retry);
         for other in [
             r#"[{"eventId":1,"attemptNumber":0},{"eventId":1,"objectId":3}]"#,
             r#"[{"eventId":1,"attemptNumber":0}]"#,
-            r#"{"eventId":1}"#,
-            "",
         ] {
-            assert_ne!(of(other), first, "{other}");
+            let other = of(other);
+            assert!(other.is_some());
+            assert_ne!(other, first);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_object_is_no_batch_of_events() -> Result<(), http::Error> {
+        let (head, ()) = http::Request::post("/hubspot").body(())?.into_parts();
+        for body in [r#"{"eventId":1}"#, ""] {
+            let request = SignedRequest::new(&head, body.as_bytes());
+            assert_eq!(events_digest(&request), None);
         }
         Ok(())
     }

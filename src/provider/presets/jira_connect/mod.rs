@@ -1,9 +1,10 @@
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
-use self::scheme::JiraConnect;
-use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+use self::scheme::{JiraConnect, LEEWAY};
+use crate::provider::signature::Tolerance;
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 mod scheme;
 
@@ -11,16 +12,21 @@ mod scheme;
 /// webhooks of Connect apps. Those of administrators are signed in another way.
 ///
 /// **The body is not signed: whoever has captured a request can send any body to the same URL until
-/// its token expires.**
+/// an hour after its token expires.**
 ///
 /// - Signature: `Authorization: JWT <token>`, a token with HS256 under the shared secret of the
 ///   installation. Its claim `qsh` is a SHA-256 of the method, the path and the sorted query; a
 ///   token for any other place, such as `context-qsh`, is refused.
-/// - Tolerance: the token counts until its `exp`, which has to be there, and 300 seconds on both
-///   sides of its `iat`.
+/// - Tolerance: the token counts until an hour after its `exp`, which has to be there, and an hour on
+///   both sides of its `iat`. Jira delivers again up to half an hour later, and does not say that the
+///   token of a retry is a new one. If it is, a shorter [`tolerance`](Provider::tolerance) is safer.
 /// - Delivery id: `X-Atlassian-Webhook-Identifier`, **not** covered by the signature; from a third
 ///   party that quotes Atlassian, it is the same on every retry. Event type: `$.webhookEvent`.
-/// - Redelivery: up to 5 times over some hours (not confirmed); the redelivery window is 3 days.
+/// - Redelivery: after a 408, 409, 425, 429, 5xx or no answer, and **not after any other**, up to half
+///   an hour later, which Atlassian may change; the redelivery window is 3 days.
+/// - Retry: the same identifier, with `X-Atlassian-Webhook-Retry`; whether its token is a new one is
+///   not documented.
+/// - Answer: every failure gets 503, as another 4xx of the handler would be the end of the delivery.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Handshake: none. The shared secret comes with the `installed` callback, one for each tenant,
 ///   whose name is the claim `iss`: see [`TenantSecrets`](crate::TenantSecrets).
@@ -34,7 +40,10 @@ pub fn jira_connect(secrets: impl Into<SecretSource>) -> Provider {
         .signature(JiraConnect, secrets)
         .delivery_id(Source::header(id))
         .event_type(Source::json(JsonPath::member("webhookEvent")))
+        .tolerance(Tolerance::two_sided(LEEWAY))
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .body_limit(25 * crate::provider::MIB)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(3 * DAY)
+        .retry(Retry::unknown().changes("`X-Atlassian-Webhook-Retry`"))
 }

@@ -18,6 +18,9 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, Secrets};
 
+/// How long a token counts after it has expired, for a retry that may carry the first one.
+pub(super) const LEEWAY: Duration = Duration::from_secs(60 * 60);
+
 /// What is not encoded in the hash.
 const UNRESERVED: &str = "-_.~";
 
@@ -54,7 +57,8 @@ impl SignatureScheme for JiraConnect {
         if !is_same(expected.as_bytes(), presented.as_bytes()) {
             return Err(SignatureError::NoMatch);
         }
-        let signed = Signed::new().expires(claims.time("exp").ok_or(malformed)?);
+        let expires = claims.time("exp").and_then(|exp| exp.checked_add(LEEWAY));
+        let signed = Signed::new().expires(expires.ok_or(malformed)?);
         Ok(match claims.time("iat") {
             Some(time) => signed.at(time),
             None => signed,
@@ -63,6 +67,10 @@ impl SignatureScheme for JiraConnect {
 
     fn signs_body(&self) -> bool {
         false
+    }
+
+    fn signs_time(&self) -> bool {
+        true
     }
 
     fn description(&self) -> Cow<'static, str> {

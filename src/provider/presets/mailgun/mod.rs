@@ -1,8 +1,10 @@
 use std::time::Duration;
 
+use http::StatusCode;
+
 use self::scheme::Mailgun;
 use crate::provider::signature::Tolerance;
-use crate::provider::{HOUR, JsonPath, MIB, Provider, SecretSource, Source};
+use crate::provider::{HOUR, JsonPath, MIB, Provider, Retry, SecretSource, Source};
 
 mod scheme;
 
@@ -13,12 +15,17 @@ mod scheme;
 ///
 /// - Signature: `$.signature.signature` in the body, hexadecimal, an HMAC-SHA256 of
 ///   `$.signature.timestamp` and `$.signature.token` under the webhook signing key.
-/// - Tolerance: any age, as Mailgun leaves it to the receiver and does not say whether a retry is
-///   signed anew. [`tolerance`](Provider::tolerance) sets one.
-/// - Delivery id: `$.event-data.id`, **not** covered by the signature. Event type:
+/// - Tolerance: 24 hours, past only, which is the redelivery window: Mailgun leaves it to the receiver.
+///   **For so long, and no longer, a captured signature passes with any event.**
+/// - Delivery id: `$.event-data.id`, **not** covered by the signature. Mailgun promises that it is
+///   unique within a day; it looks like 128 random bits, which do not repeat. Event type:
 ///   `$.event-data.event`.
 /// - Redelivery: after 5, 10 and 15 minutes, 1, 2 and 4 hours, over 8 hours; the redelivery window
-///   is 24 hours, to leave room for late ones. A 406 ends it.
+///   is 24 hours, to leave room for late ones. **A `delivered` event is never sent again**: one
+///   whose handler fails is lost unless the layer keeps it.
+/// - Retry: whether it is signed anew is not documented.
+/// - Answer: only 200 is success, so every success gets it. A 406 is final, so a handler should not
+///   fail with it.
 /// - Response deadline: Mailgun does not publish one; 10 seconds are assumed.
 /// - Handshake: none.
 /// - Body limit: 25 MiB, above the largest message.
@@ -33,8 +40,10 @@ pub fn mailgun(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Mailgun::new(), secrets)
         .delivery_id(event("id"))
         .event_type(event("event"))
-        .tolerance(Tolerance::unlimited())
+        .tolerance(Tolerance::past_only(24 * HOUR))
         .body_limit(25 * MIB)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(24 * HOUR)
+        .success_status(StatusCode::OK)
+        .retry(Retry::unknown())
 }

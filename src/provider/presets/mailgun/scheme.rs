@@ -70,6 +70,10 @@ impl SignatureScheme for Mailgun {
         false
     }
 
+    fn signs_time(&self) -> bool {
+        true
+    }
+
     fn description(&self) -> Cow<'static, str> {
         "HMAC-SHA256 in hex, in the body, of a time and a token".into()
     }

@@ -40,6 +40,10 @@ impl SignatureScheme for Mandrill {
         }
     }
 
+    fn signs_url(&self) -> bool {
+        true
+    }
+
     fn description(&self) -> Cow<'static, str> {
         "HMAC-SHA1 in base64, of the URL and the form".into()
     }

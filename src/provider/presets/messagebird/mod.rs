@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use self::scheme::{ID, MessageBird};
-use crate::provider::{DAY, Provider, SecretSource, Source};
+use crate::provider::signature::Tolerance;
+use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
 
 mod scheme;
 
@@ -10,11 +11,12 @@ mod scheme;
 /// - Signature: `MessageBird-Signature-JWT`, a token with HS256, HS384 or HS512 under the signing
 ///   key. Its claims have the SHA-256 of the URL and, if there is one, of the body.
 /// - Needs [`public_url`](Provider::public_url).
-/// - Tolerance: the token counts from its `nbf` to its `exp`, which is a minute later, with 5 seconds
-///   of leeway.
-/// - Delivery id: the claim `jti`, covered by the signature. Whether a retry has the same is not
-///   confirmed. Event type: none.
+/// - Tolerance: that of the token alone, which counts from its `nbf` to its `exp`, a minute later, with
+///   5 seconds of leeway.
+/// - Delivery id: the claim `jti`, covered by the signature. Event type: none.
 /// - Redelivery: not confirmed; the redelivery window is 7 days.
+/// - Retry: with a new token (likely), as MessageBird's own SDKs refuse one that has expired. Whether
+///   that has the same `jti` is not confirmed. **If it has a new one, the handler runs again.**
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Handshake: none.
 /// - Body limit: 2 MiB; MessageBird publishes none.
@@ -26,4 +28,6 @@ pub fn messagebird(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::signed_value(ID))
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(7 * DAY)
+        .tolerance(Tolerance::unlimited())
+        .retry(Retry::signed_anew().likely().id_unknown())
 }

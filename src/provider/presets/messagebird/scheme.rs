@@ -68,6 +68,14 @@ impl SignatureScheme for MessageBird {
         })
     }
 
+    fn signs_time(&self) -> bool {
+        true
+    }
+
+    fn signs_url(&self) -> bool {
+        true
+    }
+
     fn description(&self) -> Cow<'static, str> {
         "JWT, HS256, HS384 or HS512, of the URL and the body".into()
     }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use self::scheme::PayPal;
-use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 mod scheme;
 
@@ -17,11 +17,12 @@ mod scheme;
 ///   which is not fetched and whose chain has to be checked by whoever takes the key from it:
 ///   `openssl x509 -pubkey -noout`. When PayPal changes its certificate, the key has to follow. A
 ///   certificate URL outside `paypal.com` is refused.
-/// - Tolerance: any age, as PayPal asks for none.
+/// - Tolerance: any age, as PayPal asks for none. **What was captured once stays valid for ever.**
 /// - Delivery id: `$.id`, **not** covered by more than the CRC-32. `PAYPAL-TRANSMISSION-ID` would be
 ///   wrong, as it is new for each transmission. Event type: `$.event_type`.
-/// - Redelivery: 25 times over 3 days (not confirmed), and on request; the redelivery window is
-///   30 days.
+/// - Redelivery: 25 times over 3 days, unless the answer is a 2xx, and on request; the redelivery
+///   window is 30 days.
+/// - Retry: another transmission of the same event (likely), so with another transmission id.
 /// - Response deadline: PayPal does not publish one; 10 seconds are assumed.
 /// - Handshake: none.
 /// - Body limit: 2 MiB; PayPal publishes none.
@@ -33,4 +34,5 @@ pub fn paypal(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(member("event_type"))
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(30 * DAY)
+        .retry(Retry::signed_anew().likely())
 }

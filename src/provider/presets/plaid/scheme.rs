@@ -100,6 +100,10 @@ impl SignatureScheme for Plaid {
         Ok(Signed::new().at(time).value(TOKEN_ID, id))
     }
 
+    fn signs_time(&self) -> bool {
+        true
+    }
+
     fn description(&self) -> Cow<'static, str> {
         "JWT, ES256, of the body".into()
     }

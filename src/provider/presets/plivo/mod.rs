@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use self::scheme::{Plivo, REQUEST};
-use crate::provider::{DAY, Provider, SecretSource, Source};
+use self::scheme::{MESSAGE, Plivo};
+use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
 
 mod scheme;
 
@@ -17,22 +17,26 @@ mod scheme;
 ///   and the sorted form.
 /// - Needs [`public_url`](Provider::public_url).
 /// - Tolerance: any age, as no time is signed. The nonces are not remembered.
-/// - Delivery id: a SHA-256 of the path, the query and the body. `CallUUID` and `MessageUUID` would
-///   be wrong: each event of a call has the same. Event type: none.
-/// - Redelivery: not confirmed; the redelivery window is 2 days.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Delivery id: of a request with a `MessageUUID`, a SHA-256 of the path, the query and the body, as
+///   each event of a message has the same `MessageUUID`. Of any other request, such as that of a
+///   call, [`Source::receipt`], so **nothing is deduplicated**: a caller who gives the same answer
+///   twice makes two requests that cannot be told apart, and each needs its instructions. Event
+///   type: none.
+/// - Redelivery: of a message's callback, after no answer or none with a 2xx, 3 times: after 60, 120
+///   and 240 seconds. Of a call's callback, once, and only if Plivo could not connect or got no
+///   answer; `#rc=3&rp=all` at the end of its URL asks for 3 times and after errors as well. The
+///   redelivery window is 2 days.
+/// - Retry: with another nonce (likely). **For a call, the handler runs again.**
+/// - Response deadline: 8 seconds for messages; calls wait longer.
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Plivo publishes none.
-///
-/// A caller who gives the same answer twice makes two requests that cannot be told apart, and the
-/// second one gets no instructions: for voice, set [`Source::receipt`] as the
-/// [`delivery_id`](Provider::delivery_id).
 ///
 /// A webhook that is configured for GET needs [`methods`](Provider::methods).
 pub fn plivo(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("plivo")
         .signature(Plivo, secrets)
-        .delivery_id(Source::signed_value(REQUEST))
-        .response_deadline(Duration::from_secs(10))
+        .delivery_id(Source::signed_value(MESSAGE).or(Source::receipt()))
+        .response_deadline(Duration::from_secs(8))
         .redelivery_window(2 * DAY)
+        .retry(Retry::signed_anew().likely().changes("the id of a call"))
 }

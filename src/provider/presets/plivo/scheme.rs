@@ -14,8 +14,8 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, Secrets};
 
-/// The name of the digest that identifies a request.
-pub(super) const REQUEST: &str = "request";
+/// The name of the digest that identifies a request about a message.
+pub(super) const MESSAGE: &str = "message";
 
 const V3: HeaderName = HeaderName::from_static("x-plivo-signature-v3");
 const V3_NONCE: HeaderName = HeaderName::from_static("x-plivo-signature-v3-nonce");
@@ -110,18 +110,24 @@ impl SignatureScheme for Plivo {
                 signatures.iter().any(is_mac)
             })
         };
-        if secrets.iter().any(matches) {
-            Ok(Signed::new().value(
-                REQUEST,
-                request_digest(request.path_and_query(), request.body()),
-            ))
-        } else {
-            Err(SignatureError::NoMatch)
+        if !secrets.iter().any(matches) {
+            return Err(SignatureError::NoMatch);
         }
+        let (_, query) = split(request.path_and_query());
+        Ok(if is_about_message(query, request.body()) {
+            let digest = request_digest(request.path_and_query(), request.body());
+            Signed::new().value(MESSAGE, digest)
+        } else {
+            Signed::new()
+        })
     }
 
     fn signs_body(&self) -> bool {
         false
+    }
+
+    fn signs_url(&self) -> bool {
+        true
     }
 
     fn description(&self) -> Cow<'static, str> {
@@ -165,6 +171,16 @@ fn v3_mac(key: &[u8], method: &Method, url: &str, body: &[u8], nonce: &str) -> O
     Some(hmac(Hash::Sha256, key, parts))
 }
 
+/// Whether the parameters, in the query or in the form, name a message: two requests about one call
+/// can be identical.
+fn is_about_message(query: &str, body: &[u8]) -> bool {
+    let names_message = |form| {
+        let fields = sorted_fields(form).unwrap_or_default();
+        fields.iter().any(|(name, _)| name == b"MessageUUID")
+    };
+    names_message(query.as_bytes()) || names_message(body)
+}
+
 /// The URL before its query, and the query.
 fn split(url: &str) -> (&str, &str) {
     url.split_once('?').unwrap_or((url, ""))
@@ -202,6 +218,14 @@ fn concatenated(fields: &[Field]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_is_told_from_a_call() {
+        assert!(is_about_message("", b"From=1&MessageUUID=m-1"));
+        assert!(is_about_message("MessageUUID=m-1", b""));
+        assert!(!is_about_message("a=MessageUUID", b"CallUUID=c-1&Digits=1"));
+        assert!(!is_about_message("", b""));
+    }
 
     #[test]
     fn a_url_without_a_path_counts_with_and_without_a_slash() {

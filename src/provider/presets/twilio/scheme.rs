@@ -58,6 +58,10 @@ impl SignatureScheme for Twilio {
         }
     }
 
+    fn signs_url(&self) -> bool {
+        true
+    }
+
     fn description(&self) -> Cow<'static, str> {
         "HMAC-SHA1 in base64, of the URL and the form".into()
     }

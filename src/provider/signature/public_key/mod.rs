@@ -216,6 +216,14 @@ impl SignatureScheme for PublicKeySignature {
         Err(error)
     }
 
+    fn signs_time(&self) -> bool {
+        self.timestamp.is_some()
+    }
+
+    fn signs_url(&self) -> bool {
+        self.content.has(&Part::Url)
+    }
+
     fn description(&self) -> Cow<'static, str> {
         self.algorithm.name().into()
     }

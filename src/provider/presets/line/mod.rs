@@ -1,0 +1,27 @@
+use self::scheme::{EVENTS, Line};
+use crate::provider::{Provider, Retry, SecretSource, Source};
+
+mod scheme;
+
+/// [LINE](https://developers.line.biz/en/docs/messaging-api/receiving-messages/), the Messaging
+/// API.
+///
+/// - Signature: `X-Line-Signature: <base64>`, an HMAC-SHA256 of the body under the channel
+///   secret.
+/// - Delivery id: `webhookEventId` of the event, or the SHA-256 of those of several events, covered by
+///   the signature. `isRedelivery` changes the body of a redelivery, so its digest would be wrong, and
+///   the first event alone would lose the others of another batch. If LINE puts an event into another
+///   batch when it delivers it again, it is not recognized, and runs again. A body without events,
+///   which the button *Verify* sends, is keyed by its SHA-256. Event type: none; each event has a
+///   `type`.
+/// - Redelivery: only if it is switched on in the console (not confirmed); the redelivery
+///   window is 30 days.
+/// - Retry: the same events, with `isRedelivery`.
+/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Body limit: 2 MiB; LINE publishes none.
+pub fn line(secrets: impl Into<SecretSource>) -> Provider {
+    Provider::custom("line")
+        .signature(Line::new(), secrets)
+        .delivery_id(Source::signed_value(EVENTS).or(Source::body_digest()))
+        .retry(Retry::signed_anew().changes("`isRedelivery`"))
+}

@@ -1,0 +1,161 @@
+//! G9: how many connections of the pool deliveries hold, and what the operator learns when none is
+//! free.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::{MethodRouter, post};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Executor, PgPool};
+use tokio::net::TcpListener;
+
+use crate::support::{
+    Database, answer, assert_rows, gated, github, insert_effect, logged, secret, send, soon,
+    spawn_send, write_effect,
+};
+
+fn layer(pool: &PgPool, endpoint: &'static str) -> IdempotentWebhook {
+    IdempotentWebhook::new(pool.clone(), endpoint, presets::github(secret()))
+}
+
+/// A handler that also reads on another connection of the pool.
+fn reads(pool: &PgPool) -> MethodRouter {
+    let pool = pool.clone();
+    post(async move |mut tx: DedupeTx, delivery: Delivery| {
+        insert_effect(&mut tx, &delivery).await.unwrap();
+        match pool.execute("select pg_sleep(0.01)").await {
+            Ok(_) => StatusCode::OK,
+            Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    })
+}
+
+async fn assert_all_are_processed(deliveries: usize, routers: &[Router]) {
+    let sending: Vec<_> = (0..deliveries)
+        .flat_map(|id| routers.iter().map(move |router| (id, router)))
+        .map(|(id, router)| spawn_send(router, github(&id.to_string(), "{}")))
+        .collect();
+    for sent in sending {
+        assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
+    }
+}
+
+#[tokio::test]
+async fn g9_handlers_that_read_through_the_pool_do_not_stop_each_other() {
+    let database = Database::new().await;
+    let pool = database.another_pool(20).await;
+    let router = Router::new().route("/", reads(&pool).layer(layer(&pool, "test")));
+    assert_all_are_processed(40, &[router]).await;
+    assert_rows!(database, claims: 40, effects: 40);
+}
+
+#[tokio::test]
+async fn g9_a_connection_limit_leaves_connections_to_the_handlers() {
+    let database = Database::new().await;
+    let pool = database.another_pool(5).await;
+    let limited = layer(&pool, "test")
+        .max_connections(2)
+        .database_timeout(Duration::from_secs(20));
+    let router = Router::new().route("/", reads(&pool).layer(limited));
+    assert_all_are_processed(50, &[router]).await;
+    assert_rows!(database, claims: 50, effects: 50);
+}
+
+#[tokio::test]
+async fn g9_layers_that_share_connections_do_not_stop_each_other() {
+    let database = Database::new().await;
+    let pool = database.another_pool(5).await;
+    let one = layer(&pool, "one").database_timeout(Duration::from_secs(20));
+    let other = layer(&pool, "other")
+        .share_connections(&one)
+        .database_timeout(Duration::from_secs(20));
+    let routers = [one, other].map(|layer| Router::new().route("/", reads(&pool).layer(layer)));
+    assert_all_are_processed(20, &routers).await;
+    assert_rows!(database, claims: 40, effects: 40);
+}
+
+#[tokio::test]
+async fn g9_a_pool_of_one_connection_is_enough() {
+    let database = Database::new().await;
+    let pool = database.another_pool(1).await;
+    let router = Router::new().route("/", post(write_effect).layer(layer(&pool, "test")));
+    for id in ["a", "b"] {
+        let answered = soon(send(&router, github(id, "{}"))).await;
+        assert_eq!(answered, answer(200, "processed", "done"));
+    }
+    assert_rows!(database, claims: 2, effects: 2);
+}
+
+/// The reason in the log of a delivery that is answered with 503.
+async fn reason(router: &Router) -> String {
+    let log = logged(async {
+        let answered = soon(send(router, github("refused", "{}"))).await;
+        assert_eq!(answered, answer(503, "failed", "temporarily unavailable"));
+    })
+    .await;
+    let failed = log.lines().find(|line| line.contains("webhook failed"));
+    failed.unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn g13_a_pool_in_use_is_told_apart_from_a_database_that_does_not_answer() {
+    let database = Database::new().await;
+    let in_time = |layer: IdempotentWebhook| layer.database_timeout(Duration::from_millis(200));
+
+    // By others than the layer. The pool's own patience is longer, or shorter.
+    let impatient = database.pool.options().clone();
+    let impatient = impatient.acquire_timeout(Duration::from_millis(100));
+    let impatient = impatient.connect_lazy_with(database.options().await);
+    for pool in [database.pool.clone(), impatient] {
+        let router =
+            Router::new().route("/", post(write_effect).layer(in_time(layer(&pool, "test"))));
+        let mut taken = Vec::new();
+        for _ in 0..5 {
+            taken.push(pool.acquire().await.unwrap());
+        }
+        let reason = reason(&router).await;
+        assert!(
+            reason.contains("all 5 connections of the pool are in use"),
+            "{reason}"
+        );
+        assert!(
+            reason.contains("`max_connections` of each layer"),
+            "{reason}"
+        );
+    }
+
+    // By the layer.
+    let (mut gate, handler) = gated();
+    let limited = in_time(layer(&database.pool, "test")).max_connections(1);
+    let router = Router::new().route("/", post(handler).layer(limited));
+    let running = spawn_send(&router, github("running", "{}"));
+    gate.reached().await;
+    let busy = reason(&router).await;
+    assert!(
+        busy.contains("all 1 connections that deliveries may hold"),
+        "{busy}"
+    );
+    gate.open();
+    assert_eq!(running.await.unwrap(), answer(200, "processed", ""));
+
+    // By nobody: whoever connects gets no answer.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let options = PgConnectOptions::new_without_pgpass()
+        .host("127.0.0.1")
+        .port(silent.local_addr().unwrap().port());
+    let pool = database
+        .pool
+        .options()
+        .clone()
+        .max_connections(1)
+        .connect_lazy_with(options);
+    let router = Router::new().route("/", post(write_effect).layer(in_time(layer(&pool, "test"))));
+    let silence = reason(&router).await;
+    assert!(
+        silence.contains("Postgres did not answer in time"),
+        "{silence}"
+    );
+    assert_rows!(database, claims: 1, effects: 1);
+}

@@ -1,0 +1,86 @@
+//! P6: a tolerance never refuses a provider's own retry, and the delivery id is what remains
+//! against a replay.
+
+use std::time::{Duration, SystemTime};
+
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Provider, Secret, presets, prune};
+
+use crate::support::{TestApp, answer, assert_rows, secret, write_effect};
+
+#[test]
+fn no_preset_with_a_signed_id_refuses_what_its_provider_may_deliver_again() {
+    for preset in presets::ALL {
+        let provider = preset.provider(Secret::new("a secret").unwrap());
+        let refuses = provider
+            .get_tolerance()
+            .past()
+            .is_some_and(|past| past < provider.get_redelivery_window());
+        if provider.signs_time() && provider.signs_delivery_id() && refuses {
+            assert!(
+                provider.get_retry().is_signed_anew(),
+                "{}: its tolerance is shorter than its redelivery window, and nothing says for sure \
+                 that a retry is signed at a new time",
+                preset.name()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_preset_that_deduplicates_nothing_says_that_a_retry_has_a_new_id() {
+    for preset in presets::ALL {
+        let provider = preset.provider(Secret::new("a secret").unwrap());
+        if provider.get_delivery_id().to_string() == "receipt" {
+            assert!(!provider.get_retry().has_same_id(), "{}", preset.name());
+        }
+    }
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A delivery that was captured when its provider had signed it.
+fn captured(provider: &Provider, id: &str, age: Duration) -> TestDelivery {
+    TestDelivery::new(provider)
+        .id(id)
+        .body(format!(r#"{{"event_id":"{id}","id":"{id}","event":"e"}}"#))
+        .at(SystemTime::now() - age)
+}
+
+#[tokio::test]
+async fn a_captured_request_is_a_duplicate_while_it_is_remembered_and_then_too_old() {
+    for provider in [presets::paddle(secret()), presets::workos(secret())] {
+        let window = provider.get_redelivery_window();
+        assert_eq!(provider.get_tolerance().past(), Some(window));
+        let app = TestApp::of(provider.clone(), write_effect).await;
+        let [recent, old] = ["recent", "old"].map(|id| captured(&provider, id, window - DAY));
+        for delivery in [&recent, &old] {
+            let processed = app.send(delivery.request()).await;
+            assert_eq!(processed, answer(200, "processed", "done"));
+        }
+        let days_ago = |id: &str, age: Duration| {
+            let days = age.as_secs() / DAY.as_secs();
+            format!(
+                "update idempotent_webhook.deliveries
+                 set received_at = now() - interval '{days} days' where delivery_id = '{id}'"
+            )
+        };
+        // Each was processed when it was signed, and two days pass for one of them.
+        app.database.run(&days_ago("recent", window - DAY)).await;
+        app.database.run(&days_ago("old", window + DAY)).await;
+        let old = captured(&provider, "old", window + DAY);
+
+        let pruned = prune(&app.database.pool, window).await.unwrap();
+        assert_eq!(pruned.deliveries, 1);
+        assert_eq!(
+            app.send(recent.request()).await,
+            answer(200, "duplicate", "")
+        );
+        assert_eq!(
+            app.send(old.request()).await,
+            answer(401, "rejected", "signature missing or not valid")
+        );
+        assert_eq!(app.runs(), 2);
+        assert_rows!(app.database, claims: 1, effects: 2);
+    }
+}
