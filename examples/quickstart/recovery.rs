@@ -21,7 +21,7 @@ const LISTED: u32 = 1000;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The endpoints, the senders whose deliveries they take, and what each keeps.
-const ENDPOINTS: [(&str, &str, fn(&Recovery) -> Keep); 4] = [
+const ENDPOINTS: [(&str, &str, Set); 4] = [
     ("kept", "github", Keep::failed),
     ("acknowledged", "shopify", |recovery| {
         Keep::failed(recovery).acknowledge()
@@ -33,6 +33,8 @@ const ENDPOINTS: [(&str, &str, fn(&Recovery) -> Keep); 4] = [
         Keep::all(recovery).accept_first()
     }),
 ];
+
+type Set = fn(&Recovery) -> Keep;
 
 /// The delays between attempts: `RECOVERY_DELAYS=100ms,2s,1m`, or short ones, for a demonstration.
 fn delays() -> Result<Vec<Duration>, String> {
@@ -65,12 +67,12 @@ pub fn router(pool: &PgPool, senders: &[Sender], recovery: &Recovery) -> Result<
     let mut router = Router::new()
         .route("/recovery", get(list))
         .route("/recovery/reprocess", post(reprocess));
-    for (endpoint, sender, keep) in ENDPOINTS {
+    for (endpoint, sender, set) in ENDPOINTS {
         let Some(sender) = senders.iter().find(|of| of.name() == sender) else {
             continue;
         };
         let layer = IdempotentWebhook::new(pool.clone(), endpoint, sender.provider())
-            .keep(keep(recovery).retry_delays(delays.clone()));
+            .keep(set(recovery).retry_delays(delays.clone()));
         router = router.route(&format!("/recovery/{endpoint}"), post(receive).layer(layer));
     }
     Ok(router.with_state(pool.clone()))
