@@ -7,9 +7,9 @@ use idempotent_webhook::recovery::Filter;
 use idempotent_webhook::{IdempotentWebhook, Keep, Recovery, presets};
 
 use crate::support::{
-    Failing, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, Stored, TestApp, answer, assert_kept,
-    assert_rows, endpoint, github, keep, let_pass, logged, recover, secret, send, soon, spawn_send,
-    until_all_wait, until_logged, write_effect,
+    Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, Stored, TestApp, answer,
+    assert_kept, assert_rows, endpoint, github, keep, let_pass, logged, recover, secret, send,
+    soon, spawn_send, until_all_wait, until_logged, write_effect,
 };
 
 /// Longer than a full quota is taken for full.
@@ -31,7 +31,7 @@ async fn full(way: Way, quota: (u32, u64), failing: &Failing) -> TestApp {
         let kept = app.send(github("a", "{}")).await;
         assert!(["kept", "accepted"].contains(&&*kept.outcome), "{kept:?}");
         until_logged("webhook quota exhausted").await;
-        app.settled().await;
+        app.database.until(NONE_TAKEN).await;
     })
     .await;
     app

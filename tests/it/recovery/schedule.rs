@@ -176,9 +176,9 @@ async fn r7_an_attempt_that_is_given_back_late_does_not_end_the_next_one() {
         held_back(&Router::new().route("/else", post(write_effect)));
     let (elsewhere, another) = app.elsewhere_keeping(|keep| keep, failing.handler()).await;
     let (elsewhere, mut another_gate) = held_back(&elsewhere);
-    let late = app.recovery.clone().spawn(no_route);
+    // With one attempt at once, it takes nothing more.
+    let late = app.recovery.clone().concurrency(1).spawn(no_route);
     no_route_gate.reached().await;
-    // It takes nothing more, and waits for its attempt.
     let late = tokio::spawn(late.stop());
     app.database.age_takes().await;
     let next = another.spawn(elsewhere);
