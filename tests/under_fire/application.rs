@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use idempotent_webhook::{
-    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Provider, Recovery, Secret, presets,
+    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, Provider, Recovery,
+    Secret, presets,
 };
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
@@ -73,11 +74,9 @@ pub async fn run() {
 
 /// With routes whose deliveries are kept, and recovery.
 fn recovering(router: Router, pool: PgPool, patience: u64) -> Router {
-    let router = router.merge(recoverable(&pool, patience));
-    Recovery::new(pool, router.clone())
-        .poll_interval(Duration::from_millis(500))
-        .breaker(u32::MAX, Duration::ZERO)
-        .spawn();
+    let recovery = Recovery::new(pool.clone()).poll_interval(Duration::from_millis(500));
+    let router = router.merge(recoverable(&pool, &recovery, patience));
+    recovery.spawn(router.clone());
     router
 }
 
@@ -85,24 +84,46 @@ fn recovering(router: Router, pool: PgPool, patience: u64) -> Router {
 pub const RETRIES: usize = 8;
 
 /// Routes whose deliveries are kept, each in its own way.
-fn recoverable(pool: &PgPool, patience: u64) -> Router {
-    type Set = fn(IdempotentWebhook) -> IdempotentWebhook;
-    let routes: [(&str, Set); 3] = [
-        ("kept", IdempotentWebhook::keep_failed),
-        ("acknowledged", IdempotentWebhook::acknowledge_kept),
-        ("accepted", IdempotentWebhook::accept_first),
-    ];
-    let mut router = Router::new();
-    for (name, set) in routes {
+fn recoverable(pool: &PgPool, recovery: &Recovery, patience: u64) -> Router {
+    let mut router = Router::new().route("/reprocess/{id}", post(reprocess));
+    for (name, keep) in [
+        ("kept", Keep::failed(recovery)),
+        ("acknowledged", Keep::failed(recovery).acknowledge()),
+        ("all", Keep::all(recovery)),
+        ("accepted", Keep::all(recovery).accept_first()),
+        (
+            ARCHIVED,
+            Keep::all(recovery).processed_for(Duration::from_secs(3600)),
+        ),
+    ] {
         let provider = presets::github(Secret::new(SECRET).unwrap());
-        let layer = set(IdempotentWebhook::new(pool.clone(), name, provider))
+        let keep = keep
+            .retry_delays([Duration::from_millis(300); RETRIES])
+            .breaker(u32::MAX, Duration::ZERO);
+        let layer = IdempotentWebhook::new(pool.clone(), name, provider)
             .database_timeout(Duration::from_millis(patience))
             .handler_timeout(Duration::from_secs(1))
             .in_flight_timeout(Duration::from_secs(1))
-            .retry_delays([Duration::from_millis(300); RETRIES]);
+            .keep(keep);
         router = router.route(&format!("/{name}"), post(handle_kept).layer(layer));
     }
     router.with_state(pool.clone())
+}
+
+/// The endpoint whose processed deliveries stay.
+pub const ARCHIVED: &str = "archived";
+
+/// Has a processed delivery run again.
+async fn reprocess(
+    State(pool): State<PgPool>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, StatusCode> {
+    let endpoint = Endpoint::new(pool, ARCHIVED);
+    match tokio::time::timeout(HANDLER_TIME, endpoint.reprocess(&id)).await {
+        Ok(Ok(true)) => Ok(StatusCode::OK),
+        Ok(Ok(false)) => Err(StatusCode::NOT_FOUND),
+        Ok(Err(_)) | Err(_) => Err(StatusCode::SERVICE_UNAVAILABLE),
+    }
 }
 
 #[derive(serde::Deserialize)]

@@ -1,7 +1,8 @@
 //! A provider that never retries, as GitHub. Three processes with recovery on one Postgres, handlers
-//! that fail, panic, hang and abort their process some times and then succeed, processes that are
-//! killed and a Postgres that crashes. At the end every delivery that was kept or acknowledged has
-//! happened once, or is dead.
+//! that fail, panic, hang and abort their process some times and then succeed, some that never do,
+//! processes that are killed and a Postgres that crashes. At the end every delivery that was kept or
+//! acknowledged has happened once, or is dead. So has each whose handler began, where the request is kept
+//! before.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -29,9 +30,12 @@ struct Recovering {
 }
 
 const SENDERS: usize = 16;
-const PATHS: [&str; 3] = ["/kept", "/acknowledged", "/accepted"];
+const WAYS: [&str; 4] = ["kept", "acknowledged", "all", "accepted"];
 
-/// How long the last delivery may take, with the leases of processes that were killed.
+/// One in so many aborts its process, or fails, at each attempt.
+const HOPELESS: u32 = 60;
+
+/// How long the last delivery may take, if each of its attempts ends with its process.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 pub async fn run(length: Length) {
@@ -83,11 +87,25 @@ pub async fn run(length: Length) {
     let distinct = count("select count(distinct delivery_id) from effects".into()).await;
     let dead = "select count(*) from idempotent_webhook.kept_deliveries where state = 'dead'";
     let dead = count(dead.into()).await;
+    // The first one, those of the schedule, and one more, if the last one has not ended.
+    let most = RETRIES + 2;
     let excessive = count(format!(
         "select count(*)
-         from (select from attempts group by delivery_id having count(*) > {} + 2) as excessive",
-        RETRIES
+         from (select from attempts group by delivery_id having count(*) > {most}) as excessive"
     ))
+    .await;
+    let dropped = count(
+        "select count(distinct delivery_id)
+         from attempts
+         where (delivery_id like 'all-%' or delivery_id like 'accepted-%')
+            and not exists (select from effects where effects.delivery_id = attempts.delivery_id)
+            and not exists (
+                select
+                from idempotent_webhook.kept_deliveries as kept
+                where kept.delivery_id = attempts.delivery_id and kept.state = 'dead'
+            )"
+        .into(),
+    )
     .await;
     let mut lost = Vec::new();
     let promised = recovering.promised.lock().unwrap().clone();
@@ -113,30 +131,39 @@ pub async fn run(length: Length) {
         started.elapsed().as_secs_f64(),
     );
     println!(
-        "processed {distinct}, doubled {}, dead {dead}, lost {}, with too many attempts {excessive}",
+        "processed {distinct}, doubled {}, dead {dead}, lost {}, begun and lost {dropped}, with too many \
+         attempts {excessive}",
         effects - distinct,
         lost.len()
     );
     assert!(lost.is_empty(), "{lost:?}");
-    assert_eq!((effects, excessive), (distinct, 0));
+    assert_eq!((effects, dropped, excessive), (distinct, 0, 0));
 }
 
 impl Recovering {
     /// Sends a delivery once, and notes what it was promised.
     async fn deliver(&self, number: u32, mut random: fastrand::Rng) {
-        let id = format!("delivery-{number}");
-        let path = PATHS[random.usize(..PATHS.len())];
-        let behaviours: Vec<&str> = (0..random.usize(..3))
-            .map(|_| match random.f64() {
-                0.0..0.6 => "fail",
-                0.6..0.85 => "panic",
-                0.85..0.95 => "hang",
-                _ => "abort",
-            })
-            .collect();
+        let way = WAYS[random.usize(..WAYS.len())];
+        let id = format!("{way}-{number}");
+        let behaviours: Vec<&str> = match (number + 1) % HOPELESS {
+            0 => vec!["abort"; 20],
+            1 => vec!["fail"; 20],
+            _ => (0..random.usize(..3))
+                .map(|_| match random.f64() {
+                    0.0..0.6 => "fail",
+                    0.6..0.85 => "panic",
+                    0.85..0.95 => "hang",
+                    _ => "abort",
+                })
+                .collect(),
+        };
         let process = &self.processes[random.usize(..self.processes.len())];
         let address = process.address().await;
-        let attempt = self.sender.send_once(address, path, &id, &behaviours).await;
+        let path = format!("/{way}");
+        let attempt = self
+            .sender
+            .send_once(address, &path, &id, &behaviours)
+            .await;
         let answer = match &attempt {
             Attempt::Answered { status, outcome } => format!("{status} {outcome}"),
             Attempt::Unanswered => "no answer".into(),

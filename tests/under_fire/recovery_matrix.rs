@@ -1,5 +1,6 @@
-//! A delivery that is sent once to a process that recovers, and a fault before one of the messages in
-//! its life: keep, count, run, commit and delete. What was promised for it happens once.
+//! A delivery that is sent once to a process that recovers, or that was processed and is run again on
+//! purpose, and a fault before one of the messages in its life: keep, take, run, commit and end. What was
+//! promised for it happens once.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,20 +8,36 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::Length;
-use crate::application::RETRIES;
+use crate::application::{ARCHIVED, RETRIES};
 use crate::fault::{FAULTS, Fault};
 use crate::process::Process;
 use crate::proxy::Proxy;
 use crate::sender::{Attempt, Sender};
 use crate::server::Server;
 
-/// How a delivery is kept, and how its handler fails before it succeeds.
-const LIVES: [(&str, &[&str]); 4] = [
-    ("/kept", &["fail"]),
-    ("/acknowledged", &["fail"]),
-    ("/accepted", &[]),
-    ("/accepted", &["fail"]),
+/// What is hit by faults: a delivery that is sent, or one that is run again on purpose.
+struct Life {
+    path: &'static str,
+    /// What the handler does at its attempts that are hit, before it succeeds.
+    behaviours: &'static [&'static str],
+}
+
+const LIVES: [Life; 8] = [
+    life("/kept", &["fail"]),
+    life("/acknowledged", &["fail"]),
+    life("/all", &[]),
+    life("/all", &["fail"]),
+    life("/accepted", &[]),
+    life("/accepted", &["fail"]),
+    life(REPROCESS, &[]),
+    life(REPROCESS, &["fail"]),
 ];
+
+const fn life(path: &'static str, behaviours: &'static [&'static str]) -> Life {
+    Life { path, behaviours }
+}
+
+const REPROCESS: &str = "/reprocess";
 
 /// More than any of them has: a fault that is due after its end is the last one of the row.
 const MOST_MESSAGES: usize = 600;
@@ -30,7 +47,7 @@ const START: Duration = Duration::from_millis(250);
 
 const LANES: usize = 6;
 
-/// How long a delivery may take, with the lease of a process that was killed.
+/// How long a delivery may take, with the attempt of a process that was killed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Lane {
@@ -69,7 +86,7 @@ pub async fn run(length: Length) {
         "\nrecovery matrix: deliveries sent once, hit by a fault before every {step}. message\n"
     );
     for ((life, fault), hits) in &*met.lock().unwrap() {
-        let (path, behaviours) = LIVES[*life];
+        let Life { path, behaviours } = LIVES[*life];
         let handler = behaviours.first().unwrap_or(&"succeed");
         let Hits { all, not_kept } = hits;
         println!(
@@ -77,8 +94,8 @@ pub async fn run(length: Length) {
         );
     }
     println!(
-        "\nin {:.0} s: each that was kept or acknowledged has its effects exactly once; 0 connections \
-         left in a transaction",
+        "\nin {:.0} s: each that was kept, acknowledged or to be reprocessed has its effects exactly \
+         once; 0 connections left in a transaction",
         started.elapsed().as_secs_f64(),
     );
 }
@@ -118,15 +135,26 @@ impl Lane {
 
     /// One delivery. Returns whether the fault was met before its end.
     async fn fire(&self, life: usize, fault: Fault, number: usize, met: &Met) -> bool {
-        let (path, behaviours) = LIVES[life];
+        let Life { path, behaviours } = LIVES[life];
         let id = format!("{life}-{fault:?}-{number}");
         self.process.kill().await;
         let address = self.process.address().await;
         tokio::time::sleep(START).await;
+        let is_reprocessed = path == REPROCESS;
+        if is_reprocessed {
+            self.archive(&id, behaviours).await;
+        }
+        let effects_before = self.count(&id, "effects").await;
+
         let mut due = self.proxy.arm(number);
         let sent = tokio::spawn({
             let (sender, id) = (self.sender.clone(), id.clone());
-            async move { sender.send_once(address, path, &id, behaviours).await }
+            async move {
+                match is_reprocessed {
+                    true => sender.reprocess(address, &id).await,
+                    false => sender.send_once(address, path, &id, behaviours).await,
+                }
+            }
         });
         let due = tokio::time::timeout(Duration::from_secs(3), due.recv()).await;
         let Ok(Some(due)) = due else {
@@ -134,15 +162,16 @@ impl Lane {
             self.end_of(&id).await;
             return false;
         };
-        let is_over =
-            sent.is_finished() && self.count(&id, "idempotent_webhook.kept_deliveries").await == 0;
+        // What is committed as due stays so, whatever happens now.
+        let is_due = self.count(&id, DUE).await > 0;
+        let is_over = sent.is_finished() && !is_due;
         let inflicted = fault.inflict(due, &self.process, &self.server).await;
         let attempt = sent.await.unwrap();
         let is_kept = matches!(&attempt, Attempt::Answered { outcome, .. } if outcome == "kept");
         let promised = is_kept || attempt.is_acknowledged();
         if promised {
-            let there = self.count(&id, "effects").await
-                + self.count(&id, "idempotent_webhook.kept_deliveries").await
+            let there = self.count(&id, "effects").await - effects_before
+                + self.count(&id, DUE).await
                 + self.count(&id, "idempotent_webhook.deliveries").await;
             assert!(
                 there > 0,
@@ -150,12 +179,14 @@ impl Lane {
             );
         }
         let attempts = self.end_of(&id).await;
-        let effects = self.count(&id, "effects").await;
-        match promised {
+        let effects = self.count(&id, "effects").await - effects_before;
+        match promised || is_due {
             true => assert_eq!(effects, 1, "{id}: {attempt:?}"),
             // The provider would have to send it again, unless it was kept and the answer lost.
-            false => assert!(effects <= 1, "{id}: {effects} effects, {attempt:?}"),
+            false => assert!((0..=1).contains(&effects), "{id}: {effects}, {attempt:?}"),
         }
+        let claims = self.count(&id, "idempotent_webhook.deliveries").await;
+        assert_eq!(claims, (effects_before + effects).min(1), "{id}: claims");
         assert!(attempts <= RETRIES + 2, "{id}: {attempts} attempts");
         if inflicted && !is_over {
             let mut met = met.lock().unwrap();
@@ -166,6 +197,17 @@ impl Lane {
         !is_over
     }
 
+    /// Has a delivery processed, to be hit when it is run again.
+    async fn archive(&self, id: &str, behaviours: &[&str]) {
+        let behaviours = [&["succeed"], behaviours].concat();
+        let address = self.process.address().await;
+        let path = format!("/{ARCHIVED}");
+        let attempt = self.sender.send_once(address, &path, id, &behaviours).await;
+        assert!(attempt.is_acknowledged(), "{id}: {attempt:?}");
+        assert_eq!(self.count(id, PROCESSED).await, 1, "{id} is not archived");
+    }
+
+    /// How many rows of a table are about the delivery.
     async fn count(&self, id: &str, table: &str) -> i64 {
         let sql = format!("select count(*) from {table} where delivery_id = '{id}'");
         self.server.count(&sql).await
@@ -174,16 +216,18 @@ impl Lane {
     /// Waits until nothing is due, with a process that lives. Returns the number of attempts.
     async fn end_of(&self, id: &str) -> usize {
         let deadline = Instant::now() + PATIENCE;
-        while self.count(id, "idempotent_webhook.kept_deliveries").await > 0 {
-            let dead = format!(
-                "select count(*) from idempotent_webhook.kept_deliveries
-                 where delivery_id = '{id}' and state = 'dead'"
-            );
-            assert_eq!(self.server.count(&dead).await, 0, "{id} is dead");
+        while self.count(id, DUE).await > 0 {
             assert!(Instant::now() < deadline, "{id} is kept for ever");
             self.process.address().await;
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
+        assert_eq!(self.count(id, DEAD).await, 0, "{id} is dead");
         usize::try_from(self.count(id, "attempts").await).unwrap()
     }
 }
+
+const DUE: &str = "(select * from idempotent_webhook.kept_deliveries where state = 'due') as due";
+const DEAD: &str =
+    "(select * from idempotent_webhook.kept_deliveries where state = 'dead') as dead";
+const PROCESSED: &str =
+    "(select * from idempotent_webhook.kept_deliveries where state = 'processed') as processed";

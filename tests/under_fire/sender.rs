@@ -68,6 +68,13 @@ impl Sender {
         self.answer(request).await
     }
 
+    /// Has the application run a processed delivery again.
+    pub async fn reprocess(&self, to: SocketAddr, id: &str) -> Attempt {
+        let request = self.client.post(format!("http://{to}/reprocess/{id}"));
+        let request = request.timeout(DEADLINE).build().unwrap();
+        self.answer(request).await
+    }
+
     pub async fn send_to(
         &self,
         to: SocketAddr,
