@@ -240,8 +240,6 @@ async fn one_by_one(server: &Server) {
         .await
         .unwrap();
     let plain = ("layer", through(layer(&pool, "layer")));
-    let cached = layer(&pool, "cached").cache_processed(1_000, LONG);
-    let cached = ("layer, cached", through(cached));
     let by_hand = ("by hand, careful", by_hand(&pool));
     println!("\none request, until its connection is back in the pool");
     println!("1 MB in frames: the 62 frames are 62 allocations and 1000000 bytes of it\n");
@@ -251,11 +249,7 @@ async fn one_by_one(server: &Server) {
     );
     for (kind, sent, contenders) in [
         ("fresh", Sent::Fresh, vec![&plain, &by_hand]),
-        (
-            "duplicate",
-            Sent::Duplicate,
-            vec![&plain, &cached, &by_hand],
-        ),
+        ("duplicate", Sent::Duplicate, vec![&plain, &by_hand]),
         (
             "wrong signature",
             Sent::WrongSignature,

@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Recovery, Secret, presets};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Keep, Recovery, Secret, presets};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
 use tokio::io::AsyncReadExt;
@@ -22,16 +22,14 @@ pub const ACCEPT_FIRST: &str = "accept_first";
 pub const ACCEPT_BY_HAND: &str = "by hand, inbox";
 /// The layer without any recovery.
 pub const LAYER: &str = "layer";
-/// Runs what is kept of `BACKLOG`, as many at once as a sender has connections.
-pub const DRAIN: &str = "recovery";
+/// The same, and keeps all.
+pub const KEEP_ALL: &str = "keep all";
+/// The same, and keeps what fails, which nothing does.
+pub const KEEP_FAILED: &str = "keep failed";
+/// Runs what is kept, so many at once: `drain 4`.
+pub const DRAIN: &str = "drain ";
 /// The same with the default settings, and serves a live stream.
-pub const LIVE: &str = "live, recovery beside";
-
-/// The endpoint of what is kept.
-pub const BACKLOG: &str = "backlog";
-
-/// As many at once as the sender has connections.
-pub const CONCURRENCY: usize = 8;
+pub const LIVE: &str = "live";
 
 pub fn is_wanted() -> bool {
     std::env::var_os(VARIANT).is_some()
@@ -40,36 +38,53 @@ pub fn is_wanted() -> bool {
 pub async fn run() {
     let variant = std::env::var(VARIANT).unwrap();
     let options: PgConnectOptions = std::env::var(DATABASE).unwrap().parse().unwrap();
+    let slots = variant.strip_prefix(DRAIN);
     let pool = PgPoolOptions::new()
         // Recovery uses half of them at most.
-        .max_connections(if variant == DRAIN { 20 } else { 10 })
+        .max_connections(if slots.is_some() { 20 } else { 10 })
         .connect_lazy_with(options.disable_statement_logging());
-    let layer = |endpoint: &str| github(&pool, endpoint);
+    // It has to notice soon that an endpoint is resumed.
+    let mut recovery = match variant.as_str() {
+        ACCEPT_FIRST => Recovery::elsewhere(pool.clone()),
+        _ => Recovery::new(pool.clone()).poll_interval(Duration::from_millis(100)),
+    };
+    if let Some(slots) = slots {
+        recovery = recovery.concurrency(slots.parse().unwrap());
+    }
+    let layer = || github(&pool, &variant);
+    let at_root = |keep| Router::new().route("/", post(handle).layer(layer().keep(keep)));
+    let failed = || Keep::failed(&recovery);
+    let all = || Keep::all(&recovery);
     let router = match variant.as_str() {
-        ACCEPT_FIRST => {
-            // Nothing is handled, so all that is sent is kept.
-            let accepting = layer(&variant).accept_first().keep_quota(u32::MAX, 1 << 40);
-            Router::new().route("/", post(handle).layer(accepting))
-        }
+        // Nothing is handled, so all that is sent is kept.
+        ACCEPT_FIRST => at_root(all().accept_first().quota(u32::MAX, 1 << 40)),
         ACCEPT_BY_HAND => Router::new().route("/", post(inbox).with_state(pool.clone())),
-        LAYER => Router::new().route("/", post(handle).layer(layer(&variant))),
-        DRAIN | LIVE => Router::new()
-            .route("/", post(handle).layer(layer(&variant)))
-            .route("/backlog", post(handle).layer(layer(BACKLOG).keep_failed())),
+        LAYER => Router::new().route("/", post(handle).layer(layer())),
+        KEEP_ALL => at_root(all()),
+        KEEP_FAILED => at_root(failed()),
+        LIVE => {
+            let backlog = github(&pool, &backlog_of(LIVE)).keep(failed());
+            Router::new()
+                .route("/", post(handle).layer(layer()))
+                .route("/backlog", post(handle).layer(backlog))
+        }
+        _ if slots.is_some() => {
+            let backlog = github(&pool, &backlog_of(&variant)).keep(failed());
+            Router::new().route("/backlog", post(handle).layer(backlog))
+        }
         other => panic!("no variant {other}"),
     };
-    let recovery = Recovery::new(pool.clone(), router.clone());
-    // It has to notice soon that the endpoint is resumed.
-    let recovery = recovery.poll_interval(Duration::from_millis(100));
-    let recovery = match variant.as_str() {
-        DRAIN => Some(recovery.concurrency(CONCURRENCY).spawn()),
-        LIVE => Some(recovery.spawn()),
-        _ => None,
-    };
-    serve(router).await;
-    if let Some(recovery) = recovery {
-        recovery.stop().await;
+    if variant == ACCEPT_FIRST {
+        return serve(router).await;
     }
+    let recovery = recovery.spawn(router.clone());
+    serve(router).await;
+    recovery.stop().await;
+}
+
+/// The endpoint of what a variant drains.
+pub fn backlog_of(variant: &str) -> String {
+    format!("backlog of {variant}")
 }
 
 pub fn github(pool: &PgPool, endpoint: &str) -> IdempotentWebhook {

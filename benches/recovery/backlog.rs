@@ -5,19 +5,19 @@ use std::time::{Duration, Instant};
 use idempotent_webhook::Endpoint;
 use sqlx::PgPool;
 
-use crate::application::{BACKLOG, CONCURRENCY, DRAIN, LAYER, LIVE};
+use crate::application::{DRAIN, LAYER, LIVE, backlog_of};
 use crate::load::{Mode, body};
-use crate::measure::{median, sample};
+use crate::measure::{Sample, median, sample};
 use crate::server::{Contender, Server};
-use crate::{ROUNDS, SLICE};
+use crate::{CONNECTIONS, ROUNDS, SLICE, Spread};
 
-const KEPT: i64 = 100_000;
+const KEPT: i64 = 50_000;
 
-/// It ends after so many, if they are not drained by then.
-const MAX_ROUNDS: usize = 20;
+/// Until a process has noticed that an endpoint is paused or resumed.
+const NOTICED: Duration = Duration::from_millis(300);
 
 /// Keeps deliveries with the body that senders send, as if each had failed once.
-async fn keep(pool: &PgPool, name: &str) {
+async fn keep(pool: &PgPool, endpoint: &str) {
     sqlx::query(
         "with kept as (
              insert into idempotent_webhook.kept_deliveries (
@@ -25,17 +25,16 @@ async fn keep(pool: &PgPool, name: &str) {
                  last_failed_at, next_attempt_at, status, reason, body_bytes
              )
              select
-                 $1, $2 || n, 'push', 'due', 1, now(), now(), now(), 503, 'a benchmark', octet_length($4)
-             from generate_series(1, $3) as n
+                 $1, $1 || n, 'push', 'due', 1, now(), now(), now(), 503, 'a benchmark', octet_length($3)
+             from generate_series(1, $2) as n
          )
          insert into idempotent_webhook.kept_requests
              (endpoint, delivery_id, format, method, uri, headers, body)
          select
-             $1, $2 || n, 1, 'POST', '/backlog', 'content-type: application/json\n', $4
-         from generate_series(1, $3) as n",
+             $1, $1 || n, 1, 'POST', '/backlog', 'content-type: application/json\n', $3
+         from generate_series(1, $2) as n",
     )
-    .bind(BACKLOG)
-    .bind(name)
+    .bind(endpoint)
     .bind(KEPT)
     .bind(body().into_bytes())
     .execute(pool)
@@ -52,19 +51,12 @@ async fn keep(pool: &PgPool, name: &str) {
     sqlx::query("checkpoint").execute(pool).await.unwrap();
 }
 
-/// How many are processed.
-async fn processed(pool: &PgPool) -> i64 {
-    sqlx::query_scalar("select count(*) from effects where delivery_id like 'kept-%'")
-        .fetch_one(pool)
-        .await
-        .unwrap()
-}
-
-async fn kept(pool: &PgPool) -> i64 {
+/// How many of them are left.
+async fn kept(pool: &PgPool, endpoint: &str) -> i64 {
     sqlx::query_scalar(
         "select count(*) from idempotent_webhook.kept_deliveries where endpoint = $1",
     )
-    .bind(BACKLOG)
+    .bind(endpoint)
     .fetch_one(pool)
     .await
     .unwrap()
@@ -81,83 +73,112 @@ fn resident(process: u32) -> f64 {
     kib / 1024.0
 }
 
-/// In turn: recovery for some seconds, then the same handler fed by HTTP.
+/// What a process drains, and how fast.
+struct Draining {
+    slots: usize,
+    endpoint: Endpoint,
+    name: String,
+    process: Contender,
+    rates: Vec<f64>,
+}
+
+/// In turn: recovery with one slot, with two, and so on, and the same handler fed by HTTP.
 pub async fn drain(server: &Server, pool: &PgPool) {
-    let endpoint = Endpoint::new(pool.clone(), BACKLOG);
-    endpoint.pause().await.unwrap();
-    keep(pool, "kept-").await;
     let layer = Contender::own(server, LAYER).await;
-    let recovery = Contender::own(server, DRAIN).await;
-    let mut rates = Vec::new();
-    let mut memory = Vec::new();
-    for _ in 0..MAX_ROUNDS {
-        let fed = sample(server, &layer, Mode::Fresh, CONCURRENCY, SLICE).await;
-        endpoint.resume().await.unwrap();
-        // Until it has noticed.
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        let (before, started) = (processed(pool).await, Instant::now());
-        tokio::time::sleep(SLICE).await;
-        let (after, elapsed) = (processed(pool).await, started.elapsed());
-        memory.push(resident(recovery.process_id()));
-        if after == KEPT {
-            break;
-        }
-        rates.push(((after - before) as f64 / elapsed.as_secs_f64(), fed.rate));
+    let mut drains = Vec::new();
+    for slots in [1, 2, 4, 8] {
+        let variant = format!("{DRAIN}{slots}");
+        let name = backlog_of(&variant);
+        let endpoint = Endpoint::new(pool.clone(), name.clone());
         endpoint.pause().await.unwrap();
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        keep(pool, &name).await;
+        drains.push(Draining {
+            slots,
+            endpoint,
+            name,
+            process: Contender::own(server, &variant).await,
+            rates: Vec::new(),
+        });
     }
-    // Those whose rows have not ended yet, unless there was no time for all.
-    let left = KEPT - processed(pool).await;
-    while kept(pool).await > left {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+    let mut fed = Vec::new();
+    for _ in 0..ROUNDS {
+        fed.push(
+            sample(server, &layer, Mode::Fresh, CONNECTIONS, SLICE)
+                .await
+                .rate,
+        );
+        for drain in &mut drains {
+            drain.endpoint.resume().await.unwrap();
+            // Until it has noticed.
+            tokio::time::sleep(NOTICED).await;
+            let (before, started) = (kept(pool, &drain.name).await, Instant::now());
+            tokio::time::sleep(SLICE).await;
+            let (after, elapsed) = (kept(pool, &drain.name).await, started.elapsed());
+            assert!(after > 0, "nothing is left to be drained");
+            drain
+                .rates
+                .push((before - after) as f64 / elapsed.as_secs_f64());
+            drain.endpoint.pause().await.unwrap();
+            tokio::time::sleep(NOTICED).await;
+        }
     }
-    println!("\ndraining {KEPT} kept deliveries, {CONCURRENCY} at a time, a second; {left} left\n");
+    println!("\ndraining kept deliveries, a second\n");
+    for drain in &drains {
+        let ratios = |to: &[f64]| {
+            let rates = drain.rates.iter().zip(to);
+            Spread::of(rates.map(|(rate, other)| rate / other))
+        };
+        println!(
+            "{} slots: {:.0}, to one slot {}, to the handler fed by HTTP {}; {:.1} MiB",
+            drain.slots,
+            median(drain.rates.iter().copied()),
+            ratios(&drains[0].rates),
+            ratios(&fed),
+            resident(drain.process.process_id()),
+        );
+    }
     println!(
-        "recovery {:.0}, fed by HTTP {:.0}, ratio {:.2}",
-        median(rates.iter().map(|rates| rates.0)),
-        median(rates.iter().map(|rates| rates.1)),
-        median(rates.iter().map(|rates| rates.0 / rates.1)),
-    );
-    println!(
-        "memory of the process in MiB: first {:.1}, last {:.1}, most {:.1}",
-        memory[0],
-        memory[memory.len() - 1],
-        memory.iter().copied().fold(0.0, f64::max),
+        "fed by HTTP, {CONNECTIONS} connections: {:.0}",
+        median(fed.into_iter())
     );
 }
 
 /// A live stream with recovery at work beside it, and without, in turn.
 pub async fn beside_a_live_stream(server: &Server, pool: &PgPool) {
-    let endpoint = Endpoint::new(pool.clone(), BACKLOG);
+    let name = backlog_of(LIVE);
+    let endpoint = Endpoint::new(pool.clone(), name.clone());
     endpoint.pause().await.unwrap();
-    keep(pool, "beside-").await;
+    keep(pool, &name).await;
     let live = Contender::own(server, LIVE).await;
     println!("\na live stream, in answers a second\n");
-    for connections in [1, CONCURRENCY] {
+    for connections in [1, CONNECTIONS] {
         let mut rates = Vec::new();
         let mut drained = Vec::new();
         for _ in 0..ROUNDS {
             let alone = sample(server, &live, Mode::Fresh, connections, SLICE).await;
             endpoint.resume().await.unwrap();
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            let before = kept(pool).await;
+            tokio::time::sleep(NOTICED).await;
+            let before = kept(pool, &name).await;
             let beside = sample(server, &live, Mode::Fresh, connections, SLICE).await;
-            drained.push((before - kept(pool).await) as f64 / SLICE.as_secs_f64());
+            let after = kept(pool, &name).await;
+            assert!(after > 0, "nothing is left to be drained");
+            drained.push((before - after) as f64 / SLICE.as_secs_f64());
             endpoint.pause().await.unwrap();
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            tokio::time::sleep(NOTICED).await;
             rates.push((alone, beside));
         }
+        let ratio = |of: fn(&Sample) -> f64| {
+            let ratios = rates.iter().map(|(alone, beside)| of(beside) / of(alone));
+            Spread::of(ratios)
+        };
         println!(
-            "{connections} connections: alone {:.0}, beside recovery {:.0}, ratio {:.2}, p99 {:.2} \
+            "{connections} connections: alone {:.0}, beside recovery {:.0}, ratio {}, p50 {} and p99 {} \
              times as long; drained meanwhile {:.0} a second",
             median(rates.iter().map(|(alone, _)| alone.rate)),
             median(rates.iter().map(|(_, beside)| beside.rate)),
-            median(rates.iter().map(|(alone, beside)| beside.rate / alone.rate)),
-            median(
-                rates
-                    .iter()
-                    .map(|(alone, beside)| beside.p99_ms / alone.p99_ms)
-            ),
+            ratio(|sample| sample.rate),
+            ratio(|sample| sample.p50_ms),
+            ratio(|sample| sample.p99_ms),
             median(drained.into_iter()),
         );
     }

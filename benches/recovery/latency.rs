@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
-use idempotent_webhook::DedupeTx;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Secret, presets};
+use idempotent_webhook::{DedupeTx, Keep, Recovery, Secret, presets};
 use sqlx::PgPool;
 use tokio::sync::mpsc;
 use tower::ServiceExt;
@@ -26,8 +25,10 @@ pub async fn run(server: &Server) {
         started.send(Instant::now()).unwrap();
         std::future::ready(())
     };
-    let layer = github(&pool, "latency").accept_first();
-    let app = Router::new().route("/", post(handler).layer(layer));
+    let recovery = Recovery::new(pool.clone());
+    let layer = github(&pool, "latency").keep(Keep::all(&recovery).accept_first());
+    let app: Router = Router::new().route("/", post(handler).layer(layer));
+    let recovery = recovery.spawn(app.clone());
     let provider = presets::github(Secret::new(SECRET).unwrap());
     let mut latencies = Vec::new();
     for number in 0..DELIVERIES {
@@ -47,4 +48,5 @@ pub async fn run(server: &Server) {
         median(latencies.iter().copied()),
         latencies[DELIVERIES * 99 / 100]
     );
+    recovery.stop().await;
 }

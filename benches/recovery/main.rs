@@ -1,6 +1,7 @@
-//! What recovery costs and how fast it is: acceptance, draining, and the live stream beside it.
+//! What keeping and recovery cost and how fast they are: acceptance, first attempts, draining, and the
+//! live stream beside it.
 //!
-//!     cargo bench --bench recovery [-- acceptance | latency | drain | live] [--network]
+//!     cargo bench --bench recovery [-- acceptance | first | latency | drain | live] [--network]
 //!
 //! `benches/README.md` says how each figure is obtained.
 
@@ -15,6 +16,10 @@
 mod application;
 mod backlog;
 mod latency;
+#[allow(
+    dead_code,
+    reason = "of the benchmark `throughput`, only a part is needed here"
+)]
 #[path = "../throughput/load.rs"]
 mod load;
 #[allow(
@@ -38,12 +43,13 @@ mod server;
 #[path = "../../examples/throwaway_postgres/mod.rs"]
 mod throwaway_postgres;
 
+use std::fmt;
 use std::time::Duration;
 
 use idempotent_webhook::Endpoint;
 use sqlx::{Executor, PgPool};
 
-use application::{ACCEPT_BY_HAND, ACCEPT_FIRST, CONCURRENCY, LAYER};
+use application::{ACCEPT_BY_HAND, ACCEPT_FIRST, KEEP_ALL, KEEP_FAILED, LAYER};
 use load::Mode;
 use measure::median;
 use proxy::Proxy;
@@ -51,8 +57,9 @@ use server::{Contender, Server};
 
 /// How long one contender is under load in one round.
 const SLICE: Duration = Duration::from_secs(2);
-const ROUNDS: usize = 7;
-const CONNECTIONS: [usize; 3] = [1, CONCURRENCY, 64];
+const ROUNDS: usize = 5;
+/// Of the sender, where it is not said.
+const CONNECTIONS: usize = 8;
 
 #[tokio::main]
 async fn main() {
@@ -89,6 +96,9 @@ async fn main() {
     if wants("acceptance") {
         acceptance(&server, &pool).await;
     }
+    if wants("first") {
+        first_attempts(&server, &pool).await;
+    }
     if wants("latency") {
         latency::run(&server).await;
     }
@@ -107,40 +117,78 @@ async fn acceptance(server: &Server, pool: &PgPool) {
     endpoint.pause().await.unwrap();
     let first = Contender::own(server, ACCEPT_FIRST).await;
     let by_hand = Contender::own(server, ACCEPT_BY_HAND).await;
-    let layer = Contender::own(server, LAYER).await;
     println!("\nacceptance, in answers a second\n");
-    println!(
-        "{:<12} {:>12} {:>12} {:>14} {:>8}",
-        "", "connections", ACCEPT_FIRST, "beside", "ratio"
-    );
-    for connections in CONNECTIONS {
-        for (mode, yardstick) in [(Mode::Fresh, &by_hand), (Mode::Duplicates, &layer)] {
-            let mut rates = Vec::new();
-            for _ in 0..ROUNDS {
-                // With what was kept before, the quota would have more to count.
-                pool.execute(sqlx::raw_sql(
-                    "truncate
-                         inbox,
-                         idempotent_webhook.kept_deliveries,
-                         idempotent_webhook.kept_requests",
-                ))
+    for connections in [1, CONNECTIONS, 64] {
+        compare(server, pool, &first, &by_hand, connections).await;
+    }
+}
+
+/// What keeping costs a delivery that succeeds at its first attempt.
+async fn first_attempts(server: &Server, pool: &PgPool) {
+    let layer = Contender::own(server, LAYER).await;
+    println!("\ndeliveries that succeed at once, in answers a second\n");
+    for variant in [KEEP_ALL, KEEP_FAILED] {
+        let keeping = Contender::own(server, variant).await;
+        compare(server, pool, &keeping, &layer, CONNECTIONS).await;
+    }
+}
+
+/// Both in turn.
+async fn compare(
+    server: &Server,
+    pool: &PgPool,
+    contender: &Contender,
+    yardstick: &Contender,
+    connections: usize,
+) {
+    let mut rates = Vec::new();
+    for _ in 0..ROUNDS {
+        // With what was kept before, the quota would have more to count.
+        pool.execute(sqlx::raw_sql(
+            "truncate
+                 inbox,
+                 idempotent_webhook.kept_deliveries,
+                 idempotent_webhook.kept_requests",
+        ))
+        .await
+        .unwrap();
+        let rate = async |contender| {
+            measure::sample(server, contender, Mode::Fresh, connections, SLICE)
                 .await
-                .unwrap();
-                let rate = async |contender| {
-                    measure::sample(server, contender, mode, connections, SLICE)
-                        .await
-                        .rate
-                };
-                rates.push((rate(&first).await, rate(yardstick).await));
-            }
-            println!(
-                "{:<12} {connections:>12} {:>12.0} {:>14.0} {:>8.2}  {}",
-                format!("{mode:?}"),
-                median(rates.iter().map(|rates| rates.0)),
-                median(rates.iter().map(|rates| rates.1)),
-                median(rates.iter().map(|rates| rates.0 / rates.1)),
-                yardstick.name,
-            );
-        }
+                .rate
+        };
+        rates.push((rate(contender).await, rate(yardstick).await));
+    }
+    println!(
+        "{:<12} {:>6.0}, {:<14} {:>6.0}, {connections:>2} connections: ratio {}",
+        contender.name,
+        median(rates.iter().map(|rates| rates.0)),
+        yardstick.name,
+        median(rates.iter().map(|rates| rates.1)),
+        Spread::of(rates.iter().map(|rates| rates.0 / rates.1)),
+    );
+}
+
+/// The median of all rounds, and the least and the most.
+struct Spread(Vec<f64>);
+
+impl Spread {
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        Self(values)
+    }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values = &self.0;
+        let middle = values[values.len() / 2];
+        write!(
+            f,
+            "{middle:.2} ({:.2} to {:.2})",
+            values[0],
+            values[values.len() - 1]
+        )
     }
 }

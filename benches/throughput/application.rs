@@ -13,10 +13,9 @@ use sqlx::{ConnectOptions, PgConnection, PgPool, Postgres, Transaction};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
-pub const VARIANTS: [&str; 6] = [
+pub const VARIANTS: [&str; 5] = [
     "layer",
     "layer, unpinged",
-    "layer, cached",
     "by hand, bounded",
     "by hand, careful",
     "by hand, naive",
@@ -43,9 +42,6 @@ pub async fn run() {
     };
     let route = match variant.as_str() {
         "layer" | "layer, unpinged" => post(handle).layer(layer()),
-        "layer, cached" => {
-            post(handle).layer(layer().cache_processed(100_000, Duration::from_secs(600)))
-        }
         "by hand, bounded" => post(bounded).with_state(pool.clone()),
         "by hand, careful" => post(careful).with_state(pool.clone()),
         "by hand, naive" => post(naive).with_state(pool.clone()),
