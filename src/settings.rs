@@ -4,6 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::StatusCode;
+use http::request::Parts;
+use sqlx::PgPool;
+
 use crate::activity::{Activity, Source};
 use crate::delivery::Delivery;
 use crate::digest::sha256_of;
@@ -12,10 +17,6 @@ use crate::metrics::Metrics;
 use crate::provider::Provider;
 use crate::recovery::{DeadReport, Keep, KeptRequest, Quota, Served, ServedLayer, ServedSettings};
 use crate::transaction::{Fingerprint, Store};
-use bytes::Bytes;
-use http::StatusCode;
-use http::request::Parts;
-use sqlx::PgPool;
 
 /// The longest timeout, far below what Postgres and the clock can hold.
 pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
