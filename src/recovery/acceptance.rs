@@ -2,6 +2,7 @@
 //! transaction: where Postgres is behind a network or a disk that syncs, that is several times as fast.
 
 use std::fmt;
+use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
@@ -12,12 +13,15 @@ use crate::transaction::{DatabaseError, ShortTx, Store, with_timeout};
 /// How many requests share a transaction at most.
 const GROUP: usize = 64;
 
-type Reply = oneshot::Sender<Result<Accepted, DatabaseError>>;
-type Queue = mpsc::UnboundedSender<(Acceptance, Reply)>;
+/// A request, and who waits for it to be kept.
+type Waiting = (Acceptance, oneshot::Sender<Result<Accepted, DatabaseError>>);
+
+/// The result for each request of a group, and the next transaction.
+type Written = Result<(Vec<Accepted>, ShortTx), DatabaseError>;
 
 /// The queue of a layer. Clones share it.
 #[derive(Clone, Default)]
-pub(super) struct Acceptances(Arc<Mutex<Option<Queue>>>);
+pub(super) struct Acceptances(Arc<Mutex<Option<mpsc::UnboundedSender<Waiting>>>>);
 
 impl Acceptances {
     /// Keeps a request. It does not wait for a row that somebody else changes.
@@ -36,7 +40,7 @@ impl Acceptances {
         }
     }
 
-    fn send(&self, store: &Store, mut waiting: (Acceptance, Reply), waits_while_paused: bool) {
+    fn send(&self, store: &Store, mut waiting: Waiting, waits_while_paused: bool) {
         // Nothing panics while it holds the lock.
         let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = &*queue {
@@ -68,7 +72,7 @@ impl fmt::Debug for Acceptances {
 /// The one task that writes for a layer. It ends with the layer.
 struct Writer {
     store: Store,
-    receiver: mpsc::UnboundedReceiver<(Acceptance, Reply)>,
+    receiver: mpsc::UnboundedReceiver<Waiting>,
     waits_while_paused: bool,
 }
 
@@ -78,42 +82,32 @@ impl Writer {
         // Begun while there is more to write: that saves a round trip.
         let mut begun: Option<ShortTx> = None;
         while self.receiver.recv_many(&mut group, GROUP).await > 0 {
-            let requests: Vec<_> = group.iter().map(|(request, _)| request).collect();
-            let mut written = self.write(begun.take(), &requests).await;
-            if written
-                .as_ref()
-                .is_err_and(DatabaseError::may_be_the_connection)
-            {
-                // What was committed although the answer was lost is known now, and runs within seconds.
-                written = self.write(None, &requests).await;
-            }
-            match written {
-                Ok((accepted, tx)) => {
-                    for ((_, reply), accepted) in group.drain(..).zip(accepted) {
-                        let _ = reply.send(Ok(accepted));
-                    }
-                    if self.receiver.is_empty() {
-                        tx.end();
-                    } else {
-                        begun = Some(tx);
+            match self.write(begun.take(), &group).await {
+                // One by one: what is wrong with one of them is nothing to the others.
+                Err(error) if group.len() > 1 && error.is_about_the_data() => {
+                    for one in group.drain(..) {
+                        let written = self.write(begun.take(), slice::from_ref(&one)).await;
+                        begun = self.reply([one], written);
                     }
                 }
-                Err(error) => {
-                    let error = Arc::new(error);
-                    for (_, reply) in group.drain(..) {
-                        let _ = reply.send(Err(DatabaseError::Shared(error.clone())));
-                    }
-                }
+                written => begun = self.reply(group.drain(..), written),
             }
         }
     }
 
+    /// Writes, and once more if it may be due to the connection. What was committed although the answer
+    /// was lost is known then, and runs within seconds.
+    async fn write(&self, begun: Option<ShortTx>, group: &[Waiting]) -> Written {
+        let requests: Vec<_> = group.iter().map(|(request, _)| request).collect();
+        let written = self.try_write(begun, &requests).await;
+        match written {
+            Err(error) if error.may_be_the_connection() => self.try_write(None, &requests).await,
+            written => written,
+        }
+    }
+
     /// Writes and commits, and begins the next transaction.
-    async fn write(
-        &self,
-        begun: Option<ShortTx>,
-        requests: &[&Acceptance],
-    ) -> Result<(Vec<Accepted>, ShortTx), DatabaseError> {
+    async fn try_write(&self, begun: Option<ShortTx>, requests: &[&Acceptance]) -> Written {
         let mut tx = match begun {
             Some(begun) => begun,
             None => self.store.begin_short().await?,
@@ -123,5 +117,27 @@ impl Writer {
             Ok((accepted, tx.commit_and_begin().await?))
         })
         .await
+    }
+
+    /// Tells those who wait. Returns the transaction that is begun, if there is more to write.
+    fn reply(&self, group: impl IntoIterator<Item = Waiting>, written: Written) -> Option<ShortTx> {
+        match written {
+            Ok((accepted, tx)) => {
+                for ((_, reply), accepted) in group.into_iter().zip(accepted) {
+                    let _ = reply.send(Ok(accepted));
+                }
+                if !self.receiver.is_empty() {
+                    return Some(tx);
+                }
+                tx.end();
+            }
+            Err(error) => {
+                let error = Arc::new(error);
+                for (_, reply) in group {
+                    let _ = reply.send(Err(DatabaseError::Shared(error.clone())));
+                }
+            }
+        }
+        None
     }
 }

@@ -19,6 +19,9 @@ const ACTIVE_TRANSACTION: &str = "25001";
 const UNDEFINED_TABLE: &str = "42P01";
 const QUERY_CANCELED: &str = "57014";
 const CONNECTION_EXCEPTION_CLASS: &str = "08";
+/// A text that the database's encoding does not have, a value that a constraint refuses, a value that is too
+/// large for an index.
+const DATA_CLASSES: [&str; 3] = ["22", "23", "54"];
 
 /// Why a step failed. Nothing was committed, unless the step was the commit.
 #[derive(Debug)]
@@ -65,6 +68,14 @@ impl DatabaseError {
 
     pub(crate) fn is_conflict(&self) -> bool {
         self.sqlx().is_some_and(is_conflict)
+    }
+
+    /// Whether Postgres refuses the values of the statement, on whatever connection.
+    pub(crate) fn is_about_the_data(&self) -> bool {
+        self.sqlx()
+            .and_then(sqlx::Error::as_database_error)
+            .and_then(|error| error.code())
+            .is_some_and(|code| DATA_CLASSES.iter().any(|class| code.starts_with(class)))
     }
 
     /// Whether an earlier statement of the transaction had failed.

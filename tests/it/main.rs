@@ -27,6 +27,7 @@ mod metrics;
 mod handshake;
 mod migrate;
 mod mistakes;
+mod pgbouncer;
 mod preset_answers;
 mod preset_keys;
 mod preset_replays;

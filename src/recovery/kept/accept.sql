@@ -45,8 +45,8 @@ kept as (
         case when begins then now() end, to_timestamp(received_at), now(), body_bytes
     from new
     where not processed and not known
-    -- Two processes do not wait for each other in a circle.
-    order by tenant, delivery_id
+    -- Two processes do not wait for each other in a circle. Of copies, the first one is written.
+    order by tenant, delivery_id, number
     on conflict do nothing
     returning tenant, delivery_id, takes
 ),

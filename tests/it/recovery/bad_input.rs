@@ -20,9 +20,9 @@ use idempotent_webhook::{
 };
 
 use crate::support::{
-    Answered, Database, Failing, Kept, NOTHING_KEPT, ONE_DEAD, Process, SECRET, Stored, TestApp,
-    answer, assert_rows, endpoint, github, github_delivery, insert_effect, keep, logged, recover,
-    recovery, secret, send, stripe_delivery, stripe_event, write_effect,
+    Answered, Database, Failing, NOTHING_KEPT, ONE_DEAD, Process, SECRET, TestApp, answer,
+    assert_kept, assert_rows, endpoint, github, github_delivery, insert_effect, keep, logged,
+    recover, recovery, secret, send, stripe_delivery, stripe_event, write_effect,
 };
 
 /// Fails the first attempt at each delivery, and notes what it got.
@@ -254,7 +254,7 @@ async fn no_header_of_a_client_skips_the_verification() {
             assert_eq!(refused, (401, "rejected"), "{name}");
         }
     }
-    assert_eq!(app.database.kept().await, Kept::new("due", 1, 0));
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
@@ -322,7 +322,7 @@ async fn a_row_of_a_format_that_is_not_known_is_left_alone() {
     )";
     app.database.until(b_is_done).await;
     recovery.stop().await;
-    assert_eq!(app.database.kept().await, Kept::new("due", 1, 0));
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
     assert_eq!(failing.attempts(), [1, 1, 2]);
 
     app.database
@@ -371,7 +371,7 @@ async fn an_answer_that_is_no_success_is_a_failure_whatever_its_status() {
             answer(status, "kept", "")
         );
         recover_until_dead(&app).await;
-        assert_eq!(app.database.kept().await, Kept::new("dead", 4, 3));
+        assert_kept!(app.database, "dead", attempts: 4, retries: 3);
         assert_eq!(listed(&app).await.status, Some(status));
         assert_rows!(app.database, claims: 0, effects: 0);
     }
@@ -415,7 +415,7 @@ async fn a_handler_that_never_answers_uses_up_its_attempts() {
         answer(503, "kept", "temporarily unavailable")
     );
     recover_until_dead(&app).await;
-    assert_eq!(app.database.kept().await, Kept::new("dead", 4, 3));
+    assert_kept!(app.database, "dead", attempts: 4, retries: 3);
     let reason = listed(&app).await.reason.unwrap();
     assert!(reason.contains("took longer"), "{reason}");
     assert_rows!(app.database, claims: 0, effects: 0);
@@ -456,7 +456,7 @@ async fn an_attempt_that_reaches_no_layer_of_its_endpoint_is_not_counted() {
         )";
         app.database.until(deferred).await;
         recovery.stop().await;
-        assert_eq!(app.database.kept().await, Kept::new("due", 1, 0));
+        assert_kept!(app.database, "due", attempts: 1, retries: 0);
         assert_eq!(failing.attempts(), [1]);
         assert_rows!(app.database, claims: 0, effects: 0);
     }
@@ -470,7 +470,7 @@ async fn a_schedule_of_zeroes_ends() {
     app.send(github("a", "{}")).await;
     recover_until_dead(&app).await;
     assert_eq!(failing.attempts(), [1, 2, 3, 4, 5, 6]);
-    assert_eq!(app.database.kept().await, Kept::new("dead", 6, 5));
+    assert_kept!(app.database, "dead", attempts: 6, retries: 5);
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
@@ -489,8 +489,7 @@ async fn a_schedule_of_years_is_one_of_a_year() {
         let recovery = recover(&app);
         app.database.until(in_a_year).await;
         recovery.stop().await;
-        let due = Kept::new("due", attempts, attempts - 1);
-        assert_eq!(app.database.kept().await, due);
+        assert_kept!(app.database, "due", attempts: attempts, retries: attempts - 1);
         assert_rows!(app.database, claims: 0, effects: 0);
     }
 }
@@ -507,7 +506,7 @@ async fn a_schedule_of_nothing_leaves_it_to_an_operator() {
     })
     .await;
     assert_eq!(log.matches("webhook dead").count(), 1, "{log}");
-    assert_eq!(app.database.kept().await, Kept::new("dead", 3, 0));
+    assert_kept!(app.database, "dead", attempts: 3, retries: 0);
     let recovery = recover(&app);
     for _ in 0..2 {
         endpoint(&app).retry("a").await.unwrap();
@@ -530,7 +529,7 @@ async fn the_longest_delay_of_a_handler_can_be_stored() {
     };
     let app = TestApp::keeping(|keep| keep, handler).await;
     assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
-    assert_eq!(app.database.kept().await, Kept::new("due", 1, 0));
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
 }
 
 #[tokio::test]
@@ -557,7 +556,7 @@ async fn what_was_too_large_the_first_time_is_kept_once_it_is_not() {
     let app = TestApp::keeping(|keep| keep.body_limit(10), failing.handler()).await;
     let too_large = app.send(github("a", "0123456789a")).await;
     assert_eq!(too_large, answer(500, "failed", ""));
-    assert_eq!(app.database.kept().await, Kept::new("recorded", 1, 0));
+    assert_kept!(app.database, "recorded", attempts: 1, retries: 0);
     assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
     assert!(listed(&app).await.next_attempt_at.is_some());
     recover_all(&app).await;

@@ -1,5 +1,6 @@
 //! Recovery: what is kept, and how it ends.
 
+pub mod accept;
 mod archive;
 mod bad_input;
 mod breaker;

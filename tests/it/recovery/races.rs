@@ -16,9 +16,10 @@ use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook, Ke
 use sqlx::Executor;
 
 use crate::support::{
-    Answered, Database, Failing, Kept, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, SOON, Stored,
-    TestApp, answer, assert_rows, endpoint, gated, github, github_delivery, insert_effect, keep,
-    logged, recover, recovery, secret, send, send_copies, spawn_send, write_effect,
+    Answered, Database, Failing, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, SOON, Stored,
+    TestApp, answer, assert_kept, assert_rows, endpoint, gated, github, github_delivery,
+    insert_effect, keep, logged, recover, recovery, secret, send, send_copies, spawn_send,
+    write_effect,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,7 +116,7 @@ async fn an_attempt_that_runs_is_not_begun_by_another_process_however_long_it_ta
     database.age_takes().await;
     // Each of them looks for it several times.
     tokio::time::sleep(20 * SOON).await;
-    assert_eq!(database.kept().await, Kept::new("due", 2, 1));
+    assert_kept!(database, "due", attempts: 2, retries: 1);
     gate.open();
     database.until(NOTHING_KEPT).await;
     for recovery in recoveries {
@@ -237,7 +238,7 @@ async fn a_process_of_the_version_before_leaves_a_new_endpoint_alone() {
     )";
     database.until(only_b).await;
     running.stop().await;
-    assert_eq!(database.kept().await, Kept::new("due", 1, 0));
+    assert_kept!(database, "due", attempts: 1, retries: 0);
 
     let running = recovery.clone().spawn(after());
     database.until(NOTHING_KEPT).await;
@@ -346,7 +347,7 @@ async fn what_is_accepted_while_it_is_discarded_is_kept_anew() {
     app.database.until(ONE_WAITS_FOR_A_LOCK).await;
     discarding.commit().await.unwrap();
     assert_eq!(sent.await.unwrap(), answer(200, "accepted", ""));
-    assert_eq!(app.database.kept().await, Kept::new("due", 0, 0));
+    assert_kept!(app.database, "due", attempts: 0, retries: 0);
     let recovery = recover(&app);
     app.database.until(NOTHING_KEPT).await;
     recovery.stop().await;

@@ -167,16 +167,6 @@ pub trait Stored {
     fn insert_due(&self, count: u32) -> impl Future<Output = ()>;
 }
 
-impl Kept {
-    pub fn new(state: &str, attempts: i32, retries: i32) -> Self {
-        Self {
-            state: state.to_owned(),
-            attempts,
-            retries,
-        }
-    }
-}
-
 impl Stored for Database {
     async fn kept(&self) -> Kept {
         sqlx::query_as("select state, attempts, retries from idempotent_webhook.kept_deliveries")

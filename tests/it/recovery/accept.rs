@@ -1,0 +1,588 @@
+//! `Keep::all` and `accept_first`: what is kept before its handler runs. Deliveries that are kept at the
+//! same time share a transaction, and nothing else.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{Request, StatusCode};
+use axum::routing::post;
+use idempotent_webhook::recovery::{Filter, KeptState};
+use idempotent_webhook::testing::assert_idempotent;
+use idempotent_webhook::{
+    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, Outcome, Provider,
+    Recovery, Secret, Secrets, TenantSecrets, presets,
+};
+use sqlx::postgres::PgPoolOptions;
+use sqlx::{Executor, PgPool};
+use tokio::task::JoinHandle;
+
+use crate::support::{
+    Answer, Answered, Failing, NONE_TAKEN, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, SECRET,
+    SOON, Stored, TestApp, answer, assert_kept, assert_rows, endpoint, gate, github,
+    github_delivery, insert_effect, keep, lock, recover, secret, send, soon, spawn_send,
+    until_all_wait, write_effect,
+};
+
+#[tokio::test]
+async fn r15_a_request_is_committed_before_its_handler_runs_whose_answer_the_provider_gets() {
+    for archived in [false, true] {
+        let (mut gate, way) = gate();
+        let handler = move |mut tx: DedupeTx, delivery: Delivery| {
+            let way = way.clone();
+            async move {
+                insert_effect(&mut tx, &delivery).await?;
+                way.pass().await;
+                Ok::<_, HandlerError>((StatusCode::CREATED, "done"))
+            }
+        };
+        let set = |keep: Keep| match archived {
+            true => keep.processed_for(Duration::from_secs(3600)),
+            false => keep,
+        };
+        let app = TestApp::keeping_all(set, handler).await;
+        let sent = spawn_send(&app.router, github("a", "what was sent"));
+        gate.reached().await;
+        let is_kept = "exists (
+            select
+            from idempotent_webhook.kept_deliveries
+            join idempotent_webhook.kept_requests using (endpoint, tenant, delivery_id)
+            where taken_at is not null and body = 'what was sent'
+        )";
+        app.database.until(is_kept).await;
+        assert_kept!(app.database, "due", attempts: 1, retries: 0);
+        assert_rows!(app.database, claims: 0, effects: 0);
+        gate.open();
+        assert_eq!(sent.await.unwrap(), answer(201, "processed", "done"));
+        if archived {
+            assert_kept!(app.database, "processed", attempts: 1, retries: 0);
+            let processed = Filter::new().state(KeptState::Processed);
+            let listed = endpoint(&app).kept(&processed, 1).await.unwrap();
+            assert_eq!(listed[0].delivery_id, "a");
+        } else {
+            app.database.until(NOTHING_KEPT).await;
+        }
+        let again = app.send(github("a", "what was sent")).await;
+        assert_eq!(again, answer(200, "duplicate", ""));
+        assert_rows!(app.database, claims: 1, effects: 1);
+    }
+}
+
+#[tokio::test]
+async fn r15_a_failure_stays_kept_and_a_resend_runs_the_handler_at_once() {
+    for acknowledge in [false, true] {
+        let failing = Failing::times(1);
+        let set = |keep: Keep| match acknowledge {
+            true => keep.acknowledge(),
+            false => keep,
+        };
+        let app = TestApp::keeping_all(set, failing.handler()).await;
+        let status = if acknowledge { 200 } else { 500 };
+        let failed = app.send(github("a", "{}")).await;
+        assert_eq!(failed, answer(status, "kept", ""));
+        assert_kept!(app.database, "due", attempts: 1, retries: 0);
+        let listed = endpoint(&app).kept(&Filter::new(), 1).await.unwrap();
+        assert_eq!(listed[0].reason.as_deref(), Some("not yet"));
+        assert_rows!(app.database, claims: 0, effects: 0);
+
+        let resent = app.send(github("a", "{}")).await;
+        assert_eq!(resent, answer(200, "processed", ""));
+        app.database.make_due().await;
+        let attempts = app.recovery.run_due(&app.router).await.unwrap();
+        assert_eq!(attempts[0].outcome, Some(Outcome::Duplicate));
+        app.database.until(NOTHING_KEPT).await;
+        assert_eq!(failing.attempts().len(), 2);
+        assert_rows!(app.database, claims: 1, effects: 1);
+    }
+}
+
+#[tokio::test]
+async fn r15_what_cannot_be_kept_is_not_handled_unless_it_is_too_large() {
+    let set = |keep: Keep| {
+        let keep = keep.body_limit(10);
+        keep.processed_for(Duration::from_secs(3600))
+    };
+    let app = TestApp::keeping_all(set, Failing::times(0).handler()).await;
+    let large = app.send(github("large", "0123456789a")).await;
+    assert_eq!(large, answer(200, "processed", ""));
+    app.database.until(NOTHING_KEPT).await;
+    app.database
+        .run("alter table idempotent_webhook.kept_requests rename to gone")
+        .await;
+    let refused = app.send(github("a", "{}")).await;
+    assert_eq!((refused.status, &*refused.outcome), (503, "failed"));
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// The assertion rolls a first attempt back, which is not a failure to be kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_the_assertion_works_on_layers_that_keep_and_accept() {
+    let ways: [fn(&Recovery) -> Keep; 3] = [Keep::failed, Keep::all, |recovery| {
+        Keep::all(recovery).accept_first()
+    }];
+    for way in ways {
+        let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(way(recovery));
+        let app = TestApp::recovered(presets::github(secret()), set, write_effect).await;
+        let effects = async || app.database.rows().await.effects;
+        assert_idempotent(&app.router, &github_delivery(), effects).await;
+        app.database.until(NOTHING_KEPT).await;
+        assert_rows!(app.database, claims: 1, effects: 1);
+    }
+}
+
+/// How often the handler has run, by tenant and delivery id.
+#[derive(Clone, Default)]
+pub struct Runs(Arc<Mutex<BTreeMap<(String, String), u32>>>);
+
+impl Runs {
+    pub fn handler(
+        &self,
+    ) -> impl Fn(DedupeTx, Delivery) -> Answered + Clone + Send + Sync + 'static {
+        let runs = self.0.clone();
+        move |mut tx: DedupeTx, delivery: Delivery| -> Answered {
+            let tenant = delivery.tenant().unwrap_or_default().to_owned();
+            let key = (tenant, delivery.id().to_string());
+            *runs.lock().unwrap().entry(key).or_default() += 1;
+            Box::pin(async move {
+                insert_effect(&mut tx, &delivery).await?;
+                Ok(StatusCode::OK)
+            })
+        }
+    }
+
+    /// An application that accepts deliveries of GitHub.
+    pub async fn app(&self) -> TestApp {
+        accepting(presets::github(secret()), self.handler()).await
+    }
+
+    /// Another process, with so many connections.
+    async fn elsewhere(&self, app: &TestApp, connections: u32) -> Process {
+        let pool = app.database.another_pool(connections).await;
+        Process::new(pool, Keep::accept_first, self.handler())
+    }
+
+    pub fn of(&self, id: &str) -> u32 {
+        let runs = self.0.lock().unwrap();
+        let of_id = runs.iter().filter(|((_, of), _)| of == id);
+        of_id.map(|(_, runs)| runs).sum()
+    }
+}
+
+async fn accepting<H, T>(provider: Provider, handler: H) -> TestApp
+where
+    H: axum::handler::Handler<T, ()> + Sync,
+    T: 'static,
+{
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        // Far more than it takes, however busy the machine is.
+        let layer = layer.database_timeout(Duration::from_secs(20));
+        layer.keep(keep(recovery).accept_first())
+    };
+    TestApp::recovered(provider, set, handler).await
+}
+
+/// Runs what is kept until nothing is.
+pub async fn recover_all(app: &TestApp) {
+    let recovery = recover(app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+}
+
+/// Sends, and waits until one transaction waits for a lock and all other deliveries for it.
+pub async fn send_in_one_group(
+    app: &TestApp,
+    requests: Vec<Request<Body>>,
+) -> Vec<JoinHandle<Answer>> {
+    let before = spawn_send(&app.router, github_delivery().id("before").request());
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    let group = requests
+        .into_iter()
+        .map(|request| spawn_send(&app.router, request));
+    let sent = std::iter::once(before).chain(group).collect();
+    until_all_wait().await;
+    sent
+}
+
+pub async fn outcomes(sent: Vec<JoinHandle<Answer>>) -> Vec<(u16, String)> {
+    let mut outcomes = Vec::new();
+    for sent in sent {
+        let answered = soon(sent).await.unwrap();
+        outcomes.push((answered.status, answered.outcome));
+    }
+    outcomes
+}
+
+pub async fn assert_accepted(sent: Vec<JoinHandle<Answer>>) {
+    for outcome in outcomes(sent).await {
+        assert_eq!(outcome, (200, "accepted".to_owned()));
+    }
+}
+
+/// The tenant is the query of the URI.
+fn of_tenants() -> Provider {
+    let tenant = |head: &Parts| head.uri.query().map(str::to_owned);
+    let secrets = TenantSecrets::new(tenant, |_| async {
+        Ok(Some(Secrets::new(Secret::new(SECRET)?)))
+    });
+    presets::github(secrets.separate_ids())
+}
+
+/// In more than one group, by number and by size. In `repeatable read`, a statement fails that meets a
+/// row of another transaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_many_that_are_accepted_at_once_are_each_kept_and_run_once() {
+    for isolation in ["read committed", "repeatable read"] {
+        let runs = Runs::default();
+        let app = accepting(of_tenants(), runs.handler()).await;
+        app.database
+            .run(&format!(
+                "alter database {} set default_transaction_isolation = '{isolation}'",
+                app.database.name
+            ))
+            .await;
+        let pool = app.database.another_pool(5).await;
+        let elsewhere = Process::of(of_tenants(), pool, Keep::accept_first, runs.handler());
+        let routers = [&app.router, &elsewhere.router];
+        let mut sent = Vec::new();
+        for id in 0..30 {
+            for tenant in ["acme", "globex"] {
+                for copy in 0..4 {
+                    let request = github_delivery()
+                        .id(format!("id-{id}"))
+                        .uri(&format!("/?{tenant}"))
+                        .body(vec![b' '; 30_000]);
+                    sent.push(spawn_send(routers[copy % 2], request.request()));
+                }
+            }
+        }
+        for (status, outcome) in outcomes(sent).await {
+            let is_there = ["accepted", "duplicate"].contains(&&*outcome);
+            assert!(status == 200 && is_there, "{status} {outcome}");
+        }
+        recover_all(&app).await;
+        assert_rows!(app.database, claims: 60, effects: 60);
+        let runs = runs.0.lock().unwrap().clone();
+        assert_eq!(runs.len(), 60);
+        assert!(runs.values().all(|runs| *runs == 1), "{runs:?}");
+    }
+}
+
+#[tokio::test]
+async fn r15_in_one_group_each_delivery_has_the_outcome_of_its_state() {
+    let runs = Runs::default();
+    let app = runs.app().await;
+    assert_eq!(
+        app.send(github("processed", "{}")).await.outcome,
+        "accepted"
+    );
+    app.database.until(NOTHING_KEPT).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, retries, next_attempt_at, taken_at)
+             values
+                 ('test', 'due', 'due', 1, 0, now() + interval '1 hour', null),
+                 ('test', 'running', 'due', 2, 1, now() + interval '1 hour', now()),
+                 ('test', 'dead', 'dead', 4, 3, null, null),
+                 ('test', 'recorded', 'recorded', 7, 0, null, null);
+             insert into idempotent_webhook.kept_requests
+                 (endpoint, delivery_id, format, method, uri, headers, body)
+             select 'test', delivery_id, 1, 'POST', '/', '', 'first'
+             from idempotent_webhook.kept_deliveries where delivery_id <> 'recorded'",
+        )
+        .await;
+    // Nothing begins, so that what is written can be looked at.
+    endpoint(&app).pause().await.unwrap();
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let ids = ["processed", "due", "running", "dead", "recorded", "new"];
+    let group = [ids, ids].concat();
+    let group = group.iter().map(|id| github(id, "second")).collect();
+    let sent = send_in_one_group(&app, group).await;
+    drop(locked);
+    let outcomes = outcomes(sent).await;
+    for (id, of_id) in ids.iter().chain(&ids).zip(&outcomes[1..]) {
+        let expected = match *id {
+            "processed" => "duplicate",
+            _ => "accepted",
+        };
+        assert_eq!(*of_id, (200, expected.to_owned()), "{id}");
+    }
+    type Row = (String, String, i32, i32, bool, bool, String);
+    let rows: Vec<Row> = sqlx::query_as(
+        "select delivery_id, state, attempts, retries, next_attempt_at <= now(),
+             taken_at is not null, convert_from(body, 'utf8')
+         from idempotent_webhook.kept_deliveries
+         join idempotent_webhook.kept_requests using (endpoint, tenant, delivery_id)
+         where delivery_id <> 'before'
+         order by delivery_id",
+    )
+    .fetch_all(&app.database.pool)
+    .await
+    .unwrap();
+    let row = |id: &str, attempts, retries, is_due, is_taken, body: &str| -> Row {
+        let (id, state, body) = (id.to_owned(), "due".to_owned(), body.to_owned());
+        (id, state, attempts, retries, is_due, is_taken, body)
+    };
+    let expected = [
+        row("dead", 4, 0, true, false, "first"),
+        row("due", 1, 0, true, false, "first"),
+        row("new", 0, 0, true, false, "second"),
+        row("recorded", 7, 0, true, false, "second"),
+        // Its attempt says when the next one is.
+        row("running", 2, 1, false, true, "first"),
+    ];
+    assert_eq!(rows, expected);
+
+    endpoint(&app).resume().await.unwrap();
+    app.database.age_takes().await;
+    app.database.make_due().await;
+    recover_all(&app).await;
+    for id in ids {
+        assert_eq!(runs.of(id), 1, "{id}");
+    }
+    assert_rows!(app.database, claims: 7, effects: 7);
+}
+
+/// One attempt is counted, so one is made.
+#[tokio::test]
+async fn r15_copies_in_one_group_are_one_attempt() {
+    let failing = Failing::times(99);
+    let app = accepting(presets::github(secret()), failing.handler()).await;
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let copies = (0..4).map(|_| github("a", "{}")).collect();
+    let sent = send_in_one_group(&app, copies).await;
+    drop(locked);
+    assert_accepted(sent).await;
+    app.database.until(NONE_TAKEN).await;
+    app.settled().await;
+    assert_eq!(failing.attempts(), [1, 1], "one of each delivery");
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// As a database with another encoding refuses what it cannot hold.
+#[tokio::test]
+async fn r15_a_delivery_that_postgres_refuses_does_not_fail_the_others() {
+    let runs = Runs::default();
+    let app = runs.app().await;
+    app.database
+        .run("alter table idempotent_webhook.kept_requests add check (uri <> '/?refused')")
+        .await;
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let group = ["a", "b", "refused", "c", "d", "refused"].map(|id| {
+        let uri = if id == "refused" { "/?refused" } else { "/" };
+        github_delivery().id(id).uri(uri).request()
+    });
+    let sent = send_in_one_group(&app, group.into()).await;
+    drop(locked);
+    let outcomes = outcomes(sent).await;
+    let accepted = |outcome: &(u16, String)| *outcome == (200, "accepted".to_owned());
+    let refused = |outcome: &(u16, String)| *outcome == (503, "failed".to_owned());
+    let (of_refused, others): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(refused);
+    assert_eq!(of_refused.len(), 2);
+    assert!(others.iter().all(accepted), "{others:?}");
+    recover_all(&app).await;
+    assert_eq!(runs.of("refused"), 0);
+    assert_rows!(app.database, claims: 5, effects: 5);
+}
+
+/// Only whoever asks for what is known waits for its row.
+#[tokio::test]
+async fn r15_a_row_that_is_locked_holds_up_neither_its_group_nor_what_comes_later() {
+    let runs = Runs::default();
+    let app = runs.app().await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, next_attempt_at)
+             values
+                 ('test', 'dead', 'dead', 1, null),
+                 ('test', 'due', 'due', 1, now() + interval '1 hour')",
+        )
+        .await;
+    let mut rows = app.database.another_pool(1).await.begin().await.unwrap();
+    rows.execute("select from idempotent_webhook.kept_deliveries for update")
+        .await
+        .unwrap();
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let group = ["new", "due", "dead"].map(|id| github(id, "{}"));
+    let mut sent = send_in_one_group(&app, group.into()).await;
+    drop(locked);
+    let waiting = sent.split_off(2);
+    assert_accepted(sent).await;
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    let later = soon(app.send(github("later", "{}"))).await;
+    assert_eq!(later, answer(200, "accepted", ""));
+    assert!(waiting.iter().all(|sent| !sent.is_finished()));
+    drop(rows);
+    assert_accepted(waiting).await;
+    recover_all(&app).await;
+    assert_rows!(app.database, claims: 5, effects: 5);
+}
+
+#[tokio::test]
+async fn r15_two_processes_reopen_what_is_dead_at_the_same_instant() {
+    let runs = Runs::default();
+    let app = runs.app().await;
+    let elsewhere = runs.elsewhere(&app, 2).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries (endpoint, delivery_id, state, attempts)
+             values ('test', 'dead', 'dead', 1)",
+        )
+        .await;
+    let mut row = app.database.another_pool(1).await.begin().await.unwrap();
+    row.execute("select from idempotent_webhook.kept_deliveries for update")
+        .await
+        .unwrap();
+    let routers = [&app.router, &elsewhere.router];
+    let sent = routers.map(|router| spawn_send(router, github("dead", "{}")));
+    let both_wait = "(
+        select count(*) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'
+    ) = 2";
+    app.database.until(both_wait).await;
+    drop(row);
+    assert_accepted(sent.into()).await;
+    recover_all(&app).await;
+    assert_eq!(runs.of("dead"), 1);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// For those that are new and those that are known, and for the handlers, too, although there is always
+/// another delivery.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_one_connection_is_enough() {
+    let runs = Runs::default();
+    let app = runs.app().await;
+    let process = runs.elsewhere(&app, 1).await;
+    let senders: Vec<_> = (0..16)
+        .map(|sender| {
+            let router = process.router.clone();
+            tokio::spawn(async move {
+                for number in 0.. {
+                    let request = || github(&format!("{sender}-{number}"), "{}");
+                    for _ in 0..2 {
+                        let _ = send(&router, request()).await;
+                    }
+                }
+            })
+        })
+        .collect();
+    let some = "(select count(*) from idempotent_webhook.deliveries) >= 3";
+    app.database.until(some).await;
+    for sender in senders {
+        sender.abort();
+    }
+}
+
+/// Each connection gets notifications, as after a handler that has listened.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_notifications_do_not_fail_what_is_accepted() {
+    let runs = Runs::default();
+    let app = runs.app().await;
+    let listening = PgPoolOptions::new()
+        .max_connections(5)
+        .after_connect(|connection, _| {
+            Box::pin(async move { connection.execute("listen orders").await.map(drop) })
+        })
+        .connect_lazy_with(app.database.options().await);
+    let process = Process::new(listening, Keep::accept_first, runs.handler());
+    let notifying = tokio::spawn({
+        let pool = app.database.another_pool(1).await;
+        async move {
+            loop {
+                sqlx::query("notify orders").execute(&pool).await.unwrap();
+            }
+        }
+    });
+    accept_from_many(&process.router, 4, 25).await;
+    notifying.abort();
+    recover_all(&app).await;
+    assert_rows!(app.database, claims: 100, effects: 100);
+}
+
+/// So many senders at the same time send so many deliveries each, one after the other.
+async fn accept_from_many(router: &Router, senders: u32, deliveries: u32) {
+    let sending = (0..senders).map(|sender| {
+        let router = router.clone();
+        tokio::spawn(async move {
+            for number in 0..deliveries {
+                let id = format!("{sender}-{number}");
+                let answered = send(&router, github(&id, "{}")).await;
+                assert_eq!(answered, answer(200, "accepted", ""));
+            }
+        })
+    });
+    for sender in sending.collect::<Vec<_>>() {
+        sender.await.unwrap();
+    }
+}
+
+/// With a pool that does not keep prepared statements from one transaction to the next.
+pub async fn accepts_in_groups(pool: PgPool) {
+    let recovery = Recovery::new(pool.clone());
+    let layer = IdempotentWebhook::new(pool.clone(), "groups", presets::github(secret()))
+        .keep(keep(&recovery).accept_first());
+    let runs = Runs::default();
+    let router = Router::new().route("/", post(runs.handler()).layer(layer));
+    let endpoint = Endpoint::new(pool, "groups");
+    // For nothing else to be on the connections.
+    endpoint.pause().await.unwrap();
+    accept_from_many(&router, 8, 50).await;
+    assert_eq!(endpoint.kept(&Filter::new(), 500).await.unwrap().len(), 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r10_a_paused_endpoint_accepts_and_does_not_run() {
+    let failing = Failing::times(0);
+    let app = TestApp::keeping(Keep::accept_first, failing.handler()).await;
+    endpoint(&app).pause().await.unwrap();
+    let recovery = recover(&app);
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "accepted");
+    tokio::time::sleep(20 * SOON).await;
+    assert!(failing.attempts().is_empty());
+    assert_kept!(app.database, "due", attempts: 0, retries: 0);
+
+    endpoint(&app).resume().await.unwrap();
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// Handlers that run in the background leave connections for those who come.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_slow_handlers_do_not_keep_others_from_being_accepted() {
+    let slow = |mut tx: DedupeTx, delivery: Delivery| async move {
+        insert_effect(&mut tx, &delivery).await?;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        Ok::<_, HandlerError>(())
+    };
+    let app = TestApp::keeping(Keep::accept_first, slow).await;
+    let sent = (0..20).map(|id| spawn_send(&app.router, github(&format!("id-{id}"), "{}")));
+    assert_accepted(sent.collect()).await;
+    recover_all(&app).await;
+    assert_rows!(app.database, claims: 20, effects: 20);
+}
+
+/// The sender has hung up before it had an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_a_sender_that_hangs_up_leaves_nothing_that_waits() {
+    for way in [Keep::accept_first, |keep| keep] {
+        let app = TestApp::keeping_all(way, write_effect).await;
+        for step in 0..40 {
+            let sent = spawn_send(&app.router, github(&format!("id-{step}"), "{}"));
+            tokio::time::sleep(Duration::from_micros(100 * step)).await;
+            sent.abort();
+        }
+        // However busy the machine is, this one is kept.
+        assert_eq!(app.send(github("last", "{}")).await.status, 200);
+        app.settled().await;
+        app.database.age_takes().await;
+        recover_all(&app).await;
+        let rows = app.database.rows().await;
+        assert!(rows.effects > 0 && rows.claims == rows.effects, "{rows:?}");
+    }
+}
