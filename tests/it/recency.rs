@@ -93,7 +93,7 @@ async fn of_events_that_race_the_newest_stays_and_none_is_newer_twice() {
             }
         }
     };
-    let app = TestApp::github(racing).await;
+    let app = TestApp::github_with(|layer| layer.max_connections(5), racing).await;
     for round in 0..20 {
         let subject = format!("round-{round}");
         let mut versions = [1, 2, 3, 3, 4];
