@@ -151,10 +151,10 @@
 //!
 //! Nothing is stuck without a word:
 //!
-//! - Ten seconds after the first delivery was kept, a process that has not spawned its recovery logs a WARN.
+//! - Five seconds after the first delivery was kept, a process that has not spawned its recovery logs a WARN.
 //!   With [`Recovery::elsewhere`], it does so if no other process has had a heartbeat for the endpoint within
 //!   two minutes.
-//! - Ten seconds after its start and every hour, recovery looks for due deliveries of endpoints without a
+//! - Five seconds after its start and every hour, recovery looks for due deliveries of endpoints without a
 //!   heartbeat, such as one that was renamed. It logs a WARN and sets the gauge
 //!   `idempotent_webhook_unserved_deliveries`.
 //!
