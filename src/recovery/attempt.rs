@@ -12,6 +12,7 @@ use sqlx::postgres::PgRow;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::request::decode;
+use super::served::{Running, Served};
 use crate::delivery::{Delivery, DeliveryId, Tenant, VerifiedDelivery};
 use crate::pg_time::from_unix_time;
 use crate::request::Outcome;
@@ -42,7 +43,9 @@ struct Inner {
     reached: AtomicBool,
     /// What the layer has answered.
     outcome: OnceLock<Outcome>,
-    /// Free once the layer has ended its work, whatever a middleware answers meanwhile.
+    /// To the end of the layer's work, whatever a middleware answers meanwhile. Before the slot: whoever
+    /// gets that looks at how many are running.
+    _running: Running,
     _slot: Option<OwnedSemaphorePermit>,
 }
 
@@ -58,7 +61,7 @@ pub(super) struct Taken {
 impl Taken {
     pub(super) fn read(
         row: &PgRow,
-        endpoint: Arc<str>,
+        served: &Arc<Served>,
         slot: Option<OwnedSemaphorePermit>,
     ) -> sqlx::Result<Self> {
         let count = |column| -> sqlx::Result<u32> {
@@ -68,7 +71,7 @@ impl Taken {
         let separate_ids = !key_tenant.is_empty();
         let tenant: Option<String> = row.try_get("tenant_name")?;
         let attempt = RecoveryAttempt(Arc::new(Inner {
-            endpoint,
+            endpoint: served.endpoint.clone(),
             tenant: tenant
                 .or(separate_ids.then_some(key_tenant))
                 .map(|name| Tenant {
@@ -91,6 +94,7 @@ impl Taken {
             },
             reached: AtomicBool::new(false),
             outcome: OnceLock::new(),
+            _running: served.run(),
             _slot: slot,
         }));
         Ok(Self {

@@ -93,11 +93,7 @@ impl Runner {
             }
             for taken in taken {
                 let (runner, served) = (runner.clone(), endpoint.served.clone());
-                let running = served.run();
-                tokio::spawn(async move {
-                    runner.attempt(taken, &served).await;
-                    drop(running);
-                });
+                tokio::spawn(async move { runner.attempt(taken, &served).await });
             }
         }
         runner.shared.all_slots_free().await;
@@ -281,8 +277,8 @@ impl Runner {
 }
 
 /// What cannot be read at all is taken again and again: it is of another version.
-fn read(row: &PgRow, served: &Served, slot: Option<OwnedSemaphorePermit>) -> Option<Taken> {
-    Taken::read(row, served.endpoint.clone(), slot)
+fn read(row: &PgRow, served: &Arc<Served>, slot: Option<OwnedSemaphorePermit>) -> Option<Taken> {
+    Taken::read(row, served, slot)
         .inspect_err(|error| {
             tracing::error!(
                 endpoint = &*served.endpoint,

@@ -145,6 +145,7 @@ impl Served {
 }
 
 /// A running attempt.
+#[derive(Debug)]
 pub(super) struct Running(Arc<Served>);
 
 impl Drop for Running {
