@@ -19,8 +19,7 @@ const ACTIVE_TRANSACTION: &str = "25001";
 const UNDEFINED_TABLE: &str = "42P01";
 const QUERY_CANCELED: &str = "57014";
 const CONNECTION_EXCEPTION_CLASS: &str = "08";
-/// A text that the database's encoding does not have, a value that a constraint refuses, a value that is too
-/// large for an index.
+/// A value that cannot be held, that a constraint refuses, or that is too large for an index.
 const DATA_CLASSES: [&str; 3] = ["22", "23", "54"];
 
 /// Why a step failed. Nothing was committed, unless the step was the commit.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::handler::Handler;
 use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
 use axum::routing::post;
@@ -23,9 +24,41 @@ use tokio::task::JoinHandle;
 use crate::support::{
     Answer, Answered, Failing, NONE_TAKEN, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, SECRET,
     SOON, Stored, TestApp, answer, assert_kept, assert_rows, endpoint, gate, github,
-    github_delivery, insert_effect, keep, lock, recover, secret, send, soon, spawn_send,
-    until_all_wait, write_effect,
+    github_delivery, insert_effect, keep, lock, recover, recover_all, secret, send, soon,
+    spawn_send, until_all_wait, write_effect,
 };
+
+/// Keeps all, for four attempts in all.
+pub fn all(recovery: &Recovery) -> Keep {
+    Keep::all(recovery).retry_delays([SOON, SOON, SOON])
+}
+
+pub fn accept_first(recovery: &Recovery) -> Keep {
+    all(recovery).accept_first()
+}
+
+/// For deliveries of GitHub, which are kept in one of these ways.
+async fn keeping<H, T>(way: impl FnOnce(&Recovery) -> Keep, handler: H) -> TestApp
+where
+    H: Handler<T, ()> + Sync,
+    T: 'static,
+{
+    of(presets::github(secret()), way, handler).await
+}
+
+/// For deliveries of any provider.
+async fn of<H, T>(provider: Provider, way: impl FnOnce(&Recovery) -> Keep, handler: H) -> TestApp
+where
+    H: Handler<T, ()> + Sync,
+    T: 'static,
+{
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        // Far more than it takes, however busy the machine is.
+        let layer = layer.database_timeout(Duration::from_secs(20));
+        layer.keep(way(recovery))
+    };
+    TestApp::recovered(provider, set, handler).await
+}
 
 #[tokio::test]
 async fn r15_a_request_is_committed_before_its_handler_runs_whose_answer_the_provider_gets() {
@@ -39,11 +72,11 @@ async fn r15_a_request_is_committed_before_its_handler_runs_whose_answer_the_pro
                 Ok::<_, HandlerError>((StatusCode::CREATED, "done"))
             }
         };
-        let set = |keep: Keep| match archived {
-            true => keep.processed_for(Duration::from_secs(3600)),
-            false => keep,
+        let way = |recovery: &Recovery| match archived {
+            true => all(recovery).processed_for(Duration::from_secs(3600)),
+            false => all(recovery),
         };
-        let app = TestApp::keeping_all(set, handler).await;
+        let app = keeping(way, handler).await;
         let sent = spawn_send(&app.router, github("a", "what was sent"));
         gate.reached().await;
         let is_kept = "exists (
@@ -75,11 +108,11 @@ async fn r15_a_request_is_committed_before_its_handler_runs_whose_answer_the_pro
 async fn r15_a_failure_stays_kept_and_a_resend_runs_the_handler_at_once() {
     for acknowledge in [false, true] {
         let failing = Failing::times(1);
-        let set = |keep: Keep| match acknowledge {
-            true => keep.acknowledge(),
-            false => keep,
+        let way = |recovery: &Recovery| match acknowledge {
+            true => all(recovery).acknowledge(),
+            false => all(recovery),
         };
-        let app = TestApp::keeping_all(set, failing.handler()).await;
+        let app = keeping(way, failing.handler()).await;
         let status = if acknowledge { 200 } else { 500 };
         let failed = app.send(github("a", "{}")).await;
         assert_eq!(failed, answer(status, "kept", ""));
@@ -101,11 +134,11 @@ async fn r15_a_failure_stays_kept_and_a_resend_runs_the_handler_at_once() {
 
 #[tokio::test]
 async fn r15_what_cannot_be_kept_is_not_handled_unless_it_is_too_large() {
-    let set = |keep: Keep| {
-        let keep = keep.body_limit(10);
-        keep.processed_for(Duration::from_secs(3600))
+    let way = |recovery: &Recovery| {
+        let hour = Duration::from_secs(3600);
+        all(recovery).body_limit(10).processed_for(hour)
     };
-    let app = TestApp::keeping_all(set, Failing::times(0).handler()).await;
+    let app = keeping(way, Failing::times(0).handler()).await;
     let large = app.send(github("large", "0123456789a")).await;
     assert_eq!(large, answer(200, "processed", ""));
     app.database.until(NOTHING_KEPT).await;
@@ -120,12 +153,8 @@ async fn r15_what_cannot_be_kept_is_not_handled_unless_it_is_too_large() {
 /// The assertion rolls a first attempt back, which is not a failure to be kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_the_assertion_works_on_layers_that_keep_and_accept() {
-    let ways: [fn(&Recovery) -> Keep; 3] = [Keep::failed, Keep::all, |recovery| {
-        Keep::all(recovery).accept_first()
-    }];
-    for way in ways {
-        let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(way(recovery));
-        let app = TestApp::recovered(presets::github(secret()), set, write_effect).await;
+    for way in [keep, all, accept_first] {
+        let app = keeping(way, write_effect).await;
         let effects = async || app.database.rows().await.effects;
         assert_idempotent(&app.router, &github_delivery(), effects).await;
         app.database.until(NOTHING_KEPT).await;
@@ -155,13 +184,13 @@ impl Runs {
 
     /// An application that accepts deliveries of GitHub.
     pub async fn app(&self) -> TestApp {
-        accepting(presets::github(secret()), self.handler()).await
+        keeping(accept_first, self.handler()).await
     }
 
     /// Another process, with so many connections.
     async fn elsewhere(&self, app: &TestApp, connections: u32) -> Process {
         let pool = app.database.another_pool(connections).await;
-        Process::new(pool, Keep::accept_first, self.handler())
+        Process::new(pool, accept_first, self.handler())
     }
 
     pub fn of(&self, id: &str) -> u32 {
@@ -169,26 +198,6 @@ impl Runs {
         let of_id = runs.iter().filter(|((_, of), _)| of == id);
         of_id.map(|(_, runs)| runs).sum()
     }
-}
-
-async fn accepting<H, T>(provider: Provider, handler: H) -> TestApp
-where
-    H: axum::handler::Handler<T, ()> + Sync,
-    T: 'static,
-{
-    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
-        // Far more than it takes, however busy the machine is.
-        let layer = layer.database_timeout(Duration::from_secs(20));
-        layer.keep(keep(recovery).accept_first())
-    };
-    TestApp::recovered(provider, set, handler).await
-}
-
-/// Runs what is kept until nothing is.
-pub async fn recover_all(app: &TestApp) {
-    let recovery = recover(app);
-    app.database.until(NOTHING_KEPT).await;
-    recovery.stop().await;
 }
 
 /// Sends, and waits until one transaction waits for a lock and all other deliveries for it.
@@ -236,7 +245,7 @@ fn of_tenants() -> Provider {
 async fn r15_many_that_are_accepted_at_once_are_each_kept_and_run_once() {
     for isolation in ["read committed", "repeatable read"] {
         let runs = Runs::default();
-        let app = accepting(of_tenants(), runs.handler()).await;
+        let app = of(of_tenants(), accept_first, runs.handler()).await;
         app.database
             .run(&format!(
                 "alter database {} set default_transaction_isolation = '{isolation}'",
@@ -244,7 +253,7 @@ async fn r15_many_that_are_accepted_at_once_are_each_kept_and_run_once() {
             ))
             .await;
         let pool = app.database.another_pool(5).await;
-        let elsewhere = Process::of(of_tenants(), pool, Keep::accept_first, runs.handler());
+        let elsewhere = Process::of(of_tenants(), pool, accept_first, runs.handler());
         let routers = [&app.router, &elsewhere.router];
         let mut sent = Vec::new();
         for id in 0..30 {
@@ -350,7 +359,7 @@ async fn r15_in_one_group_each_delivery_has_the_outcome_of_its_state() {
 #[tokio::test]
 async fn r15_copies_in_one_group_are_one_attempt() {
     let failing = Failing::times(99);
-    let app = accepting(presets::github(secret()), failing.handler()).await;
+    let app = keeping(accept_first, failing.handler()).await;
     let locked = lock(&app.database, "kept_deliveries").await;
     let copies = (0..4).map(|_| github("a", "{}")).collect();
     let sent = send_in_one_group(&app, copies).await;
@@ -362,7 +371,7 @@ async fn r15_copies_in_one_group_are_one_attempt() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// As a database with another encoding refuses what it cannot hold.
+/// As a constraint or a trigger of the operator does.
 #[tokio::test]
 async fn r15_a_delivery_that_postgres_refuses_does_not_fail_the_others() {
     let runs = Runs::default();
@@ -489,7 +498,7 @@ async fn r15_notifications_do_not_fail_what_is_accepted() {
             Box::pin(async move { connection.execute("listen orders").await.map(drop) })
         })
         .connect_lazy_with(app.database.options().await);
-    let process = Process::new(listening, Keep::accept_first, runs.handler());
+    let process = Process::new(listening, accept_first, runs.handler());
     let notifying = tokio::spawn({
         let pool = app.database.another_pool(1).await;
         async move {
@@ -525,7 +534,7 @@ async fn accept_from_many(router: &Router, senders: u32, deliveries: u32) {
 pub async fn accepts_in_groups(pool: PgPool) {
     let recovery = Recovery::new(pool.clone());
     let layer = IdempotentWebhook::new(pool.clone(), "groups", presets::github(secret()))
-        .keep(keep(&recovery).accept_first());
+        .keep(accept_first(&recovery));
     let runs = Runs::default();
     let router = Router::new().route("/", post(runs.handler()).layer(layer));
     let endpoint = Endpoint::new(pool, "groups");
@@ -538,7 +547,7 @@ pub async fn accepts_in_groups(pool: PgPool) {
 #[tokio::test(flavor = "multi_thread")]
 async fn r10_a_paused_endpoint_accepts_and_does_not_run() {
     let failing = Failing::times(0);
-    let app = TestApp::keeping(Keep::accept_first, failing.handler()).await;
+    let app = keeping(accept_first, failing.handler()).await;
     endpoint(&app).pause().await.unwrap();
     let recovery = recover(&app);
     assert_eq!(app.send(github("a", "{}")).await.outcome, "accepted");
@@ -560,7 +569,7 @@ async fn r15_slow_handlers_do_not_keep_others_from_being_accepted() {
         tokio::time::sleep(Duration::from_millis(200)).await;
         Ok::<_, HandlerError>(())
     };
-    let app = TestApp::keeping(Keep::accept_first, slow).await;
+    let app = keeping(accept_first, slow).await;
     let sent = (0..20).map(|id| spawn_send(&app.router, github(&format!("id-{id}"), "{}")));
     assert_accepted(sent.collect()).await;
     recover_all(&app).await;
@@ -570,8 +579,8 @@ async fn r15_slow_handlers_do_not_keep_others_from_being_accepted() {
 /// The sender has hung up before it had an answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_a_sender_that_hangs_up_leaves_nothing_that_waits() {
-    for way in [Keep::accept_first, |keep| keep] {
-        let app = TestApp::keeping_all(way, write_effect).await;
+    for way in [all, accept_first] {
+        let app = keeping(way, write_effect).await;
         for step in 0..40 {
             let sent = spawn_send(&app.router, github(&format!("id-{step}"), "{}"));
             tokio::time::sleep(Duration::from_micros(100 * step)).await;

@@ -22,7 +22,7 @@ use idempotent_webhook::{
 use crate::support::{
     Answered, Database, Failing, NOTHING_KEPT, ONE_DEAD, Process, SECRET, TestApp, answer,
     assert_kept, assert_rows, endpoint, github, github_delivery, insert_effect, keep, logged,
-    recover, recovery, secret, send, stripe_delivery, stripe_event, write_effect,
+    recover, recover_all, recovery, secret, send, stripe_delivery, stripe_event, write_effect,
 };
 
 /// Fails the first attempt at each delivery, and notes what it got.
@@ -36,13 +36,6 @@ fn noting<T: Clone + Send + Sync + 'static>(
         1 => StatusCode::CONFLICT,
         _ => StatusCode::OK,
     }
-}
-
-/// Runs what is kept until nothing is.
-async fn recover_all(app: &TestApp) {
-    let recovery = recover(app);
-    app.database.until(NOTHING_KEPT).await;
-    recovery.stop().await;
 }
 
 /// Runs what is kept until it is dead.
@@ -60,7 +53,7 @@ async fn listed(app: &TestApp) -> KeptDelivery {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn any_body_is_run_again_byte_by_byte() {
+async fn r1_any_body_is_run_again_byte_by_byte() {
     let every_byte: Vec<u8> = (0..=255).collect();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let handler = {
@@ -95,7 +88,7 @@ async fn any_body_is_run_again_byte_by_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_form_is_run_again_as_a_form() {
+async fn r1_a_form_is_run_again_as_a_form() {
     type Fields = Vec<(String, String)>;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let handler = {
@@ -120,7 +113,7 @@ async fn a_form_is_run_again_as_a_form() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn three_hundred_headers_are_run_again_as_they_were() {
+async fn r2_three_hundred_headers_are_run_again_as_they_were() {
     let names: Vec<HeaderName> = (0..300)
         .map(|n| HeaderName::try_from(format!("x-kept-{n}")).unwrap())
         .collect();
@@ -156,7 +149,7 @@ async fn three_hundred_headers_are_run_again_as_they_were() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handler_under_nest_finds_all_that_the_router_and_the_server_add() {
+async fn r4_a_handler_under_nest_finds_all_that_the_router_and_the_server_add() {
     type Seen = Arc<Mutex<Vec<String>>>;
     async fn handler(
         Path(team): Path<String>,
@@ -208,7 +201,7 @@ async fn a_handler_under_nest_finds_all_that_the_router_and_the_server_add() {
 
 /// Stripe tolerates five minutes, and by then the secret is another one.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_delivery_is_run_a_day_later_with_another_secret() {
+async fn r4_a_delivery_is_run_a_day_later_with_another_secret() {
     let stripe = presets::stripe(secret());
     let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(keep(recovery));
     let app = TestApp::recovered(stripe, set, Failing::times(9).handler()).await;
@@ -224,7 +217,7 @@ async fn a_delivery_is_run_a_day_later_with_another_secret() {
         .await;
     let rotated = presets::stripe(Secret::new("whsec_rotated").unwrap());
     let pool = app.database.another_pool(5).await;
-    let process = Process::of(rotated, pool, |keep| keep, write_effect);
+    let process = Process::of(rotated, pool, keep, write_effect);
     let refused = send(&process.router, sent.request()).await;
     assert_eq!(refused.outcome, "rejected");
     let recovery = process.recover();
@@ -234,7 +227,7 @@ async fn a_delivery_is_run_a_day_later_with_another_secret() {
 }
 
 #[tokio::test]
-async fn no_header_of_a_client_skips_the_verification() {
+async fn r4_no_header_of_a_client_skips_the_verification() {
     let app = TestApp::keeping(|keep| keep, Failing::times(9).handler()).await;
     app.send(github("a", "{}")).await;
     for (name, value) in [
@@ -259,7 +252,7 @@ async fn no_header_of_a_client_skips_the_verification() {
 }
 
 #[tokio::test]
-async fn no_column_of_any_table_has_a_credential_of_the_request() {
+async fn r2_no_column_of_any_table_has_a_credential_of_the_request() {
     let app = TestApp::keeping(|keep| keep, Failing::times(9).handler()).await;
     let mut sent = github_delivery();
     let credentials = [
@@ -308,7 +301,7 @@ async fn no_column_of_any_table_has_a_credential_of_the_request() {
 
 /// The request waits for a version that knows its format, and the others do not wait for it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_of_a_format_that_is_not_known_is_left_alone() {
+async fn r3_a_row_of_a_format_that_is_not_known_is_left_alone() {
     let failing = Failing::times(2);
     let app = TestApp::keeping(|keep| keep, failing.handler()).await;
     assert_eq!(app.send(github("later", "{}")).await.outcome, "kept");
@@ -333,7 +326,7 @@ async fn a_row_of_a_format_that_is_not_known_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_cannot_be_read_is_dead_and_says_so() {
+async fn r12_a_row_that_cannot_be_read_is_dead_and_says_so() {
     for damage in [
         "headers = 'no colon'",
         "headers = E'\\\\xff3a2061'",
@@ -359,7 +352,7 @@ async fn a_row_that_cannot_be_read_is_dead_and_says_so() {
 
 /// A 404 or 405 included, which may be that of a route below the layer.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_is_no_success_is_a_failure_whatever_its_status() {
+async fn r1_an_answer_that_is_no_success_is_a_failure_whatever_its_status() {
     for status in [100, 101, 103, 302, 304, 404, 405, 410, 599, 999] {
         let handler = move |mut tx: DedupeTx, delivery: Delivery| async move {
             insert_effect(&mut tx, &delivery).await.unwrap();
@@ -378,7 +371,7 @@ async fn an_answer_that_is_no_success_is_a_failure_whatever_its_status() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_never_ends_holds_nothing_up() {
+async fn r9_an_answer_that_never_ends_holds_nothing_up() {
     async fn endless(mut tx: DedupeTx, delivery: Delivery) -> Response {
         insert_effect(&mut tx, &delivery).await.unwrap();
         let never = futures_util::stream::pending::<Result<Bytes, Infallible>>();
@@ -398,7 +391,7 @@ async fn an_answer_that_never_ends_holds_nothing_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handler_that_never_answers_uses_up_its_attempts() {
+async fn r6_a_handler_that_never_answers_uses_up_its_attempts() {
     let set = |layer: IdempotentWebhook, recovery: &Recovery| {
         let layer = layer.handler_timeout(Duration::from_millis(50));
         layer.keep(keep(recovery))
@@ -421,11 +414,10 @@ async fn a_handler_that_never_answers_uses_up_its_attempts() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Its path is gone, or is that of another endpoint since a deploy, or a middleware never answers.
+/// Its path is that of another endpoint since a deploy, or a middleware never answers.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_attempt_that_reaches_no_layer_of_its_endpoint_is_not_counted() {
-    let reroutings: [fn(Router, Router) -> Router; 3] = [
-        |route, _| Router::new().nest("/elsewhere", route),
+async fn r7_an_attempt_that_reaches_no_layer_of_its_endpoint_is_not_counted() {
+    let reroutings: [fn(Router, Router) -> Router; 2] = [
         |route, another| another.nest("/elsewhere", route),
         |route, _| {
             route.layer(map_request(|_: Request<Body>| {
@@ -463,7 +455,7 @@ async fn an_attempt_that_reaches_no_layer_of_its_endpoint_is_not_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schedule_of_zeroes_ends() {
+async fn r8_a_schedule_of_zeroes_ends() {
     let set = |keep: Keep| keep.retry_delays([Duration::ZERO; 5]);
     let failing = Failing::times(99);
     let app = TestApp::keeping(set, failing.handler()).await;
@@ -475,7 +467,7 @@ async fn a_schedule_of_zeroes_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schedule_of_years_is_one_of_a_year() {
+async fn r8_a_schedule_of_years_is_one_of_a_year() {
     let in_a_year = "exists (
         select from idempotent_webhook.kept_deliveries
         where state = 'due' and taken_at is null
@@ -496,7 +488,7 @@ async fn a_schedule_of_years_is_one_of_a_year() {
 
 /// It is dead at once, and that is reported once.
 #[tokio::test]
-async fn a_schedule_of_nothing_leaves_it_to_an_operator() {
+async fn r8_a_schedule_of_nothing_leaves_it_to_an_operator() {
     let failing = Failing::times(4);
     let app = TestApp::keeping(|keep| keep.retry_delays([]), failing.handler()).await;
     let log = logged(async {
@@ -523,7 +515,7 @@ async fn a_schedule_of_nothing_leaves_it_to_an_operator() {
 }
 
 #[tokio::test]
-async fn the_longest_delay_of_a_handler_can_be_stored() {
+async fn r8_the_longest_delay_of_a_handler_can_be_stored() {
     let handler = |_: DedupeTx| async {
         Err::<(), _>(HandlerError::new("not yet").retry_after(Duration::MAX))
     };
@@ -533,7 +525,7 @@ async fn the_longest_delay_of_a_handler_can_be_stored() {
 }
 
 #[tokio::test]
-async fn what_a_handler_discards_is_not_kept_since_a_failure_before() {
+async fn r8_what_a_handler_discards_is_not_kept_since_a_failure_before() {
     let runs = Arc::new(AtomicU32::new(0));
     let handler = move |_: DedupeTx| {
         let first = runs.fetch_add(1, Ordering::Relaxed) == 0;
@@ -551,7 +543,7 @@ async fn what_a_handler_discards_is_not_kept_since_a_failure_before() {
 
 /// The retry of the provider is smaller, so it can be kept.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_too_large_the_first_time_is_kept_once_it_is_not() {
+async fn r8_what_was_too_large_the_first_time_is_kept_once_it_is_not() {
     let failing = Failing::times(2);
     let app = TestApp::keeping(|keep| keep.body_limit(10), failing.handler()).await;
     let too_large = app.send(github("a", "0123456789a")).await;
@@ -564,7 +556,7 @@ async fn what_was_too_large_the_first_time_is_kept_once_it_is_not() {
 }
 
 #[tokio::test]
-async fn a_reason_that_postgres_cannot_hold_is_kept_without_what_is_wrong() {
+async fn r1_a_reason_that_postgres_cannot_hold_is_kept_without_what_is_wrong() {
     let reason = format!("\0a\u{1f382}\0{}", "é".repeat(5000));
     let handler = {
         let reason = reason.clone();

@@ -12,18 +12,19 @@ use axum::handler::Handler;
 use axum::http::{Request, StatusCode};
 use axum::middleware::map_request;
 use axum::routing::post;
-use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, presets};
+use idempotent_webhook::{
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, presets,
+};
 use sqlx::Executor;
 
 use crate::support::{
-    Answered, Database, Failing, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, SOON, Stored,
-    TestApp, answer, assert_kept, assert_rows, endpoint, gated, github, github_delivery,
-    insert_effect, keep, logged, recover, recovery, secret, send, send_copies, spawn_send,
-    write_effect,
+    Answered, Database, Failing, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, Stored, TestApp,
+    answer, assert_kept, assert_rows, endpoint, gated, github, github_delivery, insert_effect,
+    keep, logged, recover, recovery, secret, send, send_copies, spawn_send, write_effect,
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_providers_retry_and_ours_at_the_same_instant_commit_once() {
+async fn r5_the_providers_retry_and_ours_at_the_same_instant_commit_once() {
     const ROUNDS: i64 = 150;
     let (seen, runs) = (
         Arc::new(Mutex::new(HashSet::new())),
@@ -46,8 +47,8 @@ async fn the_providers_retry_and_ours_at_the_same_instant_commit_once() {
     let database = Database::new().await;
     let (mut routers, mut recoveries) = (Vec::new(), Vec::new());
     for _ in 0..2 {
-        let set = |keep: Keep| keep.retry_delays([Duration::ZERO; 20]);
-        let process = Process::new(database.another_pool(5).await, set, handler.clone());
+        let way = |recovery: &Recovery| keep(recovery).retry_delays([Duration::ZERO; 20]);
+        let process = Process::new(database.another_pool(5).await, way, handler.clone());
         let recovery = process.recovery.poll_interval(Duration::from_millis(10));
         recoveries.push(recovery.spawn(process.router.clone()));
         routers.push(process.router);
@@ -74,7 +75,7 @@ async fn the_providers_retry_and_ours_at_the_same_instant_commit_once() {
 }
 
 #[tokio::test]
-async fn what_another_process_commits_before_it_is_kept_is_a_duplicate() {
+async fn r5_what_another_process_commits_before_it_is_kept_is_a_duplicate() {
     for acknowledge in [false, true] {
         let set = |keep: Keep| match acknowledge {
             true => keep.acknowledge(),
@@ -99,35 +100,9 @@ async fn what_another_process_commits_before_it_is_kept_is_a_duplicate() {
     }
 }
 
-/// Whatever `handler_timeout` is: what tells of the attempt is its lock, and not its age.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_attempt_that_runs_is_not_begun_by_another_process_however_long_it_takes() {
-    let database = Database::new().await;
-    database.insert_due(1).await;
-    let (mut gate, handler) = gated();
-    let mut recoveries = Vec::new();
-    for _ in 0..3 {
-        let pool = database.another_pool(5).await;
-        let process = Process::new(pool, |keep| keep, handler.clone());
-        let recovery = process.recovery.poll_interval(SOON);
-        recoveries.push(recovery.spawn(process.router));
-    }
-    gate.reached().await;
-    database.age_takes().await;
-    // Each of them looks for it several times.
-    tokio::time::sleep(20 * SOON).await;
-    assert_kept!(database, "due", attempts: 2, retries: 1);
-    gate.open();
-    database.until(NOTHING_KEPT).await;
-    for recovery in recoveries {
-        recovery.stop().await;
-    }
-    assert_rows!(database, claims: 1, effects: 1);
-}
-
 /// Its process is not dead: it was frozen, or cut off from Postgres, which has ended its transaction.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_attempt_that_was_taken_over_neither_commits_nor_counts() {
+async fn r6_an_attempt_that_was_taken_over_neither_commits_nor_counts() {
     let (mut gate, handler) = gated();
     let app = TestApp::keeping(|keep| keep, handler).await;
     app.database.insert_due(1).await;
@@ -141,7 +116,7 @@ async fn an_attempt_that_was_taken_over_neither_commits_nor_counts() {
         .await;
     app.database.age_takes().await;
     let pool = app.database.another_pool(5).await;
-    let another = Process::new(pool, |keep| keep, write_effect);
+    let another = Process::new(pool, keep, write_effect);
     let taken_over = another.recover();
     app.database.until(NOTHING_KEPT).await;
     taken_over.stop().await;
@@ -179,7 +154,7 @@ impl Gauge {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn recovery_takes_at_most_half_of_the_pool_and_senders_are_answered() {
+async fn r9_recovery_takes_at_most_half_of_the_pool_and_senders_are_answered() {
     let database = Database::new().await;
     database.insert_due(200).await;
     let recovering = Gauge::default();
@@ -201,7 +176,7 @@ async fn recovery_takes_at_most_half_of_the_pool_and_senders_are_answered() {
             })
         }
     };
-    let process = Process::new(database.another_pool(2).await, |keep| keep, handler);
+    let process = Process::new(database.another_pool(2).await, keep, handler);
     let recovery = process.recovery.concurrency(10);
     let recovery = recovery.spawn(process.router.clone());
     for live in 0..50 {
@@ -215,7 +190,7 @@ async fn recovery_takes_at_most_half_of_the_pool_and_senders_are_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_of_the_version_before_leaves_a_new_endpoint_alone() {
+async fn r11_a_process_of_the_version_before_leaves_a_new_endpoint_alone() {
     let database = Database::new().await;
     let failing = Failing::times(1);
     let recovery = recovery(&database.pool);
@@ -249,7 +224,7 @@ async fn a_process_of_the_version_before_leaves_a_new_endpoint_alone() {
 
 /// `Handler::layer` makes the service for each request, and after a restart there has been none.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_layer_on_a_handler_keeps_is_run() {
+async fn r11_what_a_layer_on_a_handler_keeps_is_run() {
     let database = Database::new().await;
     let failing = Failing::times(1);
     let process = || {
@@ -270,7 +245,7 @@ async fn what_a_layer_on_a_handler_keeps_is_run() {
 
 /// An attempt that was cut off at the shutdown would have been counted for nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn stopping_waits_for_the_attempt_that_runs() {
+async fn r7_stopping_waits_for_the_attempt_that_runs() {
     let (mut gate, handler) = gated();
     let app = TestApp::keeping(|keep| keep, handler).await;
     app.database.insert_due(1).await;
@@ -301,7 +276,7 @@ const IS_TAKEN: &str = "exists (
 )";
 
 #[tokio::test]
-async fn what_is_discarded_before_its_attempt_begins_is_not_run() {
+async fn r13_what_is_discarded_before_its_attempt_begins_is_not_run() {
     let failing = Failing::times(1);
     let app = TestApp::keeping(|keep| keep, failing.handler()).await;
     app.send(github("a", "{}")).await;
@@ -320,7 +295,7 @@ async fn what_is_discarded_before_its_attempt_begins_is_not_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_forgotten_before_its_attempt_begins_does_not_run_by_itself() {
+async fn r13_what_is_forgotten_before_its_attempt_begins_does_not_run_by_itself() {
     let failing = Failing::times(1);
     let app = TestApp::keeping(|keep| keep, failing.handler()).await;
     app.send(github("a", "{}")).await;
@@ -334,7 +309,7 @@ async fn what_is_forgotten_before_its_attempt_begins_does_not_run_by_itself() {
 
 /// The provider would not send it once more.
 #[tokio::test]
-async fn what_is_accepted_while_it_is_discarded_is_kept_anew() {
+async fn r15_what_is_accepted_while_it_is_discarded_is_kept_anew() {
     let set = |keep: Keep| keep.accept_first();
     let app = TestApp::keeping(set, write_effect).await;
     app.database.insert_due(1).await;

@@ -16,9 +16,8 @@ pub(crate) use database::assert_rows;
 pub use logged::{logged, until_logged};
 pub(crate) use recovery::assert_kept;
 pub use recovery::{
-    Answered, END_WHO_WAITS_FOR_A_LOCK, Failing, Kept, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD,
-    ONE_WAITS_FOR_A_LOCK, Process, SOON, Stored, due_after, endpoint, insert_due_of, keep, lock,
-    recover, recovery,
+    Answered, Failing, Kept, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, Process,
+    SOON, Stored, due_after, endpoint, insert_due_of, keep, lock, recover, recover_all, recovery,
 };
 pub use request::{
     SECRET, acme, github, github_delivery, now, secret, shopify, stripe, stripe_delivery,

@@ -33,10 +33,6 @@ pub const ONE_WAITS_FOR_A_LOCK: &str = "exists (
     where datname = current_database() and wait_event_type = 'Lock'
 )";
 
-pub const END_WHO_WAITS_FOR_A_LOCK: &str = "
-    select pg_terminate_backend(pid) from pg_stat_activity
-    where datname = current_database() and wait_event_type = 'Lock'";
-
 /// No attempt is under way.
 pub const NONE_TAKEN: &str = "not exists (
     select from idempotent_webhook.kept_deliveries where taken_at is not null
@@ -67,6 +63,13 @@ pub fn keep(recovery: &Recovery) -> Keep {
 /// Runs what the application has kept.
 pub fn recover(app: &TestApp) -> RecoveryTask {
     app.recovery.clone().spawn(app.router.clone())
+}
+
+/// The same, until nothing is kept.
+pub async fn recover_all(app: &TestApp) {
+    let recovery = recover(app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
 }
 
 pub fn endpoint(app: &TestApp) -> Endpoint {
@@ -108,18 +111,18 @@ pub struct Process {
 
 impl Process {
     /// For deliveries of GitHub.
-    pub fn new<H, T>(pool: PgPool, set: impl FnOnce(Keep) -> Keep, handler: H) -> Self
+    pub fn new<H, T>(pool: PgPool, way: impl FnOnce(&Recovery) -> Keep, handler: H) -> Self
     where
         H: Handler<T, ()>,
         T: 'static,
     {
-        Self::of(presets::github(secret()), pool, set, handler)
+        Self::of(presets::github(secret()), pool, way, handler)
     }
 
     pub fn of<H, T>(
         provider: Provider,
         pool: PgPool,
-        set: impl FnOnce(Keep) -> Keep,
+        way: impl FnOnce(&Recovery) -> Keep,
         handler: H,
     ) -> Self
     where
@@ -130,7 +133,7 @@ impl Process {
         // Far more than it takes, however busy the machine is.
         let layer = IdempotentWebhook::new(pool, "test", provider)
             .database_timeout(Duration::from_secs(20))
-            .keep(set(keep(&recovery)));
+            .keep(way(&recovery));
         Self {
             router: Router::new().route("/", post(handler).layer(layer)),
             recovery,

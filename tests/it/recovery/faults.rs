@@ -1,0 +1,490 @@
+//! Processes that are killed, connections that are lost, answers that do not arrive, a Postgres that is
+//! away, and what a handler needs that is down.
+
+use std::convert::identity;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use idempotent_webhook::recovery::Filter;
+use idempotent_webhook::{
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, presets,
+};
+use sqlx::Executor;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::runtime::Runtime;
+
+use super::accept::{Runs, accept_first, all, assert_accepted, outcomes, send_in_one_group};
+use super::races::Gauge;
+use crate::support::throwaway_postgres::{Durability, ThrowawayPostgres};
+use crate::support::{
+    Answered, Database, Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, Process,
+    Stored, TestApp, answer, assert_kept, assert_rows, endpoint, gated, github, github_delivery,
+    insert_effect, keep, lock, recover, recover_all, secret, send, soon, spawn_send,
+};
+
+/// By `kill -9`, with all that it has in memory and all its connections.
+#[tokio::test(flavor = "multi_thread")]
+async fn r6_a_process_that_is_killed_in_the_handler_loses_nothing_that_is_kept_first() {
+    for way in [all, accept_first] {
+        let failing = Failing::times(0);
+        let app = TestApp::keeping(identity, failing.handler()).await;
+        let (mut gate, handler) = gated();
+        let options = app.database.options().await;
+        let killed = Runtime::new().unwrap();
+        killed.spawn(async move {
+            let pool = PgPoolOptions::new().connect_lazy_with(options);
+            let process = Process::new(pool, way, handler);
+            send(&process.router, github("a", "{}")).await;
+            std::future::pending::<()>().await;
+        });
+        gate.reached().await;
+        killed.shutdown_background();
+        app.settled().await;
+        assert_kept!(app.database, "due", attempts: 1, retries: 0);
+        app.database.age_takes().await;
+        recover_all(&app).await;
+        assert_eq!(failing.attempts(), [2]);
+        assert_rows!(app.database, claims: 1, effects: 1);
+    }
+}
+
+/// The process that finds out is not the one that has made the attempts.
+#[tokio::test(flavor = "multi_thread")]
+async fn r12_what_has_killed_its_processes_is_reported_as_dead_once() {
+    let (told, mut dead) = tokio::sync::mpsc::unbounded_channel();
+    let set = |keep: Keep| {
+        keep.on_dead(move |delivery, reason| {
+            let provider = delivery.provider().to_owned();
+            told.send((provider, delivery.id().to_string(), reason.to_owned()))
+                .unwrap();
+        })
+    };
+    let app = TestApp::keeping(set, Failing::times(9).handler()).await;
+    app.database.insert_due(1).await;
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set attempts = 4, retries = 3, unfinished = 1, taken_at = now() - interval '1 minute'",
+        )
+        .await;
+    let recovery = recover(&app);
+    app.database.until(ONE_DEAD).await;
+    recovery.stop().await;
+    let (provider, id, reason) = dead.try_recv().unwrap();
+    assert_eq!((&*provider, &*id), ("github", "due-1"));
+    assert!(reason.contains("its attempts did not end"), "{reason}");
+    assert!(dead.try_recv().is_err(), "told twice");
+    app.database
+        .until("exists (select from idempotent_webhook.activity where outcome = 'dead')")
+        .await;
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn r14_connections_that_are_lost_before_the_keep_is_committed_are_no_success() {
+    let app = TestApp::keeping(Keep::acknowledge, Failing::times(9).handler()).await;
+    let locked = lock(&app.database, "kept_requests").await;
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    lose_connections(&app.database, 2).await;
+    assert_eq!(sent.await.unwrap(), answer(500, "failed", ""));
+    drop(locked);
+    app.database.until(NOTHING_KEPT).await;
+
+    // Of a single one, nothing is heard.
+    let locked = lock(&app.database, "kept_requests").await;
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    lose_connections(&app.database, 1).await;
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    drop(locked);
+    assert_eq!(sent.await.unwrap(), answer(200, "kept", ""));
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// Ends connections that wait for a lock, one after the other.
+async fn lose_connections(database: &Database, connections: u32) {
+    for _ in 0..connections {
+        database.until(ONE_WAITS_FOR_A_LOCK).await;
+        let (ended, _): (i32, bool) = sqlx::query_as(
+            "select pid, pg_terminate_backend(pid) from pg_stat_activity
+             where datname = current_database() and wait_event_type = 'Lock'",
+        )
+        .fetch_one(&database.pool)
+        .await
+        .unwrap();
+        let is_gone = format!("not exists (select from pg_stat_activity where pid = {ended})");
+        database.until(&is_gone).await;
+    }
+}
+
+/// That of the last group is used for the next one, which does not find out before it is written.
+#[tokio::test]
+async fn r15_a_single_connection_that_is_lost_fails_nothing() {
+    let runs = Runs::default();
+    let app = runs.app().await;
+    app.database
+        .run(
+            "create function wait() returns trigger language plpgsql as $$
+             begin
+                if new.uri = '/?slow' then perform pg_advisory_xact_lock_shared(1); end if;
+                return new;
+             end $$;
+             create trigger wait before insert on idempotent_webhook.kept_requests
+                for each row execute function wait()",
+        )
+        .await;
+    let mut slow = app.database.another_pool(1).await.begin().await.unwrap();
+    slow.execute("select pg_advisory_xact_lock(1)")
+        .await
+        .unwrap();
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let group = ["a", "b"].map(|id| github_delivery().id(id).uri("/?slow").request());
+    let sent = send_in_one_group(&app, group.into()).await;
+    drop(locked);
+    let waits = "exists (select from pg_locks where locktype = 'advisory' and not granted)";
+    app.database.until(waits).await;
+    lose_connections(&app.database, 1).await;
+    app.database.until(waits).await;
+    drop(slow);
+    assert_accepted(sent).await;
+    recover_all(&app).await;
+    assert_rows!(app.database, claims: 3, effects: 3);
+}
+
+#[tokio::test]
+async fn r15_two_lost_connections_fail_the_group_and_nothing_waits_afterwards() {
+    let runs = Runs::default();
+    let app = runs.app().await;
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let group = (0..10).map(|id| github(&format!("id-{id}"), "{}"));
+    let sent = send_in_one_group(&app, group.collect()).await;
+    // The first transaction, and then the one with the group.
+    lose_connections(&app.database, 4).await;
+    let refused = (503, "failed".to_owned());
+    assert_eq!(outcomes(sent).await, vec![refused; 11]);
+    drop(locked);
+    app.database.until(NOTHING_KEPT).await;
+
+    for id in 0..10 {
+        let again = soon(app.send(github(&format!("id-{id}"), "{}"))).await;
+        assert_eq!(again, answer(200, "accepted", ""));
+    }
+    recover_all(&app).await;
+    assert_rows!(app.database, claims: 10, effects: 10);
+}
+
+/// A server over TCP that hangs up once, in place of the answer to the commit of what is kept.
+async fn without_an_answer(database: &Database) -> PgConnectOptions {
+    let options = database.options().await;
+    let socket = options.get_socket().unwrap().join(".s.PGSQL.5432");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let hangs_up = Arc::new(AtomicBool::new(true));
+    tokio::spawn(async move {
+        loop {
+            let client = listener.accept().await.unwrap().0;
+            let server = UnixStream::connect(&socket).await.unwrap();
+            tokio::spawn(relay(client, server, hangs_up.clone()));
+        }
+    });
+    database.options_over_tcp().await.port(port)
+}
+
+async fn relay(mut client: TcpStream, mut server: UnixStream, hangs_up: Arc<AtomicBool>) {
+    let (mut sent, mut answered) = (vec![0; 65536], vec![0; 65536]);
+    let mut keeps = false;
+    loop {
+        tokio::select! {
+            read = client.read(&mut sent) => {
+                let Ok(length @ 1..) = read else { return };
+                let message = &sent[..length];
+                server.write_all(message).await.unwrap();
+                let has = |text: &[u8]| message.windows(text.len()).any(|part| part == text);
+                keeps |= has(b"insert into idempotent_webhook.kept_requests");
+                if keeps && has(b"commit") && hangs_up.swap(false, Ordering::Relaxed) {
+                    assert!(server.read(&mut answered).await.unwrap() > 0);
+                    return;
+                }
+            }
+            read = server.read(&mut answered) => {
+                let Ok(length @ 1..) = read else { return };
+                client.write_all(&answered[..length]).await.unwrap();
+            }
+        }
+    }
+}
+
+/// The handler runs at once if the provider waits for its answer, and otherwise by recovery, unless the
+/// endpoint is paused.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_what_is_committed_although_the_answer_is_lost_is_kept_and_runs() {
+    let ways: [(fn(&Recovery) -> Keep, bool, &str); 3] = [
+        (all, false, "processed"),
+        (accept_first, false, "accepted"),
+        (accept_first, true, "accepted"),
+    ];
+    for (way, paused, outcome) in ways {
+        let runs = Runs::default();
+        let app = runs.app().await;
+        if paused {
+            endpoint(&app).pause().await.unwrap();
+        }
+        let pool = PgPoolOptions::new().connect_lazy_with(without_an_answer(&app.database).await);
+        let process = Process::new(pool, way, runs.handler());
+        let sent = soon(send(&process.router, github("a", "{}"))).await;
+        assert_eq!(sent, answer(200, outcome, ""));
+        let attempts = i32::from(!paused);
+        assert_kept!(app.database, "due", attempts: attempts, retries: 0);
+        assert_eq!(runs.of("a"), u32::from(outcome == "processed"));
+        endpoint(&app).resume().await.unwrap();
+        app.database.age_takes().await;
+        recover_all(&app).await;
+        assert_eq!(runs.of("a"), 1);
+        assert_rows!(app.database, claims: 1, effects: 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_what_is_accepted_while_the_pool_is_closed_is_kept() {
+    let runs = Runs::default();
+    let app = runs.app().await;
+    endpoint(&app).pause().await.unwrap();
+    let pool = app.database.another_pool(5).await;
+    let process = Process::new(pool.clone(), accept_first, runs.handler());
+    let senders: Vec<_> = (0..8)
+        .map(|sender| {
+            let router = process.router.clone();
+            tokio::spawn(async move {
+                let id = |accepted| format!("{sender}-{accepted}");
+                let mut accepted = 0;
+                while send(&router, github(&id(accepted), "{}")).await.status == 200 {
+                    accepted += 1;
+                }
+                accepted
+            })
+        })
+        .collect();
+    let many = "(select count(*) from idempotent_webhook.kept_deliveries) > 50";
+    app.database.until(many).await;
+    soon(pool.close()).await;
+    let mut accepted = 0;
+    for sender in senders {
+        accepted += soon(sender).await.unwrap();
+    }
+    // One that was kept may have been refused, as its answer was lost.
+    let kept = endpoint(&app).kept(&Filter::new(), 100_000).await.unwrap();
+    assert!((accepted..=accepted + 8).contains(&kept.len()));
+}
+
+#[tokio::test]
+async fn r15_an_exhausted_pool_is_a_503_and_nothing_waits_afterwards() {
+    for way in [all, accept_first] {
+        let runs = Runs::default();
+        let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+            let layer = layer.database_timeout(Duration::from_millis(1500));
+            layer.keep(way(recovery))
+        };
+        let github_preset = presets::github(secret());
+        let app = TestApp::recovered(github_preset, set, runs.handler()).await;
+        let mut taken = Vec::new();
+        for _ in 0..5 {
+            taken.push(app.database.pool.acquire().await.unwrap());
+        }
+        let send_many = || {
+            let sent = (0..20).map(|id| spawn_send(&app.router, github(&format!("id-{id}"), "{}")));
+            sent.collect()
+        };
+        let refused = (503, "failed".to_owned());
+        assert_eq!(outcomes(send_many()).await, vec![refused; 20]);
+        assert_rows!(app.database, claims: 0, effects: 0);
+        drop(taken);
+        for (status, outcome) in outcomes(send_many()).await {
+            assert_eq!(status, 200, "{outcome}");
+        }
+        recover_all(&app).await;
+        assert_rows!(app.database, claims: 20, effects: 20);
+    }
+}
+
+/// What failed is not kept and not acknowledged. What was kept first stays kept, and its failure is written
+/// once Postgres is there again.
+#[tokio::test(flavor = "multi_thread")]
+async fn r14_a_postgres_that_crashes_in_the_handler_loses_only_what_is_not_acknowledged() {
+    let server = Arc::new(ThrowawayPostgres::start(Durability::Durable).await.unwrap());
+    let pool = PgPoolOptions::new().connect_lazy_with(server.options("postgres"));
+    idempotent_webhook::migrate(&pool).await.unwrap();
+    let crashes = Arc::new(AtomicBool::new(true));
+    let handler = {
+        let (server, crashes) = (server.clone(), crashes.clone());
+        move |_: DedupeTx| {
+            if crashes.swap(false, Ordering::Relaxed) {
+                tokio::task::block_in_place(|| server.crash()).unwrap();
+            }
+            std::future::ready(Err::<(), _>(HandlerError::new("not yet")))
+        }
+    };
+    // Deliveries, those that are kept with a request, and those whose failure is written down.
+    let rows = async || -> (i64, i64, i64) {
+        sqlx::query_as(
+            "select
+                (select count(*) from idempotent_webhook.deliveries),
+                (select count(*) from idempotent_webhook.kept_requests),
+                (select count(*) from idempotent_webhook.kept_deliveries where reason = 'not yet')",
+        )
+        .fetch_one(&pool)
+        .await
+        .unwrap()
+    };
+    let acknowledged = answer(200, "kept", "");
+
+    let acknowledge = |recovery: &Recovery| keep(recovery).acknowledge();
+    let failed = Process::new(pool.clone(), acknowledge, handler.clone());
+    let sent = send(&failed.router, github("a", "{}")).await;
+    assert_eq!(sent, answer(500, "failed", ""));
+    server.start_again().await.unwrap();
+    assert_eq!(rows().await, (0, 0, 0));
+    assert_eq!(send(&failed.router, github("a", "{}")).await, acknowledged);
+    assert_eq!(rows().await, (0, 1, 1));
+
+    crashes.store(true, Ordering::Relaxed);
+    let acknowledge = |recovery: &Recovery| all(recovery).acknowledge();
+    let kept_first = Process::new(pool.clone(), acknowledge, handler);
+    assert_eq!(
+        send(&kept_first.router, github("b", "{}")).await,
+        acknowledged
+    );
+    server.start_again().await.unwrap();
+    soon(async {
+        while rows().await != (0, 2, 2) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r10_an_outage_costs_a_probe_at_a_time_and_ends_without_a_burst() {
+    const BREAKER: usize = 3;
+    const CONCURRENCY: usize = 2;
+    let (down, runs) = (Arc::new(AtomicBool::new(true)), Gauge::default());
+    let handler = {
+        let (down, runs) = (down.clone(), runs.clone());
+        move |mut tx: DedupeTx, delivery: Delivery| -> Answered {
+            let (down, runs) = (down.clone(), runs.clone());
+            Box::pin(async move {
+                let work = async {
+                    insert_effect(&mut tx, &delivery).await?;
+                    match down.load(Ordering::Relaxed) {
+                        true => Err(HandlerError::new("down")),
+                        false => Ok(StatusCode::OK),
+                    }
+                };
+                runs.during(work).await
+            })
+        }
+    };
+    let set = |keep: Keep| {
+        let keep = keep.retry_delays([Duration::ZERO; 9]);
+        keep.breaker(3, Duration::from_secs(3600))
+    };
+    let app = TestApp::keeping(set, handler).await;
+    app.database.insert_due(60).await;
+    let recovery = app.recovery.clone().concurrency(CONCURRENCY);
+    let recovery = recovery.spawn(app.router.clone());
+    let opened = "exists (
+        select from idempotent_webhook.kept_endpoints
+        where cardinality(failed_ids) >= 3 and probe_at > now() + interval '50 minutes'
+    )";
+    let probed = format!("{opened} and {NONE_TAKEN}");
+    app.database.until(&probed).await;
+    let before = runs.all();
+    // With those that were running when it opened.
+    let at_most = BREAKER + CONCURRENCY;
+    assert!((BREAKER..at_most).contains(&before), "{before}");
+    // As if the interval were over.
+    let probe = "update idempotent_webhook.kept_endpoints set probe_at = now()";
+    for probes in 1..4 {
+        app.database.run(probe).await;
+        app.database.until(&probed).await;
+        assert_eq!(runs.all(), before + probes);
+    }
+    let spent: i64 = sqlx::query_scalar(
+        "select sum(retries) from idempotent_webhook.kept_deliveries where state = 'due'",
+    )
+    .fetch_one(&app.database.pool)
+    .await
+    .unwrap();
+    assert_eq!(usize::try_from(spent).unwrap(), before + 3);
+    assert_rows!(app.database, claims: 0, effects: 0);
+
+    down.store(false, Ordering::Relaxed);
+    app.database.run(probe).await;
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert!(runs.most() <= CONCURRENCY, "{}", runs.most());
+    assert_rows!(app.database, claims: 60, effects: 60);
+}
+
+/// The clock of Postgres is that of all times, so it does not matter by how much that of a process
+/// differs. Here it is the one of Postgres that is moved.
+#[tokio::test(flavor = "multi_thread")]
+async fn r6_the_clock_of_a_process_does_not_matter() {
+    for shift in ["1 hour", "-1 hour"] {
+        let database = Database::new().await;
+        database
+            .run(&format!(
+                "create schema shifted;
+                 create function shifted.now() returns timestamptz language sql stable
+                 return pg_catalog.now() + interval '{shift}'"
+            ))
+            .await;
+        let options = database.options().await;
+        let options = options.options([("search_path", "shifted,pg_catalog,public")]);
+        let pool = PgPoolOptions::new().connect_lazy_with(options);
+        let handler = |mut tx: DedupeTx, delivery: Delivery| async move {
+            insert_effect(&mut tx, &delivery).await?;
+            let error = HandlerError::new("not yet");
+            match (delivery.id().as_str(), delivery.attempt()) {
+                ("later", _) => Err(error.retry_after(Duration::from_secs(1800))),
+                ("soon", 1 | 2) => Err(error),
+                _ => Ok(()),
+            }
+        };
+        let process = Process::new(pool.clone(), keep, handler);
+        for id in ["later", "soon"] {
+            let kept = send(&process.router, github(id, "{}")).await;
+            assert_eq!(kept, answer(500, "kept", ""));
+        }
+        // An attempt of another process that has just been taken, and one of a process that is gone.
+        database.insert_due(2).await;
+        database
+            .run(&format!(
+                "update idempotent_webhook.kept_deliveries
+                 set next_attempt_at = now() + interval '{shift}',
+                     taken_at = now() + interval '{shift}' + case delivery_id
+                         when 'due-1' then interval '30 minutes' else interval '-1 minute'
+                     end
+                 where delivery_id like 'due-%'"
+            ))
+            .await;
+        let recovery = process.recover();
+        let both_are_done = "not exists (
+            select from idempotent_webhook.kept_deliveries where delivery_id in ('soon', 'due-2')
+        )";
+        database.until(both_are_done).await;
+        recovery.stop().await;
+        let others: Vec<(String, i32)> = sqlx::query_as(
+            "select delivery_id, attempts from idempotent_webhook.kept_deliveries order by 1",
+        )
+        .fetch_all(&database.pool)
+        .await
+        .unwrap();
+        assert_eq!(others, [("due-1".to_owned(), 1), ("later".to_owned(), 1)]);
+        assert_rows!(database, claims: 2, effects: 2);
+        pool.close().await;
+    }
+}
