@@ -157,7 +157,8 @@ async fn r15_the_assertion_works_on_layers_that_keep_and_accept() {
         let app = keeping(way, write_effect).await;
         let effects = async || app.database.rows().await.effects;
         assert_idempotent(&app.router, &github_delivery(), effects).await;
-        app.database.until(NOTHING_KEPT).await;
+        // A copy that came while the first one ended may have left a row, which ends at its turn.
+        recover_all(&app).await;
         assert_rows!(app.database, claims: 1, effects: 1);
     }
 }

@@ -222,8 +222,9 @@ async fn relay(mut client: TcpStream, mut server: UnixStream, hangs_up: Arc<Atom
 /// endpoint is paused.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_what_is_committed_although_the_answer_is_lost_is_kept_and_runs() {
-    let ways: [(fn(&Recovery) -> Keep, bool, &str); 3] = [
-        (all, false, "processed"),
+    let handled_first: fn(&Recovery) -> Keep = all;
+    let ways = [
+        (handled_first, false, "processed"),
         (accept_first, false, "accepted"),
         (accept_first, true, "accepted"),
     ];
