@@ -82,6 +82,12 @@ impl Writer {
         // Begun while there is more to write: that saves a round trip.
         let mut begun: Option<ShortTx> = None;
         while self.receiver.recv_many(&mut group, GROUP).await > 0 {
+            // Whoever has waited for too long has been answered, and keeps its request no longer.
+            group.retain(|(_, reply)| !reply.is_closed());
+            if group.is_empty() {
+                begun.take().map(ShortTx::end);
+                continue;
+            }
             match self.write(begun.take(), &group).await {
                 // One by one: what is wrong with one of them is nothing to the others.
                 Err(error) if group.len() > 1 && error.is_about_the_data() => {

@@ -372,6 +372,35 @@ async fn r15_copies_in_one_group_are_one_attempt() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
+/// Postgres does not answer for longer than senders wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn g14_a_request_that_was_refused_is_not_kept_later() {
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        let layer = layer.database_timeout(Duration::from_millis(500));
+        layer.keep(accept_first(recovery))
+    };
+    let runs = Runs::default();
+    let app = TestApp::recovered(presets::github(secret()), set, runs.handler()).await;
+    assert_eq!(app.send(github("before", "{}")).await.outcome, "accepted");
+    app.database.until(NOTHING_KEPT).await;
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let mut sent = Vec::new();
+    for id in 0..500 {
+        sent.push(spawn_send(&app.router, github(&id.to_string(), "{}")));
+    }
+    for sent in sent {
+        assert_eq!(soon(sent).await.unwrap().status, 503);
+    }
+    // What is just being written may still be. That ends, but eight such groups would take longer.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    locked.rollback().await.unwrap();
+    let after = async { while app.send(github("after", "{}")).await.status != 200 {} };
+    soon(after).await;
+    // A request of this one may have been kept, and answered too late.
+    recover_all(&app).await;
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
 /// As a constraint or a trigger of the operator does.
 #[tokio::test]
 async fn r15_a_delivery_that_postgres_refuses_does_not_fail_the_others() {
