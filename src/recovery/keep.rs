@@ -222,6 +222,10 @@ impl Keep {
             return Ok(accepted);
         };
         let is_processed = store.resend(&again).await?;
+        if !is_processed {
+            // It may be processed since: what was kept of it has ended with that, and is kept anew.
+            store.resolve(&again.delivery, self.archived_for).await?;
+        }
         self.recovery.notify();
         Ok(match is_processed {
             true => Accepted::Processed,

@@ -328,3 +328,21 @@ async fn r15_what_is_accepted_while_it_is_discarded_is_kept_anew() {
     recovery.stop().await;
     assert_rows!(app.database, claims: 1, effects: 1);
 }
+
+/// What another process ends with its commit, this one finds gone and keeps anew.
+#[tokio::test]
+async fn r15_what_is_accepted_while_it_is_processed_leaves_nothing_to_run() {
+    let app = TestApp::keeping(Keep::accept_first, write_effect).await;
+    app.database.insert_due(1).await;
+    let mut processing = app.database.another_pool(1).await.begin().await.unwrap();
+    let process = "
+        insert into idempotent_webhook.deliveries (endpoint, delivery_id) values ('test', 'due-1');
+        delete from idempotent_webhook.kept_deliveries";
+    processing.execute(sqlx::raw_sql(process)).await.unwrap();
+    let sent = spawn_send(&app.router, github("due-1", "{}"));
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    processing.commit().await.unwrap();
+    assert_eq!(sent.await.unwrap(), answer(200, "accepted", ""));
+    app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 1, effects: 0);
+}
