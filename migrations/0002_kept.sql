@@ -30,6 +30,8 @@ create table idempotent_webhook.kept_deliveries (
     first_failed_at timestamptz,
     last_failed_at timestamptz,
     next_attempt_at timestamptz,
+    -- When it died last: whoever has made it so is the one to tell.
+    died_at timestamptz,
     processed_at timestamptz,
     archived_until timestamptz,
     -- The last failure: the answer of the handler, or for it.

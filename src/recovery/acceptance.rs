@@ -85,7 +85,9 @@ impl Writer {
             // Whoever has waited for too long has been answered, and keeps its request no longer.
             group.retain(|(_, reply)| !reply.is_closed());
             if group.is_empty() {
-                begun.take().map(ShortTx::end);
+                if let Some(tx) = begun.take() {
+                    tx.end();
+                }
                 continue;
             }
             match self.write(begun.take(), &group).await {

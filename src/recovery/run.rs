@@ -239,7 +239,7 @@ impl Runner {
             .fail(failed, &delivery, attempt.take(), 1, served)
             .await;
         match written {
-            Ok(Some(kept)) if kept.died() => {
+            Ok(Some(kept)) if kept.died => {
                 served.dead_report().send(&delivery, failed.reason()).await;
             }
             Ok(_) => {}

@@ -134,7 +134,7 @@ impl Admitted {
         if let Some(keep) = &self.settings.keep {
             keep.recovery.notify();
         }
-        if kept.is_some_and(|kept| kept.died()) {
+        if kept.is_some_and(|kept| kept.died) {
             let report = self.settings.dead_report();
             report.send(&self.delivery, failed.reason()).await;
         }
@@ -154,7 +154,7 @@ impl Admitted {
                     (Some(failed), Some(served)) => {
                         let written = store.fail(failed, &delivery, take, 0, served).await;
                         if let Ok(Some(kept)) = written
-                            && kept.died()
+                            && kept.died
                         {
                             let report = settings.dead_report();
                             report.send(&delivery, failed.reason()).await;
@@ -223,7 +223,7 @@ impl Admitted {
             }
             return Ok(Settled::NotKept);
         }
-        if kept.died() {
+        if kept.died {
             let report = self.settings.dead_report();
             report.send(delivery, failed.reason()).await;
         }

@@ -17,6 +17,7 @@ with failed as (
         unfinished = 0,
         state = $6,
         next_attempt_at = now() + $7,
+        died_at = case $6 when 'dead' then now() else died_at end,
         history = idempotent_webhook.with_attempt(history, 'recovery', $4, $5)
     where endpoint = $1 and tenant = $2 and delivery_id = $3
         and state = 'due' and takes = $9 and taken_at is not null
@@ -34,5 +35,5 @@ breaker as (
         )
     where not known.failed_ids @> excluded.failed_ids and cardinality(known.failed_ids) < 1000
 )
-select state, false as was_dead
+select state, state = 'dead' as died
 from failed

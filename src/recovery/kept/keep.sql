@@ -4,20 +4,15 @@
 -- $1 endpoint, $2 tenant, $3 id, $4 name of the tenant, $5 event type, $6 state, $7 time of receipt,
 -- $8 time until the next attempt, $9 status, $10 reason, $11 method, $12 URI, $13 headers, $14 body,
 -- $15 time of signing, $16 whether the handler has said what comes next.
-with before as (
-    select state
-    from idempotent_webhook.kept_deliveries
-    where endpoint = $1 and tenant = $2 and delivery_id = $3
-),
-kept as (
+with kept as (
     insert into idempotent_webhook.kept_deliveries as known (
         endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts,
-        first_received_at, first_failed_at, last_failed_at, next_attempt_at, status, reason,
-        reason_group, body_bytes, history
+        first_received_at, first_failed_at, last_failed_at, next_attempt_at, died_at, status,
+        reason, reason_group, body_bytes, history
     )
     select
         $1, $2, $3, $4, $5, $6, 1,
-        to_timestamp($7), now(), now(), now() + $8, $9, $10,
+        to_timestamp($7), now(), now(), now() + $8, case $6 when 'dead' then now() end, $9, $10,
         idempotent_webhook.reason_group($10), octet_length($14),
         idempotent_webhook.with_attempt('[]', 'provider', $9, $10)
     where not exists (
@@ -43,11 +38,18 @@ kept as (
             when $16 then coalesce(excluded.next_attempt_at, known.next_attempt_at)
             else known.next_attempt_at
         end,
+        died_at = case
+            when known.state <> 'dead'
+                and (known.state in ('recorded', 'processed') or $16)
+                and excluded.state = 'dead'
+                then now()
+            else known.died_at
+        end,
         body_bytes = coalesce(known.body_bytes, excluded.body_bytes),
         history = idempotent_webhook.with_attempt(
             known.history, 'provider', excluded.status, excluded.reason
         )
-    returning state
+    returning state, died_at
 ),
 request as (
     insert into idempotent_webhook.kept_requests
@@ -56,5 +58,5 @@ request as (
     where $14 is not null and exists (select from kept)
     on conflict do nothing
 )
-select state, exists (select from before where state = 'dead') as was_dead
+select state, state = 'dead' and died_at = now() as died
 from kept

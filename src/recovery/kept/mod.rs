@@ -84,8 +84,8 @@ impl KeptState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptAs {
     pub(crate) state: KeptState,
-    /// Whether it was dead before.
-    pub(crate) was_dead: bool,
+    /// Whether this attempt was the one after which it is dead.
+    pub(crate) died: bool,
 }
 
 impl KeptAs {
@@ -95,12 +95,8 @@ impl KeptAs {
         };
         Ok(Some(Self {
             state: KeptState::read(row.try_get("state")?)?,
-            was_dead: row.try_get("was_dead")?,
+            died: row.try_get("died")?,
         }))
-    }
-
-    pub(crate) fn died(self) -> bool {
-        self.state == KeptState::Dead && !self.was_dead
     }
 }
 

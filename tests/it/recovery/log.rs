@@ -103,7 +103,7 @@ async fn r17_a_request_and_its_run_in_the_background_have_an_outcome_each() {
     let log = logged(async {
         let response = send(&router, github("a", "{}")).await;
         assert_eq!(response, answer(200, "accepted", ""));
-        app.database.until(NOTHING_KEPT).await;
+        until_logged("webhook processed").await;
     })
     .await;
     let line = |event: &str| log.lines().find(|line| line.contains(event)).unwrap();
