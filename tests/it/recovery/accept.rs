@@ -150,6 +150,26 @@ async fn r15_what_cannot_be_kept_is_not_handled_unless_it_is_too_large() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
+/// The statement that ends what is kept must not run outside of the claim's transaction.
+#[tokio::test]
+async fn r5_what_is_kept_stays_if_the_handler_has_ended_its_transaction() {
+    for archived_for in [None, Some(Duration::from_secs(3600))] {
+        let way = |recovery: &Recovery| match archived_for {
+            Some(time) => all(recovery).processed_for(time),
+            None => all(recovery),
+        };
+        // The handler must not do this: its claim is gone.
+        let app = keeping(way, async |mut tx: DedupeTx| {
+            tx.execute(sqlx::raw_sql("rollback")).await.unwrap();
+        })
+        .await;
+        let failed = app.send(github("a", "{}")).await;
+        assert_eq!((failed.status, &*failed.outcome), (500, "kept"));
+        assert_kept!(app.database, "due", attempts: 1, retries: 0);
+        assert_rows!(app.database, claims: 0, effects: 0);
+    }
+}
+
 /// The assertion rolls a first attempt back, which is not a failure to be kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_the_assertion_works_on_layers_that_keep_and_accept() {
