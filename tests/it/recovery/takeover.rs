@@ -68,6 +68,37 @@ async fn k4_an_attempt_that_runs_is_not_taken_over() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
+/// Meanwhile another process has taken it, or the provider's attempt has ended it.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_an_attempt_that_waits_for_its_claim_runs_only_what_it_has_taken() {
+    for change in ["takes = takes + 1", "state = 'dead'"] {
+        let app = TestApp::keeping(|keep| keep, write_effect).await;
+        insert_taken(&app.database, "a", "null", 0).await;
+        let mut claim = app.database.another_pool(1).await.begin().await.unwrap();
+        sqlx::query(
+            "select pg_advisory_xact_lock(
+                hashtextextended('a', hashtextextended('', hashtextextended('test', 0)))
+            )",
+        )
+        .execute(&mut *claim)
+        .await
+        .unwrap();
+        let recovery = recover(&app);
+        app.database
+            .until("exists (select from pg_locks where locktype = 'advisory' and not granted)")
+            .await;
+        app.database
+            .run(&format!(
+                "update idempotent_webhook.kept_deliveries set {change}"
+            ))
+            .await;
+        claim.rollback().await.unwrap();
+        recovery.stop().await;
+        assert_eq!(app.runs(), 0, "{change}");
+        assert_rows!(app.database, claims: 0, effects: 0);
+    }
+}
+
 /// A process that is frozen keeps its connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_postgres_ends_the_claim_of_a_frozen_process_which_has_no_effect_afterwards() {
