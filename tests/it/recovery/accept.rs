@@ -134,20 +134,45 @@ async fn r15_a_failure_stays_kept_and_a_resend_runs_the_handler_at_once() {
 
 #[tokio::test]
 async fn r15_what_cannot_be_kept_is_not_handled_unless_it_is_too_large() {
-    let way = |recovery: &Recovery| {
-        let hour = Duration::from_secs(3600);
-        all(recovery).body_limit(10).processed_for(hour)
-    };
-    let app = keeping(way, Failing::times(0).handler()).await;
-    let large = app.send(github("large", "0123456789a")).await;
-    assert_eq!(large, answer(200, "processed", ""));
-    app.database.until(NOTHING_KEPT).await;
-    app.database
-        .run("alter table idempotent_webhook.kept_requests rename to gone")
-        .await;
-    let refused = app.send(github("a", "{}")).await;
-    assert_eq!((refused.status, &*refused.outcome), (503, "failed"));
-    assert_rows!(app.database, claims: 1, effects: 1);
+    for way in [all, accept_first] {
+        let way = |recovery: &Recovery| {
+            let hour = Duration::from_secs(3600);
+            way(recovery).body_limit(10).processed_for(hour)
+        };
+        let app = keeping(way, Failing::times(0).handler()).await;
+        let large = app.send(github("large", "0123456789a")).await;
+        assert_eq!(large, answer(200, "processed", ""));
+        app.database.until(NOTHING_KEPT).await;
+        app.database
+            .run("alter table idempotent_webhook.kept_requests rename to gone")
+            .await;
+        let refused = app.send(github("a", "{}")).await;
+        assert_eq!((refused.status, &*refused.outcome), (503, "failed"));
+        assert_rows!(app.database, claims: 1, effects: 1);
+    }
+}
+
+/// Hangs up after ever more time, so that every await before, during and after the acceptance is hit.
+#[tokio::test(flavor = "multi_thread")]
+async fn g8_a_hang_up_at_any_moment_loses_nothing_that_was_kept() {
+    for way in [all, accept_first] {
+        let app = keeping(way, write_effect).await;
+        for moment in 0..200 {
+            let sending = send(&app.router, github(&moment.to_string(), "{}"));
+            let _ = tokio::time::timeout(Duration::from_micros(50 * moment), sending).await;
+        }
+        app.settled().await;
+        recover_all(&app).await;
+        let rows = app.database.rows().await;
+        assert_eq!(rows.claims, rows.effects);
+        for moment in 0..200 {
+            let retry = app.send(github(&moment.to_string(), "{}")).await;
+            assert_eq!(retry.status, 200);
+        }
+        recover_all(&app).await;
+        assert_rows!(app.database, claims: 200, effects: 200);
+        assert_eq!(app.runs(), 200);
+    }
 }
 
 /// The statement that ends what is kept must not run outside of the claim's transaction.

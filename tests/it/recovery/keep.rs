@@ -364,20 +364,6 @@ async fn r15_a_delivery_is_accepted_first_and_handled_in_the_background() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r15_what_cannot_be_kept_is_not_accepted() {
-    let set = |keep: Keep| keep.accept_first().body_limit(10);
-    let app = TestApp::keeping(set, Failing::times(0).handler()).await;
-    let large = github("large", "0123456789a");
-    assert_eq!(app.send(large).await.outcome, "processed");
-    app.database
-        .run("alter table idempotent_webhook.kept_requests rename to gone")
-        .await;
-    let refused = app.send(github("a", "{}")).await;
-    assert_eq!((refused.status, &*refused.outcome), (503, "failed"));
-    assert_rows!(app.database, claims: 1, effects: 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn r15_a_delivery_that_comes_again_is_run_at_once_even_if_it_was_dead() {
     for (delays, has_failed) in [
         (vec![HOUR, HOUR], due_after("30 minutes")),
