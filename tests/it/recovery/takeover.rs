@@ -99,6 +99,33 @@ async fn k4_an_attempt_that_waits_for_its_claim_runs_only_what_it_has_taken() {
     }
 }
 
+/// Another process has taken it meanwhile, and writes the result of its own attempt.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_a_failure_is_written_only_by_the_attempt_that_was_the_last_to_take_it() {
+    let (mut gate, way) = gate();
+    let handler = async move |_: DedupeTx| {
+        way.pass().await;
+        StatusCode::BAD_GATEWAY
+    };
+    let app = TestApp::keeping_all(|keep| keep, handler).await;
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    gate.reached().await;
+    app.database
+        .run("update idempotent_webhook.kept_deliveries set takes = takes + 1")
+        .await;
+    gate.open();
+    assert_eq!(sent.await.unwrap(), answer(502, "kept", ""));
+    app.database
+        .until(
+            "exists (
+                select from idempotent_webhook.kept_deliveries
+                where taken_at is not null and reason is null and history = '[]'
+            )",
+        )
+        .await;
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
 /// A process that is frozen keeps its connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_postgres_ends_the_claim_of_a_frozen_process_which_has_no_effect_afterwards() {
