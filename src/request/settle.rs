@@ -10,7 +10,9 @@ use super::handler_error::FailureReason;
 use super::log;
 use super::response::Answer;
 use super::rollback_test::RolledBack;
+use crate::delivery::Delivery;
 use crate::recovery::{FailedAttempt, KeptRequest, KeptState, Next, Quota, Take};
+use crate::settings::Settings;
 use crate::transaction::{DatabaseError, DuplicateOf};
 
 /// How long a kept delivery waits whose attempt could not be made.
@@ -88,7 +90,7 @@ impl Admitted {
                 (store.drop_kept(delivery).await, Settled::NotKept)
             }
             Attempted::Failed(failed) => {
-                let written = self.fail(&failed, take).await;
+                let written = fail(&self.settings, delivery, &failed, take).await;
                 if written.is_err() {
                     self.write_later(Some(failed), take);
                 }
@@ -123,24 +125,6 @@ impl Admitted {
         }
     }
 
-    /// Writes down that an attempt at a kept delivery has failed.
-    async fn fail(&self, failed: &FailedAttempt, take: Take) -> Result<(), DatabaseError> {
-        let Some(served) = &self.settings.served else {
-            return Ok(());
-        };
-        let store = &self.settings.store;
-        let kept = store.fail(failed, &self.delivery, take, 0, served).await?;
-        served.note_failure();
-        if let Some(keep) = &self.settings.keep {
-            keep.recovery.notify();
-        }
-        if kept.is_some_and(|kept| kept.died) {
-            let report = self.settings.dead_report();
-            report.send(&self.delivery, failed.reason()).await;
-        }
-        Ok(())
-    }
-
     /// Writes the result of an attempt once Postgres is there again: an attempt that did not begin must
     /// not be counted, and one that failed waits as the schedule says.
     fn write_later(&self, failed: Option<FailedAttempt>, take: Take) {
@@ -149,21 +133,16 @@ impl Admitted {
         let again = async move {
             for _ in 0..MAX_WRITES {
                 tokio::time::sleep(WRITE_AGAIN).await;
-                let store = &settings.store;
-                let written = match (&failed, &settings.served) {
-                    (Some(failed), Some(served)) => {
-                        let written = store.fail(failed, &delivery, take, 0, served).await;
-                        if let Ok(Some(kept)) = written
-                            && kept.died
-                        {
-                            let report = settings.dead_report();
-                            report.send(&delivery, failed.reason()).await;
-                        }
-                        written.map(drop)
+                let written = match &failed {
+                    Some(failed) => fail(&settings, &delivery, failed, take).await,
+                    None => {
+                        settings
+                            .store
+                            .give_back(&delivery, take, Duration::ZERO)
+                            .await
                     }
-                    _ => store.give_back(&delivery, take, Duration::ZERO).await,
                 };
-                if written.is_ok() || store.pool().is_closed() {
+                if written.is_ok() || settings.store.pool().is_closed() {
                     break;
                 }
             }
@@ -233,6 +212,28 @@ impl Admitted {
         }
         Ok(Settled::Kept)
     }
+}
+
+/// Writes down that an attempt at a kept delivery has failed.
+async fn fail(
+    settings: &Settings,
+    delivery: &Delivery,
+    failed: &FailedAttempt,
+    take: Take,
+) -> Result<(), DatabaseError> {
+    let (Some(served), Some(keep)) = (&settings.served, &settings.keep) else {
+        return Ok(());
+    };
+    let kept = settings
+        .store
+        .fail(failed, delivery, take, 0, served)
+        .await?;
+    served.note_failure();
+    keep.recovery.notify();
+    if kept.is_some_and(|kept| kept.died) {
+        settings.dead_report().send(delivery, failed.reason()).await;
+    }
+    Ok(())
 }
 
 impl Attempted {
