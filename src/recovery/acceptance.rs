@@ -1,5 +1,6 @@
-//! Keeps requests before their handlers run. What arrives while others are committed shares the next
-//! transaction: where Postgres is behind a network or a disk that syncs, that is several times as fast.
+//! Keeps requests before their handlers run. Of those that are answered before that, what arrives while
+//! others are committed shares the next transaction: where Postgres is behind a network or a disk that
+//! syncs, that is several times as fast.
 
 use std::fmt;
 use std::slice;
@@ -29,10 +30,9 @@ impl Acceptances {
         &self,
         store: &Store,
         acceptance: Acceptance,
-        waits_while_paused: bool,
     ) -> Result<Accepted, DatabaseError> {
         let (reply, result) = oneshot::channel();
-        self.send(store, (acceptance, reply), waits_while_paused);
+        self.send(store, (acceptance, reply));
         match tokio::time::timeout(store.timeout, result).await {
             Ok(Ok(result)) => result,
             // The runtime is shutting down.
@@ -40,7 +40,7 @@ impl Acceptances {
         }
     }
 
-    fn send(&self, store: &Store, mut waiting: Waiting, waits_while_paused: bool) {
+    fn send(&self, store: &Store, mut waiting: Waiting) {
         // Nothing panics while it holds the lock.
         let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = &*queue {
@@ -54,12 +54,8 @@ impl Acceptances {
         // Nobody has closed it yet.
         let _ = sender.send(waiting);
         *queue = Some(sender);
-        let writer = Writer {
-            store: store.clone(),
-            receiver,
-            waits_while_paused,
-        };
-        tokio::spawn(writer.run());
+        let store = store.clone();
+        tokio::spawn(Writer { store, receiver }.run());
     }
 }
 
@@ -73,7 +69,6 @@ impl fmt::Debug for Acceptances {
 struct Writer {
     store: Store,
     receiver: mpsc::UnboundedReceiver<Waiting>,
-    waits_while_paused: bool,
 }
 
 impl Writer {
@@ -103,28 +98,9 @@ impl Writer {
         }
     }
 
-    /// Writes, and once more if it may be due to the connection. What was committed although the answer
-    /// was lost is known then, and runs within seconds.
     async fn write(&self, begun: Option<ShortTx>, group: &[Waiting]) -> Written {
         let requests: Vec<_> = group.iter().map(|(request, _)| request).collect();
-        let written = self.try_write(begun, &requests).await;
-        match written {
-            Err(error) if error.may_be_the_connection() => self.try_write(None, &requests).await,
-            written => written,
-        }
-    }
-
-    /// Writes and commits, and begins the next transaction.
-    async fn try_write(&self, begun: Option<ShortTx>, requests: &[&Acceptance]) -> Written {
-        let mut tx = match begun {
-            Some(begun) => begun,
-            None => self.store.begin_short().await?,
-        };
-        with_timeout(self.store.timeout, async {
-            let accepted = kept::accept(tx.connection(), requests, self.waits_while_paused).await?;
-            Ok((accepted, tx.commit_and_begin().await?))
-        })
-        .await
+        write(&self.store, begun, &requests, true).await
     }
 
     /// Tells those who wait. Returns the transaction that is begun, if there is more to write.
@@ -148,4 +124,52 @@ impl Writer {
         }
         None
     }
+}
+
+/// Keeps a request whose handler runs before the answer, whether its endpoint is paused or not. Not in the
+/// queue, where it would wait for the transaction before its own as well.
+pub(super) async fn write_now(
+    store: &Store,
+    acceptance: &Acceptance,
+) -> Result<Accepted, DatabaseError> {
+    let (accepted, tx) = write(store, None, &[acceptance], false).await?;
+    tx.end();
+    Ok(accepted
+        .into_iter()
+        .next()
+        .ok_or(sqlx::Error::RowNotFound)?)
+}
+
+/// Writes, and once more if it may be due to the connection. What was committed although the answer was
+/// lost is known then, and runs within seconds.
+async fn write(
+    store: &Store,
+    begun: Option<ShortTx>,
+    requests: &[&Acceptance],
+    waits_while_paused: bool,
+) -> Written {
+    match try_write(store, begun, requests, waits_while_paused).await {
+        Err(error) if error.may_be_the_connection() => {
+            try_write(store, None, requests, waits_while_paused).await
+        }
+        written => written,
+    }
+}
+
+/// Writes and commits, and begins the next transaction.
+async fn try_write(
+    store: &Store,
+    begun: Option<ShortTx>,
+    requests: &[&Acceptance],
+    waits_while_paused: bool,
+) -> Written {
+    let mut tx = match begun {
+        Some(begun) => begun,
+        None => store.begin_short().await?,
+    };
+    with_timeout(store.timeout, async {
+        let accepted = kept::accept(tx.connection(), requests, waits_while_paused).await?;
+        Ok((accepted, tx.commit_and_begin().await?))
+    })
+    .await
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use super::acceptance::Acceptances;
+use super::acceptance::{self, Acceptances};
 use super::dead::OnDead;
 use super::handle::Recovery;
 use super::kept::{Acceptance, Accepted};
@@ -212,15 +212,14 @@ impl Keep {
         store: &Store,
         acceptance: Acceptance,
     ) -> Result<Accepted, DatabaseError> {
-        let is_answered_first = self.what == What::AcceptedFirst;
-        let again = is_answered_first.then(|| acceptance.clone());
-        let accepted = self
-            .acceptances
-            .write(store, acceptance, is_answered_first)
-            .await?;
-        let (Accepted::Known, Some(again)) = (accepted, again) else {
+        if self.what != What::AcceptedFirst {
+            return acceptance::write_now(store, &acceptance).await;
+        }
+        let again = acceptance.clone();
+        let accepted = self.acceptances.write(store, acceptance).await?;
+        if accepted != Accepted::Known {
             return Ok(accepted);
-        };
+        }
         let is_processed = store.resend(&again).await?;
         if !is_processed {
             // It may be processed since: what was kept of it has ended with that, and is kept anew.
