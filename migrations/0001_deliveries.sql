@@ -13,8 +13,11 @@ create table idempotent_webhook.deliveries (
     primary key (delivery_id, endpoint, tenant)
 );
 
+create index deliveries_received
+    on idempotent_webhook.deliveries (endpoint, received_at);
+
 -- The bodies of processed deliveries, for the replay guard: the SHA-256 as above, and the delivery
--- that was the first with it.
+-- that was the first with it. They are deleted with their deliveries.
 create table idempotent_webhook.bodies (
     endpoint text collate "C" not null,
     tenant text collate "C" not null default '',
@@ -43,3 +46,6 @@ create table idempotent_webhook.subjects (
     advanced_at timestamptz not null default now(),
     primary key (endpoint, tenant, subject)
 );
+
+create index subjects_advanced
+    on idempotent_webhook.subjects (endpoint, advanced_at);

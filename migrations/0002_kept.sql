@@ -80,7 +80,7 @@ create index kept_deliveries_processed
     where state = 'processed';
 
 create index kept_deliveries_archived
-    on idempotent_webhook.kept_deliveries (archived_until)
+    on idempotent_webhook.kept_deliveries (endpoint, archived_until)
     where state = 'processed';
 
 -- For the look-up of ids: those with a request are found by that.

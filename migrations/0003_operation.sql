@@ -13,28 +13,16 @@ create table idempotent_webhook.activity (
 -- With room for updates in place: a row is updated for an hour.
 ) with (fillfactor = 50);
 
--- Before when deliveries may have been deleted: the latest of the rows.
+-- Before when deliveries may have been deleted.
 create table idempotent_webhook.pruned (
+    is_the_only_one boolean not null primary key default true check (is_the_only_one),
     before timestamptz not null
 );
 
--- When each range of a large table has to be read, so that a round need not read all of it.
-create table idempotent_webhook.retention_ranges (
-    table_name text collate "C" not null,
-    -- Counts ranges of 1024 pages.
-    range bigint not null,
-    -- The table's file. A table that is rewritten gets another one, with its rows in other places.
-    relfilenode oid not null,
-    -- The age for which this was computed.
-    older_than interval not null,
-    -- No row in the range is old enough before this time.
-    next_due timestamptz not null,
-    primary key (table_name, range)
-);
-
--- The process that is in a round, if any.
-create table idempotent_webhook.retention_turns (
-    process bigint not null primary key,
+-- The process that is in a round of retention, if any.
+create table idempotent_webhook.retention_turn (
+    is_the_only_one boolean not null primary key default true check (is_the_only_one),
+    process bigint not null,
     -- Others may begin a round then, unless the process extends it.
     ends_at timestamptz not null
 );

@@ -2,6 +2,7 @@
 //! of processes.
 //!
 //!     cargo bench --bench growth
+//!     cargo bench --bench growth -- --index
 //!     cargo bench --bench growth -- --large
 //!
 //! `benches/README.md` says how each figure is obtained.
@@ -73,16 +74,24 @@ async fn main() {
     if std::env::args().any(|argument| argument == "--large") {
         return retention(&server, 100_000_000).await;
     }
+    if std::env::args().any(|argument| argument == "--index") {
+        return index(&server).await;
+    }
     rows(&server).await;
     pruning(&server).await;
     retention(&server, 2_000_000).await;
     processes(&server).await;
 }
 
-/// A database of its own with so many rows, each older than the one before by so much, the
+/// A database of its own with this name and so many rows, each older than the one before by so much, the
 /// first by `newest`.
-async fn filled(server: &Server, rows: u64, newest: Duration, apart: Duration) -> PgPool {
-    let name = format!("rows_{rows}_{}", newest.as_secs());
+async fn filled(
+    server: &Server,
+    name: &str,
+    rows: u64,
+    newest: Duration,
+    apart: Duration,
+) -> PgPool {
     let admin = PgPool::connect_with(server.database("postgres"))
         .await
         .unwrap();
@@ -92,14 +101,17 @@ async fn filled(server: &Server, rows: u64, newest: Duration, apart: Duration) -
         .unwrap();
     let pool = PgPoolOptions::new()
         .max_connections(10)
-        .connect_with(server.database(&name))
+        .connect_with(server.database(name))
         .await
         .unwrap();
     idempotent_webhook::migrate(&pool).await.unwrap();
-    // Made at the end, the index takes a fraction of the time.
-    pool.execute("alter table idempotent_webhook.deliveries drop constraint deliveries_pkey")
-        .await
-        .unwrap();
+    // Made at the end, the indexes take a fraction of the time.
+    pool.execute(sqlx::raw_sql(
+        "alter table idempotent_webhook.deliveries drop constraint deliveries_pkey;
+         drop index idempotent_webhook.deliveries_received",
+    ))
+    .await
+    .unwrap();
     sqlx::query(
         "insert into idempotent_webhook.deliveries (endpoint, delivery_id, event_type, received_at)
          select 'test', gen_random_uuid(), 'push', now() - $2 - n * $3
@@ -115,6 +127,8 @@ async fn filled(server: &Server, rows: u64, newest: Duration, apart: Duration) -
         "set maintenance_work_mem = '1GB';
          alter table idempotent_webhook.deliveries
              add primary key (delivery_id, endpoint, tenant);
+         create index deliveries_received
+             on idempotent_webhook.deliveries (endpoint, received_at);
          reset maintenance_work_mem",
     ))
     .await
@@ -191,7 +205,8 @@ async fn rows(server: &Server) {
     let sizes = [10_000, 1_000_000, 10_000_000];
     let mut pools = Vec::new();
     for size in sizes {
-        pools.push(filled(server, size, 60 * DAY, APART).await);
+        let name = format!("rows_{size}");
+        pools.push(filled(server, &name, size, 60 * DAY, APART).await);
     }
     let mut p50 = vec![Vec::new(); sizes.len()];
     for round in 0..=ROUNDS {
@@ -220,9 +235,50 @@ async fn rows(server: &Server) {
     }
 }
 
+/// What the index on the time costs a claim: one database with it and one without, in turn.
+async fn index(server: &Server) {
+    println!("\nclaims with the index on the time to those without, a million rows, 8 at a time\n");
+    let with = filled(server, "with_index", 1_000_000, DAY, APART).await;
+    let without = filled(server, "without_index", 1_000_000, DAY, APART).await;
+    without
+        .execute("drop index idempotent_webhook.deliveries_received")
+        .await
+        .unwrap();
+    let mut ratios = Vec::new();
+    for round in 0..=60 {
+        // Which one comes first changes, since each leaves work for the disk behind.
+        let mut rates = [0.0; 2];
+        let mut order = [(0, &with), (1, &without)];
+        order.rotate_left(round % 2);
+        for (index, pool) in order {
+            let latencies = claims(pool, 8, Duration::from_secs(2)).await;
+            rates[index] = latencies.len() as f64;
+        }
+        // The first round fills the caches.
+        if round > 0 {
+            ratios.push(rates[0] / rates[1]);
+        }
+    }
+    ratios.sort_by(f64::total_cmp);
+    let at = |hundredth: usize| ratios[ratios.len() * hundredth / 100];
+    println!(
+        "ratio of the rates: median {:.3}, quartiles {:.3} and {:.3}, of {} rounds",
+        at(50),
+        at(25),
+        at(75),
+        ratios.len()
+    );
+    let size = "select (pg_relation_size('idempotent_webhook.deliveries_received')::float8
+                    / count(*))::float8 from idempotent_webhook.deliveries";
+    let bytes: f64 = sqlx::query_scalar(size).fetch_one(&with).await.unwrap();
+    println!("{bytes:.0} bytes of index a row");
+    with.close().await;
+    without.close().await;
+}
+
 async fn pruning(server: &Server) {
     println!("\nclaims while 1 million rows are pruned, 8 at a time\n");
-    let pool = filled(server, 1_000_001, 60 * DAY, APART).await;
+    let pool = filled(server, "pruning", 1_000_000, 60 * DAY, APART).await;
     let before = claims(&pool, 8, Duration::from_secs(5)).await;
     let (during, pruned) = {
         let claiming = claims(&pool, 8, Duration::from_secs(5));
@@ -250,48 +306,28 @@ async fn pruning(server: &Server) {
     pool.close().await;
 }
 
-/// Rounds of `Retention` over a table that holds 45 days: the first, which reads everything, one
-/// that finds nothing, and one that deletes a fiftieth with claims beside it.
+/// Retention over a table that holds 45 days: passes that find nothing, and a round that deletes 2 million
+/// rows, or as many as there are, with claims beside it.
 async fn retention(server: &Server, rows: u64) {
     println!("\nrounds of retention, {rows} rows\n");
     let age = 45 * DAY;
     let apart = Duration::from_micros(u64::try_from(age.as_micros()).unwrap() / rows * 999 / 1000);
-    let pool = filled(server, rows, Duration::ZERO, apart).await;
-    let cpu = || measure::family_cpu(server.process_id());
-    println!(
-        "{:>30} {:>10} {:>10} {:>10}",
-        "", "seconds", "cpu s", "rows"
-    );
-    let row = |name: &str, seconds: f64, cpu: f64, rows: u64| {
-        println!("{name:>30} {seconds:>10.2} {cpu:>10.2} {rows:>10}");
-    };
-
-    let (started, before) = (Instant::now(), cpu());
-    let pruned = prune(&pool, age).await.unwrap();
-    row(
-        "prune, nothing due",
-        started.elapsed().as_secs_f64(),
-        cpu() - before,
-        pruned.deliveries,
-    );
-    for name in ["first round, nothing due", "next round, nothing due"] {
-        let before = cpu();
-        let (seconds, rows) = round(&pool, age, 1.0).await;
-        row(name, seconds, cpu() - before, rows);
+    let pool = filled(server, "retention", rows, Duration::ZERO, apart).await;
+    for pass in ["first", "second"] {
+        let started = Instant::now();
+        let pruned = prune(&pool, age).await.unwrap();
+        println!(
+            "{pass} pass, nothing due: {:.1} ms, {} rows",
+            started.elapsed().as_secs_f64() * 1e3,
+            pruned.deliveries
+        );
     }
-    let later = age / 50;
-    let age = age - pass_time(&pool, later).await;
-    let before = cpu();
-    let (seconds, rows) = round(&pool, age, 1.0).await;
-    row("a fiftieth due", seconds, cpu() - before, rows);
 
-    println!("\nclaims beside a round that deletes another fiftieth, 8 at a time\n");
-    let age = age - pass_time(&pool, later).await;
-    let before = claims(&pool, 8, Duration::from_secs(20)).await;
-    let (during, (seconds, rows)) = tokio::join!(
-        claims(&pool, 8, Duration::from_secs(20)),
-        round(&pool, age, 0.25)
-    );
+    println!("\nclaims beside a round that deletes, 8 at a time\n");
+    let age = age - apart * u32::try_from(rows.min(2_000_000)).unwrap();
+    let time = Duration::from_secs(20);
+    let before = claims(&pool, 8, time).await;
+    let (during, (seconds, pruned)) = tokio::join!(claims(&pool, 8, time), round(&pool, age));
     println!(
         "{:>10} {:>10} {:>10} {:>10}",
         "", "per s", "p50 ms", "p99 ms"
@@ -304,27 +340,14 @@ async fn retention(server: &Server, rows: u64) {
             percentile(latencies, 99).as_secs_f64() * 1e3
         );
     }
-    println!("{rows} rows in {seconds:.1} s, the claims in the first 20 s of it");
+    println!("{pruned} rows in {seconds:.1} s, the claims in the first 20 s of it");
     pool.close().await;
-}
-
-/// What is known of the table as if so much time had passed, for an age that is shorter by it.
-async fn pass_time(pool: &PgPool, time: Duration) -> Duration {
-    sqlx::query(
-        "update idempotent_webhook.retention_ranges
-         set older_than = older_than - $1, next_due = next_due - $1",
-    )
-    .bind(time)
-    .execute(pool)
-    .await
-    .unwrap();
-    time
 }
 
 /// One round, from its start to its end: how long it took, and how much it deleted. There is
 /// time before the next one to see the end.
-async fn round(pool: &PgPool, age: Duration, share: f64) -> (f64, u64) {
-    let turn = "select count(*) from idempotent_webhook.retention_turns";
+async fn round(pool: &PgPool, age: Duration) -> (f64, u64) {
+    let turn = "select count(*) from idempotent_webhook.retention_turn";
     let is_on = async || {
         sqlx::query_scalar::<_, i64>(turn)
             .fetch_one(pool)
@@ -334,7 +357,6 @@ async fn round(pool: &PgPool, age: Duration, share: f64) -> (f64, u64) {
     };
     let task = Retention::new(pool.clone(), age)
         .every(Duration::from_secs(2))
-        .share_of_time(share)
         .spawn();
     while !is_on().await {
         tokio::time::sleep(Duration::from_millis(1)).await;

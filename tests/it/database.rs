@@ -290,7 +290,8 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
     app.database
         .run(
             "grant update on idempotent_webhook.subjects, idempotent_webhook.activity to app;
-             grant update on idempotent_webhook.kept_deliveries to app",
+             grant update on idempotent_webhook.kept_deliveries,
+                 idempotent_webhook.pruned, idempotent_webhook.retention_turn to app",
         )
         .await;
     let advancing = async |mut tx: DedupeTx| {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use idempotent_webhook::retention::PruneError;
 use idempotent_webhook::{migrate, presets, prune};
+use sqlx::AssertSqlSafe;
 
 use crate::support::{
     Database, TestApp, assert_rows, github, let_pass, now, secret, send, stripe, stripe_event,
@@ -17,7 +18,6 @@ const fn days(days: u64) -> Duration {
 #[tokio::test]
 async fn old_deliveries_are_forgotten_in_batches_and_counted() {
     let database = Database::new().await;
-    // More than one piece of the table, of more than one batch each.
     database
         .run(
             "insert into idempotent_webhook.deliveries
@@ -34,6 +34,40 @@ async fn old_deliveries_are_forgotten_in_batches_and_counted() {
         let pruned = prune(&database.pool, age).await.unwrap();
         assert_eq!(pruned.deliveries, 0);
     }
+}
+
+#[tokio::test]
+async fn only_what_is_deleted_is_read() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
+             select 'test', n, now() - n * interval '10 seconds' from generate_series(1, 300000) n;
+             insert into idempotent_webhook.subjects (endpoint, subject, version, advanced_at)
+             select 'test', n, n, now() - n * interval '10 seconds' from generate_series(1, 300000) n;
+             analyze idempotent_webhook.deliveries, idempotent_webhook.subjects",
+        )
+        .await;
+    database.has_window("test", "1 hour").await;
+    let pool = database.another_pool(1).await;
+    // The first 100,000 seconds of 3 million.
+    let age = Duration::from_secs(2_900_005);
+    for deleted in [10_000, 0] {
+        let pruned = prune(&pool, age).await.unwrap();
+        assert_eq!((pruned.deliveries, pruned.subjects), (deleted, deleted));
+    }
+    // Postgres counts what a session has read when that ends.
+    pool.close().await;
+    let read = "select coalesce(sum(idx_tup_fetch), 0)::int8 from pg_stat_user_tables";
+    database.until(&format!("20000 <= ({read})")).await;
+    let (by_index, in_order): (i64, i64) = sqlx::query_as(AssertSqlSafe(format!(
+        "select ({read}), sum(seq_tup_read)::int8 from pg_stat_user_tables"
+    )))
+    .fetch_one(&database.pool)
+    .await
+    .unwrap();
+    assert!(by_index < 200_000, "{by_index} rows were read");
+    assert!(in_order < 100, "{in_order} rows were read in order");
 }
 
 #[tokio::test]

@@ -2,10 +2,9 @@
 
 mod pass;
 mod prune;
-mod ranges;
-mod records;
 mod redelivery_window;
 mod schedule;
+mod steps;
 mod turn;
 
 use std::ops::AddAssign;

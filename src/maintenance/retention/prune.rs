@@ -7,17 +7,16 @@ use sqlx::PgPool;
 
 use super::pass::Pass;
 use super::{Pruned, redelivery_window};
-use crate::transaction::{BEGIN_APART, is_not_migrated};
+use crate::transaction::is_not_migrated;
 
 /// Deletes deliveries that were received, subjects that were advanced and attempts that failed
 /// longer ago than `older_than`, and returns how many there were.
 ///
 /// This is for a cron job. [`Retention`](crate::Retention) does it on a schedule.
 ///
-/// It reads each table once, at full speed, and deletes in batches of at most 1000, each in a
-/// transaction of its own, so that claims continue meanwhile. If it is stopped, the rest is left
-/// for the next time. `Retention` only reads the parts that have something to delete, which matters
-/// from about ten million rows on.
+/// It deletes in batches of at most 1000 rows, each in a transaction of its own, so that claims continue
+/// meanwhile. If it is stopped, the rest is left for the next time. It works without pauses, and
+/// `Retention` for a quarter of the time.
 ///
 /// Deliveries of an endpoint whose redelivery window is not registered are kept. A process
 /// registers it with the first delivery that it claims, and hourly after that.
@@ -45,16 +44,11 @@ use crate::transaction::{BEGIN_APART, is_not_migrated};
 /// # }
 /// ```
 pub async fn prune(pool: &PgPool, older_than: Duration) -> Result<Pruned, PruneError> {
-    // Each statement is in a transaction, so that PgBouncer keeps it on one connection from
-    // its preparation to its end.
-    let mut tx = pool.begin_with(BEGIN_APART).await?;
-    let longest = redelivery_window::longest(&mut tx).await?;
-    tx.commit().await?;
-    if let Some((endpoint, redelivery_window)) = longest
+    if let Some((endpoint, redelivery_window)) = redelivery_window::longest(pool).await?
         && older_than < redelivery_window
     {
         return Err(PruneError::TooShort {
-            endpoint,
+            endpoint: endpoint.to_string(),
             redelivery_window,
         });
     }

@@ -1,8 +1,11 @@
 //! The redelivery windows of endpoints, below which nothing is deleted.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::PgConnection;
+use sqlx::PgPool;
+
+use crate::transaction::BEGIN_APART;
 
 /// An endpoint that has claimed nothing for longer than its window gets no redeliveries.
 const LONGEST: &str = "
@@ -13,10 +16,32 @@ const LONGEST: &str = "
     limit 1
 ";
 
-/// The endpoint with the longest window in which its provider may still redeliver.
-pub(super) async fn longest(
-    connection: &mut PgConnection,
-) -> sqlx::Result<Option<(String, Duration)>> {
-    let longest: Option<(String, f64)> = sqlx::query_as(LONGEST).fetch_optional(connection).await?;
-    Ok(longest.map(|(endpoint, seconds)| (endpoint, Duration::from_secs_f64(seconds))))
+const ALL: &str = "
+    select endpoint, extract(epoch from max(redelivery_window))::float8
+    from idempotent_webhook.redelivery_windows
+    group by endpoint
+    order by endpoint
+";
+
+/// An endpoint, and the time for which its provider may redeliver.
+pub(super) type RedeliveryWindow = (Arc<str>, Duration);
+
+/// The longest window in which a provider may still redeliver.
+pub(super) async fn longest(pool: &PgPool) -> sqlx::Result<Option<RedeliveryWindow>> {
+    Ok(read(pool, LONGEST).await?.into_iter().next())
+}
+
+/// The longest window of each endpoint.
+pub(super) async fn all(pool: &PgPool) -> sqlx::Result<Vec<RedeliveryWindow>> {
+    read(pool, ALL).await
+}
+
+async fn read(pool: &PgPool, statement: &'static str) -> sqlx::Result<Vec<RedeliveryWindow>> {
+    // In a transaction, so that PgBouncer keeps the statement on one connection from its preparation
+    // to its end.
+    let mut tx = pool.begin_with(BEGIN_APART).await?;
+    let windows: Vec<(Arc<str>, f64)> = sqlx::query_as(statement).fetch_all(&mut *tx).await?;
+    tx.commit().await?;
+    let read = |(endpoint, seconds)| (endpoint, Duration::from_secs_f64(seconds));
+    Ok(windows.into_iter().map(read).collect())
 }

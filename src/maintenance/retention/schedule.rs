@@ -32,13 +32,9 @@ const SOON: Duration = Duration::from_secs(60);
 /// start together do not prune together. The number of deleted rows is logged and, with the
 /// feature `metrics`, counted. An error is logged, and the next round tries again.
 ///
-/// A round works for at most a quarter of the time and pauses in between
-/// ([`share_of_time`](Self::share_of_time)). It reads tables of up to 64 MiB as a whole. Of a
-/// larger table it reads the ranges in which a row may be old; it keeps track of them in
-/// the table `idempotent_webhook.retention_ranges`. So a round costs as much as there is to
-/// delete, whatever the size of the table. Only the first round reads everything. Rows of a larger
-/// table are deleted late by up to a fiftieth of the age. After you have inserted rows with old
-/// times by SQL, empty `retention_ranges`; otherwise they may stay for the age once more.
+/// A round finds old rows by an index on their time, so it costs what it deletes, whatever the size of
+/// the table. It works for a quarter of the time and pauses in between. A round that takes longer than
+/// the interval delays the next one.
 ///
 /// ```no_run
 /// # async fn main_(pool: sqlx::PgPool) {
@@ -56,7 +52,6 @@ pub struct Retention {
     pool: PgPool,
     older_than: Duration,
     every: Duration,
-    share: f64,
 }
 
 impl Retention {
@@ -66,23 +61,12 @@ impl Retention {
             pool,
             older_than,
             every: Duration::from_secs(60 * 60),
-            share: 0.25,
         }
     }
 
     /// The time between two rounds, plus or minus a tenth. Default: an hour.
     pub fn every(mut self, interval: Duration) -> Self {
         self.every = interval;
-        self
-    }
-
-    /// The share of the time during which a round keeps one connection of Postgres busy. For the
-    /// rest of the time it pauses. From 0.01 to 1; other values are clamped. Default: 0.25.
-    ///
-    /// A round that takes longer than the interval delays the next one.
-    #[expect(clippy::manual_clamp, reason = "`clamp` leaves a NaN as it is")]
-    pub fn share_of_time(mut self, share: f64) -> Self {
-        self.share = share.max(0.01).min(1.0);
         self
     }
 
@@ -107,7 +91,7 @@ impl Retention {
         let mut wait = first_wait(self.every);
         while tokio::time::timeout(wait, stop.asked()).await.is_err() {
             let mut round = Pruned::default();
-            let work = Pass::round(&self.pool, self.older_than, self.share, &mut stop);
+            let work = Pass::round(&self.pool, self.older_than, &mut stop);
             let interval = match work.run(&mut round).await {
                 Ok(true) => self.every,
                 // If the other process was killed, its turn ends soon.

@@ -1,0 +1,268 @@
+//! The statements of retention. Each finds its rows by an index on their time, and deletes them by their
+//! keys, which every engine can do, also where a table is distributed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, PgConnection, Postgres, Row};
+
+use super::interval;
+
+/// How many rows are deleted at once: so few that nobody waits for long for one of them.
+///
+/// In the text of the statements, for the planner to know that it is a small number.
+const BATCH: usize = 1000;
+
+/// One transaction of retention.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// Remembers that deliveries of this age may be deleted.
+    RememberPruned(Duration),
+    /// Deletes the activity of this age and, after a year, what operators did.
+    DeleteRecords(Duration),
+    /// Deletes what is kept of an endpoint's deliveries that were processed since.
+    DeleteResolved(Arc<str>),
+    DeleteOld(Old),
+}
+
+/// Rows of an endpoint that are older than an age.
+#[derive(Clone, Debug)]
+pub(super) struct Old {
+    pub(super) rows: Rows,
+    pub(super) endpoint: Arc<str>,
+    pub(super) age: Duration,
+    /// Where the batch before has ended: Postgres would read what was deleted until it is vacuumed. In
+    /// microseconds of Unix time.
+    pub(super) since: Option<i64>,
+}
+
+/// What is deleted by its age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rows {
+    Dead,
+    Recorded,
+    Archived,
+    /// And their bodies.
+    Deliveries,
+    Subjects,
+}
+
+/// The result of a step.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Batch {
+    pub(super) deleted: u64,
+    /// There may be more.
+    pub(super) is_full: bool,
+    /// The time of the last row.
+    pub(super) last: Option<i64>,
+}
+
+impl Rows {
+    /// Deliveries last: what is kept of one never outlives it.
+    pub(super) const ALL: [Self; 5] = [
+        Self::Dead,
+        Self::Recorded,
+        Self::Archived,
+        Self::Deliveries,
+        Self::Subjects,
+    ];
+
+    pub(super) fn table(self) -> &'static str {
+        match self {
+            Self::Dead | Self::Recorded | Self::Archived => "kept_deliveries",
+            Self::Deliveries => "deliveries",
+            Self::Subjects => "subjects",
+        }
+    }
+
+    /// The column with the time, the one with the key beside endpoint and tenant, and which rows.
+    fn columns(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Dead => ("last_failed_at", "delivery_id", "state = 'dead'"),
+            Self::Recorded => ("last_failed_at", "delivery_id", "state = 'recorded'"),
+            Self::Archived => ("archived_until", "delivery_id", "state = 'processed'"),
+            Self::Deliveries => ("received_at", "delivery_id", "true"),
+            Self::Subjects => ("advanced_at", "subject", "true"),
+        }
+    }
+
+    fn sql(self, template: &'static str) -> AssertSqlSafe<String> {
+        let (time, key, which) = self.columns();
+        AssertSqlSafe(
+            template
+                .replace("{table}", self.table())
+                .replace("{time}", time)
+                .replace("{key}", key)
+                .replace("{which}", which)
+                .replace("{batch}", &BATCH.to_string()),
+        )
+    }
+}
+
+const SELECT_OLD: &str = "
+    select tenant, {key}, (extract(epoch from {time}) * 1000000)::int8 as time
+    from idempotent_webhook.{table}
+    where endpoint = $1
+        and {which}
+        and {time} < now() - $2
+        and {time} >= coalesce(timestamptz 'epoch' + $3 * interval '1 microsecond', '-infinity')
+    order by {time}
+    limit {batch}
+";
+
+const DELETE_OLD: &str = "
+    delete from idempotent_webhook.{table}
+    where endpoint = $1
+        and (tenant, {key}) in (select * from unnest($2::text[], $3::text[]))
+        -- It may have been updated since it was selected.
+        and {which}
+        and {time} < now() - $4
+";
+
+/// Guarded bodies have their digest in the delivery as well.
+const DELETE_BODIES: &str = "
+    delete from idempotent_webhook.bodies
+    where endpoint = $1
+        and digest in (
+            select digest
+            from idempotent_webhook.deliveries
+            where endpoint = $1
+                and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+        )
+        and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+";
+
+/// What is kept of processed deliveries: otherwise recovery could run them once they are deleted. Returns
+/// those that it is running, which end as duplicates.
+const END_KEPT: &str = "
+    with ended as (
+        delete from idempotent_webhook.kept_deliveries
+        where endpoint = $1
+            and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+            and state <> 'processed'
+            and taken_at is null
+    )
+    select tenant, delivery_id
+    from idempotent_webhook.kept_deliveries
+    where endpoint = $1
+        and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+        and state <> 'processed'
+        and taken_at is not null
+";
+
+const SELECT_RESOLVED: &str = "
+    select kept.tenant, kept.delivery_id
+    from idempotent_webhook.kept_deliveries as kept
+    join idempotent_webhook.deliveries using (endpoint, tenant, delivery_id)
+    where kept.endpoint = $1
+        and kept.state in ('recorded', 'due', 'dead')
+        and kept.last_failed_at is not null
+        and kept.taken_at is null
+    limit {batch}
+";
+
+const REMEMBER_PRUNED: &str = "
+    insert into idempotent_webhook.pruned as known (before)
+    values (now() - $1)
+    on conflict (is_the_only_one) do update
+    set before = greatest(known.before, excluded.before)
+";
+
+const DELETE_ACTIVITY: &str = "
+    delete from idempotent_webhook.activity
+    where hour < now() - $1
+";
+
+const DELETE_ACTIONS: &str = "
+    delete from idempotent_webhook.operator_actions
+    where began_at < now() - greatest($1, interval '1 year')
+";
+
+impl Step {
+    pub(super) async fn run(&self, connection: &mut PgConnection) -> sqlx::Result<Batch> {
+        match self {
+            Self::RememberPruned(age) => {
+                let remember = sqlx::query(REMEMBER_PRUNED).bind(interval(*age));
+                remember.execute(connection).await?;
+                Ok(Batch::default())
+            }
+            Self::DeleteRecords(age) => {
+                for sql in [DELETE_ACTIVITY, DELETE_ACTIONS] {
+                    let delete = sqlx::query(sql).bind(interval(*age));
+                    delete.execute(&mut *connection).await?;
+                }
+                Ok(Batch::default())
+            }
+            Self::DeleteResolved(endpoint) => {
+                let resolved = sqlx::query(Rows::Deliveries.sql(SELECT_RESOLVED)).bind(&**endpoint);
+                let resolved = Keys::read(&resolved.fetch_all(&mut *connection).await?)?;
+                let running = resolved.end_kept(endpoint, connection).await?;
+                Ok(Batch {
+                    deleted: (resolved.0.len() - running.0.len()) as u64,
+                    is_full: resolved.0.len() == BATCH,
+                    last: None,
+                })
+            }
+            Self::DeleteOld(old) => old.delete(connection).await,
+        }
+    }
+}
+
+impl Old {
+    async fn delete(&self, connection: &mut PgConnection) -> sqlx::Result<Batch> {
+        let endpoint = &*self.endpoint;
+        let select = sqlx::query(self.rows.sql(SELECT_OLD))
+            .bind(endpoint)
+            .bind(interval(self.age))
+            .bind(self.since);
+        let rows = select.fetch_all(&mut *connection).await?;
+        let Some(last) = rows.last() else {
+            return Ok(Batch::default());
+        };
+        let last = last.try_get("time")?;
+        let mut keys = Keys::read(&rows)?;
+        if self.rows == Rows::Deliveries {
+            let running = keys.end_kept(endpoint, connection).await?;
+            keys.0.retain(|key| !running.0.contains(key));
+            let bodies = keys.bind(sqlx::query(DELETE_BODIES), endpoint);
+            bodies.execute(&mut *connection).await?;
+        }
+        let delete = keys.bind(sqlx::query(self.rows.sql(DELETE_OLD)), endpoint);
+        let deleted = delete.bind(interval(self.age)).execute(connection).await?;
+        Ok(Batch {
+            deleted: deleted.rows_affected(),
+            is_full: rows.len() == BATCH,
+            last,
+        })
+    }
+}
+
+/// Keys of rows of one endpoint: the tenant, and the id or the subject.
+struct Keys(Vec<(String, String)>);
+
+impl Keys {
+    fn read(rows: &[PgRow]) -> sqlx::Result<Self> {
+        let keys = rows
+            .iter()
+            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+        Ok(Self(keys.collect::<sqlx::Result<_>>()?))
+    }
+
+    fn bind<'q>(
+        &'q self,
+        statement: Query<'q, Postgres, PgArguments>,
+        endpoint: &'q str,
+    ) -> Query<'q, Postgres, PgArguments> {
+        let tenants: Vec<&str> = self.0.iter().map(|(tenant, _)| &**tenant).collect();
+        let keys: Vec<&str> = self.0.iter().map(|(_, key)| &**key).collect();
+        statement.bind(endpoint).bind(tenants).bind(keys)
+    }
+
+    /// Ends what is kept of these deliveries, which are processed. Returns those that are running.
+    async fn end_kept(&self, endpoint: &str, connection: &mut PgConnection) -> sqlx::Result<Self> {
+        let ended = self.bind(sqlx::query(END_KEPT), endpoint);
+        Self::read(&ended.fetch_all(connection).await?)
+    }
+}
