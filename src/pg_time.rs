@@ -4,11 +4,13 @@ use std::time::{Duration, SystemTime};
 
 use sqlx::postgres::types::PgInterval;
 
+/// At most a millennium, which Postgres can subtract from every timestamp.
 pub(crate) fn interval(duration: Duration) -> PgInterval {
+    const MILLENNIUM: Duration = Duration::from_secs(1000 * 365 * 24 * 60 * 60);
     PgInterval {
         months: 0,
         days: 0,
-        microseconds: i64::try_from(duration.as_micros()).unwrap_or(i64::MAX),
+        microseconds: i64::try_from(duration.min(MILLENNIUM).as_micros()).unwrap_or(i64::MAX),
     }
 }
 

@@ -236,7 +236,7 @@ impl Endpoint {
         Ok(())
     }
 
-    fn of(&self) -> Of<'_> {
+    pub(super) fn of(&self) -> Of<'_> {
         Of {
             endpoint: &self.name,
             tenant: self.tenant.as_deref(),

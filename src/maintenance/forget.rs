@@ -1,45 +1,22 @@
 //! Forgetting a processed delivery, so that it is processed again.
 
+use super::claims::Keys;
 use super::endpoint::Endpoint;
+use crate::recovery::control;
 use crate::transaction::BEGIN_APART;
 
-const FORGET: &str = "
-    -- First, as a reprocess does. Nobody else's attempt holds it for long if the delivery is processed.
-    with kept as materialized (
-        select 1
-        from idempotent_webhook.kept_deliveries
-        where endpoint = $1 and tenant = $2 and delivery_id = $3
-            and exists (
-                select
-                from idempotent_webhook.deliveries
-                where endpoint = $1 and tenant = $2 and delivery_id = $3
-            )
-        for update
-    ),
-    forgotten as (
-        delete from idempotent_webhook.deliveries
-        where endpoint = $1 and tenant = $2 and delivery_id = $3
-            and (select count(*) from kept) >= 0
-        returning endpoint, tenant, delivery_id, digest
-    ),
-    body as (
-        delete from idempotent_webhook.bodies
-        using forgotten
-        where bodies.endpoint = forgotten.endpoint
-            and bodies.tenant = forgotten.tenant
-            -- Redundant, but the digest is in the index.
-            and bodies.digest = forgotten.digest
-            and bodies.delivery_id = forgotten.delivery_id
-    ),
-    -- Obsolete: it was kept before it was processed. It must not run again by itself.
-    failure as (
-        delete from idempotent_webhook.kept_deliveries
-        using forgotten
-        where kept_deliveries.endpoint = forgotten.endpoint
-            and kept_deliveries.tenant = forgotten.tenant
-            and kept_deliveries.delivery_id = forgotten.delivery_id
-    )
-    select from forgotten
+/// Waits for whoever changes what is kept of the delivery, as a reprocess does.
+const LOCK_KEPT: &str = "
+    select
+    from idempotent_webhook.kept_deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+    for update
+";
+
+/// It must not run again by itself.
+const DELETE_KEPT: &str = "
+    delete from idempotent_webhook.kept_deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
 ";
 
 impl Endpoint {
@@ -62,17 +39,8 @@ impl Endpoint {
     /// Any error of Postgres.
     pub async fn forget(&self, delivery_id: &str) -> sqlx::Result<bool> {
         let tenant = self.tenant.as_deref().unwrap_or_default();
-        // In a transaction, so that PgBouncer keeps the statement on one connection from its
-        // preparation to its end.
-        let mut tx = self.pool.begin_with(BEGIN_APART).await?;
-        let forgotten = sqlx::query(FORGET)
-            .bind(&*self.name)
-            .bind(tenant)
-            .bind(delivery_id)
-            .fetch_optional(&mut *tx)
-            .await?;
-        tx.commit().await?;
-        let found = forgotten.is_some();
+        let found = control::is_processed(&self.pool, self.of(), delivery_id).await?
+            && self.forget_processed(tenant, delivery_id).await?;
         tracing::info!(
             endpoint = &*self.name,
             tenant,
@@ -80,6 +48,26 @@ impl Endpoint {
             found,
             "webhook delivery forgotten"
         );
+        Ok(found)
+    }
+
+    async fn forget_processed(&self, tenant: &str, delivery_id: &str) -> sqlx::Result<bool> {
+        let endpoint = &*self.name;
+        let key = |sql| {
+            sqlx::query(sql)
+                .bind(endpoint)
+                .bind(tenant)
+                .bind(delivery_id)
+        };
+        let mut tx = self.pool.begin_with(BEGIN_APART).await?;
+        // Nobody else's attempt holds it for long, since the delivery is processed.
+        key(LOCK_KEPT).execute(&mut *tx).await?;
+        let claim = Keys::one(tenant, delivery_id);
+        let found = claim.delete_claims(endpoint, None, &mut tx).await? > 0;
+        if found {
+            key(DELETE_KEPT).execute(&mut *tx).await?;
+        }
+        tx.commit().await?;
         Ok(found)
     }
 }

@@ -8,6 +8,7 @@ use sqlx::{PgConnection, PgPool, Postgres, Row};
 use tokio::time::Instant;
 
 use super::kept::KeptState;
+use crate::maintenance::claims::Keys;
 use crate::pg_time::{from_unix_time, interval, unix_time};
 use crate::transaction::BEGIN_APART;
 
@@ -205,52 +206,30 @@ const DISCARD_ALL: &str = concat!(
 "
 );
 
-/// At most `$11`. Forgets what was processed before the change began, `$12` ago, and makes it due.
-const REPROCESS_ALL: &str = concat!(
+/// At most `$11` of those that were processed before the change began, `$12` ago. Locks them.
+const CHOOSE_PROCESSED: &str = concat!(
     "
-    with chosen as (
-        select kept.endpoint, kept.tenant, kept.delivery_id
-        from idempotent_webhook.kept_deliveries as kept
-        left join idempotent_webhook.kept_endpoints as state using (endpoint)
-        where kept.state = 'processed'
-            and kept.processed_at <= now() - $12
-            and ",
+    select kept.tenant, kept.delivery_id
+    from idempotent_webhook.kept_deliveries as kept
+    left join idempotent_webhook.kept_endpoints as state using (endpoint)
+    where kept.state = 'processed'
+        and kept.processed_at <= now() - $12
+        and ",
     is_chosen!(),
     "
-            and $10::float8 is null
-        order by kept.processed_at
-        limit $11
-        for update of kept skip locked
-    ),
-    forgotten as (
-        delete from idempotent_webhook.deliveries
-        using chosen
-        where deliveries.endpoint = chosen.endpoint
-            and deliveries.tenant = chosen.tenant
-            and deliveries.delivery_id = chosen.delivery_id
-        returning deliveries.endpoint, deliveries.tenant, deliveries.delivery_id, deliveries.digest
-    ),
-    body as (
-        delete from idempotent_webhook.bodies
-        using forgotten
-        where bodies.endpoint = forgotten.endpoint
-            and bodies.tenant = forgotten.tenant
-            and bodies.digest = forgotten.digest
-            and bodies.delivery_id = forgotten.delivery_id
-    ),
-    changed as (
-        update idempotent_webhook.kept_deliveries as kept
-        set state = 'due', retries = 0, next_attempt_at = now(), taken_at = null, takes = takes + 1,
-            reprocessed = true, processed_at = null, archived_until = null
-        from chosen
-        where kept.endpoint = chosen.endpoint
-            and kept.tenant = chosen.tenant
-            and kept.delivery_id = chosen.delivery_id
-        returning 1
-    )
-    select (select count(*) from changed), (select count(*) from chosen), null::float8
+        and $10::float8 is null
+    order by kept.processed_at
+    limit $11
+    for update of kept skip locked
 "
 );
+
+const LOCK_PROCESSED: &str = "
+    select tenant, delivery_id
+    from idempotent_webhook.kept_deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3 and state = 'processed'
+    for update
+";
 
 const IS_PROCESSED: &str = "
     select exists (
@@ -512,24 +491,36 @@ impl<'a> Batches<'a> {
     /// Changes the next batch, in a transaction at `read committed`.
     pub(crate) async fn next(&self, tx: &mut PgConnection) -> sqlx::Result<Batch> {
         plan_for_values(tx).await?;
-        let sql = match self.change {
-            Change::Retry => RETRY_ALL,
-            Change::Discard => DISCARD_ALL,
-            Change::Reprocess => REPROCESS_ALL,
+        let bind = |sql| self.filter.bind(sql, self.of).bind(self.after).bind(BATCH);
+        let elapsed = interval(self.started.elapsed());
+        let statement = match self.change {
+            Change::Retry => bind(RETRY_ALL).bind(elapsed),
+            Change::Discard => bind(DISCARD_ALL),
+            Change::Reprocess => {
+                let chosen = bind(CHOOSE_PROCESSED).bind(elapsed).fetch_all(&mut *tx);
+                let chosen = Keys::read(&chosen.await?)?;
+                let changed = reprocess_chosen(&chosen, self.of, tx).await?;
+                return Ok(self.batch(changed, chosen.len() as u64, None));
+            }
         };
-        let mut statement = self.filter.bind(sql, self.of).bind(self.after).bind(BATCH);
-        if self.change != Change::Discard {
-            statement = statement.bind(interval(self.started.elapsed()));
-        }
         let row = statement.fetch_one(tx).await?;
         let (changed, chosen): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
-        let is_full = chosen == BATCH;
-        Ok(Batch {
-            changed: changed.unsigned_abs(),
+        let last_failed_at = row.try_get(2)?;
+        Ok(self.batch(
+            changed.unsigned_abs(),
+            chosen.unsigned_abs(),
+            last_failed_at,
+        ))
+    }
+
+    fn batch(&self, changed: u64, chosen: u64, last_failed_at: Option<f64>) -> Batch {
+        let is_full = chosen == BATCH.unsigned_abs();
+        Batch {
+            changed,
             has_more: is_full || self.is_followed(),
             is_full,
-            last_failed_at: row.try_get(2)?,
-        })
+            last_failed_at,
+        }
     }
 
     /// Whether there is more to do after the last full batch of this kind.
@@ -634,11 +625,19 @@ pub(crate) async fn discard(pool: &PgPool, of: Of<'_>, delivery_id: &str) -> sql
 /// Returns whether its request was there, and it is run again.
 pub(crate) async fn reprocess(pool: &PgPool, of: Of<'_>, delivery_id: &str) -> sqlx::Result<bool> {
     let mut tx = pool.begin_with(BEGIN_APART).await?;
-    let reprocessed = one(include_str!("kept/reprocess.sql"), of, delivery_id)
-        .fetch_optional(&mut *tx)
-        .await?;
+    let locked = one(LOCK_PROCESSED, of, delivery_id).fetch_all(&mut *tx);
+    let locked = Keys::read(&locked.await?)?;
+    let reprocessed = reprocess_chosen(&locked, of, &mut tx).await?;
     tx.commit().await?;
-    Ok(reprocessed.is_some())
+    Ok(reprocessed > 0)
+}
+
+/// Makes processed deliveries due whose rows are locked. Returns how many.
+async fn reprocess_chosen(chosen: &Keys, of: Of<'_>, tx: &mut PgConnection) -> sqlx::Result<u64> {
+    chosen.delete_claims(of.endpoint, None, tx).await?;
+    let reprocess = sqlx::query(include_str!("kept/reprocess.sql"));
+    let reprocessed = chosen.bind(reprocess, of.endpoint).execute(tx).await?;
+    Ok(reprocessed.rows_affected())
 }
 
 pub(crate) async fn pause(pool: &PgPool, endpoint: &str) -> sqlx::Result<()> {

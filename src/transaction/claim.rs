@@ -23,27 +23,32 @@ use crate::recovery::Take;
 ///
 /// The statement sets `lock_timeout` along with the values, before the wait, and restores it
 /// along with the returned row, before the handler's statements. Separate statements for that, or
-/// for the lock, would cost more.
+/// for the lock, would cost more. The outer `select` is for Citus, where the `insert` runs on a worker, in
+/// another transaction.
 ///
 /// It also limits how long the transaction may be idle: Postgres ends the claim of a process that is
 /// frozen, or whose host is gone. Otherwise it would last for as long as Postgres believes in the
 /// connection, which is two hours by default.
 const CLAIM: &str = "
-    insert into idempotent_webhook.deliveries
-        (endpoint, tenant, delivery_id, event_type, digest)
-    values
-        ($1, $2, $3,
-        case when
-            set_config('lock_timeout', $6, true) is not null
-            and set_config('idle_in_transaction_session_timeout', $8, true) is not null
-        then
-            case when pg_advisory_xact_lock(
-                hashtextextended($3, hashtextextended($2, hashtextextended($1, 0)))
-            ) is not null then $4 end
-        end,
-        $5)
-    on conflict do nothing
-    returning pg_current_xact_id()::text, set_config('lock_timeout', $7, true)
+    with claimed as (
+        insert into idempotent_webhook.deliveries
+            (endpoint, tenant, delivery_id, event_type, digest)
+        values
+            ($1, $2, $3,
+            case when
+                set_config('lock_timeout', $6, true) is not null
+                and set_config('idle_in_transaction_session_timeout', $8, true) is not null
+            then
+                case when pg_advisory_xact_lock(
+                    hashtextextended($3, hashtextextended($2, hashtextextended($1, 0)))
+                ) is not null then $4 end
+            end,
+            $5)
+        on conflict do nothing
+        returning delivery_id
+    )
+    select pg_current_xact_id()::text, set_config('lock_timeout', $7, true)
+    from claimed
 ";
 
 /// Locks a kept delivery to the end of the transaction of its claim, which tells other processes that
@@ -59,19 +64,23 @@ const LOCK_KEPT: &str = "
 
 /// The same for the body's fingerprint, with the replay guard on.
 const CLAIM_BODY: &str = "
-    insert into idempotent_webhook.bodies (endpoint, tenant, digest, delivery_id)
-    values
-        ($1, $2, $3,
-        case when set_config('lock_timeout', $5, true) is not null then
-            case when pg_advisory_xact_lock(
-                hashtextextended(
-                    encode($3, 'hex'),
-                    hashtextextended($2, hashtextextended($1, 1))
-                )
-            ) is not null then $4 end
-        end)
-    on conflict do nothing
-    returning set_config('lock_timeout', $6, true)
+    with claimed as (
+        insert into idempotent_webhook.bodies (endpoint, tenant, digest, delivery_id)
+        values
+            ($1, $2, $3,
+            case when set_config('lock_timeout', $5, true) is not null then
+                case when pg_advisory_xact_lock(
+                    hashtextextended(
+                        encode($3, 'hex'),
+                        hashtextextended($2, hashtextextended($1, 1))
+                    )
+                ) is not null then $4 end
+            end)
+        on conflict do nothing
+        returning delivery_id
+    )
+    select set_config('lock_timeout', $6, true)
+    from claimed
 ";
 
 const FIRST_DIGEST: &str = "

@@ -22,7 +22,7 @@ const ADVANCE: &str = "
     insert into idempotent_webhook.subjects as seen (endpoint, tenant, subject, version)
     values ($1, $2, $3, $4)
     on conflict (endpoint, tenant, subject) do update
-    set version = excluded.version, advanced_at = now()
+    set version = excluded.version, advanced_at = excluded.advanced_at
     where seen.version < excluded.version
     returning true
 ";

@@ -107,7 +107,7 @@ async fn g13_a_pool_in_use_is_told_apart_from_a_database_that_does_not_answer() 
     // By others than the layer. The pool's own patience is longer, or shorter.
     let impatient = database.pool.options().clone();
     let impatient = impatient.acquire_timeout(Duration::from_millis(100));
-    let impatient = impatient.connect_lazy_with(database.options().await);
+    let impatient = impatient.connect_lazy_with(database.options());
     for pool in [database.pool.clone(), impatient] {
         let router =
             Router::new().route("/", post(write_effect).layer(in_time(layer(&pool, "test"))));

@@ -1075,7 +1075,7 @@ async fn d4_a_page_does_not_wait_for_ever() {
     let pool = PgPoolOptions::new()
         .max_connections(1)
         .acquire_timeout(Duration::from_secs(1))
-        .connect_lazy_with(database.options().await);
+        .connect_lazy_with(database.options());
     let board = Board::operator(&pool);
     let held = pool.acquire().await.unwrap();
     let answer = soon(board.get("overview")).await;
@@ -1167,7 +1167,7 @@ async fn g11_the_dashboard_works_for_a_role_with_the_documented_rights() {
                 idempotent_webhook.operator_actions to {role}"
         ))
         .await;
-    let options = app.database.options().await.username(&role);
+    let options = app.database.options().username(&role);
     let pool = PgPool::connect_lazy_with(options);
     works_on(&app.database, &pool).await;
     pool.close().await;
@@ -1213,7 +1213,7 @@ pub async fn database_with_a_dead_delivery() -> Database {
 #[tokio::test(flavor = "multi_thread")]
 async fn g11_the_dashboard_works_where_transactions_are_serializable() {
     let app = with_a_dead_delivery().await;
-    let options = app.database.options().await;
+    let options = app.database.options();
     let options = options.options([("default_transaction_isolation", "serializable")]);
     works_on(&app.database, &PgPool::connect_lazy_with(options)).await;
 }

@@ -82,7 +82,7 @@ async fn g10_a_stray_transaction_of_the_pool_is_not_committed() {
         );
     }
     assert_rows!(app.database, claims: 3, effects: 3);
-    let mut connection = PgConnection::connect_with(&app.database.options().await)
+    let mut connection = PgConnection::connect_with(&app.database.options())
         .await
         .unwrap();
     let stray: i64 = sqlx::query_scalar("select count(*) from stray")
@@ -100,7 +100,7 @@ async fn g10_dead_connections_are_passed_over_without_the_pools_ping() {
     let pool = PgPoolOptions::new()
         .max_connections(5)
         .test_before_acquire(false)
-        .connect_lazy_with(database.options().await);
+        .connect_lazy_with(database.options());
     let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
     let router = Router::new().route("/", post(write_effect).layer(layer));
 
@@ -276,7 +276,6 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
     let pool = PgPoolOptions::new().connect_lazy_with(
         app.database
             .options()
-            .await
             .username("app")
             .options([("search_path", "public")]),
     );
@@ -458,7 +457,7 @@ async fn unusable_connections_are_replaced_as_often_as_the_pool_has_connections(
                 })
             }
         })
-        .connect_lazy_with(database.options().await);
+        .connect_lazy_with(database.options());
     let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()))
         .database_timeout(Duration::from_secs(20));
     let router = Router::new().route("/", post(write_effect).layer(layer));

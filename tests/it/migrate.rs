@@ -66,7 +66,7 @@ async fn g2_a_database_that_cannot_hold_every_id_is_refused() {
                  lc_collate 'C' lc_ctype 'C'"
         ))
         .await;
-    let pool = PgPool::connect_lazy_with(database.options().await.database(&name));
+    let pool = PgPool::connect_lazy_with(database.options().database(&name));
     let refused = migrate(&pool).await.unwrap_err();
     let MigrateError::Execute(sqlx::Error::Configuration(reason)) = refused else {
         panic!("{refused:?}");

@@ -386,7 +386,7 @@ async fn a_role_without_rights_may_migrate_what_is_up_to_date() {
              grant select, insert, update, delete on all tables in schema idempotent_webhook to {role}"
         ))
         .await;
-    let options = database.options().await.username(&role);
+    let options = database.options().username(&role);
     let pool = sqlx::PgPool::connect_lazy_with(options);
     idempotent_webhook::migrate(&pool).await.unwrap();
 

@@ -29,7 +29,7 @@ impl PgBouncer {
     /// In front of a database, with so few connections to it that they change hands.
     async fn start(database: &Database, setting: &str) -> Self {
         let folder = TempDir::with_prefix("pgbouncer-").unwrap();
-        let options = database.options().await;
+        let options = database.options();
         let postgres = options.get_socket().unwrap();
         let ini = folder.path().join("pgbouncer.ini");
         fs::write(

@@ -8,9 +8,6 @@ mod steps;
 mod turn;
 
 use std::ops::AddAssign;
-use std::time::Duration;
-
-use sqlx::postgres::types::PgInterval;
 
 pub use prune::{PruneError, prune};
 pub use schedule::{Retention, RetentionTask};
@@ -35,15 +32,5 @@ impl AddAssign for Pruned {
         self.deliveries += other.deliveries;
         self.subjects += other.subjects;
         self.failures += other.failures;
-    }
-}
-
-/// At most a millennium, which Postgres can subtract from every timestamp.
-fn interval(duration: Duration) -> PgInterval {
-    const MILLENNIUM: Duration = Duration::from_secs(1000 * 365 * 24 * 60 * 60);
-    PgInterval {
-        months: 0,
-        days: 0,
-        microseconds: i64::try_from(duration.min(MILLENNIUM).as_micros()).unwrap_or(i64::MAX),
     }
 }

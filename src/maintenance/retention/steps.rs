@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::{PgArguments, PgRow};
-use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, PgConnection, Postgres, Row};
+use sqlx::{AssertSqlSafe, PgConnection, Row};
 
-use super::interval;
+use crate::maintenance::claims::Keys;
+use crate::pg_time::interval;
 
 /// How many rows are deleted at once: so few that nobody waits for long for one of them.
 ///
@@ -121,19 +120,6 @@ const DELETE_OLD: &str = "
         and {time} < now() - $4
 ";
 
-/// Guarded bodies have their digest in the delivery as well.
-const DELETE_BODIES: &str = "
-    delete from idempotent_webhook.bodies
-    where endpoint = $1
-        and digest in (
-            select digest
-            from idempotent_webhook.deliveries
-            where endpoint = $1
-                and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-        )
-        and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-";
-
 /// What is kept of processed deliveries: otherwise recovery could run them once they are deleted. Returns
 /// those that it is running, which end as duplicates.
 const END_KEPT: &str = "
@@ -198,10 +184,10 @@ impl Step {
             Self::DeleteResolved(endpoint) => {
                 let resolved = sqlx::query(Rows::Deliveries.sql(SELECT_RESOLVED)).bind(&**endpoint);
                 let resolved = Keys::read(&resolved.fetch_all(&mut *connection).await?)?;
-                let running = resolved.end_kept(endpoint, connection).await?;
+                let running = end_kept(&resolved, endpoint, connection).await?;
                 Ok(Batch {
-                    deleted: (resolved.0.len() - running.0.len()) as u64,
-                    is_full: resolved.0.len() == BATCH,
+                    deleted: (resolved.len() - running.len()) as u64,
+                    is_full: resolved.len() == BATCH,
                     last: None,
                 })
             }
@@ -223,46 +209,30 @@ impl Old {
         };
         let last = last.try_get("time")?;
         let mut keys = Keys::read(&rows)?;
-        if self.rows == Rows::Deliveries {
-            let running = keys.end_kept(endpoint, connection).await?;
-            keys.0.retain(|key| !running.0.contains(key));
-            let bodies = keys.bind(sqlx::query(DELETE_BODIES), endpoint);
-            bodies.execute(&mut *connection).await?;
-        }
-        let delete = keys.bind(sqlx::query(self.rows.sql(DELETE_OLD)), endpoint);
-        let deleted = delete.bind(interval(self.age)).execute(connection).await?;
+        let deleted = if self.rows == Rows::Deliveries {
+            let running = end_kept(&keys, endpoint, connection).await?;
+            keys.remove(&running);
+            keys.delete_claims(endpoint, Some(self.age), connection)
+                .await?
+        } else {
+            let delete = keys.bind(sqlx::query(self.rows.sql(DELETE_OLD)), endpoint);
+            let deleted = delete.bind(interval(self.age)).execute(connection).await?;
+            deleted.rows_affected()
+        };
         Ok(Batch {
-            deleted: deleted.rows_affected(),
+            deleted,
             is_full: rows.len() == BATCH,
             last,
         })
     }
 }
 
-/// Keys of rows of one endpoint: the tenant, and the id or the subject.
-struct Keys(Vec<(String, String)>);
-
-impl Keys {
-    fn read(rows: &[PgRow]) -> sqlx::Result<Self> {
-        let keys = rows
-            .iter()
-            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
-        Ok(Self(keys.collect::<sqlx::Result<_>>()?))
-    }
-
-    fn bind<'q>(
-        &'q self,
-        statement: Query<'q, Postgres, PgArguments>,
-        endpoint: &'q str,
-    ) -> Query<'q, Postgres, PgArguments> {
-        let tenants: Vec<&str> = self.0.iter().map(|(tenant, _)| &**tenant).collect();
-        let keys: Vec<&str> = self.0.iter().map(|(_, key)| &**key).collect();
-        statement.bind(endpoint).bind(tenants).bind(keys)
-    }
-
-    /// Ends what is kept of these deliveries, which are processed. Returns those that are running.
-    async fn end_kept(&self, endpoint: &str, connection: &mut PgConnection) -> sqlx::Result<Self> {
-        let ended = self.bind(sqlx::query(END_KEPT), endpoint);
-        Self::read(&ended.fetch_all(connection).await?)
-    }
+/// Ends what is kept of deliveries that are processed. Returns those that are running.
+async fn end_kept(
+    processed: &Keys,
+    endpoint: &str,
+    connection: &mut PgConnection,
+) -> sqlx::Result<Keys> {
+    let ended = processed.bind(sqlx::query(END_KEPT), endpoint);
+    Keys::read(&ended.fetch_all(connection).await?)
 }

@@ -572,7 +572,7 @@ async fn r15_notifications_do_not_fail_what_is_accepted() {
         .after_connect(|connection, _| {
             Box::pin(async move { connection.execute("listen orders").await.map(drop) })
         })
-        .connect_lazy_with(app.database.options().await);
+        .connect_lazy_with(app.database.options());
     let process = Process::new(listening, accept_first, runs.handler());
     let notifying = tokio::spawn({
         let pool = app.database.another_pool(1).await;

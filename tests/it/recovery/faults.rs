@@ -33,7 +33,7 @@ async fn r6_a_process_that_is_killed_in_the_handler_loses_nothing_that_is_kept_f
         let failing = Failing::times(0);
         let app = TestApp::keeping(identity, failing.handler()).await;
         let (mut gate, handler) = gated();
-        let options = app.database.options().await;
+        let options = app.database.options();
         let killed = Runtime::new().unwrap();
         killed.spawn(async move {
             let pool = PgPoolOptions::new().connect_lazy_with(options);
@@ -179,7 +179,7 @@ async fn r15_two_lost_connections_fail_the_group_and_nothing_waits_afterwards() 
 
 /// A server over TCP that hangs up once, in place of the answer to the commit of what is kept.
 async fn without_an_answer(database: &Database) -> PgConnectOptions {
-    let options = database.options().await;
+    let options = database.options();
     let socket = options.get_socket().unwrap().join(".s.PGSQL.5432");
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -443,7 +443,7 @@ async fn r6_the_clock_of_a_process_does_not_matter() {
                  return pg_catalog.now() + interval '{shift}'"
             ))
             .await;
-        let options = database.options().await;
+        let options = database.options();
         let options = options.options([("search_path", "shifted,pg_catalog,public")]);
         let pool = PgPoolOptions::new().connect_lazy_with(options);
         let handler = |mut tx: DedupeTx, delivery: Delivery| async move {

@@ -443,7 +443,7 @@ pub async fn works_on(database: &Database, pool: PgPool) {
 async fn r17_recovery_works_at_any_default_isolation_level() {
     for isolation in ["repeatable read", "serializable"] {
         let database = Database::new().await;
-        let options = database.options().await;
+        let options = database.options();
         let options = options.options([("default_transaction_isolation", isolation)]);
         works_on(&database, PgPool::connect_lazy_with(options)).await;
     }
@@ -463,7 +463,7 @@ async fn r17_recovery_works_for_a_role_with_the_documented_rights() {
              grant insert on effects to {role}"
         ))
         .await;
-    let options = database.options().await.username(&role);
+    let options = database.options().username(&role);
     let pool = PgPool::connect_lazy_with(options);
     works_on(&database, pool.clone()).await;
     pool.close().await;

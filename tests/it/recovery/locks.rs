@@ -250,7 +250,7 @@ async fn r13_a_discard_of_many_leaves_what_has_changed_meanwhile() {
 async fn r13_a_forget_waits_for_another_one_at_any_default_isolation_level() {
     let app = TestApp::github(write_effect).await;
     assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
-    let options = app.database.options().await;
+    let options = app.database.options();
     let options = options.options([("default_transaction_isolation", "serializable")]);
     let serializable = Endpoint::new(PgPool::connect_lazy_with(options), "test");
     let forgets = "delete from idempotent_webhook.deliveries";

@@ -150,7 +150,7 @@ async fn k4_postgres_ends_the_claim_of_a_frozen_process_which_has_no_effect_afte
             .database_timeout(Duration::from_millis(300))
             .keep(Keep::all(recovery).retry_delays([SOON]))
     };
-    let options = database.options().await;
+    let options = database.options();
     let process = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -190,7 +190,6 @@ async fn k4_a_lower_limit_of_the_pool_stays() {
     let limit_of = async |limit: &str| {
         let options = database
             .options()
-            .await
             .options([("idle_in_transaction_session_timeout", limit)]);
         let pool = sqlx::PgPool::connect_lazy_with(options);
         let (tell, told) = tokio::sync::oneshot::channel();

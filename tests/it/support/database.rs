@@ -5,8 +5,9 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, UnixStream};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, OwnedMutexGuard};
 
+use super::citus;
 use super::rows::Rows;
 use super::throwaway_postgres::{Durability, ThrowawayPostgres};
 
@@ -14,9 +15,12 @@ use super::throwaway_postgres::{Durability, ThrowawayPostgres};
 pub struct Database {
     pub name: String,
     pub pool: PgPool,
+    options: PgConnectOptions,
     /// One connection for a look at what is left behind. Not the test's pool, which may be
     /// exhausted on purpose, and not one for all tests, each of which has a runtime of its own.
     observer: PgPool,
+    /// On a Citus.
+    _turn: Option<OwnedMutexGuard<()>>,
 }
 
 static SERVER: OnceCell<ThrowawayPostgres> = OnceCell::const_new();
@@ -41,12 +45,16 @@ async fn server() -> &'static ThrowawayPostgres {
 async fn make_template(server: &ThrowawayPostgres) {
     create(server, TEMPLATE, "template1").await;
     let pool = PgPool::connect_lazy_with(server.options(TEMPLATE));
-    idempotent_webhook::migrate(&pool).await.unwrap();
+    fill(&pool).await;
+    // Postgres copies only a database that nobody is connected to.
+    pool.close().await;
+}
+
+async fn fill(pool: &PgPool) {
+    idempotent_webhook::migrate(pool).await.unwrap();
     pool.execute("create table effects (delivery_id text)")
         .await
         .unwrap();
-    // Postgres copies only a database that nobody is connected to.
-    pool.close().await;
 }
 
 async fn create(server: &ThrowawayPostgres, name: &str, template: &str) {
@@ -71,13 +79,29 @@ impl Database {
     }
 
     async fn copied_from(template: &str) -> Self {
+        if let Some(options) = citus::options() {
+            let turn = citus::turn().await;
+            citus::empty(&options).await;
+            let database = Self::with(options, Some(turn));
+            if template == TEMPLATE {
+                fill(&database.pool).await;
+                citus::distribute(&database.pool).await;
+            }
+            return database;
+        }
         let name = format!("test_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
         let server = server().await;
         create(server, &name, template).await;
+        Self::with(server.options(&name), None)
+    }
+
+    fn with(options: PgConnectOptions, turn: Option<OwnedMutexGuard<()>>) -> Self {
         Self {
-            pool: Self::pool(server.options(&name), 5),
-            observer: Self::pool(server.options(&name), 1),
-            name,
+            name: options.get_database().unwrap_or_default().to_owned(),
+            pool: Self::pool(options.clone(), 5),
+            observer: Self::pool(options.clone(), 1),
+            options,
+            _turn: turn,
         }
     }
 
@@ -88,20 +112,23 @@ impl Database {
             .connect_lazy_with(options)
     }
 
-    pub async fn options(&self) -> PgConnectOptions {
-        server().await.options(&self.name)
+    pub fn options(&self) -> PgConnectOptions {
+        self.options.clone()
     }
 
     /// Another pool on the same database, as another process would have.
     pub async fn another_pool(&self, connections: u32) -> PgPool {
-        Self::pool(self.options().await, connections)
+        Self::pool(self.options(), connections)
     }
 
     /// The server over TCP: what it says before it hangs up is read by whoever writes to it
     /// later, which over a Unix socket fails.
     pub async fn options_over_tcp(&self) -> PgConnectOptions {
-        let options = self.options().await;
-        let socket = options.get_socket().unwrap().join(".s.PGSQL.5432");
+        let options = self.options();
+        let Some(folder) = options.get_socket() else {
+            return options;
+        };
+        let socket = folder.join(".s.PGSQL.5432");
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {

@@ -4,6 +4,7 @@
 #[path = "../../../examples/throwaway_postgres/mod.rs"]
 pub mod throwaway_postgres;
 
+mod citus;
 mod database;
 mod logged;
 mod recovery;

@@ -1,0 +1,4 @@
+-- Run it once, on the coordinator, after the migration, best while the tables are empty.
+select create_distributed_table('idempotent_webhook.deliveries', 'delivery_id');
+select create_distributed_table('idempotent_webhook.bodies', 'digest');
+select create_distributed_table('idempotent_webhook.subjects', 'subject');

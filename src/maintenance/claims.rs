@@ -1,0 +1,85 @@
+//! Deletion of claims, by their keys.
+//!
+//! Of each statement, only one table may be distributed, and none changes two tables: so they run on
+//! Citus, too.
+
+use std::time::Duration;
+
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{PgConnection, Postgres, Row};
+
+use crate::pg_time::interval;
+
+/// Guarded bodies have their digest in the delivery as well.
+const DELETE_BODIES: &str = "
+    delete from idempotent_webhook.bodies
+    where endpoint = $1
+        and digest in (
+            select digest
+            from idempotent_webhook.deliveries
+            where endpoint = $1
+                and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+        )
+        and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+";
+
+const DELETE_CLAIMS: &str = "
+    delete from idempotent_webhook.deliveries
+    where endpoint = $1
+        and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+        -- It may have been claimed anew since it was selected.
+        and ($4::interval is null or received_at < now() - $4)
+";
+
+/// Keys of rows of one endpoint: the tenant, and the delivery id or the subject.
+pub(crate) struct Keys(Vec<(String, String)>);
+
+impl Keys {
+    pub(crate) fn one(tenant: &str, id: &str) -> Self {
+        Self(vec![(tenant.to_owned(), id.to_owned())])
+    }
+
+    /// The first two columns of each row.
+    pub(crate) fn read(rows: &[PgRow]) -> sqlx::Result<Self> {
+        let keys = rows
+            .iter()
+            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+        Ok(Self(keys.collect::<sqlx::Result<_>>()?))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn remove(&mut self, others: &Self) {
+        self.0.retain(|key| !others.0.contains(key));
+    }
+
+    /// The first three values of a statement: the endpoint, the tenants, and the others.
+    pub(crate) fn bind<'q>(
+        &'q self,
+        statement: Query<'q, Postgres, PgArguments>,
+        endpoint: &'q str,
+    ) -> Query<'q, Postgres, PgArguments> {
+        let tenants: Vec<&str> = self.0.iter().map(|(tenant, _)| &**tenant).collect();
+        let keys: Vec<&str> = self.0.iter().map(|(_, key)| &**key).collect();
+        statement.bind(endpoint).bind(tenants).bind(keys)
+    }
+
+    /// Deletes the claims of these deliveries, with their bodies. With an age, those that are older.
+    /// Returns how many there were.
+    pub(crate) async fn delete_claims(
+        &self,
+        endpoint: &str,
+        older_than: Option<Duration>,
+        connection: &mut PgConnection,
+    ) -> sqlx::Result<u64> {
+        let bodies = self.bind(sqlx::query(DELETE_BODIES), endpoint);
+        bodies.execute(&mut *connection).await?;
+        let claims = self
+            .bind(sqlx::query(DELETE_CLAIMS), endpoint)
+            .bind(older_than.map(interval));
+        Ok(claims.execute(connection).await?.rows_affected())
+    }
+}

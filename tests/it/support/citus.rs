@@ -1,0 +1,58 @@
+//! A Citus that a variable points to: `CITUS_URL`, a database on its coordinator that may be emptied.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Executor, PgPool};
+use tokio::sync::{Mutex, OnceCell, OwnedMutexGuard};
+
+/// `None` without a `CITUS_URL`.
+pub fn options() -> Option<PgConnectOptions> {
+    let url = std::env::var("CITUS_URL").ok()?;
+    Some(url.parse().expect("CITUS_URL is a URL of Postgres"))
+}
+
+/// The database is one, so the tests take turns.
+pub async fn turn() -> OwnedMutexGuard<()> {
+    static TURNS: OnceCell<Arc<Mutex<()>>> = OnceCell::const_new();
+    let turns = TURNS.get_or_init(async || Arc::default()).await.clone();
+    let turn = tokio::time::timeout(Duration::from_secs(600), turns.lock_owned());
+    turn.await.expect("a test can use one database only")
+}
+
+pub async fn empty(options: &PgConnectOptions) {
+    let mut connection = options.connect().await.unwrap();
+    connection
+        .execute(sqlx::raw_sql(
+            "do $$
+             begin
+                 execute format('alter database %I reset all', current_database());
+                 perform pg_terminate_backend(pid)
+                 from pg_stat_activity
+                 where datname = current_database() and pid <> pg_backend_pid()
+                     and backend_type = 'client backend';
+             end $$;
+             reset all;
+             drop schema if exists idempotent_webhook cascade;
+             drop schema public cascade;
+             create schema public",
+        ))
+        .await
+        .unwrap();
+}
+
+/// The crate's tables are distributed as its documentation has it, and `effects` as a table of the
+/// application's may be: on other workers than the claims.
+pub async fn distribute(pool: &PgPool) {
+    pool.execute(sqlx::raw_sql(include_str!(
+        "../../../src/documentation/citus.sql"
+    )))
+    .await
+    .unwrap();
+    pool.execute(
+        "select create_distributed_table('effects', 'delivery_id', colocate_with => 'none')",
+    )
+    .await
+    .unwrap();
+}
