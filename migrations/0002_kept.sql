@@ -128,6 +128,20 @@ create table idempotent_webhook.kept_endpoints (
     served_at timestamptz
 );
 
+-- Whether something is kept of a delivery. A statement that has waited for a lock would not see what was
+-- kept meanwhile: in PL/pgSQL, each one has a snapshot of its own.
+create function idempotent_webhook.is_kept(of_endpoint text, of_tenant text, of_id text) returns boolean
+    language plpgsql volatile
+as $$
+begin
+    return exists (
+        select
+        from idempotent_webhook.kept_deliveries
+        where endpoint = of_endpoint and tenant = of_tenant and delivery_id = of_id
+    );
+end
+$$;
+
 -- The group of a reason: words with digits, such as ids and times, do not count.
 create function idempotent_webhook.reason_group(reason text) returns uuid
     language sql immutable parallel safe
@@ -158,12 +172,4 @@ select
     status,
     reason
 from idempotent_webhook.kept_deliveries as kept
-where last_failed_at is not null
-    and state <> 'processed'
-    and not exists (
-        select
-        from idempotent_webhook.deliveries
-        where deliveries.endpoint = kept.endpoint
-            and deliveries.tenant = kept.tenant
-            and deliveries.delivery_id = kept.delivery_id
-    );
+where last_failed_at is not null and state <> 'processed';

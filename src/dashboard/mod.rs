@@ -48,11 +48,10 @@
 //! # What it costs
 //!
 //! The work of a page is bounded, however many rows there are. Numbers above 10,000 are shown as
-//! `10,000+`. Before an action, deliveries are counted up to 100,000. Only a number up to 100 leaves
-//! out what was processed since. Lists are read from an index, 50 at a time. A page with fewer,
-//! because many were processed since, says how far back it has looked. No statement of a page takes
-//! longer than 5 seconds, and two pages at most read at the same time. The numbers of the last day
-//! come from the table `activity` ([`count_activity`](crate::IdempotentWebhook::count_activity)).
+//! `10,000+`. Before an action, deliveries are counted up to 100,000. Lists are read from an index, 50 at
+//! a time. No statement of a page takes longer than 5 seconds, and two pages at most read at the same
+//! time. The numbers of the last day come from the table `activity`
+//! ([`count_activity`](crate::IdempotentWebhook::count_activity)).
 //! `benches/README.md` has figures with millions of rows.
 //!
 //! # Where to put it

@@ -47,59 +47,19 @@ pub(super) fn grouped(number: i64) -> String {
     grouped
 }
 
-/// Whether a kept delivery was processed since, so that its row is obsolete.
-macro_rules! is_obsolete {
-    () => {
-        "exists (
-            select
-            from idempotent_webhook.deliveries
-            where deliveries.endpoint = kept.endpoint
-                and deliveries.tenant = kept.tenant
-                and deliveries.delivery_id = kept.delivery_id
-        )"
-    };
-}
-pub(super) use is_obsolete;
-
-/// How many rows of `kept_deliveries` there are that meet a condition. Up to 100 without the obsolete
-/// ones, which takes a look at `deliveries` for each. Beyond that they do not matter.
-///
-/// They are read in the order of an index. Without one, Postgres expects to find 100 rows soon if it
-/// reads the table itself, and reads all of it if there are fewer.
+/// How many rows of `kept_deliveries` there are that meet a condition, up to 10,001.
 macro_rules! count_kept {
-    ($condition:expr, $order:literal) => {
+    ($condition:expr) => {
         concat!(
-            "select case
-                when found.count > 100 then found.count
-                else (
-                    select count(*)
-                    from (
-                        select kept.endpoint, kept.tenant, kept.delivery_id
-                        from idempotent_webhook.kept_deliveries as kept
-                        where ",
-            $condition,
-            "
-                        order by ",
-            $order,
-            "
-                        limit 100
-                    ) as kept
-                    where not ",
-            $crate::dashboard::rows::is_obsolete!(),
-            "
-                )
-            end
+            "select count(*)
             from (
-                select count(*)
-                from (
-                    select
-                    from idempotent_webhook.kept_deliveries as kept
-                    where ",
+                select
+                from idempotent_webhook.kept_deliveries as kept
+                where ",
             $condition,
             "
-                    limit 10001
-                ) as counted
-            ) as found"
+                limit 10001
+            ) as counted"
         )
     };
 }

@@ -52,19 +52,6 @@ macro_rules! is_chosen {
     };
 }
 
-/// Whether no attempt has committed it, that of the provider included.
-macro_rules! is_not_processed {
-    () => {
-        "not exists (
-            select
-            from idempotent_webhook.deliveries
-            where deliveries.endpoint = kept.endpoint
-                and deliveries.tenant = kept.tenant
-                and deliveries.delivery_id = kept.delivery_id
-        )"
-    };
-}
-
 const LIST: &str = concat!(
     "
     select
@@ -82,9 +69,6 @@ const LIST: &str = concat!(
     where ",
     is_chosen!(),
     "
-        and (kept.state = 'processed' or ",
-    is_not_processed!(),
-    ")
     order by kept.delivery_id, kept.tenant
     limit $10
 "
@@ -134,9 +118,6 @@ const RETRY_ALL: &str = concat!(
     "
             and (kept.state = 'dead' or kept.state = 'due' and kept.next_attempt_at > now())
             and (kept.taken_at is null or kept.taken_at < now() - interval '5 seconds')
-            and ",
-    is_not_processed!(),
-    "
             -- Not those of a batch before that have failed again.
             and (kept.last_failed_at is null or kept.last_failed_at < now() - $12)
         order by kept.last_failed_at
@@ -171,9 +152,6 @@ const DISCARD_ALL: &str = concat!(
     "
             and ",
     is_next!(),
-    "
-            and ",
-    is_not_processed!(),
     "
         order by kept.last_failed_at
         limit $11
@@ -613,6 +591,7 @@ pub(crate) async fn discard(pool: &PgPool, of: Of<'_>, delivery_id: &str) -> sql
     let mut tx = pool.begin_with(BEGIN_APART).await?;
     // An attempt under way may commit.
     one(include_str!("kept/lock.sql"), of, delivery_id)
+        .bind("0")
         .execute(&mut *tx)
         .await?;
     let discarded = one(include_str!("kept/discard.sql"), of, delivery_id)

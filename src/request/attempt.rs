@@ -16,7 +16,7 @@ use crate::in_flight::{Entered, FlightKey, InFlightGuard};
 use crate::metrics::Stage;
 use crate::panic::catch_panic;
 use crate::transaction::{
-    Claim, ClaimRequest, ClaimedTx, DatabaseError, DuplicateOf, Fingerprint, KeptClaim, Slot,
+    Claim, ClaimRequest, ClaimedTx, DatabaseError, DuplicateOf, Fingerprint, Slot,
 };
 
 /// A delivery on which no other attempt of this process works until its guards are dropped.
@@ -215,16 +215,13 @@ impl Admitted {
     async fn claim(&self) -> Result<Claim, DatabaseError> {
         let started = Instant::now();
         let settings = &self.settings;
-        let archived_for = settings.keep.as_ref().and_then(|keep| keep.archived_for);
         let claim = self.settings.store.claim(ClaimRequest {
             delivery: &self.delivery,
             fingerprint: self.fingerprint,
             deadline: self.deadline,
             longest_idle: settings.longest_attempt(),
-            kept: self
-                .origin
-                .take()
-                .map(|take| KeptClaim { take, archived_for }),
+            take: self.origin.take(),
+            archived_for: settings.keep.as_ref().and_then(|keep| keep.archived_for),
         });
         let claim = claim.await;
         self.settings

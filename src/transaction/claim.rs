@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
+use sqlx::Row;
 use sqlx_core::transaction::TransactionManager;
 use tokio::time::Instant;
 
 use super::connection::{TransactionId, TxConnection};
 use super::pg_error::{DatabaseError, Manager, with_timeout};
-use super::slot::{ClaimedTx, KeptEnd};
+use super::slot::ClaimedTx;
 use super::store::{MAX_CONNECTIONS, Store};
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
 use crate::pg_time::interval;
 use crate::recovery::Take;
+use crate::recovery::kept::keyed;
 
 /// Inserts the claim. Returns a row if the delivery was not claimed before.
 ///
@@ -47,20 +49,15 @@ const CLAIM: &str = "
         on conflict do nothing
         returning delivery_id
     )
-    select pg_current_xact_id()::text, set_config('lock_timeout', $7, true)
+    select
+        pg_current_xact_id()::text,
+        idempotent_webhook.is_kept($1, $2, $3),
+        set_config('lock_timeout', $7, true)
     from claimed
 ";
 
-/// Locks a kept delivery to the end of the transaction of its claim, which tells other processes that
-/// its attempt runs. Returns a row if no other attempt has taken it since, and nothing else was done with
-/// it.
-const LOCK_KEPT: &str = "
-    select 1
-    from idempotent_webhook.kept_deliveries
-    where endpoint = $1 and tenant = $2 and delivery_id = $3
-        and state = 'due' and takes = $4
-    for key share
-";
+/// Ends what is kept of the delivery. It is rolled back with the claim.
+const END_KEPT: &str = include_str!("../recovery/kept/end.sql");
 
 /// The same for the body's fingerprint, with the replay guard on.
 const CLAIM_BODY: &str = "
@@ -106,16 +103,9 @@ pub(crate) struct ClaimRequest<'a> {
     pub(crate) deadline: Instant,
     /// The longest time between two statements of the handler.
     pub(crate) longest_idle: Duration,
-    /// If the delivery is kept.
-    pub(crate) kept: Option<KeptClaim>,
-}
-
-/// The claim of a kept delivery.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeptClaim {
-    /// It is only claimed if no other attempt has taken it since.
-    pub(crate) take: Take,
-    /// How long its request stays after the commit.
+    /// Of a kept delivery, which is only claimed if no other attempt has taken it since.
+    pub(crate) take: Option<Take>,
+    /// How long the request stays after the commit, if it is kept.
     pub(crate) archived_for: Option<Duration>,
 }
 
@@ -199,11 +189,7 @@ impl Store {
         let mut connection = self.begin().await?;
         match self.insert(&mut connection, request).await {
             Ok(Inserted::Claimed(id)) => {
-                let ends = request.kept.map(|kept| KeptEnd {
-                    delivery: request.delivery.clone(),
-                    archived_for: kept.archived_for.map(interval),
-                });
-                let claimed = ClaimedTx::new(connection, id, ends, self.timeout);
+                let claimed = ClaimedTx::new(connection, id, self.timeout);
                 Ok(Claim::Claimed(claimed))
             }
             Ok(Inserted::Duplicate(of)) => {
@@ -247,7 +233,7 @@ impl Store {
         let wait = request.wait();
         let inserted = with_timeout(
             wait + self.timeout,
-            sqlx::query_scalar(CLAIM)
+            sqlx::query_as(CLAIM)
                 .bind(delivery.endpoint())
                 .bind(delivery.key_tenant())
                 .bind(delivery.id())
@@ -258,8 +244,8 @@ impl Store {
                 .bind(settings.idle_timeout(request.longest_idle))
                 .fetch_optional(&mut **connection),
         );
-        let id = match inserted.await {
-            Ok(Some(id)) => id,
+        let (id, is_kept): (String, bool) = match inserted.await {
+            Ok(Some(claimed)) => claimed,
             Ok(None) => {
                 let of = self.same_id(connection, delivery, fingerprint).await?;
                 return Ok(Inserted::Duplicate(of));
@@ -279,31 +265,28 @@ impl Store {
                 Err(error) => return Err(error),
             }
         }
-        if let Some(kept) = request.kept
-            && !self.lock_kept(connection, delivery, kept.take).await?
-        {
+        let ended = is_kept && self.end_kept(connection, request).await?;
+        if request.take.is_some() && !ended {
             return Ok(Inserted::Superseded);
         }
         Ok(Inserted::Claimed(TransactionId(id)))
     }
 
-    /// Locks the row of a kept delivery. Returns whether this is the attempt that has taken it.
-    async fn lock_kept(
+    /// Ends what is kept, which locks its row: it tells other processes that its attempt runs. Returns
+    /// whether nobody else has taken it since.
+    async fn end_kept(
         &self,
         connection: &mut TxConnection,
-        delivery: &Delivery,
-        take: Take,
+        request: ClaimRequest<'_>,
     ) -> Result<bool, DatabaseError> {
-        let locked = with_timeout(
+        let ended = with_timeout(
             self.timeout,
-            sqlx::query(LOCK_KEPT)
-                .bind(delivery.endpoint())
-                .bind(delivery.key_tenant())
-                .bind(delivery.id())
-                .bind(take.number)
-                .fetch_optional(&mut **connection),
+            keyed(END_KEPT, request.delivery)
+                .bind(request.archived_for.map(interval))
+                .bind(request.take.map(|take| take.number))
+                .fetch_one(&mut **connection),
         );
-        Ok(locked.await?.is_some())
+        Ok(ended.await?.try_get(0)?)
     }
 
     /// Claims the fingerprint, in the transaction of the claim. Returns whether it was not

@@ -11,7 +11,6 @@ use super::pg_error::{DatabaseError, Manager, read_pending, with_timeout};
 use super::savepoint::CLAIM_DEPTH;
 use super::slot::ClaimedTx;
 use crate::random::random;
-use crate::recovery::kept::keyed;
 
 /// The current transaction, which must be the one of the claim, with a nonce. Fails in an aborted
 /// transaction, whose `commit` Postgres would answer with a rollback and no error.
@@ -22,9 +21,6 @@ use crate::recovery::kept::keyed;
 /// One message with this query and the commit would save a round trip. But a message of two
 /// statements cannot be prepared, and parsing and planning the query would cost more.
 const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text || $1::text";
-
-/// The same, and ends what is kept of the delivery, with the claim or not at all.
-const END: &str = include_str!("../recovery/kept/end.sql");
 
 /// Commits and begins an empty transaction: within one, Postgres sends no notifications, which
 /// sqlx would take for a protocol error.
@@ -60,7 +56,6 @@ impl ClaimedTx {
         let Self {
             mut connection,
             id,
-            ends,
             timeout,
             after_commit,
             ..
@@ -72,19 +67,10 @@ impl ClaimedTx {
         let nonce = Nonce::new();
         let committed = with_timeout(timeout, async {
             read_pending(&mut connection).await?;
-            let current: Option<String> = match &ends {
-                None => {
-                    let current = sqlx::query_scalar(CURRENT_TRANSACTION).bind(&nonce.0);
-                    current.fetch_one(&mut *connection).await?
-                }
-                Some(kept) => {
-                    let ended = keyed(END, &kept.delivery)
-                        .bind(kept.archived_for)
-                        .bind(&id.0)
-                        .bind(&nonce.0);
-                    ended.fetch_one(&mut *connection).await?.try_get(0)?
-                }
-            };
+            let current: Option<String> = sqlx::query_scalar(CURRENT_TRANSACTION)
+                .bind(&nonce.0)
+                .fetch_one(&mut *connection)
+                .await?;
             let is_the_claims = current == Some(id.0 + &nonce.0);
             if is_the_claims {
                 sqlx::raw_sql(COMMIT).execute(&mut *connection).await?;

@@ -13,7 +13,7 @@ mod store;
 mod versions;
 
 pub use after_commit::WorkResult;
-pub(crate) use claim::{Claim, ClaimRequest, DuplicateOf, Fingerprint, KeptClaim};
+pub(crate) use claim::{Claim, ClaimRequest, DuplicateOf, Fingerprint};
 pub(crate) use commit::CommitError;
 pub use dedupe_tx::{DedupeTx, ExtractError};
 pub(crate) use pg_error::{DatabaseError, is_conflict, is_not_migrated, with_timeout};

@@ -4,8 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sqlx::postgres::types::PgInterval;
-
 use super::after_commit::AfterCommit;
 use super::connection::{TransactionId, TxConnection};
 use crate::delivery::Delivery;
@@ -14,8 +12,6 @@ use crate::delivery::Delivery;
 pub(crate) struct ClaimedTx {
     pub(super) connection: TxConnection,
     pub(super) id: TransactionId,
-    /// What is kept of the delivery ends with it.
-    pub(super) ends: Option<KeptEnd>,
     /// For the commit and for the rollback.
     pub(super) timeout: Duration,
     /// The work to do after the commit.
@@ -26,24 +22,11 @@ pub(crate) struct ClaimedTx {
     pub(super) dropped_savepoint: Arc<AtomicBool>,
 }
 
-/// What is kept of a delivery, and ends when it is committed.
-pub(super) struct KeptEnd {
-    pub(super) delivery: Delivery,
-    /// How long its request stays.
-    pub(super) archived_for: Option<PgInterval>,
-}
-
 impl ClaimedTx {
-    pub(super) fn new(
-        connection: TxConnection,
-        id: TransactionId,
-        ends: Option<KeptEnd>,
-        timeout: Duration,
-    ) -> Self {
+    pub(super) fn new(connection: TxConnection, id: TransactionId, timeout: Duration) -> Self {
         Self {
             connection,
             id,
-            ends,
             timeout,
             after_commit: AfterCommit::default(),
             was_taken: false,

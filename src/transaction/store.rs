@@ -118,11 +118,25 @@ impl Store {
         &self,
         statement: impl Fn() -> Query<'q, Postgres, PgArguments>,
     ) -> Result<Vec<PgRow>, DatabaseError> {
+        self.run_all_on_any(|| [statement()]).await
+    }
+
+    /// The same for several statements in one transaction. Returns the rows of the last one.
+    pub(crate) async fn run_all_on_any<'q, const N: usize>(
+        &self,
+        statements: impl Fn() -> [Query<'q, Postgres, PgArguments>; N],
+    ) -> Result<Vec<PgRow>, DatabaseError> {
         let deadline = self.deadline();
         let mut connections = 1;
         loop {
             let mut tx = self.begin_short_until(deadline).await?;
-            let rows = statement().fetch_all(tx.connection());
+            let rows = async {
+                let mut rows = Vec::new();
+                for statement in statements() {
+                    rows = statement.fetch_all(tx.connection()).await?;
+                }
+                Ok(rows)
+            };
             match with_deadline(deadline, rows).await {
                 Ok(rows) => {
                     with_deadline(deadline, tx.commit()).await?;

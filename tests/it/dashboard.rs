@@ -647,31 +647,6 @@ async fn d3_a_row_without_a_group_hides_no_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn d3_what_was_processed_since_is_not_failing() {
-    let database = Database::new().await;
-    database
-        .run(
-            "insert into idempotent_webhook.kept_deliveries
-                (endpoint, delivery_id, state, attempts, first_failed_at, last_failed_at, reason)
-             select 'test', id, 'recorded', 1, now(), now(), 'it broke'
-             from unnest(array['a', 'b']) as id;
-             insert into idempotent_webhook.deliveries (endpoint, delivery_id) values ('test', 'a')",
-        )
-        .await;
-    let board = Board::operator(&database.pool);
-    let listed = board.page("deliveries").await;
-    listed.hides("id=a\"");
-    listed.shows("id=b\"");
-    let overview = board.page("overview").await;
-    overview.shows(">1</a>");
-    overview.hides(">2</a>");
-    board
-        .page("delivery?endpoint=test&id=a")
-        .await
-        .shows("data-state=\"processed\"");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn d3_the_list_shows_each_delivery_once_page_by_page() {
     let database = Database::new().await;
     database
@@ -712,45 +687,6 @@ async fn d3_the_list_shows_each_delivery_once_page_by_page() {
         ids.dedup();
         assert_eq!(ids.len(), expected, "{page}: twice");
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn d3_a_list_looks_further_back_than_what_it_leaves_out() {
-    let database = Database::new().await;
-    // The latest 1,000 of an endpoint were processed since.
-    database
-        .run(
-            "insert into idempotent_webhook.kept_deliveries
-                (endpoint, delivery_id, event_type, state, attempts, first_failed_at,
-                 last_failed_at, reason)
-             select
-                case when number in (10, 1100) then 'quiet' else 'busy' end, 'id-' || number,
-                'push', 'dead', 1, now(),
-                timestamptz '2026-01-01' - number * interval '1 second', 'x'
-             from generate_series(1, 1202) as number;
-             insert into idempotent_webhook.deliveries (endpoint, delivery_id)
-             select 'busy', 'id-' || number from generate_series(1, 1001) as number",
-        )
-        .await;
-    let board = Board::operator(&database.pool);
-    for (page, expected) in [
-        ("deliveries?endpoint=busy", [0, 50]),
-        ("deliveries?endpoint=busy&event_type=push", [0, 50]),
-        // In the order of their times, although one endpoint was looked at less far.
-        ("deliveries", [1, 50]),
-    ] {
-        let first = board.page(page).await;
-        first.shows("further back");
-        let next = next_page(&first).unwrap();
-        let second = board.page(&next).await;
-        let found = [&first, &second].map(|page| linked(page).len());
-        assert_eq!(found, expected, "{page}");
-    }
-    let none = board
-        .page("deliveries?endpoint=quiet&event_type=other")
-        .await;
-    none.shows("Nothing is failing here");
-    assert_eq!(next_page(&none), None);
 }
 
 /// The links to deliveries of a page.

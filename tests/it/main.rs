@@ -13,6 +13,7 @@ mod after_commit;
 mod answers;
 mod auto_traits;
 mod bodies;
+mod citus;
 mod connections;
 mod dashboard;
 mod database;

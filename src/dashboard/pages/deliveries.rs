@@ -1,7 +1,5 @@
 //! The list of kept deliveries.
 
-use std::cmp::Ordering;
-
 use axum::response::Response;
 use maud::{Markup, html};
 use sqlx::postgres::{PgArguments, PgRow};
@@ -11,7 +9,7 @@ use sqlx::{PgConnection, Postgres, Row};
 use super::super::error::PageError;
 use super::super::html::{Layout, Timestamp, empty, hidden, pages, short, state, status, visible};
 use super::super::params::{Link, Params};
-use super::super::rows::{self, Key, is_obsolete};
+use super::super::rows::{self, Key};
 use super::super::selection::{Selection, State};
 use super::super::{Access, Shared};
 
@@ -29,28 +27,8 @@ macro_rules! columns {
     };
 }
 
-/// Those that have failed of an endpoint and a state, from the place where a page begins, in the order
-/// of the list, as far as a page looks: some may be obsolete. Each filter has its index.
-macro_rules! failed {
-    () => {
-        "select
-            kept.endpoint, kept.tenant, kept.delivery_id, kept.last_failed_at
-        from idempotent_webhook.kept_deliveries as kept
-        where kept.endpoint = known.endpoint and kept.state = states.state
-            and kept.last_failed_at is not null
-            and ($3::text is null or kept.reason_group = $3::text::uuid)
-            and ($4::text is null or kept.event_type = $4)
-            and (
-                $5::float8 is null
-                or (kept.last_failed_at, kept.delivery_id, kept.tenant, kept.endpoint)
-                    < (to_timestamp($5), $6, $7, $8)
-            )
-        order by kept.last_failed_at desc, kept.delivery_id desc, kept.tenant desc"
-    };
-}
-
-/// Those that have failed, the latest first: of each endpoint and state, the next of the index. The
-/// rest of a row is read once it is on the page.
+/// Those that have failed, the latest first: of each endpoint and state, the next of the index. Each
+/// filter has its index. The rest of a row is read once it is on the page.
 const FAILED: &str = concat!(
     "
     select ",
@@ -61,19 +39,18 @@ const FAILED: &str = concat!(
         from unnest($1::text[]) as known (endpoint)
         cross join unnest($2::text[]) as states (state)
         cross join lateral (
-            select looked_at.*
-            from (",
-    failed!(),
-    " limit 1000) as looked_at
-            where not exists (
-                select
-                from idempotent_webhook.deliveries
-                where deliveries.endpoint = looked_at.endpoint
-                    and deliveries.tenant = looked_at.tenant
-                    and deliveries.delivery_id = looked_at.delivery_id
-            )
-            order by
-                looked_at.last_failed_at desc, looked_at.delivery_id desc, looked_at.tenant desc
+            select kept.endpoint, kept.tenant, kept.delivery_id, kept.last_failed_at
+            from idempotent_webhook.kept_deliveries as kept
+            where kept.endpoint = known.endpoint and kept.state = states.state
+                and kept.last_failed_at is not null
+                and ($3::text is null or kept.reason_group = $3::text::uuid)
+                and ($4::text is null or kept.event_type = $4)
+                and (
+                    $5::float8 is null
+                    or (kept.last_failed_at, kept.delivery_id, kept.tenant, kept.endpoint)
+                        < (to_timestamp($5), $6, $7, $8)
+                )
+            order by kept.last_failed_at desc, kept.delivery_id desc, kept.tenant desc
             limit $9
         ) as chosen
         order by chosen.last_failed_at desc, chosen.delivery_id desc, chosen.tenant desc,
@@ -82,24 +59,6 @@ const FAILED: &str = concat!(
     ) as listed
     join idempotent_webhook.kept_deliveries as kept using (endpoint, tenant, delivery_id)
     order by kept.last_failed_at desc, kept.delivery_id desc, kept.tenant desc, kept.endpoint desc
-"
-);
-
-/// How far the page has looked, if there may be more. Of two endpoints or states, that is where it
-/// has looked less far.
-const LOOKED: &str = concat!(
-    "
-    select
-        extract(epoch from looked.last_failed_at)::float8 as at,
-        looked.endpoint, looked.tenant, looked.delivery_id
-    from unnest($1::text[]) as known (endpoint)
-    cross join unnest($2::text[]) as states (state)
-    cross join lateral (",
-    failed!(),
-    " offset 999 limit 1) as looked
-    order by looked.last_failed_at desc, looked.delivery_id desc, looked.tenant desc,
-        looked.endpoint desc
-    limit 1
 "
 );
 
@@ -119,9 +78,6 @@ const DUE: &str = concat!(
                 or (kept.next_attempt_at, kept.delivery_id, kept.tenant, kept.endpoint)
                     > (to_timestamp($2), $3, $4, $5)
             )
-            and not ",
-    is_obsolete!(),
-    "
         order by kept.next_attempt_at, kept.delivery_id, kept.tenant
         limit $6
     ) as listed
@@ -157,18 +113,6 @@ impl Delivery {
             failed_at: row.try_get("failed_at")?,
             next_at: row.try_get("next_at")?,
         })
-    }
-
-    /// Whether a list of failures has it before this place, or there.
-    fn is_before(&self, place: &Cursor) -> bool {
-        fn order(key: &Key) -> (&str, &str, &str) {
-            (&key.id, &key.tenant, &key.endpoint)
-        }
-        let failed_at = self.failed_at.unwrap_or_default();
-        match failed_at.total_cmp(&place.at) {
-            Ordering::Equal => order(&self.key) >= order(&place.key),
-            ordering => ordering.is_gt(),
-        }
     }
 }
 
@@ -217,30 +161,19 @@ pub(in crate::dashboard) async fn deliveries(
     let cursor = cursor.as_ref();
     let mut deliveries = list(&mut reading, &endpoints, &selection, cursor).await?;
     let is_full = deliveries.len() as i64 > PAGE;
-    let looked = match is_full {
-        true => None,
-        false => looked(&mut reading, &endpoints, &selection, cursor).await?,
-    };
     reading.end().await?;
 
     deliveries.truncate(PAGE.unsigned_abs() as usize);
     let first = selection.link("deliveries");
-    let next = match &looked {
-        // What another endpoint or state has beyond it is for the next page.
-        Some(looked) => {
-            deliveries.retain(|delivery| delivery.is_before(looked));
-            Some(looked.add_to(first.clone()))
-        }
-        None => deliveries.last().filter(|_| is_full).and_then(|last| {
-            let at = if selection.is_by_next_attempt() {
-                last.next_at
-            } else {
-                last.failed_at
-            };
-            let key = last.key.clone();
-            Some(Cursor { at: at?, key }.add_to(first.clone()))
-        }),
-    };
+    let next = deliveries.last().filter(|_| is_full).and_then(|last| {
+        let at = if selection.is_by_next_attempt() {
+            last.next_at
+        } else {
+            last.failed_at
+        };
+        let key = last.key.clone();
+        Some(Cursor { at: at?, key }.add_to(first.clone()))
+    });
     let content = html! {
         (filters(&selection, &known))
         @if let Some(reason) = &selection.reason_example {
@@ -249,13 +182,8 @@ pub(in crate::dashboard) async fn deliveries(
         @if access.may_operate() { (bulk_actions(&selection, now)) }
         @if !deliveries.is_empty() {
             (table(&deliveries, &selection, now, access.may_operate()))
-        } @else if looked.is_none() {
+        } @else {
             (empty(selection.meaning_of_nothing()))
-        }
-        @if let Some(looked) = &looked {
-            p.muted {
-                "Looked back to " (Timestamp(looked.at)) ". The next page looks further back."
-            }
         }
         (pages(params, first, next))
     };
@@ -278,28 +206,6 @@ async fn list(
         .fetch_all(connection)
         .await?;
     rows.iter().map(Delivery::read).collect()
-}
-
-/// How far a list of failures has looked that does not fill its page, if there may be more.
-async fn looked(
-    connection: &mut PgConnection,
-    endpoints: &[String],
-    selection: &Selection,
-    cursor: Option<&Cursor>,
-) -> sqlx::Result<Option<Cursor>> {
-    if selection.is_by_next_attempt() {
-        return Ok(None);
-    }
-    let row = after(cursor, failures(LOOKED, endpoints, selection))
-        .fetch_optional(connection)
-        .await?;
-    let read = |row: PgRow| {
-        Ok(Cursor {
-            at: row.try_get("at")?,
-            key: Key::read(&row)?,
-        })
-    };
-    row.map(read).transpose()
 }
 
 fn failures<'q>(

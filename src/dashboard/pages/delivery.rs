@@ -22,6 +22,11 @@ const SHOWN: i32 = 64 * 1024;
 /// What is known of a delivery. It is in flight if somebody holds the lock of its claim, whose number
 /// `pg_locks` has in two halves.
 const DELIVERY: &str = "
+    with processed as materialized (
+        select received_at, event_type
+        from idempotent_webhook.deliveries
+        where endpoint = $1 and tenant = $2 and delivery_id = $3
+    )
     select
         extract(epoch from processed.received_at)::float8 as processed_at,
         processed.event_type as processed_event_type,
@@ -52,8 +57,7 @@ const DELIVERY: &str = "
                 and granted
         ) as in_flight
     from (select) as one
-    left join idempotent_webhook.deliveries as processed
-        on processed.endpoint = $1 and processed.tenant = $2 and processed.delivery_id = $3
+    left join processed on true
     left join idempotent_webhook.kept_deliveries as kept
         on kept.endpoint = $1 and kept.tenant = $2 and kept.delivery_id = $3
     left join idempotent_webhook.kept_requests as request

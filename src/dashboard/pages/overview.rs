@@ -32,22 +32,17 @@ const ENDPOINTS: &str = concat!(
         state.probe_at is not null as probing,
         extract(epoch from now() - state.served_at)::float8 as absent,
         (",
-    count_kept!(
-        "kept.endpoint = known.endpoint and kept.state = 'due'",
-        "kept.next_attempt_at"
-    ),
+    count_kept!("kept.endpoint = known.endpoint and kept.state = 'due'"),
     ") as due,
         (",
     count_kept!(
-        "kept.endpoint = known.endpoint and kept.state = 'dead' and kept.last_failed_at is not null",
-        "kept.last_failed_at"
+        "kept.endpoint = known.endpoint and kept.state = 'dead' and kept.last_failed_at is not null"
     ),
     ") as dead,
         (",
     count_kept!(
         "kept.endpoint = known.endpoint and kept.state = 'recorded'
-            and kept.last_failed_at is not null",
-        "kept.last_failed_at"
+            and kept.last_failed_at is not null"
     ),
     ") as recorded,
         (
@@ -90,8 +85,7 @@ const LAST_SUCCESS: &str = "
 
 /// Failures by endpoint, state and reason. Each reason is looked up in the index, one after the
 /// other, however many deliveries have it: the index is read from its end, where the first entry of a
-/// reason is its latest. The latest that is not obsolete is looked for among 100, and is the next one
-/// if all of these are.
+/// reason is its latest.
 const GROUPS: &str = concat!(
     "
     with recursive reasons as (
@@ -134,25 +128,12 @@ const GROUPS: &str = concat!(
             limit 4 * $2
         ) as reasons
         cross join lateral (
-            select looked_at.last_failed_at, looked_at.status, looked_at.reason
-            from (
-                select kept.*, row_number() over (order by kept.last_failed_at desc) as number
-                from idempotent_webhook.kept_deliveries as kept
-                where kept.endpoint = reasons.endpoint and kept.state = reasons.state
-                    and kept.last_failed_at is not null
-                    and kept.reason_group = reasons.reason_group
-                order by kept.last_failed_at desc
-                limit 101
-            ) as looked_at
-            where looked_at.number > 100
-                or not exists (
-                    select
-                    from idempotent_webhook.deliveries
-                    where deliveries.endpoint = looked_at.endpoint
-                        and deliveries.tenant = looked_at.tenant
-                        and deliveries.delivery_id = looked_at.delivery_id
-                )
-            order by looked_at.last_failed_at desc
+            select kept.last_failed_at, kept.status, kept.reason
+            from idempotent_webhook.kept_deliveries as kept
+            where kept.endpoint = reasons.endpoint and kept.state = reasons.state
+                and kept.last_failed_at is not null
+                and kept.reason_group = reasons.reason_group
+            order by kept.last_failed_at desc
             limit 1
         ) as latest
     )
@@ -172,8 +153,7 @@ const GROUPS: &str = concat!(
         (",
     count_kept!(
         "kept.endpoint = newest.endpoint and kept.state = newest.state
-            and kept.last_failed_at is not null and kept.reason_group = newest.reason_group",
-        "kept.last_failed_at"
+            and kept.last_failed_at is not null and kept.reason_group = newest.reason_group"
     ),
     ") as count
     from newest

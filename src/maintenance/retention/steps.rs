@@ -21,7 +21,8 @@ pub(super) enum Step {
     RememberPruned(Duration),
     /// Deletes the activity of this age and, after a year, what operators did.
     DeleteRecords(Duration),
-    /// Deletes what is kept of an endpoint's deliveries that were processed since.
+    /// Deletes what is kept of an endpoint's deliveries that were processed since. A failure that was
+    /// kept while another process was still running the delivery leaves such a row.
     DeleteResolved(Arc<str>),
     DeleteOld(Old),
 }

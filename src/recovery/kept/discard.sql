@@ -2,9 +2,4 @@
 delete from idempotent_webhook.kept_deliveries
 where endpoint = $1 and tenant = $2 and delivery_id = $3
     and state <> 'processed'
-    and not exists (
-        select
-        from idempotent_webhook.deliveries
-        where endpoint = $1 and tenant = $2 and delivery_id = $3
-    )
 returning 1

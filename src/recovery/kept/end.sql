@@ -1,12 +1,15 @@
--- Ends a kept delivery in the transaction of its claim, whose id is $5, and returns the id of the current
--- transaction with the nonce $6. In any other transaction it changes nothing.
+-- Ends what is kept of a delivery, in the transaction of its claim, before the handler runs: with that it is
+-- committed or rolled back. Until then, the lock of the row tells that the attempt runs. Returns whether
+-- there was something to end.
 --
--- $1 endpoint, $2 tenant, $3 id, $4 for how long the request stays, `null` if it does not.
+-- $1 endpoint, $2 tenant, $3 id, $4 for how long the request stays, `null` if it does not, $5 the attempt of
+-- recovery that has taken it, `null` for one of the provider.
 with ended as (
     delete from idempotent_webhook.kept_deliveries
     where endpoint = $1 and tenant = $2 and delivery_id = $3
         and $4::interval is null
-        and pg_current_xact_id_if_assigned()::text = $5
+        and ($5::int is null or state = 'due' and takes = $5)
+    returning 1
 ),
 archived as (
     update idempotent_webhook.kept_deliveries
@@ -14,6 +17,7 @@ archived as (
         archived_until = now() + $4
     where endpoint = $1 and tenant = $2 and delivery_id = $3
         and $4::interval is not null
-        and pg_current_xact_id_if_assigned()::text = $5
+        and ($5::int is null or state = 'due' and takes = $5)
+    returning 1
 )
-select pg_current_xact_id_if_assigned()::text || $6::text
+select exists (select from ended) or exists (select from archived)

@@ -1,2 +1,7 @@
--- Waits for the attempt at a delivery that is under way, to the end of the transaction.
-select pg_advisory_xact_lock(hashtextextended($3, hashtextextended($2, hashtextextended($1, 0))))
+-- Waits for the attempt at a delivery that is under way, to the end of the transaction, for at most $4
+-- milliseconds.
+--
+-- $1 endpoint, $2 tenant, $3 id. 0 is no limit.
+select case when set_config('lock_timeout', $4, true) is not null then
+    pg_advisory_xact_lock(hashtextextended($3, hashtextextended($2, hashtextextended($1, 0))))
+end

@@ -207,6 +207,9 @@ impl Store {
     }
 
     /// Keeps or records a failed attempt of the provider. `None` if it was committed meanwhile.
+    ///
+    /// Another process may be running the delivery now, and its commit would not end what is kept at the
+    /// same moment. So it waits for that attempt, or for half of the time.
     pub(crate) async fn keep(
         &self,
         failed: &FailedAttempt,
@@ -235,7 +238,13 @@ impl Store {
                 .bind(delivery.signed_at().map(unix_time))
                 .bind(failed.says_what_is_next())
         };
-        KeptAs::read(&self.run_on_any(statement).await?)
+        let wait = (self.timeout / 2).as_millis().max(1).to_string();
+        let lock = || keyed(include_str!("lock.sql"), delivery).bind(&*wait);
+        let rows = match self.run_all_on_any(|| [lock(), statement()]).await {
+            Err(error) if error.is_wait_over() => self.run_on_any(statement).await?,
+            rows => rows?,
+        };
+        KeptAs::read(&rows)
     }
 
     /// Writes down that an attempt at a kept delivery has failed. `None` if it is not the last one

@@ -14,6 +14,13 @@ with resent as (
         from idempotent_webhook.deliveries
         where endpoint = $1 and tenant = $2 and delivery_id = $3
     )
+    -- Its attempt runs, or is taken over within seconds: it must not be waited for.
+    and not exists (
+        select
+        from idempotent_webhook.kept_deliveries
+        where endpoint = $1 and tenant = $2 and delivery_id = $3
+            and state = 'due' and taken_at is not null
+    )
     on conflict (endpoint, tenant, delivery_id) do update
     set state = 'due',
         retries = case known.state when 'due' then known.retries else 0 end,

@@ -238,8 +238,12 @@ async fn r15_what_is_committed_although_the_answer_is_lost_is_kept_and_runs() {
         let process = Process::new(pool, way, runs.handler());
         let sent = soon(send(&process.router, github("a", "{}"))).await;
         assert_eq!(sent, answer(200, outcome, ""));
-        let attempts = i32::from(!paused);
-        assert_kept!(app.database, "due", attempts: attempts, retries: 0);
+        if outcome == "processed" {
+            app.database.until(NOTHING_KEPT).await;
+        } else {
+            let attempts = i32::from(!paused);
+            assert_kept!(app.database, "due", attempts: attempts, retries: 0);
+        }
         assert_eq!(runs.of("a"), u32::from(outcome == "processed"));
         endpoint(&app).resume().await.unwrap();
         app.database.age_takes().await;

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres, Transaction};
 
 use crate::support::{
     Database, Failing, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Stored, TestApp, answer, assert_kept,
-    assert_rows, endpoint, gate, gated, github, insert_effect, recover, soon, spawn_send,
+    assert_rows, endpoint, gate, github, insert_effect, recover, send, soon, spawn_send,
     write_effect,
 };
 
@@ -101,7 +101,8 @@ async fn r13_a_forget_does_not_wait_for_an_attempt_that_waits_itself() {
     let lock = include_str!("../../../src/recovery/kept/lock.sql")
         .replace("$1", "'test'")
         .replace("$2", "''")
-        .replace("$3", "'due-1'");
+        .replace("$3", "'due-1'")
+        .replace("$4", "'0'");
     let another = another(&app.database, &lock).await;
     let recovery = recover(&app);
     app.database.until(ONE_WAITS_FOR_A_LOCK).await;
@@ -165,8 +166,7 @@ async fn changes_the_row_before<T>(
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_the_end_of_an_attempt_is_no_deadlock_with_a_discard_or_a_failed_attempt() {
     for table in ["kept_requests", "kept_endpoints"] {
-        let (mut gate, handler) = gated();
-        let app = TestApp::keeping(|keep| keep, handler).await;
+        let app = TestApp::keeping(|keep| keep, write_effect).await;
         app.database.insert_due(1).await;
         // It has failed before.
         app.database
@@ -175,11 +175,10 @@ async fn r13_the_end_of_an_attempt_is_no_deadlock_with_a_discard_or_a_failed_att
                  values ('test', array['b'])",
             )
             .await;
-        let recovery = recover(&app);
-        gate.reached().await;
-        changes_the_row_before(table, &app, async { gate.open() }).await;
+        let sent = send(&app.router, github("due-1", "{}"));
+        let answer = changes_the_row_before(table, &app, sent).await;
+        assert_eq!(answer.outcome, "processed");
         app.database.until(NOTHING_KEPT).await;
-        recovery.stop().await;
         assert_rows!(app.database, claims: 1, effects: 1);
     }
 }

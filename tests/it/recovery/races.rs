@@ -19,8 +19,9 @@ use sqlx::Executor;
 
 use crate::support::{
     Answered, Database, Failing, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, Stored, TestApp,
-    answer, assert_kept, assert_rows, endpoint, gated, github, github_delivery, insert_effect,
-    keep, logged, recover, recovery, secret, send, send_copies, spawn_send, write_effect,
+    answer, assert_kept, assert_rows, endpoint, gate, gated, github, github_delivery,
+    insert_effect, keep, logged, recover, recovery, secret, send, send_copies, spawn_send,
+    write_effect,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,19 +82,24 @@ async fn r5_what_another_process_commits_before_it_is_kept_is_a_duplicate() {
             true => keep.acknowledge(),
             false => keep,
         };
-        let app = TestApp::keeping(set, Failing::times(9).handler()).await;
-        let elsewhere = app.elsewhere(write_effect).await;
-        // After the rollback, and before the row is kept.
-        let mut locked = app.database.another_pool(1).await.begin().await.unwrap();
-        locked
-            .execute("lock table idempotent_webhook.kept_deliveries in access exclusive mode")
-            .await
-            .unwrap();
+        let (mut failing, way) = gate();
+        let handler = async move |_: DedupeTx| {
+            way.pass().await;
+            StatusCode::BAD_GATEWAY
+        };
+        let app = TestApp::keeping(set, handler).await;
+        let (mut gate, handler) = gated();
+        let elsewhere = app.elsewhere(handler).await;
         let sent = spawn_send(&app.router, github("a", "{}"));
+        failing.reached().await;
+        let committed = spawn_send(&elsewhere, github("a", "{}"));
         app.database.until(ONE_WAITS_FOR_A_LOCK).await;
-        let committed = send(&elsewhere, github("a", "{}")).await;
-        assert_eq!(committed, answer(200, "processed", "done"));
-        locked.commit().await.unwrap();
+        // It is rolled back, and the other one is claimed before it can be kept.
+        failing.open();
+        gate.reached().await;
+        app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+        gate.open();
+        assert_eq!(committed.await.unwrap(), answer(200, "processed", ""));
         assert_eq!(sent.await.unwrap(), answer(200, "duplicate", ""));
         app.database.until(NOTHING_KEPT).await;
         assert_rows!(app.database, claims: 1, effects: 1);
@@ -296,15 +302,19 @@ async fn r13_what_is_discarded_before_its_attempt_begins_is_not_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_is_forgotten_before_its_attempt_begins_does_not_run_by_itself() {
-    let failing = Failing::times(1);
-    let app = TestApp::keeping(|keep| keep, failing.handler()).await;
-    app.send(github("a", "{}")).await;
-    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database.insert_due(1).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+             values ('test', 'due-1')",
+        )
+        .await;
     let recovery = recover_slowly(&app);
     app.database.until(IS_TAKEN).await;
-    assert!(endpoint(&app).forget("a").await.unwrap());
+    assert!(endpoint(&app).forget("due-1").await.unwrap());
     recovery.stop().await;
-    assert_rows!(app.database, claims: 0, effects: 1);
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 /// The provider would not send it once more.

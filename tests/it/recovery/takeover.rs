@@ -57,7 +57,8 @@ async fn k4_an_attempt_that_runs_is_not_taken_over() {
     let app = TestApp::keeping_all(|keep| keep, handler).await;
     let sent = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;
-    app.database.age_takes().await;
+    // Long enough for it to be taken over, if its row could be locked.
+    tokio::time::sleep(Duration::from_millis(5500)).await;
     let results = app.recovery.run_due(&app.router).await.unwrap();
     assert!(results.is_empty(), "{results:?}");
     assert_eq!(app.database.kept().await.attempts, 1);
@@ -110,8 +111,13 @@ async fn k4_a_failure_is_written_only_by_the_attempt_that_was_the_last_to_take_i
     let app = TestApp::keeping_all(|keep| keep, handler).await;
     let sent = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;
+    // Its connection is lost, and with that the lock of its row.
     app.database
-        .run("update idempotent_webhook.kept_deliveries set takes = takes + 1")
+        .run(
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity
+             where datname = current_database() and state = 'idle in transaction';
+             update idempotent_webhook.kept_deliveries set takes = takes + 1",
+        )
         .await;
     gate.open();
     assert_eq!(sent.await.unwrap(), answer(502, "kept", ""));

@@ -21,22 +21,42 @@ pub async fn turn() -> OwnedMutexGuard<()> {
     turn.await.expect("a test can use one database only")
 }
 
+/// Drops what the test before has left, with its connections and settings.
 pub async fn empty(options: &PgConnectOptions) {
-    let mut connection = options.connect().await.unwrap();
+    let writing = options
+        .clone()
+        .options([("default_transaction_read_only", "off")]);
+    let mut connection = writing.connect().await.unwrap();
     connection
         .execute(sqlx::raw_sql(
             "do $$
+             declare
+                 statement text;
              begin
                  execute format('alter database %I reset all', current_database());
                  perform pg_terminate_backend(pid)
                  from pg_stat_activity
                  where datname = current_database() and pid <> pg_backend_pid()
-                     and backend_type = 'client backend';
-             end $$;
-             reset all;
-             drop schema if exists idempotent_webhook cascade;
-             drop schema public cascade;
-             create schema public",
+                     and backend_type = 'client backend'
+                     and application_name not like 'citus%' and application_name not like 'Citus%';
+                 drop schema if exists idempotent_webhook cascade;
+                 for statement in
+                     select format('drop table public.%I cascade', tablename)
+                     from pg_tables where schemaname = 'public'
+                     union all
+                     select format('drop routine %s cascade', oid::regprocedure)
+                     from pg_proc
+                     where pronamespace = 'public'::regnamespace
+                         and not exists (
+                             select from pg_depend where objid = pg_proc.oid and deptype = 'e'
+                         )
+                     union all
+                     select format('drop sequence public.%I cascade', sequencename)
+                     from pg_sequences where schemaname = 'public'
+                 loop
+                     execute statement;
+                 end loop;
+             end $$",
         ))
         .await
         .unwrap();

@@ -1,0 +1,242 @@
+//! On a Citus whose coordinator `CITUS_URL` points to: what holds there beyond the tests of the
+//! guarantees, which run on it, too.
+//!
+//!     CITUS_URL=postgres://… cargo test --test it -- --include-ignored --test-threads=1
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool};
+
+use crate::support::{
+    Database, TestApp, assert_rows, github, secret, send, send_copies, write_effect,
+};
+
+/// How to connect to each worker.
+async fn workers(database: &Database) -> Vec<PgConnectOptions> {
+    let nodes: Vec<(String, i32)> = sqlx::query_as(
+        "select nodename, nodeport from pg_dist_node where groupid <> 0 order by nodeport",
+    )
+    .fetch_all(&database.pool)
+    .await
+    .unwrap();
+    let options = database.options().ssl_mode(PgSslMode::Disable);
+    nodes
+        .into_iter()
+        .map(|(host, port)| {
+            options
+                .clone()
+                .host(&host)
+                .port(u16::try_from(port).unwrap())
+        })
+        .collect()
+}
+
+/// Has one backend of a server killed, for which the server ends all sessions, and recovers.
+async fn crash(server: &PgConnectOptions) {
+    let mut connection = server.connect().await.unwrap();
+    let pid: i32 = sqlx::query_scalar("select pg_backend_pid()")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    let kill = format!("copy (select) to program 'kill -9 {pid}'");
+    let killed = connection.execute(AssertSqlSafe(kill)).await;
+    killed.expect_err("the backend was killed");
+}
+
+async fn number(database: &Database, sql: &str) -> i64 {
+    sqlx::query_scalar(AssertSqlSafe(sql.to_owned()))
+        .fetch_one(&database.pool)
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a Citus: CITUS_URL"]
+async fn g3_copies_at_once_are_processed_once_over_all_workers() {
+    let app = TestApp::github(write_effect).await;
+    let routers = [app.router.clone(), app.elsewhere(write_effect).await];
+    for n in 0..100 {
+        let answers = send_copies(&routers, 4, || github(&n.to_string(), "{}")).await;
+        assert!(
+            answers.iter().all(|answer| answer.status == 200),
+            "{answers:?}"
+        );
+        assert_eq!(
+            1,
+            answers
+                .iter()
+                .filter(|answer| answer.outcome == "processed")
+                .count()
+        );
+    }
+    assert_rows!(app.database, claims: 100, effects: 100);
+    // The claims are on all workers, and most transactions were those of two.
+    for table in ["idempotent_webhook.deliveries", "effects"] {
+        let on = format!(
+            "select count(distinct nodeport) from citus_shards
+             where table_name = '{table}'::regclass and shard_size > 0"
+        );
+        assert_eq!(
+            number(&app.database, &on).await,
+            workers(&app.database).await.len() as i64
+        );
+    }
+}
+
+/// The advisory locks of a claim are those of one node. With others, the key decides.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a Citus: CITUS_URL"]
+async fn g3_copies_through_several_nodes_are_processed_once() {
+    let app = TestApp::github(write_effect).await;
+    let mut routers = vec![app.router.clone()];
+    for worker in workers(&app.database).await {
+        let pool = PgPool::connect_lazy_with(worker);
+        let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()));
+        routers.push(Router::new().route("/", post(write_effect).layer(layer)));
+    }
+    for n in 0..50 {
+        let answers = send_copies(&routers, 6, || github(&n.to_string(), "{}")).await;
+        assert!(
+            answers.iter().all(|answer| answer.status == 200),
+            "{answers:?}"
+        );
+        assert_eq!(
+            1,
+            answers
+                .iter()
+                .filter(|answer| answer.outcome == "processed")
+                .count()
+        );
+    }
+    assert_rows!(app.database, claims: 50, effects: 50);
+}
+
+/// Citus commits on a worker first and then on the coordinator, unless it knows each table of the
+/// transaction.
+#[tokio::test]
+#[ignore = "needs a Citus: CITUS_URL"]
+async fn g4_what_the_coordinator_refuses_to_commit_leaves_no_claim() {
+    let database = Database::new().await;
+    let name = &database.name;
+    database
+        .run(&format!(
+            "alter database {name} set default_transaction_isolation = 'serializable';
+             create table stock (item text primary key, left_over int);
+             insert into stock values ('a', 1), ('b', 1);
+             select citus_add_local_table_to_metadata('stock')"
+        ))
+        .await;
+    // Each reads both and changes one: of two at once, Postgres refuses one when it commits.
+    let take = |item: &'static str| {
+        async move |mut tx: DedupeTx| {
+            let left: i64 = sqlx::query_scalar("select sum(left_over) from stock")
+                .fetch_one(&mut *tx)
+                .await
+                .unwrap();
+            assert_eq!(left, 2);
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            sqlx::query("update stock set left_over = 0 where item = $1")
+                .bind(item)
+                .execute(&mut *tx)
+                .await
+                .map_err(|_| StatusCode::CONFLICT)?;
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            Ok::<_, StatusCode>(StatusCode::OK)
+        }
+    };
+    let pool = database.another_pool(5).await;
+    let layer =
+        |endpoint| IdempotentWebhook::new(pool.clone(), endpoint, presets::github(secret()));
+    let router = Router::new()
+        .route("/a", post(take("a")).layer(layer("a")))
+        .route("/b", post(take("b")).layer(layer("b")));
+    let request = |path: &str| {
+        let mut request = github("1", "{}");
+        *request.uri_mut() = path.parse().unwrap();
+        request
+    };
+    let (a, b) = tokio::join!(send(&router, request("/a")), send(&router, request("/b")));
+    let taken = number(&database, "select count(*) from stock where left_over = 0").await;
+    let claimed = number(
+        &database,
+        "select count(*) from idempotent_webhook.deliveries",
+    )
+    .await;
+    assert_eq!((taken, claimed), (1, 1), "{a:?} {b:?}");
+    assert_eq!(a.status + b.status, 200 + 503);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a Citus: CITUS_URL"]
+async fn g5_a_worker_that_crashes_loses_nothing_and_doubles_nothing() {
+    let handler = async |mut tx: DedupeTx, delivery: Delivery| {
+        sqlx::query("insert into effects (delivery_id) values ($1)")
+            .bind(delivery.id().as_str())
+            .execute(&mut *tx)
+            .await
+            .map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+        Ok::<_, StatusCode>(StatusCode::OK)
+    };
+    let app = TestApp::github(handler).await;
+    let over = Arc::new(AtomicBool::new(false));
+    let mut senders = Vec::new();
+    for sender in 0..4 {
+        let (router, over) = (app.router.clone(), over.clone());
+        senders.push(tokio::spawn(async move {
+            let (mut acknowledged, mut refused) = (Vec::new(), 0);
+            for n in 0.. {
+                let id = format!("{sender}-{n}");
+                // As a provider does, until it is acknowledged.
+                while send(&router, github(&id, "{}")).await.status != 200 {
+                    refused += 1;
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                acknowledged.push(id);
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            (acknowledged, refused)
+        }));
+    }
+    for worker in workers(&app.database).await.iter().cycle().take(6) {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        crash(worker).await;
+        while worker.connect().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // What was prepared when the worker crashed. Citus does it once a minute.
+        number(
+            &app.database,
+            "select recover_prepared_transactions()::int8",
+        )
+        .await;
+    }
+    over.store(true, Ordering::Relaxed);
+    let (mut acknowledged, mut refused) = (HashSet::new(), 0);
+    for sender in senders {
+        let (ids, times) = sender.await.unwrap();
+        acknowledged.extend(ids);
+        refused += times;
+    }
+    number(
+        &app.database,
+        "select recover_prepared_transactions()::int8",
+    )
+    .await;
+    assert!(refused > 0, "nothing was in flight at a crash");
+    let effects: Vec<String> = sqlx::query_scalar("select delivery_id from effects")
+        .fetch_all(&app.database.pool)
+        .await
+        .unwrap();
+    assert_eq!(effects.len(), acknowledged.len());
+    assert_eq!(HashSet::from_iter(effects), acknowledged);
+}
