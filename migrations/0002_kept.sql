@@ -129,11 +129,15 @@ create table idempotent_webhook.kept_endpoints (
 );
 
 -- Whether something is kept of a delivery. A statement that has waited for a lock would not see what was
--- kept meanwhile: in PL/pgSQL, each one has a snapshot of its own.
+-- kept meanwhile: in PL/pgSQL, each one has a snapshot of its own. Of the nodes of a Citus, the workers do
+-- not have the table.
 create function idempotent_webhook.is_kept(of_endpoint text, of_tenant text, of_id text) returns boolean
     language plpgsql volatile
 as $$
 begin
+    if to_regclass('idempotent_webhook.kept_deliveries') is null then
+        return false;
+    end if;
     return exists (
         select
         from idempotent_webhook.kept_deliveries

@@ -119,9 +119,9 @@
 //! - **R4** It runs through the application's router, marked as verified by a private type that no
 //!   request from outside can have.
 //! - **R5** An attempt of recovery and one of the provider queue for the same claim, so only one of
-//!   them commits. What is kept ends in the transaction of the claim. If a retry of the provider has
-//!   committed the delivery, it ends as a duplicate when its turn comes. Retention keeps the claim of a
-//!   delivery for as long as something of it may run. [`forget`](crate::Endpoint::forget) also deletes what
+//!   them commits. What is kept ends in the transaction of the claim, whoever makes it. A row that stays
+//!   behind ends as a duplicate when its turn comes, and retention never deletes the claim before it.
+//!   [`forget`](crate::Endpoint::forget) also deletes what
 //!   is kept of a processed delivery, so that it does not run by itself. A delivery that is not processed is
 //!   not forgotten by it. [`reprocess`](crate::Endpoint::reprocess) forgets a delivery and makes it due in
 //!   one transaction, so it runs once more.

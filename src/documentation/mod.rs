@@ -1,6 +1,7 @@
-//! Longer texts: what is guaranteed, how recovery works, a checklist, and other crates.
+//! Longer texts: what is guaranteed, how recovery works, a checklist, engines and scale, other crates.
 
 pub mod checklist;
 pub mod guarantees;
 pub mod recovery;
+pub mod scale;
 pub mod works_with;

@@ -39,19 +39,22 @@
 //! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due |
 //! | due | its time has come | due, taken |
 //! | due, taken | the process of the attempt is gone | due, taken |
-//! | due, taken | the attempt succeeded, in the transaction of its claim | none or processed |
+//! | any | an attempt claims the delivery, in a transaction that commits | none or processed |
 //! | due, taken | the attempt failed | due or dead |
 //! | due, taken | the attempt could not begin | due |
-//! | due, dead, recorded | the provider's own attempt has succeeded meanwhile | none or processed |
+//! | due, dead, recorded | it was processed while it was kept | none or processed |
 //! | due, dead, recorded | its handler discards it | none |
 //! | due, dead | an operator retries it | due |
 //! | due, dead, recorded | an operator discards it | none |
 //! | processed | an operator has it processed again | due |
 //! | dead, recorded, processed | its time is over | none |
 //!
-//! The transaction that commits the handler's work also deletes or archives the row. A row stays behind only
-//! where the provider's own retry has succeeded: it ends as a duplicate when its turn comes, without a call
-//! of the handler. Retention keeps the claim of a delivery for as long as something of it may run.
+//! The transaction of the claim deletes or archives the row, whether the attempt is one of the provider or of
+//! recovery. If the attempt fails, that is rolled back with everything else. A failure is kept once no other
+//! process is running the delivery. If that takes longer than half of
+//! [`database_timeout`](crate::IdempotentWebhook::database_timeout), it is kept at once, and the row may stay
+//! behind. It then ends as a duplicate when its turn comes, without a call of the handler, or by
+//! [`Retention`](crate::Retention), which never deletes the claim before it.
 //!
 //! # What counts as an attempt
 //!

@@ -42,16 +42,16 @@ async fn only_what_is_deleted_is_read() {
     database
         .run(
             "insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
-             select 'test', n, now() - n * interval '10 seconds' from generate_series(1, 300000) n;
+             select 'test', n, now() - n * interval '1 minute' from generate_series(1, 300000) n;
              insert into idempotent_webhook.subjects (endpoint, subject, version, advanced_at)
-             select 'test', n, n, now() - n * interval '10 seconds' from generate_series(1, 300000) n;
+             select 'test', n, n, now() - n * interval '1 minute' from generate_series(1, 300000) n;
              analyze idempotent_webhook.deliveries, idempotent_webhook.subjects",
         )
         .await;
     database.has_window("test", "1 hour").await;
     let pool = database.another_pool(1).await;
-    // The first 100,000 seconds of 3 million.
-    let age = Duration::from_secs(2_900_005);
+    // All but the oldest 10,000 minutes of 300,000.
+    let age = Duration::from_secs(290_000 * 60 + 30);
     for deleted in [10_000, 0] {
         let pruned = prune(&pool, age).await.unwrap();
         assert_eq!((pruned.deliveries, pruned.subjects), (deleted, deleted));

@@ -19,17 +19,16 @@ use super::super::{Access, Shared};
 /// How much of a payload is shown, in bytes.
 const SHOWN: i32 = 64 * 1024;
 
-/// What is known of a delivery. It is in flight if somebody holds the lock of its claim, whose number
+const PROCESSED: &str = "
+    select extract(epoch from received_at)::float8 as processed_at, event_type
+    from idempotent_webhook.deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+";
+
+/// What else is known of a delivery. It is in flight if somebody holds the lock of its claim, whose number
 /// `pg_locks` has in two halves.
 const DELIVERY: &str = "
-    with processed as materialized (
-        select received_at, event_type
-        from idempotent_webhook.deliveries
-        where endpoint = $1 and tenant = $2 and delivery_id = $3
-    )
     select
-        extract(epoch from processed.received_at)::float8 as processed_at,
-        processed.event_type as processed_event_type,
         kept.state,
         kept.tenant_name,
         kept.event_type,
@@ -57,7 +56,6 @@ const DELIVERY: &str = "
                 and granted
         ) as in_flight
     from (select) as one
-    left join processed on true
     left join idempotent_webhook.kept_deliveries as kept
         on kept.endpoint = $1 and kept.tenant = $2 and kept.delivery_id = $3
     left join idempotent_webhook.kept_requests as request
@@ -125,19 +123,23 @@ struct Request {
 
 impl Delivery {
     async fn read(connection: &mut PgConnection, key: &Key) -> sqlx::Result<Self> {
+        let processed = of_key(PROCESSED, key);
+        let processed = processed.fetch_optional(&mut *connection).await?;
         let row = of_key(DELIVERY, key).fetch_one(&mut *connection).await?;
         let history = of_key(HISTORY, key).fetch_all(&mut *connection).await?;
         let history = history
             .iter()
             .map(Attempt::read)
             .collect::<sqlx::Result<_>>()?;
-        let event_type: Option<String> = row.try_get("event_type")?;
+        let mut event_type: Option<String> = row.try_get("event_type")?;
+        let mut processed_at = None;
+        if let Some(processed) = processed {
+            processed_at = processed.try_get("processed_at")?;
+            event_type = event_type.or(processed.try_get("event_type")?);
+        }
         Ok(Self {
-            processed_at: row.try_get("processed_at")?,
-            event_type: match event_type {
-                Some(event_type) => Some(event_type),
-                None => row.try_get("processed_event_type")?,
-            },
+            processed_at,
+            event_type,
             kept: Kept::read(&row, history)?,
             request: Request::read(&row)?,
             is_paused: row.try_get("paused")?,

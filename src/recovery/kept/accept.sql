@@ -7,7 +7,13 @@
 --
 -- The planner must not see how many there are, or it would plan anew each time, which takes longer than
 -- all else: hence the `select` in `unnest`. The requests are apart, so that no body is copied with the rest.
-with new as materialized (
+with processed as materialized (
+    select tenant, delivery_id
+    from idempotent_webhook.deliveries
+    where endpoint = $1
+        and (tenant, delivery_id) in (select * from unnest((select $2::text[]), $3::text[]))
+),
+new as materialized (
     select
         tenant, delivery_id, tenant_name, event_type, received_at, body_bytes, number,
         begins and not ($14 and exists (
@@ -17,10 +23,8 @@ with new as materialized (
         )) as begins,
         exists (
             select
-            from idempotent_webhook.deliveries
-            where deliveries.endpoint = $1
-                and deliveries.tenant = new.tenant
-                and deliveries.delivery_id = new.delivery_id
+            from processed
+            where processed.tenant = new.tenant and processed.delivery_id = new.delivery_id
         ) as processed,
         exists (
             select

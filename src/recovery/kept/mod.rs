@@ -7,14 +7,14 @@
 //! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due | `resend.sql` |
 //! | due | its time has come | due, taken | `take.sql`, `probe.sql` |
 //! | due, taken | the process of the attempt is gone | due, taken | `take.sql`, `probe.sql` |
-//! | due, taken | the attempt succeeded, in the transaction of its claim | none or processed | `end.sql` |
+//! | any | an attempt claims the delivery, in a transaction that commits | none or processed | `end.sql` |
 //! | due, taken | the attempt failed | due or dead | `fail.sql` |
 //! | due, taken | the attempt could not begin | due | `give_back.sql` |
-//! | due, dead, recorded | the provider's own attempt has succeeded meanwhile | none or processed | `resolve.sql` |
+//! | due, dead, recorded | it was processed while it was kept | none or processed | `resolve.sql`, retention |
 //! | due, dead, recorded | its handler discards it | none | `drop.sql` |
 //! | due, dead | an operator retries it | due | `retry.sql` |
 //! | due, dead, recorded | an operator discards it | none | `discard.sql` |
-//! | processed | an operator has it processed again | due | `control.rs` |
+//! | processed | an operator has it processed again | due | `reprocess.sql` |
 //! | dead, recorded, processed | its time is over | none | retention |
 //!
 //! What stands in `migrations/0002_kept.sql` are the tables. Each statement can be run in psql.

@@ -1,0 +1,67 @@
+//! Which databases it runs on, and how to go past one machine.
+//!
+//! Many processes share one PostgreSQL. That is enough for most: see the figures in `benches/README.md`. All
+//! tables have an index on the time by which [`Retention`](crate::Retention) deletes, so neither claims nor
+//! retention become slower with the number of rows.
+//!
+//! # Citus
+//!
+//! On [Citus], the tables of claims and those of the application are distributed over many servers, and a
+//! transaction spans them. Nothing changes in the application. The tests of the guarantees pass on Citus 13.2
+//! with the tables distributed as below.
+//!
+//! Run this once on the coordinator, after [`migrate`](crate::migrate). It takes long if the tables are large:
+//!
+//! ```sql
+#![doc = include_str!("citus.sql")]
+//! ```
+//!
+//! **Each table that a handler writes to must be known to Citus**: distributed, a reference table, or added
+//! with `citus_add_local_table_to_metadata`. Otherwise a delivery can be lost. Citus commits on the worker of
+//! the claim first, and then on the coordinator. If the coordinator crashes in between, or refuses to commit,
+//! the claim is there and what the handler has written is not. With tables that it knows, Citus commits in two
+//! phases.
+//!
+//! ```sql
+//! select create_distributed_table('orders', 'customer_id');
+//! select create_reference_table('currencies');
+//! select citus_add_local_table_to_metadata('settings');
+//! ```
+//!
+//! - **By what to distribute.** By what the application's queries filter on. If that is the delivery id, the
+//!   table can be on the same worker as the claim, which saves the two phases. Its column must have the
+//!   collation of ours: `delivery_id text collate "C"`.
+//! - **What stays on the coordinator.** What is kept for [`Recovery`](crate::Recovery), and what operators
+//!   did. Recovery takes what is due with `for update skip locked`, which Citus has for a single shard only.
+//!   So layers with [`Keep`](crate::Keep), `Recovery` and the dashboard connect to the coordinator. What is
+//!   kept is little, and ends in the transaction of the claim. If only the claim is committed, it ends as a
+//!   duplicate.
+//! - **Several nodes.** Layers without `Keep` can connect to any node. The advisory lock of a claim, for which
+//!   others wait, is one of the node, so attempts on two nodes do not wait for each other with it. They wait
+//!   for the unique key: one of them commits, and the other one is a duplicate.
+//! - **Crash of a worker.** Deliveries whose claim is on it get a 503 until it is back. What was prepared when
+//!   it crashed is committed or rolled back by Citus, by default within a minute (`citus.recover_2pc_interval`).
+//!   Until then, the delivery is in flight: it is neither lost nor run again.
+//! - **Rebalance** with `select citus_rebalance_start()`, which needs `wal_level = logical` on the workers.
+//!   Claims wait while a shard is switched over.
+//!
+//! # Other engines and poolers
+//!
+//! What they lack of what this crate uses. *Run* is what was run, *read* is what their documentation or issues
+//! say, *?* is not known.
+//!
+//! | | transaction-level advisory locks | `for update skip locked` | `commit and chain` | prepared statements | the migration's lock of the session |
+//! |---|---|---|---|---|---|
+//! | PostgreSQL 14, 15, 18 | run | run | run | run | run |
+//! | PgBouncer, transaction mode | run | run | run | run, with its setting | needs a direct connection |
+//! | Citus 13.2 | run, of one node | run, on the coordinator | run | run | run |
+//! | Neon, Aurora PostgreSQL | read | read | read | read | read, on a direct connection |
+//! | Supabase's pooler, transaction mode | read | read | read | **no** (read): `statement_cache_capacity(0)` | needs a direct connection |
+//! | YugabyteDB 2025.1 or later | read | read | ? | read | read |
+//! | CockroachDB 26.3 or later | read: not released by `rollback to savepoint` | read: slow | read | read | **no** (read) |
+//! | Aurora DSQL | **no** (read) | **no** (read) | ? | ? | **no** (read) |
+//!
+//! On Aurora DSQL it does not run. On CockroachDB and YugabyteDB it was not run. What would have to be tried
+//! first there are the claim, its `lock_timeout`, and the loss of a node.
+//!
+//! [Citus]: https://docs.citusdata.com/
