@@ -142,7 +142,11 @@ impl Store {
                     with_deadline(deadline, tx.commit()).await?;
                     return Ok(rows);
                 }
-                Err(error) if connections < MAX_CONNECTIONS && error.may_be_the_connection() => {
+                Err(error)
+                    if connections < MAX_CONNECTIONS
+                        && error.may_be_the_connection()
+                        && !error.is_wait_over() =>
+                {
                     connections += 1;
                     tracing::debug!(%error, "trying another connection");
                 }

@@ -13,7 +13,7 @@ use axum::http::{Request, StatusCode};
 use axum::middleware::map_request;
 use axum::routing::post;
 use idempotent_webhook::{
-    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, presets,
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Outcome, Recovery, presets,
 };
 use sqlx::Executor;
 
@@ -104,6 +104,38 @@ async fn r5_what_another_process_commits_before_it_is_kept_is_a_duplicate() {
         app.database.until(NOTHING_KEPT).await;
         assert_rows!(app.database, claims: 1, effects: 1);
     }
+}
+
+/// Who runs it may take its time: the sender hears of the failure meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn r5_a_failure_is_kept_in_time_although_another_process_runs_the_delivery() {
+    let (mut failing, way) = gate();
+    let handler = async move |_: DedupeTx| {
+        way.pass().await;
+        StatusCode::BAD_GATEWAY
+    };
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        let layer = layer.keep(keep(recovery));
+        layer.database_timeout(Duration::from_secs(2))
+    };
+    let app = TestApp::recovered(presets::github(secret()), set, handler).await;
+    let (mut gate, handler) = gated();
+    let elsewhere = app.elsewhere(handler).await;
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    failing.reached().await;
+    let committed = spawn_send(&elsewhere, github("a", "{}"));
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    failing.open();
+    gate.reached().await;
+    assert_eq!(sent.await.unwrap(), answer(502, "kept", ""));
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
+    gate.open();
+    assert_eq!(committed.await.unwrap(), answer(200, "processed", ""));
+    app.database.make_due().await;
+    let attempts = app.recovery.run_due(&app.router).await.unwrap();
+    assert_eq!(attempts[0].outcome, Some(Outcome::Duplicate));
+    app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 /// Its process is not dead: it was frozen, or cut off from Postgres, which has ended its transaction.
