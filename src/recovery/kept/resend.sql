@@ -1,6 +1,8 @@
 -- The provider sends a delivery again that is kept: it is due now. One that was dead, only recorded or
 -- archived gets a new schedule. It waits for whoever changes the row.
 --
+-- Citus cannot run a subquery without a column beside one on another kind of table: hence `select 1`.
+--
 -- $1 endpoint, $2 tenant, $3 id, $4 name of the tenant, $5 event type, $6 time of receipt, $7 size of the
 -- body, $8 method, $9 URI, $10 headers, $11 body, $12 time of signing.
 with resent as (
@@ -10,13 +12,13 @@ with resent as (
     )
     select $1, $2, $3, $4, $5, 'due', 0, to_timestamp($6), now(), $7
     where not exists (
-        select
+        select 1
         from idempotent_webhook.deliveries
         where endpoint = $1 and tenant = $2 and delivery_id = $3
     )
     -- Its attempt runs, or is taken over within seconds: it must not be waited for.
     and not exists (
-        select
+        select 1
         from idempotent_webhook.kept_deliveries
         where endpoint = $1 and tenant = $2 and delivery_id = $3
             and state = 'due' and taken_at is not null
@@ -39,7 +41,7 @@ request as (
     on conflict do nothing
 )
 select exists (
-    select
+    select 1
     from idempotent_webhook.deliveries
     where endpoint = $1 and tenant = $2 and delivery_id = $3
 ) as processed

@@ -13,11 +13,11 @@ pub fn options() -> Option<PgConnectOptions> {
     Some(url.parse().expect("CITUS_URL is a URL of Postgres"))
 }
 
-/// The database is one, so the tests take turns.
+/// The database is one. A test that needs two fails.
 pub async fn turn() -> OwnedMutexGuard<()> {
     static TURNS: OnceCell<Arc<Mutex<()>>> = OnceCell::const_new();
     let turns = TURNS.get_or_init(async || Arc::default()).await.clone();
-    let turn = tokio::time::timeout(Duration::from_secs(600), turns.lock_owned());
+    let turn = tokio::time::timeout(Duration::from_secs(10), turns.lock_owned());
     turn.await.expect("a test can use one database only")
 }
 
@@ -51,7 +51,7 @@ pub async fn empty(options: &PgConnectOptions) {
                              select from pg_depend where objid = pg_proc.oid and deptype = 'e'
                          )
                      union all
-                     select format('drop sequence public.%I cascade', sequencename)
+                     select format('drop sequence if exists public.%I cascade', sequencename)
                      from pg_sequences where schemaname = 'public'
                  loop
                      execute statement;
