@@ -9,8 +9,8 @@ use axum::http::StatusCode;
 use idempotent_webhook::{DedupeTx, Delivery};
 
 use crate::support::{
-    Answer, TestApp, answer, assert_rows, gated, github, insert_effect, send, send_copies,
-    spawn_send, write_effect,
+    Answer, ONE_WAITS_FOR_A_LOCK, TestApp, answer, assert_rows, gated, github, insert_effect, send,
+    send_copies, spawn_send, write_effect,
 };
 
 /// A connection on its way back to the pool may still be rolling back for a moment.
@@ -131,9 +131,7 @@ async fn g7_a_delivery_in_flight_elsewhere_is_waited_for_within_bounds() {
         );
     }
     let waiting = spawn_send(&app.router, github("a", "{}"));
-    app.database
-        .until("exists (select from pg_locks where not granted and locktype = 'advisory')")
-        .await;
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
     gate.open();
     assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
     assert_eq!(waiting.await.unwrap(), answer(200, "duplicate", ""));

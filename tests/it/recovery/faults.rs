@@ -145,7 +145,7 @@ async fn r15_a_single_connection_that_is_lost_fails_nothing() {
     let group = ["a", "b"].map(|id| github_delivery().id(id).uri("/?slow").request());
     let sent = send_in_one_group(&app, group.into()).await;
     drop(locked);
-    let waits = "exists (select from pg_locks where locktype = 'advisory' and not granted)";
+    let waits = ONE_WAITS_FOR_A_LOCK;
     app.database.until(waits).await;
     lose_connections(&app.database, 1).await;
     app.database.until(waits).await;

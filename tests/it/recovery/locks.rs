@@ -128,7 +128,7 @@ async fn r13_a_forget_and_the_claim_of_what_was_processed_are_no_deadlock() {
         .await;
     let slow = another(&app.database, "select pg_advisory_xact_lock(1)").await;
     let recovery = recover(&app);
-    let claiming = "exists (select from pg_locks where locktype = 'advisory' and not granted)";
+    let claiming = ONE_WAITS_FOR_A_LOCK;
     app.database.until(claiming).await;
     let forgetting = tokio::spawn({
         let endpoint = endpoint(&app);

@@ -152,7 +152,7 @@ async fn r7_a_delivery_that_is_in_flight_elsewhere_costs_no_attempt() {
 }
 
 /// A router whose requests pass through a gate first.
-fn held_back(router: &Router) -> (Router, Gate) {
+pub(super) fn held_back(router: &Router) -> (Router, Gate) {
     let (gate, way) = gate();
     let wait = move |request: Request<Body>| {
         let way = way.clone();

@@ -13,10 +13,11 @@ use idempotent_webhook::{
 };
 use tower_http::timeout::TimeoutLayer;
 
+use super::schedule::held_back;
 use crate::support::{
-    Database, Failing, NOTHING_KEPT, ONE_DEAD, SOON, Stored, TestApp, answer, assert_rows,
-    endpoint, gate, gated, github, insert_effect, recover, recovery, secret, send, soon,
-    spawn_send, write_effect,
+    Database, Failing, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, SOON, Stored, TestApp, answer,
+    assert_rows, endpoint, gate, gated, github, insert_effect, recover, recovery, secret, send,
+    soon, spawn_send, write_effect,
 };
 
 /// A delivery that a process has taken. `taken` is SQL.
@@ -85,9 +86,7 @@ async fn k4_an_attempt_that_waits_for_its_claim_runs_only_what_it_has_taken() {
         .await
         .unwrap();
         let recovery = recover(&app);
-        app.database
-            .until("exists (select from pg_locks where locktype = 'advisory' and not granted)")
-            .await;
+        app.database.until(ONE_WAITS_FOR_A_LOCK).await;
         app.database
             .run(&format!(
                 "update idempotent_webhook.kept_deliveries set {change}"
@@ -414,9 +413,7 @@ async fn r13_a_discard_waits_for_the_attempt_and_is_true() {
         let endpoint = endpoint(&app);
         tokio::spawn(async move { endpoint.discard("a").await })
     };
-    app.database
-        .until("exists (select from pg_locks where locktype = 'advisory' and not granted)")
-        .await;
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
     gate.open();
     assert_eq!(sent.await.unwrap().outcome, "processed");
     assert!(!discard.await.unwrap().unwrap(), "it was processed");
@@ -452,12 +449,13 @@ async fn r12_a_delivery_that_two_attempts_end_dies_once() {
     };
     let (router, elsewhere) = (route(&provider), route(&other));
     insert_taken(&database, "a", "null", 0).await;
+    let (elsewhere, mut taken) = held_back(&elsewhere);
+    let task = other.spawn(elsewhere);
+    taken.reached().await;
     let sent = spawn_send(&router, github("a", "{}"));
     gate.reached().await;
-    let task = other.spawn(elsewhere);
-    database
-        .until("exists (select from pg_locks where locktype = 'advisory' and not granted)")
-        .await;
+    taken.open();
+    database.until(ONE_WAITS_FOR_A_LOCK).await;
     gate.open();
     assert_eq!(sent.await.unwrap().outcome, "kept");
     database.until(ONE_DEAD).await;
