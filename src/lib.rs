@@ -113,7 +113,7 @@
 //! | `idempotent_webhook_dead_total` | counter | |
 //! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: age of the oldest due delivery; set by each process with [`Recovery`] |
 //! | `idempotent_webhook_unserved_deliveries` | gauge | only `endpoint`: deliveries that are due and that no process recovers; set hourly by each process with [`Recovery`] |
-//! | `idempotent_webhook_pruned_rows_total` | counter | only `table`: `deliveries`, `bodies`, `subjects`, `kept_deliveries` |
+//! | `idempotent_webhook_pruned_rows_total` | counter | only `table`: `deliveries`, `subjects`, `kept_deliveries` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(unreachable_pub)]

@@ -79,7 +79,7 @@ async fn main() {
     }
     rows(&server).await;
     pruning(&server).await;
-    retention(&server, 2_000_000).await;
+    retention(&server, 4_000_000).await;
     processes(&server).await;
 }
 
