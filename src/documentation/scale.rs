@@ -29,8 +29,12 @@
 //! ```
 //!
 //! - **By what to distribute.** By what the application's queries filter on. If that is the delivery id, the
-//!   table can be on the same worker as the claim, which saves the two phases. Its column must have the
-//!   collation of ours: `delivery_id text collate "C"`.
+//!   table can be on the same worker as the claim, which saves the two phases: add
+//!   `colocate_with => 'idempotent_webhook.deliveries'`. Its column must have the collation of ours,
+//!   `delivery_id text collate "C"`.
+//! - **What two phases cost.** For a claim and one insert, with 4 connections on one machine whose disk does not
+//!   sync, a table on another worker has 0.82 of the rate of one on the same worker, and one on the
+//!   coordinator 0.98. On a disk that syncs, the first phase waits for one more sync.
 //! - **What stays on the coordinator.** What is kept for [`Recovery`](crate::Recovery), and what operators
 //!   did. Recovery takes what is due with `for update skip locked`, which Citus has for a single shard only.
 //!   So layers with [`Keep`](crate::Keep), `Recovery` and the dashboard connect to the coordinator. What is
@@ -42,8 +46,9 @@
 //! - **Crash of a worker.** Deliveries whose claim is on it get a 503 until it is back. What was prepared when
 //!   it crashed is committed or rolled back by Citus, by default within a minute (`citus.recover_2pc_interval`).
 //!   Until then, the delivery is in flight: it is neither lost nor run again.
-//! - **Rebalance** with `select citus_rebalance_start()`, which needs `wal_level = logical` on the workers.
-//!   Claims wait while a shard is switched over.
+//! - **Rebalance** with `select citus_rebalance_start()`. It needs `wal_level = logical` on all nodes, and a
+//!   primary key in each table that is on the same worker as ours. Claims go on: beside the move of two shards
+//!   none failed.
 //!
 //! # Other engines and poolers
 //!
