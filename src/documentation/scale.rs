@@ -40,9 +40,9 @@
 //!   So layers with [`Keep`](crate::Keep), `Recovery` and the dashboard connect to the coordinator. What is
 //!   kept is little, and ends in the transaction of the claim. If only the claim is committed, it ends as a
 //!   duplicate.
-//! - **Several nodes.** Layers without `Keep` can connect to any node. The advisory lock of a claim, for which
-//!   others wait, is one of the node, so attempts on two nodes do not wait for each other with it. They wait
-//!   for the unique key: one of them commits, and the other one is a duplicate.
+//! - **Several nodes.** Layers without `Keep` and `record_failures` can connect to any node. The advisory lock
+//!   of a claim, for which others wait, is one of the node, so attempts on two nodes do not wait for each
+//!   other with it. They wait for the unique key: one of them commits, and the other one is a duplicate.
 //! - **Crash of a worker.** Deliveries whose claim is on it get a 503 until it is back. What was prepared when
 //!   it crashed is committed or rolled back by Citus, by default within a minute (`citus.recover_2pc_interval`).
 //!   Until then, the delivery is in flight: it is neither lost nor run again.
