@@ -22,13 +22,14 @@ const DELETE_BODIES: &str = "
                 and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
         )
         and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+        -- The delivery may have been claimed anew since it was selected.
+        and ($4::interval is null or received_at < now() - $4)
 ";
 
 const DELETE_CLAIMS: &str = "
     delete from idempotent_webhook.deliveries
     where endpoint = $1
         and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-        -- It may have been claimed anew since it was selected.
         and ($4::interval is null or received_at < now() - $4)
 ";
 
@@ -75,11 +76,14 @@ impl Keys {
         older_than: Option<Duration>,
         connection: &mut PgConnection,
     ) -> sqlx::Result<u64> {
-        let bodies = self.bind(sqlx::query(DELETE_BODIES), endpoint);
-        bodies.execute(&mut *connection).await?;
-        let claims = self
-            .bind(sqlx::query(DELETE_CLAIMS), endpoint)
-            .bind(older_than.map(interval));
-        Ok(claims.execute(connection).await?.rows_affected())
+        let delete = |sql| {
+            self.bind(sqlx::query(sql), endpoint)
+                .bind(older_than.map(interval))
+        };
+        delete(DELETE_BODIES).execute(&mut *connection).await?;
+        Ok(delete(DELETE_CLAIMS)
+            .execute(connection)
+            .await?
+            .rows_affected())
     }
 }

@@ -130,14 +130,23 @@ impl Writer {
 /// queue, where it would wait for the transaction before its own as well.
 pub(super) async fn write_now(
     store: &Store,
-    acceptance: &Acceptance,
+    acceptance: Acceptance,
 ) -> Result<Accepted, DatabaseError> {
-    let (accepted, tx) = write(store, None, &[acceptance], false).await?;
-    tx.end();
-    Ok(accepted
-        .into_iter()
-        .next()
-        .ok_or(sqlx::Error::RowNotFound)?)
+    let task_store = store.clone();
+    // In a task, so that what is begun ends, even if the sender hangs up meanwhile.
+    let written = tokio::spawn(async move {
+        let (accepted, tx) = write(&task_store, None, &[&acceptance], false).await?;
+        tx.end();
+        Ok(accepted
+            .into_iter()
+            .next()
+            .ok_or(sqlx::Error::RowNotFound)?)
+    });
+    match tokio::time::timeout(store.timeout, written).await {
+        Ok(Ok(accepted)) => accepted,
+        // The runtime is shutting down.
+        Ok(Err(_)) | Err(_) => Err(DatabaseError::TimedOut),
+    }
 }
 
 /// Writes, and once more if it may be due to the connection. What was committed although the answer was

@@ -213,7 +213,7 @@ impl Keep {
         acceptance: Acceptance,
     ) -> Result<Accepted, DatabaseError> {
         if self.what != What::AcceptedFirst {
-            return acceptance::write_now(store, &acceptance).await;
+            return acceptance::write_now(store, acceptance).await;
         }
         let again = acceptance.clone();
         let accepted = self.acceptances.write(store, acceptance).await?;

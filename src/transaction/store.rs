@@ -6,7 +6,7 @@ use std::time::Duration;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
-use sqlx::{PgConnection, PgPool, Postgres, SqlSafeStr};
+use sqlx::{AssertSqlSafe, PgConnection, PgPool, Postgres, SqlSafeStr, SqlStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -162,7 +162,12 @@ impl Store {
 
     async fn begin_short_until(&self, deadline: Instant) -> Result<ShortTx, DatabaseError> {
         // Not limited, so that it does not wait for handlers.
-        let begun = self.begin_on_any(BEGIN_READ_COMMITTED, deadline);
+        //
+        // A handler's transaction may lock what a statement waits for. A session would wait on, although
+        // its connection is closed.
+        let wait = (self.timeout / 2).as_millis().max(1);
+        let begin = format!("{BEGIN_READ_COMMITTED}; set local lock_timeout = {wait}");
+        let begun = self.begin_on_any(AssertSqlSafe(begin).into_sql_str(), deadline);
         Ok(ShortTx(begun.await?))
     }
 
@@ -173,20 +178,20 @@ impl Store {
         let Ok(permit) = tokio::time::timeout_at(deadline, permit).await else {
             return Err(DatabaseError::LimitReached(self.limit.connections));
         };
-        let connection = self.begin_on_any(BEGIN, deadline).await?;
+        let connection = self.begin_on_any(BEGIN.into_sql_str(), deadline).await?;
         // The semaphore is never closed, so there is a permit.
         Ok(connection.with_permit(permit.ok()))
     }
 
     async fn begin_on_any(
         &self,
-        begin: &'static str,
+        begin: SqlStr,
         deadline: Instant,
     ) -> Result<TxConnection, DatabaseError> {
         let mut connections_left = self.pool.options().get_max_connections();
         loop {
             let mut connection = TxConnection::new(self.acquire(deadline).await?);
-            let begun = Manager::begin(&mut connection, Some(begin.into_sql_str()));
+            let begun = Manager::begin(&mut connection, Some(begin.clone()));
             match with_deadline(deadline, begun).await {
                 Ok(()) => return Ok(connection),
                 Err(DatabaseError::Sqlx(error)) if connections_left > 0 && is_unusable(&error) => {

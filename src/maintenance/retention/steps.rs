@@ -60,7 +60,6 @@ pub(super) struct Batch {
 }
 
 impl Rows {
-    /// Deliveries last: what is kept of one never outlives it.
     pub(super) const ALL: [Self; 5] = [
         Self::Dead,
         Self::Recorded,
@@ -121,22 +120,23 @@ const DELETE_OLD: &str = "
         and {time} < now() - $4
 ";
 
-/// What is kept of processed deliveries: otherwise recovery could run them once they are deleted. Returns
-/// those that it is running, which end as duplicates.
-const END_KEPT: &str = "
-    with ended as (
-        delete from idempotent_webhook.kept_deliveries
-        where endpoint = $1
-            and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-            and state <> 'processed'
-            and taken_at is null
-    )
+/// Those of which something is kept that may still run: without their claims they would be processed again.
+/// They are for another round, once nothing is kept of them.
+const STILL_KEPT: &str = "
     select tenant, delivery_id
     from idempotent_webhook.kept_deliveries
     where endpoint = $1
         and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
         and state <> 'processed'
-        and taken_at is not null
+";
+
+const DELETE_RESOLVED: &str = "
+    delete from idempotent_webhook.kept_deliveries
+    where endpoint = $1
+        and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+        and state <> 'processed'
+        and last_failed_at is not null
+        and taken_at is null
 ";
 
 const SELECT_RESOLVED: &str = "
@@ -185,11 +185,11 @@ impl Step {
             Self::DeleteResolved(endpoint) => {
                 let resolved = sqlx::query(Rows::Deliveries.sql(SELECT_RESOLVED)).bind(&**endpoint);
                 let resolved = Keys::read(&resolved.fetch_all(&mut *connection).await?)?;
-                let running = end_kept(&resolved, endpoint, connection).await?;
+                let delete = resolved.bind(sqlx::query(DELETE_RESOLVED), endpoint);
+                delete.execute(connection).await?;
                 Ok(Batch {
-                    deleted: (resolved.len() - running.len()) as u64,
                     is_full: resolved.len() == BATCH,
-                    last: None,
+                    ..Batch::default()
                 })
             }
             Self::DeleteOld(old) => old.delete(connection).await,
@@ -211,8 +211,9 @@ impl Old {
         let last = last.try_get("time")?;
         let mut keys = Keys::read(&rows)?;
         let deleted = if self.rows == Rows::Deliveries {
-            let running = end_kept(&keys, endpoint, connection).await?;
-            keys.remove(&running);
+            let kept = keys.bind(sqlx::query(STILL_KEPT), endpoint);
+            let kept = Keys::read(&kept.fetch_all(&mut *connection).await?)?;
+            keys.remove(&kept);
             keys.delete_claims(endpoint, Some(self.age), connection)
                 .await?
         } else {
@@ -226,14 +227,4 @@ impl Old {
             last,
         })
     }
-}
-
-/// Ends what is kept of deliveries that are processed. Returns those that are running.
-async fn end_kept(
-    processed: &Keys,
-    endpoint: &str,
-    connection: &mut PgConnection,
-) -> sqlx::Result<Keys> {
-    let ended = processed.bind(sqlx::query(END_KEPT), endpoint);
-    Keys::read(&ended.fetch_all(connection).await?)
 }

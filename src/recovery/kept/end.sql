@@ -7,7 +7,7 @@
 with ended as (
     delete from idempotent_webhook.kept_deliveries
     where endpoint = $1 and tenant = $2 and delivery_id = $3
-        and $4::interval is null
+        and ($4::interval is null or state = 'recorded')
         and ($5::int is null or state = 'due' and takes = $5)
     returning 1
 ),
@@ -17,6 +17,8 @@ archived as (
         archived_until = now() + $4
     where endpoint = $1 and tenant = $2 and delivery_id = $3
         and $4::interval is not null
+        -- There is no request that could stay.
+        and state <> 'recorded'
         and ($5::int is null or state = 'due' and takes = $5)
     returning 1
 )

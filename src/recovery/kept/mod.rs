@@ -241,7 +241,9 @@ impl Store {
         let wait = (self.timeout / 2).as_millis().max(1).to_string();
         let lock = || keyed(include_str!("lock.sql"), delivery).bind(&*wait);
         let rows = match self.run_all_on_any(|| [lock(), statement()]).await {
-            Err(error) if error.is_wait_over() => self.run_on_any(statement).await?,
+            Err(error) if error.is_wait_over() || matches!(error, DatabaseError::TimedOut) => {
+                self.run_on_any(statement).await?
+            }
             rows => rows?,
         };
         KeptAs::read(&rows)

@@ -10,7 +10,7 @@ ended as (
     delete from idempotent_webhook.kept_deliveries
     where endpoint = $1 and tenant = $2 and delivery_id = $3
         and state <> 'processed'
-        and $4::interval is null
+        and ($4::interval is null or state = 'recorded')
         and exists (select from processed)
 )
 update idempotent_webhook.kept_deliveries as kept
@@ -18,5 +18,6 @@ set state = 'processed', taken_at = null, next_attempt_at = null,
     processed_at = processed.received_at, archived_until = now() + $4
 from processed
 where endpoint = $1 and tenant = $2 and delivery_id = $3
-    and state <> 'processed'
+    -- Of one that is only recorded, there is no request that could stay.
+    and state not in ('processed', 'recorded')
     and $4::interval is not null

@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use axum::http::StatusCode;
 use idempotent_webhook::recovery::{Filter, KeptState};
-use idempotent_webhook::{DedupeTx, Delivery, Outcome, prune};
+use idempotent_webhook::{DedupeTx, Delivery, Keep, Outcome, prune};
 
 use crate::support::{
-    Failing, NOTHING_KEPT, Stored, TestApp, answer, assert_rows, endpoint, github, insert_effect,
-    recover, write_effect,
+    Failing, NOTHING_KEPT, Stored, TestApp, answer, assert_kept, assert_rows, endpoint, github,
+    insert_effect, recover, write_effect,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -166,6 +166,19 @@ async fn k3_retention_deletes_the_archive_by_its_own_age() {
     assert!(endpoint(&app).reprocess("b").await.unwrap());
     app.recovery.run_due(&app.router).await.unwrap();
     assert_rows!(app.database, claims: 1, effects: 3);
+}
+
+/// There would be nothing to run again.
+#[tokio::test]
+async fn k3_what_was_only_recorded_is_not_archived() {
+    let set = |keep: Keep| keep.body_limit(3).processed_for(30 * DAY);
+    let app = TestApp::keeping(set, Failing::times(1).handler()).await;
+    assert_eq!(app.send(github("a", "[1, 2]")).await.outcome, "failed");
+    assert_kept!(app.database, "recorded", attempts: 1, retries: 0);
+    assert_eq!(app.send(github("a", "[1, 2]")).await.outcome, "processed");
+    app.database.until(NOTHING_KEPT).await;
+    assert!(!endpoint(&app).reprocess("a").await.unwrap());
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ use crate::support::throwaway_postgres::{Durability, ThrowawayPostgres};
 use crate::support::{
     Answered, Database, Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, Process,
     Stored, TestApp, answer, assert_kept, assert_rows, endpoint, gated, github, github_delivery,
-    insert_effect, keep, lock, recover, recover_all, secret, send, soon, spawn_send,
+    insert_effect, keep, lock, recover, recover_all, secret, send, soon, spawn_send, write_effect,
 };
 
 /// By `kill -9`, with all that it has in memory and all its connections.
@@ -251,6 +251,26 @@ async fn r15_what_is_committed_although_the_answer_is_lost_is_kept_and_runs() {
         assert_eq!(runs.of("a"), 1);
         assert_rows!(app.database, claims: 1, effects: 1);
     }
+}
+
+/// A provider that does not wait may not send it again.
+#[tokio::test(flavor = "multi_thread")]
+async fn g8_what_is_being_kept_when_its_sender_hangs_up_is_kept() {
+    let app = TestApp::keeping_all(|keep| keep, write_effect).await;
+    let mut locked = app.database.another_pool(1).await.begin().await.unwrap();
+    locked
+        .execute("lock table idempotent_webhook.kept_deliveries in access exclusive mode")
+        .await
+        .unwrap();
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    sent.abort();
+    locked.commit().await.unwrap();
+    let kept = "exists (select from idempotent_webhook.kept_deliveries where state = 'due')";
+    app.database.until(kept).await;
+    app.database.age_takes().await;
+    recover_all(&app).await;
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
