@@ -121,9 +121,8 @@
 //! - **R5** An attempt of recovery and one of the provider queue for the same claim, so only one of
 //!   them commits. What is kept ends in the transaction of the claim, whoever makes it. A row that stays
 //!   behind ends as a duplicate when its turn comes, and retention never deletes the claim before it.
-//!   [`forget`](crate::Endpoint::forget) also deletes what
-//!   is kept of a processed delivery, so that it does not run by itself. A delivery that is not processed is
-//!   not forgotten by it. [`reprocess`](crate::Endpoint::reprocess) forgets a delivery and makes it due in
+//!   [`forget`](crate::Endpoint::forget) also deletes what is kept of a processed delivery, so that it does
+//!   not run by itself. A delivery that is not processed is not forgotten by it. [`reprocess`](crate::Endpoint::reprocess) forgets a delivery and makes it due in
 //!   one transaction, so it runs once more.
 //! - **R6** An attempt is counted before it runs, by the clock of the database, so a handler that
 //!   kills its process uses up its attempts. The lock of its row, which ends with its transaction, tells

@@ -53,7 +53,8 @@
 //! recovery. If the attempt fails, that is rolled back with everything else. A failure is kept once no other
 //! process is running the delivery. If that takes longer than half of
 //! [`database_timeout`](crate::IdempotentWebhook::database_timeout), it is kept at once, and the row may stay
-//! behind, as it may where the default isolation is not `read committed`. It then ends as a duplicate when its turn comes, without a call of the handler, or by
+//! behind, as it may where the default isolation is not `read committed`. It then ends as a duplicate when its
+//! turn comes, without a call of the handler, or by
 //! [`Retention`](crate::Retention), which never deletes the claim before it.
 //!
 //! # What counts as an attempt

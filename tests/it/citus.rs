@@ -16,7 +16,7 @@ use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool};
 
 use crate::support::{
-    Database, TestApp, assert_rows, github, secret, send, send_copies, write_effect,
+    Answer, Database, TestApp, assert_rows, github, secret, send, send_copies, write_effect,
 };
 
 /// How to connect to each worker.
@@ -58,6 +58,12 @@ async fn number(database: &Database, sql: &str) -> i64 {
         .unwrap()
 }
 
+fn assert_one_is_processed(answers: &[Answer]) {
+    assert!(answers.iter().all(|one| one.status == 200), "{answers:?}");
+    let processed = answers.iter().filter(|one| one.outcome == "processed");
+    assert_eq!(processed.count(), 1, "{answers:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn g3_copies_at_once_are_processed_once_over_all_workers() {
@@ -65,17 +71,7 @@ async fn g3_copies_at_once_are_processed_once_over_all_workers() {
     let routers = [app.router.clone(), app.elsewhere(write_effect).await];
     for n in 0..100 {
         let answers = send_copies(&routers, 4, || github(&n.to_string(), "{}")).await;
-        assert!(
-            answers.iter().all(|answer| answer.status == 200),
-            "{answers:?}"
-        );
-        assert_eq!(
-            1,
-            answers
-                .iter()
-                .filter(|answer| answer.outcome == "processed")
-                .count()
-        );
+        assert_one_is_processed(&answers);
     }
     assert_rows!(app.database, claims: 100, effects: 100);
     // The claims are on all workers, and most transactions were those of two.
@@ -104,17 +100,7 @@ async fn g3_copies_through_several_nodes_are_processed_once() {
     }
     for n in 0..50 {
         let answers = send_copies(&routers, 6, || github(&n.to_string(), "{}")).await;
-        assert!(
-            answers.iter().all(|answer| answer.status == 200),
-            "{answers:?}"
-        );
-        assert_eq!(
-            1,
-            answers
-                .iter()
-                .filter(|answer| answer.outcome == "processed")
-                .count()
-        );
+        assert_one_is_processed(&answers);
     }
     assert_rows!(app.database, claims: 50, effects: 50);
 }

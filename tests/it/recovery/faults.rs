@@ -253,6 +253,29 @@ async fn r15_what_is_committed_although_the_answer_is_lost_is_kept_and_runs() {
     }
 }
 
+/// Postgres does not notice that the connection is closed while a session waits for a lock.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_no_session_waits_on_for_a_row_once_the_sender_is_answered() {
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        let layer = layer.keep(accept_first(recovery));
+        layer.database_timeout(Duration::from_secs(1))
+    };
+    let app = TestApp::recovered(presets::github(secret()), set, write_effect).await;
+    app.database.insert_due(1).await;
+    let mut locked = app.database.another_pool(1).await.begin().await.unwrap();
+    locked
+        .execute("select from idempotent_webhook.kept_deliveries for update")
+        .await
+        .unwrap();
+    assert_eq!(app.send(github("due-1", "{}")).await.status, 503);
+    app.database
+        .until(&format!("not {ONE_WAITS_FOR_A_LOCK}"))
+        .await;
+    locked.rollback().await.unwrap();
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
 /// A provider that does not wait may not send it again.
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_what_is_being_kept_when_its_sender_hangs_up_is_kept() {

@@ -19,9 +19,9 @@ use sqlx::Executor;
 
 use crate::support::{
     Answered, Database, Failing, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, Stored, TestApp,
-    answer, assert_kept, assert_rows, endpoint, gate, gated, github, github_delivery,
-    insert_effect, keep, logged, recover, recovery, secret, send, send_copies, spawn_send,
-    write_effect,
+    answer, assert_kept, assert_rows, endpoint, failing_behind_gate, gated, github,
+    github_delivery, insert_effect, keep, logged, recover, recovery, secret, send, send_copies,
+    spawn_send, write_effect,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,11 +82,7 @@ async fn r5_what_another_process_commits_before_it_is_kept_is_a_duplicate() {
             true => keep.acknowledge(),
             false => keep,
         };
-        let (mut failing, way) = gate();
-        let handler = async move |_: DedupeTx| {
-            way.pass().await;
-            StatusCode::BAD_GATEWAY
-        };
+        let (mut failing, handler) = failing_behind_gate();
         let app = TestApp::keeping(set, handler).await;
         let (mut gate, handler) = gated();
         let elsewhere = app.elsewhere(handler).await;
@@ -109,11 +105,7 @@ async fn r5_what_another_process_commits_before_it_is_kept_is_a_duplicate() {
 /// Who runs it may take its time: the sender hears of the failure meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn r5_a_failure_is_kept_in_time_although_another_process_runs_the_delivery() {
-    let (mut failing, way) = gate();
-    let handler = async move |_: DedupeTx| {
-        way.pass().await;
-        StatusCode::BAD_GATEWAY
-    };
+    let (mut failing, handler) = failing_behind_gate();
     let set = |layer: IdempotentWebhook, recovery: &Recovery| {
         let layer = layer.keep(keep(recovery));
         layer.database_timeout(Duration::from_secs(2))

@@ -16,8 +16,8 @@ use tower_http::timeout::TimeoutLayer;
 use super::schedule::held_back;
 use crate::support::{
     Database, Failing, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, SOON, Stored, TestApp, answer,
-    assert_rows, endpoint, gate, gated, github, insert_effect, recover, recovery, secret, send,
-    soon, spawn_send, write_effect,
+    assert_rows, endpoint, failing_behind_gate, gate, gated, github, insert_effect, recover,
+    recovery, secret, send, soon, spawn_send, write_effect,
 };
 
 /// A delivery that a process has taken. `taken` is SQL.
@@ -102,11 +102,7 @@ async fn k4_an_attempt_that_waits_for_its_claim_runs_only_what_it_has_taken() {
 /// Another process has taken it meanwhile, and writes the result of its own attempt.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_a_failure_is_written_only_by_the_attempt_that_was_the_last_to_take_it() {
-    let (mut gate, way) = gate();
-    let handler = async move |_: DedupeTx| {
-        way.pass().await;
-        StatusCode::BAD_GATEWAY
-    };
+    let (mut gate, handler) = failing_behind_gate();
     let app = TestApp::keeping_all(|keep| keep, handler).await;
     let sent = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;

@@ -26,6 +26,6 @@ pub use request::{
 };
 pub use rows::Rows;
 pub use test_app::{
-    Answer, Gate, TestApp, answer, gate, gated, insert_effect, let_pass, send, send_copies, soon,
-    spawn_send, until_all_wait, write_effect,
+    Answer, Gate, TestApp, answer, failing_behind_gate, gate, gated, insert_effect, let_pass, send,
+    send_copies, soon, spawn_send, until_all_wait, write_effect,
 };

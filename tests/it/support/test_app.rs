@@ -119,6 +119,22 @@ pub fn gated() -> (
     (gate, handler)
 }
 
+/// A handler that answers 502 each time the gate is opened.
+pub fn failing_behind_gate() -> (
+    Gate,
+    impl Fn(DedupeTx) -> Status + Clone + Send + Sync + 'static,
+) {
+    let (gate, way) = gate();
+    let handler = move |_: DedupeTx| -> Status {
+        let way = way.clone();
+        Box::pin(async move {
+            way.pass().await;
+            StatusCode::BAD_GATEWAY
+        })
+    };
+    (gate, handler)
+}
+
 impl Gate {
     /// Waits until somebody is there, such as a handler that has done its work.
     pub async fn reached(&mut self) {
