@@ -363,6 +363,21 @@ async fn r15_what_is_accepted_while_it_is_discarded_is_kept_anew() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
+/// The transaction of its handler holds the row.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_what_is_sent_again_while_its_handler_runs_is_accepted_without_a_wait_for_it() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::keeping(Keep::accept_first, handler).await;
+    let accepted = answer(200, "accepted", "");
+    assert_eq!(app.send(github("a", "{}")).await, accepted);
+    gate.reached().await;
+    assert_eq!(app.send(github("a", "{}")).await, accepted);
+    gate.open();
+    app.database.until(NOTHING_KEPT).await;
+    assert_eq!(app.runs(), 1);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
 /// What another process ends with its commit, this one finds gone and keeps anew.
 #[tokio::test]
 async fn r15_what_is_accepted_while_it_is_processed_leaves_nothing_to_run() {
