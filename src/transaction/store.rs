@@ -102,18 +102,29 @@ impl Store {
         &self,
         statement: Query<'_, Postgres, PgArguments>,
     ) -> Result<Vec<PgRow>, DatabaseError> {
+        self.run_all(vec![statement]).await
+    }
+
+    /// The same for several statements in one transaction. Returns the rows of the last one.
+    pub(crate) async fn run_all(
+        &self,
+        statements: Vec<Query<'_, Postgres, PgArguments>>,
+    ) -> Result<Vec<PgRow>, DatabaseError> {
         let deadline = self.deadline();
         let mut tx = self.begin_short_until(deadline).await?;
         with_deadline(deadline, async {
-            let rows = statement.fetch_all(tx.connection()).await?;
+            let mut rows = Vec::new();
+            for statement in statements {
+                rows = statement.fetch_all(tx.connection()).await?;
+            }
             tx.commit().await?;
             Ok(rows)
         })
         .await
     }
 
-    /// The same, and once more if the connection was lost, or was left in a state in which the statement
-    /// fails. Not after the commit was sent, or the statement could have its effect twice.
+    /// Like [`run`](Self::run), and once more if the connection was lost, or was left in a state in which
+    /// the statement fails. Not after the commit was sent, or the statement could have its effect twice.
     pub(crate) async fn run_on_any<'q>(
         &self,
         statement: impl Fn() -> Query<'q, Postgres, PgArguments>,
