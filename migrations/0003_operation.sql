@@ -1,17 +1,44 @@
--- What came in and with which outcome: a counter for each endpoint, hour and outcome, to which each
--- process adds its numbers every few seconds.
+-- What came in and with which outcome: a counter for each endpoint, hour, outcome and version, to which
+-- each process adds its numbers every few seconds.
 create table idempotent_webhook.activity (
     endpoint text collate "C" not null,
     -- In UTC.
     hour timestamptz not null,
-    -- `request`: a request of the provider. `recovery`: an attempt at a kept delivery.
+    -- `request`: a request of the provider. `recovery`: an attempt at a kept delivery. `handler`: a call of
+    -- the handler.
     source text collate "C" not null,
+    -- Of a handler: the longest time of a bucket in milliseconds, `1` to `50000`, or `inf`.
     outcome text collate "C" not null,
+    -- That of the application, or an empty text.
+    version text collate "C" not null default '',
     count bigint not null,
     last_at timestamptz not null,
-    primary key (endpoint, hour, source, outcome)
+    primary key (endpoint, hour, source, outcome, version)
 -- With room for updates in place: a row is updated for an hour.
 ) with (fillfactor = 50);
+
+-- Why requests were rejected, likewise.
+create table idempotent_webhook.rejections (
+    endpoint text collate "C" not null,
+    -- In UTC.
+    hour timestamptz not null,
+    -- One of a few names, as in the metrics.
+    cause text collate "C" not null,
+    count bigint not null,
+    last_at timestamptz not null,
+    -- Of the last one. Nothing in it was chosen by a sender that is not authentic.
+    reason text not null,
+    primary key (endpoint, hour, cause)
+) with (fillfactor = 50);
+
+-- The settings of each endpoint's layer, without secrets, as the last process has told them.
+create table idempotent_webhook.endpoint_settings (
+    endpoint text collate "C" not null primary key,
+    -- That of the application, or an empty text.
+    version text collate "C" not null default '',
+    settings jsonb not null,
+    told_at timestamptz not null
+);
 
 -- Before when deliveries may have been deleted.
 create table idempotent_webhook.pruned (

@@ -34,7 +34,7 @@ impl fmt::Display for UnusableText {
     }
 }
 
-/// Checks a delivery id, or the name of a tenant or an endpoint.
+/// Checks a delivery id, the name of a tenant or an endpoint, or a version.
 pub(crate) fn check_text(text: &str) -> Result<(), UnusableText> {
     if text.trim().is_empty() {
         Err(UnusableText::Blank)

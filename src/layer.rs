@@ -15,6 +15,9 @@ use crate::recovery::{Keep, Quota};
 use crate::request::IdempotentWebhookService;
 use crate::settings::{Bodies, MAX_TIMEOUT, Settings};
 
+/// The longest version of an application, in bytes.
+const MAX_VERSION: usize = 64;
+
 /// A tower [`Layer`] that processes each delivery of a webhook at most once.
 ///
 /// It buffers and verifies the request, claims the delivery in Postgres, and calls the handler
@@ -278,16 +281,51 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Whether requests and attempts are counted by hour and outcome, in the table
-    /// `idempotent_webhook.activity`, which the dashboard plots.
+    /// Whether the activity is counted, which the dashboard plots: by hour, requests and attempts by
+    /// outcome and handlers by the time that they took, in the table `idempotent_webhook.activity`, and
+    /// rejected requests by cause, in `idempotent_webhook.rejections`.
     ///
     /// A request only adds to a number in memory. The layer writes its numbers every 5 seconds, in one
-    /// statement, if there are any. A process that is killed loses those of its last 5 seconds;
-    /// [`drained`](Self::drained) writes them. [`Retention`](crate::Retention) deletes old rows.
+    /// short transaction, if there are any. A process that is killed loses those of its last 5 seconds;
+    /// [`drained`](Self::drained) writes them. Beside its first numbers, and then hourly, a process writes
+    /// the settings of the layer, without secrets, to `idempotent_webhook.endpoint_settings`.
+    /// [`Retention`](crate::Retention) deletes old rows.
+    ///
+    /// Of a rejected request, the last reason of each cause is stored as the log has it, up to 300
+    /// characters, but without anything that a sender can choose who is not authentic.
     ///
     /// Default: `true`.
     pub fn count_activity(mut self, count: bool) -> Self {
         self.0.activity = count.then(|| Activity::new(self.0.endpoint.clone()));
+        self
+    }
+
+    /// The version of the application, such as that of its package or a commit. The dashboard shows what
+    /// came in by version, so that one sees where a deploy changed it.
+    ///
+    /// ```no_run
+    /// # use idempotent_webhook::{IdempotentWebhook, Secret, presets};
+    /// # fn main_(pool: sqlx::PgPool, secret: Secret) {
+    /// let github = IdempotentWebhook::new(pool, "deployments", presets::github(secret))
+    ///     .version(env!("CARGO_PKG_VERSION"));
+    /// # }
+    /// ```
+    ///
+    /// Default: none.
+    ///
+    /// # Panics
+    ///
+    /// If the version is blank, longer than 64 bytes, or has control characters.
+    #[expect(clippy::panic, reason = "documented, and only at start")]
+    pub fn version(mut self, version: impl Into<Arc<str>>) -> Self {
+        let version = version.into();
+        if version.len() > MAX_VERSION {
+            panic!("not a usable version: {version:?} is longer than {MAX_VERSION} bytes");
+        }
+        if let Err(fault) = check_text(&version) {
+            panic!("not a usable version: {version:?} is {fault}");
+        }
+        self.0.version = version;
         self
     }
 
@@ -379,6 +417,7 @@ impl<S> Layer<S> for IdempotentWebhook {
         if let Some(served) = &self.0.served {
             served.set(self.0.served_settings());
         }
+        self.0.tell();
         IdempotentWebhookService::new(Arc::new(self.0.clone()), inner)
     }
 }

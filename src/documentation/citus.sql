@@ -5,3 +5,5 @@ select create_distributed_table('idempotent_webhook.subjects', 'subject');
 -- So that each node has them, if the application connects to several.
 select create_reference_table('idempotent_webhook.redelivery_windows');
 select create_reference_table('idempotent_webhook.activity');
+select create_reference_table('idempotent_webhook.rejections');
+select create_reference_table('idempotent_webhook.endpoint_settings');

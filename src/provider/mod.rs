@@ -25,7 +25,7 @@ use handshake::Handshakes;
 #[cfg(not(feature = "testing"))]
 use identity::Identity;
 use public_url::UrlBase;
-use signature::{SignatureScheme, Tolerance};
+use signature::{SignatureError, SignatureScheme, Tolerance};
 
 pub use crate::delivery::VerifiedDelivery;
 pub use custom::{CustomProvider, SignedProvider};
@@ -190,8 +190,7 @@ impl Provider {
     /// stands before the path that the server sees.
     ///
     /// Without it, such a scheme refuses every request with
-    /// [`SignatureError::NoPublicUrl`](signature::SignatureError::NoPublicUrl). No effect on other
-    /// schemes.
+    /// [`SignatureError::NoPublicUrl`]. No effect on other schemes.
     ///
     /// ```
     /// use idempotent_webhook::{Secret, presets};
@@ -388,6 +387,26 @@ impl Provider {
     pub(crate) fn identifying_headers(&self) -> impl Iterator<Item = &HeaderName> {
         let sources = [Some(self.identity.id()), self.identity.event_type()];
         sources.into_iter().flatten().flat_map(Source::headers)
+    }
+
+    /// The headers that the description of the signature names, which are in backticks.
+    pub(crate) fn described_headers(&self) -> Vec<HeaderName> {
+        let description = self.scheme.description();
+        let quoted = description.split('`').skip(1).step_by(2);
+        quoted.filter_map(|name| name.parse().ok()).collect()
+    }
+
+    /// Whether a header is the provider's own, whatever the requests have: the signature is in it, or
+    /// covers it, it has the delivery id or the event type, or a request without any headers lacks it.
+    pub(crate) fn is_known_for(&self, name: &HeaderName) -> bool {
+        let lacks = || {
+            let (head, ()) = http::Request::new(()).into_parts();
+            self.scheme.check_head(&head)
+        };
+        self.described_headers().contains(name)
+            || self.scheme.signed_headers().contains(name)
+            || self.identifying_headers().any(|known| known == name)
+            || lacks() == Err(SignatureError::MissingHeader(name.clone()))
     }
 
     pub(crate) fn shared_name(&self) -> Arc<str> {

@@ -40,6 +40,10 @@ impl Schedule {
         )
     }
 
+    pub(crate) fn delays(&self) -> &[Duration] {
+        &self.0
+    }
+
     /// The delay after `retries` attempts of the schedule, varied by a fifth so that deliveries
     /// that failed together are not run together. `None` after the last one.
     pub(crate) fn delay_after(&self, retries: u32) -> Option<Duration> {

@@ -250,9 +250,10 @@ impl Admitted {
         let started = Instant::now();
         let handler = catch_panic(async move { inner.call(request).await });
         let handled = tokio::time::timeout(timeout, handler).await;
-        self.settings
-            .metrics
-            .duration(Stage::Handler, started.elapsed());
+        let took = started.elapsed();
+        self.settings.metrics.duration(Stage::Handler, took);
+        // A handler that ran out of its time took that time, and not the moment until that was seen.
+        self.settings.count_handler(took.min(timeout));
         let response = handled
             .map_err(|_| Failure::HandlerTimedOut(timeout))?
             .map_err(|payload| Failure::panicked(&*payload))?

@@ -84,7 +84,9 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
         Answer::Handshake(_) => info!("webhook handshake answered"),
         Answer::InFlight => info!("webhook still in flight"),
         Answer::Rejected(rejection) => {
-            settings.metrics.rejection(rejection.kind());
+            let cause = rejection.kind();
+            settings.metrics.rejection(cause);
+            settings.count_rejection(cause, || rejection.stored_reason(&settings.provider));
             let status = rejection.status_for(&settings.provider).as_u16();
             let reason = rejection.reason(&settings.provider);
             match rejection {

@@ -86,4 +86,92 @@ impl Rejection {
             Self::Body(error) => ErrorChain(error).to_string(),
         }
     }
+
+    /// For Postgres: the same, without what anybody can choose whose request is not authentic (G1).
+    pub(super) fn stored_reason(&self, provider: &Provider) -> String {
+        match self {
+            // Of some schemes, a header says which headers are signed, or a part of a name is free.
+            Self::Signature(SignatureError::MissingHeader(name))
+                if !provider.is_known_for(name) =>
+            {
+                "a header is missing".into()
+            }
+            Self::Signature(SignatureError::MalformedHeader(name))
+                if !provider.is_known_for(name) =>
+            {
+                "a header is malformed".into()
+            }
+            // The other errors of signatures have no text of a request, and a body is read for the
+            // delivery id after its signature was verified.
+            Self::Method(_) | Self::Signature(_) | Self::Identity(_) => self.reason(provider),
+            // Without the causes. With HTTP/2, the sender may end the connection with a text of its own,
+            // which is in the error of the server.
+            Self::Body(error) => error.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderName;
+
+    use super::*;
+    use crate::provider::{Secret, SecretError, presets};
+
+    const CHOSEN: HeaderName = HeaderName::from_static("x-chosen-by-the-sender");
+
+    fn stored(rejection: impl Into<Rejection>, provider: &Provider) -> [String; 2] {
+        let rejection = rejection.into();
+        [
+            rejection.reason(provider),
+            rejection.stored_reason(provider),
+        ]
+    }
+
+    #[test]
+    fn g1_what_a_sender_can_choose_is_not_stored() -> Result<(), SecretError> {
+        let github = presets::github(Secret::new("a secret")?);
+        for (error, reason) in [
+            (SignatureError::MissingHeader(CHOSEN), "a header is missing"),
+            (
+                SignatureError::MalformedHeader(CHOSEN),
+                "a header is malformed",
+            ),
+        ] {
+            let [logged, stored] = stored(error, &github);
+            assert!(logged.contains(CHOSEN.as_str()), "{logged}");
+            assert_eq!(stored, reason);
+        }
+        let [logged, stored] = stored(BodyError::Broken("chosen".into()), &github);
+        assert_eq!(logged, "the body broke off: chosen");
+        assert_eq!(stored, "the body broke off");
+        Ok(())
+    }
+
+    #[test]
+    fn headers_that_the_provider_is_known_for_are_stored_as_they_are_logged()
+    -> Result<(), SecretError> {
+        let github = presets::github(Secret::new("a secret")?);
+        let telegram = presets::telegram(Secret::new("a secret")?);
+        for (provider, name) in [
+            // The signature, the delivery id, the event type.
+            (&github, "x-hub-signature-256"),
+            (&github, "x-github-delivery"),
+            (&github, "x-github-event"),
+            // Its description does not name the header.
+            (&telegram, "x-telegram-bot-api-secret-token"),
+        ] {
+            let name = HeaderName::from_static(name);
+            for error in [
+                SignatureError::MissingHeader(name.clone()),
+                SignatureError::MalformedHeader(name),
+            ] {
+                let [logged, stored] = stored(error, provider);
+                assert_eq!(logged, stored);
+            }
+        }
+        let [logged, stored] = stored(SignatureError::NoMatch, &github);
+        assert_eq!(logged, stored);
+        Ok(())
+    }
 }

@@ -19,7 +19,8 @@ const BATCH: usize = 1000;
 pub(super) enum Step {
     /// Remembers that deliveries of this age may be deleted.
     RememberPruned(Duration),
-    /// Deletes the activity of this age and, after a year, what operators did.
+    /// Deletes the activity of this age, the settings that were told so long ago and, after a year, what
+    /// operators did.
     DeleteRecords(Duration),
     /// Deletes what is kept of an endpoint's deliveries that were processed since. A failure that was
     /// kept while another process was still running the delivery leaves such a row.
@@ -162,6 +163,16 @@ const DELETE_ACTIVITY: &str = "
     where hour < now() - $1
 ";
 
+const DELETE_REJECTIONS: &str = "
+    delete from idempotent_webhook.rejections
+    where hour < now() - $1
+";
+
+const DELETE_SETTINGS: &str = "
+    delete from idempotent_webhook.endpoint_settings
+    where told_at < now() - $1
+";
+
 const DELETE_ACTIONS: &str = "
     delete from idempotent_webhook.operator_actions
     where began_at < now() - greatest($1, interval '1 year')
@@ -176,7 +187,12 @@ impl Step {
                 Ok(Batch::default())
             }
             Self::DeleteRecords(age) => {
-                for sql in [DELETE_ACTIVITY, DELETE_ACTIONS] {
+                for sql in [
+                    DELETE_ACTIVITY,
+                    DELETE_REJECTIONS,
+                    DELETE_SETTINGS,
+                    DELETE_ACTIONS,
+                ] {
                     let delete = sqlx::query(sql).bind(interval(*age));
                     delete.execute(&mut *connection).await?;
                 }

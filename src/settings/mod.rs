@@ -1,5 +1,7 @@
 //! The settings of a layer, which its service reads.
 
+mod told;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -47,6 +49,8 @@ pub(crate) struct Settings {
     pub(crate) recorded: Option<Quota>,
     pub(crate) allow_unused_transaction: bool,
     pub(crate) metrics: Metrics,
+    /// That of the application, or an empty text.
+    pub(crate) version: Arc<str>,
     /// `None` if it is not counted.
     pub(crate) activity: Option<Activity>,
     pub(crate) refused_a_method: Arc<AtomicBool>,
@@ -76,6 +80,7 @@ impl Settings {
             recorded: None,
             allow_unused_transaction: false,
             metrics: Metrics::new(endpoint.clone(), provider.shared_name()),
+            version: Arc::default(),
             refused_a_method: Arc::default(),
             body_timeout: Duration::from_secs(10),
             handler_timeout: Duration::from_secs(30),
@@ -105,6 +110,20 @@ impl Settings {
     pub(crate) fn count(&self, source: Source, outcome: &'static str) {
         if let Some(activity) = &self.activity {
             activity.count(&self.store, source, outcome);
+        }
+    }
+
+    /// Counts a call of the handler by the time that it took.
+    pub(crate) fn count_handler(&self, took: Duration) {
+        if let Some(activity) = &self.activity {
+            activity.count_handler(&self.store, took);
+        }
+    }
+
+    /// Counts a rejected request. The reason must have nothing of the request.
+    pub(crate) fn count_rejection(&self, cause: &'static str, reason: impl FnOnce() -> String) {
+        if let Some(activity) = &self.activity {
+            activity.count_rejection(&self.store, cause, &reason());
         }
     }
 

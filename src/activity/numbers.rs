@@ -1,0 +1,263 @@
+//! What is counted and not written yet.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Where an outcome comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A request of the provider.
+    Request,
+    /// An attempt at a kept delivery.
+    Recovery,
+    /// A call of the handler. Its outcome is the time that it took.
+    Handler,
+}
+
+impl Source {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Recovery => "recovery",
+            Self::Handler => "handler",
+        }
+    }
+}
+
+/// The outcome of a delivery that is not run again unless an operator says so.
+pub(crate) const DEAD: &str = "dead";
+
+/// The outcomes of requests and attempts.
+const OUTCOMES: [(Source, &str); 14] = [
+    (Source::Recovery, DEAD),
+    (Source::Recovery, "duplicate"),
+    (Source::Recovery, "failed"),
+    (Source::Recovery, "in-flight"),
+    (Source::Recovery, "kept"),
+    (Source::Recovery, "processed"),
+    (Source::Request, "accepted"),
+    (Source::Request, "duplicate"),
+    (Source::Request, "failed"),
+    (Source::Request, "handshake"),
+    (Source::Request, "in-flight"),
+    (Source::Request, "kept"),
+    (Source::Request, "processed"),
+    (Source::Request, "rejected"),
+];
+
+/// The buckets of the times of handlers: the longest time of each, which is its name in milliseconds.
+const TIMES: [(&str, Duration); 16] = [
+    ("1", Duration::from_millis(1)),
+    ("2", Duration::from_millis(2)),
+    ("5", Duration::from_millis(5)),
+    ("10", Duration::from_millis(10)),
+    ("20", Duration::from_millis(20)),
+    ("50", Duration::from_millis(50)),
+    ("100", Duration::from_millis(100)),
+    ("200", Duration::from_millis(200)),
+    ("500", Duration::from_millis(500)),
+    ("1000", Duration::from_secs(1)),
+    ("2000", Duration::from_secs(2)),
+    ("5000", Duration::from_secs(5)),
+    ("10000", Duration::from_secs(10)),
+    ("20000", Duration::from_secs(20)),
+    ("50000", Duration::from_secs(50)),
+    ("inf", Duration::MAX),
+];
+
+const COUNTED: usize = OUTCOMES.len() + TIMES.len();
+
+/// The longest reason that is stored, in characters.
+const MAX_REASON: usize = 300;
+
+/// The numbers of a layer.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    outcomes: [AtomicU64; OUTCOMES.len()],
+    times: [AtomicU64; TIMES.len()],
+    rejections: Mutex<Rejections>,
+}
+
+/// Rejected requests by their cause, which is one of a few names.
+pub(super) type Rejections = BTreeMap<&'static str, Rejected>;
+
+/// Rejected requests of one cause.
+#[derive(Debug)]
+pub(super) struct Rejected {
+    pub(super) count: u64,
+    /// Of the last one.
+    pub(super) reason: String,
+}
+
+// Numbers are added in one order with what a writer reads and writes when it ends: either the writer sees
+// a number, or whoever has added it sees that there is no writer.
+impl Numbers {
+    pub(super) fn add(&self, source: Source, outcome: &'static str) {
+        let index = OUTCOMES
+            .iter()
+            .position(|known| *known == (source, outcome));
+        if let Some(count) = index.and_then(|index| self.outcomes.get(index)) {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    pub(super) fn add_time(&self, took: Duration) {
+        let index = TIMES.iter().position(|(_, longest)| took <= *longest);
+        if let Some(count) = index.and_then(|index| self.times.get(index)) {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    pub(super) fn add_rejection(&self, cause: &'static str, reason: &str) {
+        // Postgres cannot store NUL.
+        let reason = reason.chars().filter(|c| *c != '\0');
+        let reason = reason.take(MAX_REASON).collect();
+        let mut rejections = self.rejections();
+        let count = rejections.get(cause).map_or(0, |known| known.count) + 1;
+        rejections.insert(cause, Rejected { count, reason });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        let mut counts = self.counts();
+        counts.all(|count| count.load(Ordering::SeqCst) == 0) && self.rejections().is_empty()
+    }
+
+    pub(super) fn take(&self) -> Taken<'_> {
+        let mut counts = [0; COUNTED];
+        for (taken, count) in counts.iter_mut().zip(self.counts()) {
+            *taken = count.swap(0, Ordering::Relaxed);
+        }
+        Taken {
+            numbers: self,
+            counts,
+            rejections: std::mem::take(&mut *self.rejections()),
+        }
+    }
+
+    fn counts(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.outcomes.iter().chain(&self.times)
+    }
+
+    fn rejections(&self) -> MutexGuard<'_, Rejections> {
+        self.rejections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Numbers that are being written. Dropped, they are given back.
+pub(super) struct Taken<'a> {
+    numbers: &'a Numbers,
+    counts: [u64; COUNTED],
+    rejections: Rejections,
+}
+
+impl Taken<'_> {
+    /// What there is of each source and outcome.
+    pub(super) fn counts(&self) -> impl Iterator<Item = (Source, &'static str, u64)> {
+        let times = TIMES.iter().map(|(name, _)| (Source::Handler, *name));
+        let names = OUTCOMES.iter().copied().chain(times);
+        names
+            .zip(self.counts)
+            .filter(|(_, count)| *count > 0)
+            .map(|((source, outcome), count)| (source, outcome, count))
+    }
+
+    pub(super) fn rejections(&self) -> &Rejections {
+        &self.rejections
+    }
+
+    /// They are written.
+    pub(super) fn forget(mut self) {
+        self.counts = Default::default();
+        self.rejections.clear();
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        for (count, taken) in self.numbers.counts().zip(self.counts) {
+            count.fetch_add(taken, Ordering::Relaxed);
+        }
+        let mut rejections = self.numbers.rejections();
+        for (cause, taken) in std::mem::take(&mut self.rejections) {
+            let count = taken.count;
+            rejections
+                .entry(cause)
+                // It was rejected again since, with a later reason.
+                .and_modify(|known| known.count += count)
+                .or_insert(taken);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bucket_of(took: Duration) -> Vec<(&'static str, u64)> {
+        let numbers = Numbers::default();
+        numbers.add_time(took);
+        let taken = numbers.take();
+        let counts = taken.counts().map(|(_, outcome, count)| (outcome, count));
+        counts.collect()
+    }
+
+    #[test]
+    fn a_time_is_in_the_first_bucket_that_has_room_for_it() {
+        let nanosecond = Duration::from_nanos(1);
+        assert_eq!(bucket_of(Duration::ZERO), [("1", 1)]);
+        for pair in TIMES.windows(2) {
+            let [(name, longest), (next, _)] = pair else {
+                continue;
+            };
+            assert_eq!(bucket_of(*longest), [(*name, 1)]);
+            assert_eq!(bucket_of(*longest + nanosecond), [(*next, 1)]);
+        }
+        assert_eq!(bucket_of(Duration::MAX), [("inf", 1)]);
+    }
+
+    #[test]
+    fn a_bucket_is_named_after_its_longest_time() {
+        for (name, longest) in TIMES.iter().filter(|(name, _)| *name != "inf") {
+            assert_eq!(*name, longest.as_millis().to_string());
+        }
+    }
+
+    #[test]
+    fn a_reason_is_cut_and_has_no_nul() {
+        let numbers = Numbers::default();
+        numbers.add_rejection("no_match", &format!("a\0b{}", "é".repeat(400)));
+        let taken = numbers.take();
+        let reasons: Vec<_> = taken.rejections().values().map(|r| &*r.reason).collect();
+        assert_eq!(reasons, [format!("ab{}", "é".repeat(298))]);
+    }
+
+    #[test]
+    fn what_is_given_back_is_added_to_what_came_since() {
+        let numbers = Numbers::default();
+        numbers.add(Source::Request, "processed");
+        numbers.add_rejection("no_match", "first");
+        numbers.add_rejection("too_old", "old");
+        let taken = numbers.take();
+        assert!(numbers.is_empty());
+        numbers.add(Source::Request, "processed");
+        numbers.add_rejection("no_match", "second");
+        drop(taken);
+        let all = numbers.take();
+        let counts: Vec<_> = all.counts().map(|(_, outcome, n)| (outcome, n)).collect();
+        assert_eq!(counts, [("processed", 2)]);
+        let rejections = all.rejections().iter();
+        let rejections: Vec<_> = rejections
+            .map(|(cause, rejected)| (*cause, rejected.count, &*rejected.reason))
+            .collect();
+        assert_eq!(
+            rejections,
+            [("no_match", 2, "second"), ("too_old", 1, "old")]
+        );
+        all.forget();
+        assert!(numbers.is_empty());
+    }
+}

@@ -1,0 +1,91 @@
+//! The statements that write the activity of a layer.
+
+use sqlx::Postgres;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+
+use super::Told;
+use super::numbers::Taken;
+
+type Statement<'q> = Query<'q, Postgres, PgArguments>;
+
+/// In the order of the key, so that two processes do not wait for each other in a circle.
+const ADD_COUNTS: &str = "
+    insert into idempotent_webhook.activity as known
+        (endpoint, hour, source, outcome, version, count, last_at)
+    select $1, date_trunc('hour', now(), 'UTC'), source, outcome, $2, count, now()
+    from unnest($3::text[], $4::text[], $5::int8[]) as new (source, outcome, count)
+    order by source, outcome
+    on conflict (endpoint, hour, source, outcome, version) do update
+    set count = known.count + excluded.count, last_at = excluded.last_at
+";
+
+/// Likewise.
+const ADD_REJECTIONS: &str = "
+    insert into idempotent_webhook.rejections as known
+        (endpoint, hour, cause, count, last_at, reason)
+    select $1, date_trunc('hour', now(), 'UTC'), cause, count, now(), reason
+    from unnest($2::text[], $3::int8[], $4::text[]) as new (cause, count, reason)
+    order by cause
+    on conflict (endpoint, hour, cause) do update
+    set count = known.count + excluded.count,
+        last_at = excluded.last_at,
+        reason = excluded.reason
+";
+
+const TELL_SETTINGS: &str = "
+    insert into idempotent_webhook.endpoint_settings (endpoint, version, settings, told_at)
+    values ($1, $2, $3::text::jsonb, now())
+    on conflict (endpoint) do update
+    set version = excluded.version, settings = excluded.settings, told_at = excluded.told_at
+";
+
+/// Adds the counts, if there are any.
+pub(super) fn add_counts<'q>(
+    endpoint: &'q str,
+    version: &'q str,
+    taken: &Taken<'_>,
+) -> Option<Statement<'q>> {
+    let (mut sources, mut outcomes, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+    for (source, outcome, count) in taken.counts() {
+        sources.push(source.as_str());
+        outcomes.push(outcome);
+        counts.push(as_int8(count));
+    }
+    (!counts.is_empty()).then(|| {
+        sqlx::query(ADD_COUNTS)
+            .bind(endpoint)
+            .bind(version)
+            .bind(sources)
+            .bind(outcomes)
+            .bind(counts)
+    })
+}
+
+/// Adds the rejections, if there are any.
+pub(super) fn add_rejections<'q>(endpoint: &'q str, taken: &'q Taken<'_>) -> Option<Statement<'q>> {
+    let (mut causes, mut counts, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
+    for (cause, rejected) in taken.rejections() {
+        causes.push(*cause);
+        counts.push(as_int8(rejected.count));
+        reasons.push(&*rejected.reason);
+    }
+    (!counts.is_empty()).then(|| {
+        sqlx::query(ADD_REJECTIONS)
+            .bind(endpoint)
+            .bind(causes)
+            .bind(counts)
+            .bind(reasons)
+    })
+}
+
+pub(super) fn tell_settings<'q>(endpoint: &'q str, told: &'q Told) -> Statement<'q> {
+    sqlx::query(TELL_SETTINGS)
+        .bind(endpoint)
+        .bind(&*told.version)
+        .bind(&*told.settings)
+}
+
+fn as_int8(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

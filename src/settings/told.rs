@@ -1,0 +1,71 @@
+//! The settings of a layer as its activity tells them, for the dashboard.
+
+use std::time::Duration;
+
+use http::HeaderName;
+use serde_json::{Value, json};
+
+use super::{Bodies, Settings};
+use crate::activity::Told;
+use crate::recovery::What;
+
+impl Settings {
+    /// Has the settings told, which are those of a service now.
+    pub(crate) fn tell(&self) {
+        if let Some(activity) = &self.activity {
+            activity.tell(|| Told {
+                version: self.version.clone(),
+                settings: self.as_json().to_string(),
+            });
+        }
+    }
+
+    /// One flat object, with durations in seconds. No secret is in it.
+    fn as_json(&self) -> Value {
+        let provider = &self.provider;
+        let keep = self.keep.as_ref();
+        let tolerance = provider.get_tolerance().past();
+        let signature_headers = provider.described_headers();
+        let retry_delays = keep.map(|keep| keep.schedule.delays());
+        json!({
+            // Postgres cannot store NUL.
+            "provider": provider.name().replace('\0', ""),
+            "signature_headers": signature_headers
+                .iter()
+                .map(HeaderName::as_str)
+                .collect::<Vec<_>>(),
+            "tolerance_seconds": tolerance.filter(|_| provider.signs_time()).map(seconds),
+            "redelivery_window_seconds": seconds(provider.get_redelivery_window()),
+            "body_limit_bytes": provider.get_body_limit(),
+            "body_timeout_seconds": seconds(self.body_timeout),
+            "handler_timeout_seconds": seconds(self.handler_timeout),
+            "in_flight_timeout_seconds": seconds(self.in_flight_timeout),
+            "database_timeout_seconds": seconds(self.store.timeout),
+            "retry_after_seconds": seconds(self.retry_after),
+            "bodies": match self.bodies {
+                Bodies::Ignored => "ignored",
+                Bodies::Compared => "compared",
+                Bodies::Guarded => "guarded",
+            },
+            "keep": keep.map(|keep| match keep.what {
+                What::Failed => "failed",
+                What::All => "all",
+                What::AcceptedFirst => "accept_first",
+            }),
+            "acknowledge": keep.is_some_and(|keep| keep.acknowledge),
+            // What is kept is recorded, too.
+            "record_failures": keep.is_some() || self.recorded.is_some(),
+            "retry_delays_seconds": retry_delays
+                .map(|delays| delays.iter().copied().map(seconds).collect::<Vec<_>>()),
+            "processed_for_seconds": keep.and_then(|keep| keep.archived_for).map(seconds),
+        })
+    }
+}
+
+/// Whole seconds without a fraction.
+fn seconds(time: Duration) -> Value {
+    match time.subsec_nanos() {
+        0 => time.as_secs().into(),
+        _ => time.as_secs_f64().into(),
+    }
+}
