@@ -2,12 +2,19 @@
 
 use std::time::Duration;
 
-use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{IdempotentWebhook, Keep, Retention, presets};
+use axum::Router;
+use axum::body::Body;
+use axum::handler::Handler;
+use axum::http::header::HeaderValue;
+use axum::http::{Request, StatusCode};
+use axum::routing::post;
+use idempotent_webhook::signature::Tolerance;
+use idempotent_webhook::{DedupeTx, IdempotentWebhook, Keep, Retention, Secret, presets};
+use sqlx::PgPool;
 
 use crate::support::{
-    Database, Failing, NOTHING_KEPT, TestApp, github, logged, recover, secret, send, soon,
-    write_effect,
+    Database, Failing, NOTHING_KEPT, SECRET, TestApp, github, github_delivery, let_pass, logged,
+    recover, recovery, secret, send, soon, write_effect,
 };
 
 type Counted = Vec<(String, String, i64)>;
@@ -16,13 +23,69 @@ async fn counted(database: &Database) -> Counted {
     sqlx::query_as(
         "select source, outcome, sum(count)::int8
          from idempotent_webhook.activity
-         where endpoint = 'test'
+         where endpoint = 'test' and source <> 'handler'
          group by source, outcome
          order by source, outcome",
     )
     .fetch_all(&database.pool)
     .await
     .unwrap()
+}
+
+/// Waits until so many requests and attempts are counted.
+async fn until_counted(database: &Database, count: u32) {
+    database
+        .until(&format!(
+            "(select sum(count) from idempotent_webhook.activity where source <> 'handler') = {count}"
+        ))
+        .await;
+}
+
+/// Calls of the handler by the bucket of their time.
+async fn handled(database: &Database) -> Vec<(String, i64)> {
+    sqlx::query_as(
+        "select outcome, count from idempotent_webhook.activity
+         where endpoint = 'test' and source = 'handler'",
+    )
+    .fetch_all(&database.pool)
+    .await
+    .unwrap()
+}
+
+/// Rejected requests by cause, with the last reason.
+async fn rejected(database: &Database) -> Counted {
+    sqlx::query_as(
+        "select cause, reason, count from idempotent_webhook.rejections
+         where endpoint = 'test'
+         order by cause",
+    )
+    .fetch_all(&database.pool)
+    .await
+    .unwrap()
+}
+
+/// The version and the settings that were told last.
+async fn told(database: &Database) -> Option<(String, serde_json::Value)> {
+    let told: Option<(String, String)> = sqlx::query_as(
+        "select version, settings::text from idempotent_webhook.endpoint_settings
+         where endpoint = 'test'",
+    )
+    .fetch_optional(&database.pool)
+    .await
+    .unwrap();
+    told.map(|(version, settings)| (version, settings.parse().unwrap()))
+}
+
+fn layer_of(pool: &PgPool) -> IdempotentWebhook {
+    IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()))
+}
+
+fn route<H, T>(layer: &IdempotentWebhook, handler: H) -> Router
+where
+    H: Handler<T, ()>,
+    T: 'static,
+{
+    Router::new().route("/", post(handler).layer(layer.clone()))
 }
 
 fn expected(counted: &[(&str, &str, i64)]) -> Counted {
@@ -38,11 +101,9 @@ async fn requests_are_counted_by_outcome_within_seconds() {
     for id in ["a", "a", "b"] {
         app.send(github(id, "{}")).await;
     }
-    let forged = TestDelivery::new(&presets::github(secret())).tampered();
+    let forged = github_delivery().tampered();
     assert_eq!(app.send(forged.request()).await.status, 401);
-    app.database
-        .until("(select sum(count) from idempotent_webhook.activity) = 4")
-        .await;
+    until_counted(&app.database, 4).await;
     let first = [
         ("request", "duplicate", 1),
         ("request", "processed", 2),
@@ -67,9 +128,7 @@ async fn attempts_of_recovery_are_counted_apart() {
     let recovery = recover(&app);
     app.database.until(NOTHING_KEPT).await;
     recovery.stop().await;
-    app.database
-        .until("(select sum(count) from idempotent_webhook.activity) = 3")
-        .await;
+    until_counted(&app.database, 3).await;
     let all = [
         ("recovery", "kept", 1),
         ("recovery", "processed", 1),
@@ -84,9 +143,7 @@ async fn dead_deliveries_are_counted() {
     let set = |keep: Keep| keep.retry_delays([]);
     let app = TestApp::keeping(set, failing.handler()).await;
     app.send(github("a", "{}")).await;
-    app.database
-        .until("(select sum(count) from idempotent_webhook.activity) = 2")
-        .await;
+    until_counted(&app.database, 2).await;
     let all = [("recovery", "dead", 1), ("request", "kept", 1)];
     assert_eq!(counted(&app.database).await, expected(&all));
 }
@@ -126,25 +183,45 @@ async fn two_processes_add_to_one_count() {
     assert_eq!(counted(&app.database).await, expected(&both));
 }
 
+/// All of it, whichever part of it fails.
 #[tokio::test]
 async fn what_cannot_be_written_is_written_later() {
-    let database = Database::new().await;
-    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()));
-    let handler = axum::routing::post(write_effect).layer(layer.clone());
-    let router = axum::Router::new().route("/", handler);
-    database
-        .run("alter table idempotent_webhook.activity rename to away")
-        .await;
-    send(&router, github("a", "{}")).await;
-    let log = logged(layer.drained()).await;
-    assert!(log.contains("could not write the activity"), "{log}");
-    database
-        .run("alter table idempotent_webhook.away rename to activity")
-        .await;
-    send(&router, github("b", "{}")).await;
-    layer.drained().await;
-    let both = [("request", "processed", 2)];
-    assert_eq!(counted(&database).await, expected(&both));
+    for table in ["activity", "rejections", "endpoint_settings"] {
+        let database = Database::new().await;
+        let layer = layer_of(&database.pool);
+        let router = route(&layer, write_effect);
+        database
+            .run(&format!(
+                "alter table idempotent_webhook.{table} rename to away"
+            ))
+            .await;
+        send(&router, github("a", "{}")).await;
+        send(&router, github_delivery().tampered().request()).await;
+        let log = logged(layer.drained()).await;
+        assert!(log.contains("could not write the activity"), "{log}");
+        database
+            .run(&format!(
+                "alter table idempotent_webhook.away rename to {table}"
+            ))
+            .await;
+        assert_eq!(counted(&database).await, []);
+        assert_eq!(rejected(&database).await, []);
+        assert_eq!(told(&database).await, None);
+
+        send(&router, github("b", "{}")).await;
+        layer.drained().await;
+        let all = [("request", "processed", 2), ("request", "rejected", 1)];
+        assert_eq!(counted(&database).await, expected(&all), "{table}");
+        let rejected = rejected(&database).await;
+        assert!(
+            matches!(&*rejected, [(cause, _, 1)] if cause == "no_match"),
+            "{table}: {rejected:?}"
+        );
+        let handled = handled(&database).await;
+        let handled: i64 = handled.iter().map(|(_, count)| count).sum();
+        assert_eq!(handled, 2, "{table}");
+        assert!(told(&database).await.is_some(), "{table}");
+    }
 }
 
 #[tokio::test]
@@ -155,8 +232,12 @@ async fn counting_can_be_switched_off() {
     let handler = axum::routing::post(write_effect).layer(layer.clone());
     let router = axum::Router::new().route("/", handler);
     send(&router, github("a", "{}")).await;
+    send(&router, github_delivery().tampered().request()).await;
     layer.drained().await;
     assert_eq!(counted(&database).await, []);
+    assert_eq!(handled(&database).await, []);
+    assert_eq!(rejected(&database).await, []);
+    assert_eq!(told(&database).await, None);
 }
 
 /// Nor does the pool stay open for it.
@@ -182,6 +263,13 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
                 (endpoint, hour, source, outcome, count, last_at)
              select 'test', date_trunc('hour', now() - age, 'UTC'), 'request', 'processed', 1, now()
              from unnest(array[interval '1 hour', interval '44 days', interval '46 days']) as age;
+             insert into idempotent_webhook.rejections (endpoint, hour, cause, count, last_at, reason)
+             select 'test', date_trunc('hour', now() - age, 'UTC'), 'no_match', 1, now(), ''
+             from unnest(array[interval '44 days', interval '46 days']) as age;
+             insert into idempotent_webhook.endpoint_settings (endpoint, settings, told_at)
+             values
+                ('test', '{}', now() - interval '44 days'),
+                ('left', '{}', now() - interval '46 days');
              insert into idempotent_webhook.operator_actions (action, endpoint, began_at)
              select 'pause', 'test', now() - age
              from unnest(array[interval '300 days', interval '400 days']) as age",
@@ -204,6 +292,12 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
     task.stop().await;
     let two = [("request", "processed", 2)];
     assert_eq!(counted(&database).await, expected(&two));
+    database
+        .until(
+            "(select count(*) from idempotent_webhook.rejections) = 1
+             and (select array_agg(endpoint) from idempotent_webhook.endpoint_settings) = '{test}'",
+        )
+        .await;
     // One row, and the later time of two.
     idempotent_webhook::prune(&database.pool, days(60))
         .await
@@ -226,7 +320,7 @@ async fn what_is_counted_is_written_within_the_layers_time_for_the_database() {
         .database_timeout(Duration::from_millis(50));
     let handler = axum::routing::post(write_effect).layer(layer.clone());
     let router = axum::Router::new().route("/", handler);
-    let forged = TestDelivery::new(&presets::github(secret())).tampered();
+    let forged = github_delivery().tampered();
     send(&router, forged.request()).await;
 
     let taken = pool.acquire().await.unwrap();
@@ -248,4 +342,376 @@ async fn what_is_counted_is_written_within_the_layers_time_for_the_database() {
         counted(&database).await,
         expected(&[("request", "rejected", 1)])
     );
+}
+
+#[tokio::test]
+async fn handlers_are_counted_by_the_time_that_they_took() {
+    let database = Database::new().await;
+    let layer = layer_of(&database.pool);
+    let slow = async |_: DedupeTx| {
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        StatusCode::OK
+    };
+    let router = route(&layer, slow);
+    // The handler does not see the second one.
+    for _ in 0..2 {
+        send(&router, github("a", "{}")).await;
+    }
+    layer.drained().await;
+    let handled = handled(&database).await;
+    let [(bucket, 1)] = &*handled else {
+        panic!("not one call in one bucket: {handled:?}");
+    };
+    let longest: f64 = bucket.parse().unwrap();
+    assert!(longest >= 50.0, "{bucket}");
+}
+
+#[tokio::test]
+async fn handlers_that_time_out_or_panic_are_counted_by_their_time_too() {
+    let database = Database::new().await;
+    let layer = layer_of(&database.pool).handler_timeout(Duration::from_millis(20));
+    let hanging = async |_: DedupeTx| -> StatusCode { std::future::pending().await };
+    send(&route(&layer, hanging), github("a", "{}")).await;
+    layer.drained().await;
+    assert_eq!(handled(&database).await, [("20".to_owned(), 1)]);
+
+    let panicking = async |_: DedupeTx| -> StatusCode { panic!("on purpose") };
+    send(&route(&layer, panicking), github("b", "{}")).await;
+    layer.drained().await;
+    let handled = handled(&database).await;
+    let handled: i64 = handled.iter().map(|(_, count)| count).sum();
+    assert_eq!(handled, 2);
+}
+
+#[tokio::test]
+async fn versions_are_counted_apart() {
+    let database = Database::new().await;
+    let layers = [
+        layer_of(&database.pool),
+        layer_of(&database.pool).version("1.4.0"),
+        layer_of(&database.pool).version("1.5.0"),
+        layer_of(&database.pool)
+            .version("1.5.0")
+            .count_activity(true),
+    ];
+    for (number, layer) in layers.iter().enumerate() {
+        let router = route(layer, write_effect);
+        send(&router, github(&number.to_string(), "{}")).await;
+        layer.drained().await;
+    }
+    let by_version: Vec<(String, String, i64)> = sqlx::query_as(
+        "select version, outcome, count from idempotent_webhook.activity
+         where source = 'request'
+         order by version",
+    )
+    .fetch_all(&database.pool)
+    .await
+    .unwrap();
+    let apart = [
+        ("", "processed", 1),
+        ("1.4.0", "processed", 1),
+        ("1.5.0", "processed", 2),
+    ];
+    assert_eq!(by_version, expected(&apart));
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_usable_is_refused_at_start() {
+    let database = Database::new().await;
+    let is_refused = |version: &str| {
+        let layer = layer_of(&database.pool);
+        let set = std::panic::AssertUnwindSafe(|| drop(layer.version(version)));
+        std::panic::catch_unwind(set).is_err()
+    };
+    for version in ["", " ", "1.4.0\n", "\0", &"1".repeat(65)] {
+        assert!(is_refused(version), "{version:?}");
+    }
+    for version in ["1.4.0", &"1".repeat(64)] {
+        assert!(!is_refused(version), "{version:?}");
+    }
+}
+
+/// A delivery of GitHub without its id, or with this one.
+fn with_id(id: Option<&'static str>) -> Request<Body> {
+    let mut request: Request<Body> = github_delivery().request();
+    let headers = request.headers_mut();
+    headers.remove("x-github-delivery");
+    if let Some(id) = id {
+        headers.insert("x-github-delivery", HeaderValue::from_static(id));
+    }
+    request
+}
+
+#[tokio::test]
+async fn rejected_requests_are_counted_by_cause_with_the_last_reason() {
+    let database = Database::new().await;
+    let layer = layer_of(&database.pool);
+    let router = route(&layer, write_effect);
+    let log = logged(async {
+        for request in [
+            github_delivery().tampered().request(),
+            github_delivery().unsigned().request(),
+            with_id(None),
+            with_id(Some(" ")),
+        ] {
+            let status = send(&router, request).await.status;
+            assert!([400, 401].contains(&status), "{status}");
+        }
+    })
+    .await;
+    // The second time, there is nothing to write.
+    for _ in 0..2 {
+        layer.drained().await;
+        let rejected = rejected(&database).await;
+        let reasons: Vec<_> = rejected.iter().map(|(_, reason, _)| reason).collect();
+        for reason in &reasons {
+            assert!(log.contains(*reason), "{reason}: {log}");
+        }
+        assert!(
+            reasons[1].starts_with("signature matches none"),
+            "{reasons:?}"
+        );
+        let all = [
+            ("missing_header", "header x-hub-signature-256 is missing", 1),
+            ("no_match", reasons[1], 1),
+            (
+                "no_usable_id",
+                "no usable delivery id: header x-github-delivery is blank",
+                2,
+            ),
+        ];
+        assert_eq!(rejected, expected(&all));
+    }
+
+    let elsewhere = layer_of(&database.another_pool(2).await);
+    let router = route(&elsewhere, write_effect);
+    send(&router, github_delivery().tampered().request()).await;
+    send(&router, with_id(None)).await;
+    elsewhere.drained().await;
+    let rejected = rejected(&database).await;
+    let counts: Vec<_> = rejected.iter().map(|(_, _, count)| *count).collect();
+    assert_eq!(counts, [1, 2, 3]);
+    assert_eq!(
+        rejected[2].1,
+        "no usable delivery id: header x-github-delivery is missing"
+    );
+    let total = [("request", "rejected", 6)];
+    assert_eq!(counted(&database).await, expected(&total));
+}
+
+/// All rows of all tables.
+async fn everything_stored(database: &Database) -> String {
+    let tables: Vec<String> = sqlx::query_scalar(
+        "select format('%I.%I', schemaname, tablename) from pg_tables
+         where schemaname = 'idempotent_webhook'",
+    )
+    .fetch_all(&database.pool)
+    .await
+    .unwrap();
+    let mut everything = String::new();
+    for table in tables {
+        let rows = format!("select coalesce(string_agg(t::text, ''), '') from {table} as t");
+        let rows: String = sqlx::query_scalar(sqlx::AssertSqlSafe(rows))
+            .fetch_one(&database.pool)
+            .await
+            .unwrap();
+        everything += &rows;
+    }
+    everything
+}
+
+const CHOSEN: &str = "chosen-by-the-sender";
+const NUMBER: &str = "4815162342";
+
+/// A request with a text in each place that a sender can choose, among them the names of headers.
+fn forged() -> Request<Body> {
+    let mut request = Request::post(format!("/{CHOSEN}?{CHOSEN}={CHOSEN}"));
+    for name in [
+        "x-hub-signature-256",
+        "x-github-delivery",
+        "x-github-event",
+        "stripe-signature",
+        "x-contentful-signature",
+        "authorization",
+    ] {
+        request = request.header(name, format!("sha256={CHOSEN},t=1,v1={CHOSEN}"));
+    }
+    request
+        .header("x-contentful-timestamp", "1700000000000")
+        // The name of a header, which is there twice.
+        .header("x-contentful-signed-headers", CHOSEN)
+        .header(CHOSEN, CHOSEN)
+        .header(CHOSEN, CHOSEN)
+        // Signatures are numbered, and none is a text.
+        .header(
+            format!("x-docusign-signature-{NUMBER}"),
+            HeaderValue::from_bytes(b"\xff").unwrap(),
+        )
+        .body(Body::from(format!(r#"{{"id":"{CHOSEN}","{CHOSEN}":1}}"#)))
+        .unwrap()
+}
+
+#[tokio::test]
+async fn g1_nothing_of_a_forged_request_is_stored() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let contentful_secret = Secret::new("a".repeat(64)).unwrap();
+    let router = |layer: &IdempotentWebhook| {
+        Router::new().route("/{*path}", post(write_effect).layer(layer.clone()))
+    };
+    let log = logged(async {
+        for provider in [
+            presets::github(secret()),
+            presets::stripe(secret()),
+            presets::telegram(secret()),
+            presets::contentful(contentful_secret),
+            presets::docusign(secret()),
+        ] {
+            let layer = IdempotentWebhook::new(pool.clone(), "test", provider);
+            assert_eq!(send(&router(&layer), forged()).await.status, 401);
+            layer.drained().await;
+        }
+        // A server tells what a sender has said when it ended the connection.
+        let layer = layer_of(pool);
+        let broken = futures_util::stream::iter([Err::<&str, _>(std::io::Error::other(CHOSEN))]);
+        let (head, _) = github_delivery()
+            .uri(&format!("/{CHOSEN}"))
+            .request::<Body>()
+            .into_parts();
+        let broken = Request::from_parts(head, Body::from_stream(broken));
+        assert_eq!(send(&router(&layer), broken).await.status, 400);
+        layer.drained().await;
+    })
+    .await;
+    for logged in [
+        format!("header {CHOSEN} is malformed"),
+        format!("header x-docusign-signature-{NUMBER} is malformed"),
+        format!("broke off: {CHOSEN}"),
+    ] {
+        assert!(log.contains(&logged), "{logged}: {log}");
+    }
+    let rejected = rejected(&database).await;
+    let reasons: Vec<_> = rejected
+        .iter()
+        .map(|(cause, reason, _)| (&**cause, &**reason))
+        .collect();
+    assert!(
+        reasons.contains(&("malformed_header", "a header is malformed")),
+        "{reasons:?}"
+    );
+    assert!(
+        reasons.contains(&("body_broken", "the body broke off")),
+        "{reasons:?}"
+    );
+    let stored = everything_stored(&database).await;
+    assert!(stored.contains("rejected"), "{stored}");
+    for chosen in [CHOSEN, NUMBER] {
+        assert!(!stored.contains(chosen), "{stored}");
+    }
+}
+
+#[tokio::test]
+async fn the_settings_of_the_finished_layer_are_told() {
+    let seconds = Duration::from_secs;
+    let database = Database::new().await;
+    let recovery = recovery(&database.pool);
+    let provider = presets::stripe(secret())
+        .tolerance(Tolerance::past_only(seconds(600)))
+        .redelivery_window(seconds(86400));
+    let keep = Keep::all(&recovery)
+        .retry_delays([seconds(1), Duration::from_millis(2500)])
+        .processed_for(seconds(3600))
+        .acknowledge();
+    let unfinished = IdempotentWebhook::new(database.pool.clone(), "test", provider)
+        .keep(keep)
+        .handler_timeout(seconds(1));
+    let layer = unfinished
+        .clone()
+        .version("1.4.0")
+        .body_limit(1000)
+        .body_timeout(Duration::from_millis(1500))
+        .handler_timeout(seconds(12))
+        .in_flight_timeout(seconds(7))
+        .database_timeout(seconds(4))
+        .retry_after(seconds(9))
+        .replay_guard();
+    send(&route(&layer, write_effect), github_delivery().request()).await;
+    unfinished.drained().await;
+    let (version, settings) = told(&database).await.unwrap();
+    assert_eq!(version, "1.4.0");
+    assert_eq!(
+        settings,
+        serde_json::json!({
+            "provider": "stripe",
+            "signature_headers": ["stripe-signature"],
+            "tolerance_seconds": 600,
+            "redelivery_window_seconds": 86400,
+            "body_limit_bytes": 1000,
+            "body_timeout_seconds": 1.5,
+            "handler_timeout_seconds": 12,
+            "in_flight_timeout_seconds": 7,
+            "database_timeout_seconds": 4,
+            "retry_after_seconds": 9,
+            "bodies": "guarded",
+            "keep": "all",
+            "acknowledge": true,
+            "record_failures": true,
+            "retry_delays_seconds": [1, 2.5],
+            "processed_for_seconds": 3600,
+        })
+    );
+    assert!(!everything_stored(&database).await.contains(SECRET));
+
+    // A process with another version, after a deploy.
+    let pool = database.another_pool(2).await;
+    let layer = layer_of(&pool).version("1.5.0").compare_bodies();
+    send(&route(&layer, write_effect), github("a", "{}")).await;
+    layer.drained().await;
+    let (version, settings) = told(&database).await.unwrap();
+    assert_eq!(version, "1.5.0");
+    for (name, value) in [
+        ("provider", "github".into()),
+        (
+            "signature_headers",
+            serde_json::json!(["x-hub-signature-256"]),
+        ),
+        ("bodies", "compared".into()),
+        ("acknowledge", false.into()),
+        ("record_failures", false.into()),
+    ] {
+        assert_eq!(settings[name], value, "{name}");
+    }
+    let settings = settings.as_object().unwrap();
+    for name in [
+        "tolerance_seconds",
+        "keep",
+        "retry_delays_seconds",
+        "processed_for_seconds",
+    ] {
+        assert!(settings[name].is_null(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn the_settings_are_told_again_after_an_hour() {
+    let database = Database::new().await;
+    let layer = layer_of(&database.pool);
+    let router = route(&layer, write_effect);
+    let send_and_write = async |id: &str| {
+        send(&router, github(id, "{}")).await;
+        layer.drained().await;
+    };
+    send_and_write("a").await;
+    assert!(told(&database).await.is_some());
+    database
+        .run("delete from idempotent_webhook.endpoint_settings")
+        .await;
+    send_and_write("b").await;
+    assert_eq!(told(&database).await, None);
+    let_pass(Duration::from_secs(60 * 60)).await;
+    // Not without anything to write.
+    layer.drained().await;
+    assert_eq!(told(&database).await, None);
+    send_and_write("c").await;
+    assert!(told(&database).await.is_some());
 }

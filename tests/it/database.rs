@@ -288,7 +288,8 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
 
     app.database
         .run(
-            "grant update on idempotent_webhook.subjects, idempotent_webhook.activity to app;
+            "grant update on idempotent_webhook.subjects, idempotent_webhook.activity,
+                 idempotent_webhook.rejections, idempotent_webhook.endpoint_settings to app;
              grant update on idempotent_webhook.kept_deliveries,
                  idempotent_webhook.pruned, idempotent_webhook.retention_turn to app",
         )
@@ -297,6 +298,7 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
         tx.advance("subject", 1).await.unwrap();
         StatusCode::CONFLICT
     };
+    let activity = layer.clone();
     let layer = layer.record_failures().replay_guard();
     let router = Router::new().route("/", post(advancing).layer(layer));
     for attempts in 1..=2 {
@@ -311,6 +313,14 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
             .await
             .unwrap()
     );
+
+    let forged = github_delivery().tampered();
+    assert_eq!(send(&router, forged.request()).await.status, 401);
+    activity.drained().await;
+    for table in ["activity", "rejections", "endpoint_settings"] {
+        let rows = format!("exists (select from idempotent_webhook.{table})");
+        app.database.until(&rows).await;
+    }
 
     let age = Duration::from_secs(4 * 24 * 60 * 60);
     let pruned = idempotent_webhook::prune(&pool, age).await.unwrap();

