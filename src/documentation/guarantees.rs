@@ -15,8 +15,9 @@
 //!
 //! Nothing of a request reaches Postgres, a JSON parser or the handler before its signature is
 //! verified over the exact raw bytes. A forged request costs no connection. MACs are compared in
-//! constant time. Blank secrets cannot be configured. The one exception is the application's own
-//! lookup of a tenant's secrets ([`TenantSecrets`](crate::TenantSecrets)).
+//! constant time. Blank secrets cannot be configured. Rejected requests are counted by cause, with a
+//! reason in which a sender who is not authentic has chosen nothing. The one exception is the
+//! application's own lookup of a tenant's secrets ([`TenantSecrets`](crate::TenantSecrets)).
 //!
 //! # G2: fail closed
 //!
@@ -171,6 +172,6 @@
 //!   that had failed when they were seen, counts each batch in the transaction of the batch, and can be
 //!   cancelled. What operators do is recorded, with their names.
 //! - **D4** The work of a page is bounded: numbers are counted up to 10,000, and up to 100,000 before an
-//!   action; lists are read from an index page by page; a statement takes at most 5 seconds. Activity costs a delivery no round
-//!   trip.
+//!   action; lists are read from an index page by page; a statement takes at most 5 seconds. Activity
+//!   costs a delivery no round trip.
 //! - **D5** It works under any prefix, behind a proxy, without scripts, on a phone, and in dark mode.
