@@ -49,6 +49,11 @@ impl Keys {
         Ok(Self(keys.collect::<sqlx::Result<_>>()?))
     }
 
+    /// Of tenants and the others in the same order.
+    pub(crate) fn zip(tenants: Vec<String>, keys: Vec<String>) -> Self {
+        Self(tenants.into_iter().zip(keys).collect())
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

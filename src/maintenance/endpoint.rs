@@ -6,6 +6,7 @@ use sqlx::PgPool;
 
 use crate::recovery::control::{self, Batches, Change, Of};
 use crate::recovery::{Filter, KeptDelivery, Retried};
+use crate::transaction::BEGIN_APART;
 
 /// The deliveries of an endpoint, for an operator's tool.
 ///
@@ -69,11 +70,12 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn retry(&self, delivery_id: &str) -> sqlx::Result<Retried> {
-        let of = self.of();
-        if control::is_processed(&self.pool, of, delivery_id).await? {
+        let mut tx = self.pool.begin_with(BEGIN_APART).await?;
+        if control::is_processed(&mut tx, self.of(), delivery_id).await? {
             return Ok(Retried::Processed);
         }
-        let retried = control::retry(&self.pool, of, delivery_id).await?;
+        let retried = control::retry(&mut tx, self.of(), delivery_id).await?;
+        tx.commit().await?;
         let endpoint = &*self.name;
         Ok(if retried {
             tracing::info!(endpoint, delivery_id, "webhook delivery retried");
@@ -116,7 +118,9 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn discard(&self, delivery_id: &str) -> sqlx::Result<bool> {
-        let discarded = control::discard(&self.pool, self.of(), delivery_id).await?;
+        let mut tx = self.pool.begin_with(BEGIN_APART).await?;
+        let discarded = control::discard(&mut tx, self.of(), delivery_id, "0").await?;
+        tx.commit().await?;
         let endpoint = &*self.name;
         if discarded {
             tracing::info!(endpoint, delivery_id, "webhook delivery discarded");
@@ -130,7 +134,8 @@ impl Endpoint {
         Ok(discarded)
     }
 
-    /// Deletes all kept deliveries of a filter, which should not be processed. Returns how many.
+    /// Deletes all kept deliveries of a filter, which should not be processed. Returns how many. One that
+    /// is running is left out, and so is what comes or fails after this has begun.
     ///
     /// It works in batches, each in a transaction of its own. If it is cancelled, those of the
     /// finished batches are deleted.
@@ -162,7 +167,9 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn reprocess(&self, delivery_id: &str) -> sqlx::Result<bool> {
-        let reprocessed = control::reprocess(&self.pool, self.of(), delivery_id).await?;
+        let mut tx = self.pool.begin_with(BEGIN_APART).await?;
+        let reprocessed = control::reprocess(&mut tx, self.of(), delivery_id).await?;
+        tx.commit().await?;
         let endpoint = &*self.name;
         if reprocessed {
             tracing::info!(endpoint, delivery_id, "webhook delivery reprocessed");

@@ -28,7 +28,7 @@ macro_rules! state {
     };
 }
 
-/// Of the endpoint `$1`, the tenant `$2` if it is given, and a [`Filter`], to `$9`. The state as the table
+/// Of the endpoint `$1`, the tenant `$2` if it is given, and a [`Filter`], to `$11`. The state as the table
 /// has it comes first, for the index. What is processed is only meant if the filter says so.
 macro_rules! is_chosen {
     () => {
@@ -48,7 +48,9 @@ macro_rules! is_chosen {
         and ($6::text is null or kept.reason_group = $6::text::uuid)
         and ($7::float8 is null or kept.last_failed_at <= to_timestamp($7))
         and ($8::float8 is null or kept.processed_at >= to_timestamp($8))
-        and ($9::float8 is null or kept.processed_at < to_timestamp($9))"
+        and ($9::float8 is null or kept.processed_at < to_timestamp($9))
+        and ($10::text[] is null or coalesce(kept.tenant_name, kept.tenant) = any($10))
+        and ($11::float8 is null or kept.last_failed_at >= to_timestamp($11))"
     };
 }
 
@@ -70,7 +72,7 @@ const LIST: &str = concat!(
     is_chosen!(),
     "
     order by kept.delivery_id, kept.tenant
-    limit $10
+    limit $12
 "
 );
 
@@ -85,45 +87,87 @@ const COUNT: &str = concat!(
         where ",
     is_chosen!(),
     "
-        limit $10
+        limit $12
     ) as chosen
 "
 );
 
-/// Keyset: those after the batch before, which ended at `$10`, in the order of their last failures, which
-/// an index has, so that no batch reads what those before it have changed. Without it, those that have
-/// never failed.
+/// Keyset: those after the batch before, which ended at `$12` to `$14`, in the order of their last failures,
+/// which an index has. So no batch reads what those before it have changed, and none changes it again. Without
+/// `$12`, those that have never failed.
 macro_rules! is_next {
     () => {
         "case
-            when $10::float8 is null then kept.last_failed_at is null
-            else kept.last_failed_at >= to_timestamp($10)
+            when $12::float8 is null then
+                kept.last_failed_at is null and (kept.delivery_id, kept.tenant) > ($13, $14)
+            else
+                (kept.last_failed_at, kept.delivery_id, kept.tenant) > (to_timestamp($12), $13, $14)
         end"
     };
 }
 
-/// At most `$11`.
-const RETRY_ALL: &str = concat!(
-    "
+/// At most `$15` that nobody has locked and that have not come or failed since the change began, `$16` ago.
+macro_rules! choose {
+    ($join:literal, $condition:literal) => {
+        concat!(
+            "
     with chosen as (
         select kept.endpoint, kept.tenant, kept.delivery_id, kept.last_failed_at
         from idempotent_webhook.kept_deliveries as kept
-        join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
+        ",
+            $join,
+            "
         left join idempotent_webhook.kept_endpoints as state using (endpoint)
         where ",
-    is_chosen!(),
-    "
+            is_chosen!(),
+            "
             and ",
-    is_next!(),
-    "
-            and (kept.state = 'dead' or kept.state = 'due' and kept.next_attempt_at > now())
-            and (kept.taken_at is null or kept.taken_at < now() - interval '5 seconds')
-            -- Not those of a batch before that have failed again.
-            and (kept.last_failed_at is null or kept.last_failed_at < now() - $12)
-        order by kept.last_failed_at
-        limit $11
+            is_next!(),
+            "
+            and kept.first_received_at < now() - $16
+            and (kept.last_failed_at is null or kept.last_failed_at < now() - $16)
+            ",
+            $condition,
+            "
+        order by kept.last_failed_at, kept.delivery_id, kept.tenant
+        limit $15
         for update of kept skip locked
+    ),"
+        )
+    };
+}
+
+/// The keys of what was changed, how many were chosen, and the last of those.
+macro_rules! result {
+    () => {
+        "
+    select
+        changed.tenants, changed.ids, (select count(*) from chosen) as number,
+        extract(epoch from last.last_failed_at)::float8 as last_failed_at,
+        last.delivery_id as last_id, last.tenant as last_tenant
+    from (
+        select
+            coalesce(array_agg(tenant), '{}') as tenants,
+            coalesce(array_agg(delivery_id), '{}') as ids
+        from changed
+    ) as changed
+    left join (
+        select last_failed_at, delivery_id, tenant
+        from chosen
+        order by last_failed_at desc, delivery_id desc, tenant desc
+        limit 1
+    ) as last on true
+"
+    };
+}
+
+const RETRY_ALL: &str = concat!(
+    choose!(
+        "join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)",
+        "and (kept.state = 'dead' or kept.state = 'due' and kept.next_attempt_at > now())
+            and (kept.taken_at is null or kept.taken_at < now() - interval '5 seconds')"
     ),
+    "
     changed as (
         update idempotent_webhook.kept_deliveries as kept
         set state = 'due', retries = 0, next_attempt_at = now(), taken_at = null, takes = takes + 1
@@ -131,73 +175,39 @@ const RETRY_ALL: &str = concat!(
         where kept.endpoint = chosen.endpoint
             and kept.tenant = chosen.tenant
             and kept.delivery_id = chosen.delivery_id
-        returning 1
-    )
-    select
-        (select count(*) from changed),
-        (select count(*) from chosen),
-        (select extract(epoch from max(last_failed_at))::float8 from chosen)
-"
+        returning kept.tenant, kept.delivery_id
+    )",
+    result!(),
 );
 
-/// At most `$11`.
 const DISCARD_ALL: &str = concat!(
+    choose!("", ""),
     "
-    with chosen as materialized (
-        select kept.endpoint, kept.tenant, kept.delivery_id, kept.last_failed_at
-        from idempotent_webhook.kept_deliveries as kept
-        left join idempotent_webhook.kept_endpoints as state using (endpoint)
-        where ",
-    is_chosen!(),
-    "
-            and ",
-    is_next!(),
-    "
-        order by kept.last_failed_at
-        limit $11
-    ),
-    -- In the order of the key, so that two of these do not wait for each other in a circle.
-    locked as (
-        select kept.endpoint, kept.tenant, kept.delivery_id
-        from idempotent_webhook.kept_deliveries as kept
-        join chosen using (endpoint, tenant, delivery_id)
-        left join idempotent_webhook.kept_endpoints as state using (endpoint)
-        -- Again, for one that has changed while its lock was waited for.
-        where ",
-    is_chosen!(),
-    "
-        order by kept.tenant, kept.delivery_id
-        for update of kept
-    ),
-    discarded as (
+    changed as (
         delete from idempotent_webhook.kept_deliveries as kept
-        using locked
-        where kept.endpoint = locked.endpoint
-            and kept.tenant = locked.tenant
-            and kept.delivery_id = locked.delivery_id
-        returning 1
-    )
-    select
-        (select count(*) from discarded),
-        (select count(*) from chosen),
-        (select extract(epoch from max(last_failed_at))::float8 from chosen)
-"
+        using chosen
+        where kept.endpoint = chosen.endpoint
+            and kept.tenant = chosen.tenant
+            and kept.delivery_id = chosen.delivery_id
+        returning kept.tenant, kept.delivery_id
+    )",
+    result!(),
 );
 
-/// At most `$11` of those that were processed before the change began, `$12` ago. Locks them.
+/// At most `$15` of those that were processed before the change began, `$16` ago. Locks them.
 const CHOOSE_PROCESSED: &str = concat!(
     "
     select kept.tenant, kept.delivery_id
     from idempotent_webhook.kept_deliveries as kept
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
     where kept.state = 'processed'
-        and kept.processed_at <= now() - $12
+        and kept.processed_at <= now() - $16
         and ",
     is_chosen!(),
     "
-        and $10::float8 is null
+        and $12::float8 is null and $13::text is not null and $14::text is not null
     order by kept.processed_at
-    limit $11
+    limit $15
     for update of kept skip locked
 "
 );
@@ -207,6 +217,19 @@ const LOCK_PROCESSED: &str = "
     from idempotent_webhook.kept_deliveries
     where endpoint = $1 and tenant = $2 and delivery_id = $3 and state = 'processed'
     for update
+";
+
+/// Waits for whoever changes what is kept of the delivery, as a reprocess does.
+const LOCK_KEPT: &str = "
+    select 1
+    from idempotent_webhook.kept_deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+    for update
+";
+
+const DELETE_KEPT: &str = "
+    delete from idempotent_webhook.kept_deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
 ";
 
 const IS_PROCESSED: &str = "
@@ -231,9 +254,12 @@ pub struct Filter {
     reason: Option<String>,
     /// As in the column `reason_group`.
     pub(crate) reason_group: Option<String>,
+    failed_from: Option<SystemTime>,
     failed_before: Option<SystemTime>,
     processed_from: Option<SystemTime>,
     processed_until: Option<SystemTime>,
+    /// By name, also where ids are not separate by tenant.
+    pub(crate) tenants: Option<Vec<String>>,
 }
 
 impl Filter {
@@ -278,6 +304,13 @@ impl Filter {
         self
     }
 
+    /// Only those whose last attempt failed at this time or after it.
+    #[must_use]
+    pub fn failed_from(mut self, time: SystemTime) -> Self {
+        self.failed_from = Some(time);
+        self
+    }
+
     /// Only those that were processed at this time or after it.
     #[must_use]
     pub fn processed_from(mut self, time: SystemTime) -> Self {
@@ -292,7 +325,7 @@ impl Filter {
         self
     }
 
-    /// The first nine values of a statement with `is_chosen`.
+    /// The first eleven values of a statement with `is_chosen`.
     fn bind<'q>(&'q self, sql: &'static str, of: Of<'q>) -> Query<'q, Postgres, PgArguments> {
         sqlx::query(sql)
             .bind(of.endpoint)
@@ -304,6 +337,8 @@ impl Filter {
             .bind(self.failed_before.map(unix_time))
             .bind(self.processed_from.map(unix_time))
             .bind(self.processed_until.map(unix_time))
+            .bind(&self.tenants)
+            .bind(self.failed_from.map(unix_time))
     }
 }
 
@@ -402,22 +437,32 @@ pub(crate) async fn count(
     filter: &Filter,
     limit: i64,
 ) -> sqlx::Result<i64> {
+    plan_for_values(connection).await?;
     let counted = filter.bind(COUNT, of).bind(limit);
     counted.fetch_one(connection).await?.try_get(0)
 }
 
 /// A change of many deliveries, a batch at a time: state by state, in the order of the last failures.
+///
+/// Deliveries that somebody has locked are left out: no batch waits, and none holds its locks while it
+/// waits. A lock may be that of another change, so passes of a discard follow until one changes nothing.
+/// What is left then has an attempt under way. Others have one pass: what they have changed may be given
+/// back at once, and would be changed and counted again.
 pub(crate) struct Batches<'a> {
     change: Change,
     of: Of<'a>,
-    /// Of one state.
+    /// Of the state that is changed now.
     filter: Filter,
-    /// The other states, the next one last.
-    later: Vec<&'static str>,
+    /// All states of a pass.
+    states: Vec<&'static str>,
+    /// How many of them are done in this pass.
+    done: usize,
     started: Instant,
-    /// The last failure up to where all of the state is changed, in Unix seconds. Without one, those
-    /// are next that have never failed.
-    after: Option<f64>,
+    /// Up to where all of the state is changed.
+    after: Place,
+    /// Whether this pass has changed anything.
+    has_changed: bool,
+    is_over: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -430,131 +475,159 @@ pub(crate) enum Change {
 /// A batch that is changed, but not committed yet.
 #[must_use = "the next one is that after the one `committed`"]
 pub(crate) struct Batch {
-    /// How many.
-    pub(crate) changed: u64,
-    /// Whether there may be more after it.
-    pub(crate) has_more: bool,
+    /// What was changed.
+    pub(crate) changed: Keys,
     /// Whether as many were chosen as there may be in a batch. Some of them may have vanished since.
     is_full: bool,
-    last_failed_at: Option<f64>,
+    last: Place,
+}
+
+/// A place in the order in which deliveries are changed.
+#[derive(Clone, Default)]
+struct Place {
+    /// In Unix seconds. Without it, a place among those that have never failed.
+    failed_at: Option<f64>,
+    id: String,
+    tenant: String,
 }
 
 impl<'a> Batches<'a> {
     pub(crate) fn new(change: Change, of: Of<'a>, filter: &Filter) -> Self {
         let mut filter = filter.clone();
-        let mut later = Vec::new();
         // A delivery may become due meanwhile, and then dead.
-        match change {
-            Change::Reprocess => filter.state = Some(KeptState::Processed.as_str()),
-            Change::Retry if filter.state.is_none() => {
-                filter.state = Some("due or paused");
-                later = vec!["dead"];
-            }
-            Change::Discard if filter.state.is_none() => {
-                filter.state = Some("recorded");
-                later = vec!["dead", "due or paused"];
-            }
-            Change::Retry | Change::Discard => {}
-        }
+        let states = match (change, filter.state) {
+            (Change::Reprocess, _) => vec![KeptState::Processed.as_str()],
+            (_, Some(state)) => vec![state],
+            (Change::Retry, None) => vec!["due or paused", "dead"],
+            (Change::Discard, None) => vec!["recorded", "due or paused", "dead"],
+        };
+        filter.state = states.first().copied();
         Self {
-            after: first(&filter),
+            after: first(change, &filter),
             change,
             of,
             filter,
-            later,
+            states,
+            done: 0,
             started: Instant::now(),
+            has_changed: false,
+            is_over: false,
         }
     }
 
     /// Changes the next batch, in a transaction at `read committed`.
     pub(crate) async fn next(&self, tx: &mut PgConnection) -> sqlx::Result<Batch> {
         plan_for_values(tx).await?;
-        let bind = |sql| self.filter.bind(sql, self.of).bind(self.after).bind(BATCH);
-        let elapsed = interval(self.started.elapsed());
+        let bind = |sql| {
+            self.filter
+                .bind(sql, self.of)
+                .bind(self.after.failed_at)
+                .bind(&self.after.id)
+                .bind(&self.after.tenant)
+                .bind(BATCH)
+                .bind(interval(self.started.elapsed()))
+        };
         let statement = match self.change {
-            Change::Retry => bind(RETRY_ALL).bind(elapsed),
+            Change::Retry => bind(RETRY_ALL),
             Change::Discard => bind(DISCARD_ALL),
             Change::Reprocess => {
-                let chosen = bind(CHOOSE_PROCESSED).bind(elapsed).fetch_all(&mut *tx);
-                let chosen = Keys::read(&chosen.await?)?;
-                let changed = reprocess_chosen(&chosen, self.of, tx).await?;
-                return Ok(self.batch(changed, chosen.len() as u64, None));
+                let chosen = bind(CHOOSE_PROCESSED).fetch_all(&mut *tx);
+                let changed = Keys::read(&chosen.await?)?;
+                reprocess_chosen(&changed, self.of, tx).await?;
+                return Ok(Batch {
+                    is_full: changed.len() as u64 == BATCH.unsigned_abs(),
+                    changed,
+                    last: Place::default(),
+                });
             }
         };
         let row = statement.fetch_one(tx).await?;
-        let (changed, chosen): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
-        let last_failed_at = row.try_get(2)?;
-        Ok(self.batch(
-            changed.unsigned_abs(),
-            chosen.unsigned_abs(),
-            last_failed_at,
-        ))
-    }
-
-    fn batch(&self, changed: u64, chosen: u64, last_failed_at: Option<f64>) -> Batch {
-        let is_full = chosen == BATCH.unsigned_abs();
-        Batch {
-            changed,
-            has_more: is_full || self.is_followed(),
-            is_full,
-            last_failed_at,
-        }
-    }
-
-    /// Whether there is more to do after the last full batch of this kind.
-    fn is_followed(&self) -> bool {
-        let has_failed_ones = self.change != Change::Reprocess && self.after.is_none();
-        has_failed_ones || !self.later.is_empty()
+        let chosen: i64 = row.try_get("number")?;
+        Ok(Batch {
+            changed: Keys::zip(row.try_get("tenants")?, row.try_get("ids")?),
+            is_full: chosen == BATCH,
+            last: Place {
+                failed_at: row.try_get("last_failed_at")?,
+                id: row.try_get::<Option<_>, _>("last_id")?.unwrap_or_default(),
+                tenant: row
+                    .try_get::<Option<_>, _>("last_tenant")?
+                    .unwrap_or_default(),
+            },
+        })
     }
 
     /// All batches, each in a transaction of its own. Returns how many were changed.
     pub(crate) async fn run(mut self, pool: &PgPool) -> sqlx::Result<u64> {
         let mut all = 0;
-        loop {
+        while !self.is_over() {
             let mut tx = pool.begin_with(BEGIN_APART).await?;
             let batch = self.next(&mut tx).await?;
             tx.commit().await?;
             self.committed(&batch);
-            all += batch.changed;
-            if !batch.has_more {
-                return Ok(all);
-            }
+            all += batch.changed.len() as u64;
         }
+        Ok(all)
+    }
+
+    /// Whether all passes are done.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// Goes on after this batch.
     pub(crate) fn committed(&mut self, batch: &Batch) {
-        match (self.after, batch.is_full) {
-            (None, true) => {}
-            (Some(_), true) => self.after = batch.last_failed_at,
-            (None, false) if self.change == Change::Reprocess => {}
-            (None, false) => self.after = Some(0.0),
-            (Some(_), false) => {
-                if let Some(state) = self.later.pop() {
-                    self.filter.state = Some(state);
-                    self.after = first(&self.filter);
-                }
-            }
+        self.has_changed |= batch.changed.len() > 0;
+        match (self.after.failed_at, batch.is_full) {
+            (_, true) => self.after = batch.last.clone(),
+            (None, false) if self.change != Change::Reprocess => self.after = Place::first_failed(),
+            (_, false) => self.end_state(),
+        }
+    }
+
+    fn end_state(&mut self) {
+        self.done += 1;
+        if self.done == self.states.len() {
+            let has_changed = std::mem::take(&mut self.has_changed);
+            self.is_over = self.change != Change::Discard || !has_changed;
+            self.done = 0;
+        }
+        self.filter.state = self.states.get(self.done).copied();
+        self.after = first(self.change, &self.filter);
+    }
+}
+
+impl Place {
+    fn first_failed() -> Self {
+        Self {
+            failed_at: Some(0.0),
+            ..Self::default()
         }
     }
 }
 
-/// Where the first batch begins. What has never failed has not failed before a time, either.
-fn first(filter: &Filter) -> Option<f64> {
-    filter.failed_before.map(|_| 0.0)
+/// Where the first batch begins. What has never failed has not failed before or after a time, either. Processed
+/// deliveries are in the order of their processing.
+fn first(change: Change, filter: &Filter) -> Place {
+    match (filter.failed_from, filter.failed_before) {
+        (None, None) => Place::default(),
+        _ if change == Change::Reprocess => Place::default(),
+        _ => Place::first_failed(),
+    }
 }
 
 async fn plan_for_values(tx: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query(PLAN_FOR_VALUES).execute(tx).await.map(drop)
 }
 
-/// Returns whether it will be run again.
-pub(crate) async fn retry(pool: &PgPool, of: Of<'_>, delivery_id: &str) -> sqlx::Result<bool> {
-    let mut tx = pool.begin_with(BEGIN_APART).await?;
+/// Returns whether it will be run again. Not one that was processed.
+pub(crate) async fn retry(
+    tx: &mut PgConnection,
+    of: Of<'_>,
+    delivery_id: &str,
+) -> sqlx::Result<bool> {
     let retried = one(include_str!("kept/retry.sql"), of, delivery_id)
-        .fetch_optional(&mut *tx)
+        .fetch_optional(tx)
         .await?;
-    tx.commit().await?;
     Ok(retried.is_some())
 }
 
@@ -571,44 +644,77 @@ fn one<'q>(
 }
 
 pub(crate) async fn is_processed(
-    pool: &PgPool,
+    tx: &mut PgConnection,
     of: Of<'_>,
     delivery_id: &str,
 ) -> sqlx::Result<bool> {
-    let mut tx = pool.begin_with(BEGIN_APART).await?;
-    let processed = sqlx::query_scalar(IS_PROCESSED)
+    sqlx::query_scalar(IS_PROCESSED)
         .bind(of.endpoint)
         .bind(of.tenant)
         .bind(delivery_id)
-        .fetch_one(&mut *tx)
-        .await?;
-    tx.commit().await?;
-    Ok(processed)
+        .fetch_one(tx)
+        .await
 }
 
-/// Returns whether it was kept, and not processed.
-pub(crate) async fn discard(pool: &PgPool, of: Of<'_>, delivery_id: &str) -> sqlx::Result<bool> {
-    let mut tx = pool.begin_with(BEGIN_APART).await?;
-    // An attempt under way may commit.
+/// Returns whether it was kept, and not processed. Waits for an attempt under way, for at most so many
+/// milliseconds: 0 is no limit.
+pub(crate) async fn discard(
+    tx: &mut PgConnection,
+    of: Of<'_>,
+    delivery_id: &str,
+    lock_timeout: &str,
+) -> sqlx::Result<bool> {
+    // The attempt may commit.
     one(include_str!("kept/lock.sql"), of, delivery_id)
-        .bind("0")
+        .bind(lock_timeout)
         .execute(&mut *tx)
         .await?;
     let discarded = one(include_str!("kept/discard.sql"), of, delivery_id)
-        .fetch_optional(&mut *tx)
+        .fetch_optional(tx)
         .await?;
-    tx.commit().await?;
     Ok(discarded.is_some())
 }
 
 /// Returns whether its request was there, and it is run again.
-pub(crate) async fn reprocess(pool: &PgPool, of: Of<'_>, delivery_id: &str) -> sqlx::Result<bool> {
-    let mut tx = pool.begin_with(BEGIN_APART).await?;
+pub(crate) async fn reprocess(
+    tx: &mut PgConnection,
+    of: Of<'_>,
+    delivery_id: &str,
+) -> sqlx::Result<bool> {
     let locked = one(LOCK_PROCESSED, of, delivery_id).fetch_all(&mut *tx);
     let locked = Keys::read(&locked.await?)?;
-    let reprocessed = reprocess_chosen(&locked, of, &mut tx).await?;
-    tx.commit().await?;
-    Ok(reprocessed > 0)
+    Ok(reprocess_chosen(&locked, of, tx).await? > 0)
+}
+
+/// Whether it was processed, and its request is still there.
+#[cfg(feature = "dashboard")]
+pub(crate) async fn is_archived(
+    tx: &mut PgConnection,
+    of: Of<'_>,
+    delivery_id: &str,
+) -> sqlx::Result<bool> {
+    let archived = one(LOCK_PROCESSED, of, delivery_id).fetch_optional(tx);
+    Ok(archived.await?.is_some())
+}
+
+/// Deletes the claim of a processed delivery, and what is kept of it: it must not run again by itself.
+/// Returns whether it was there.
+pub(crate) async fn forget(
+    tx: &mut PgConnection,
+    of: Of<'_>,
+    delivery_id: &str,
+) -> sqlx::Result<bool> {
+    if !is_processed(tx, of, delivery_id).await? {
+        return Ok(false);
+    }
+    // Nobody else's attempt holds it for long, since the delivery is processed.
+    one(LOCK_KEPT, of, delivery_id).execute(&mut *tx).await?;
+    let claim = Keys::one(of.tenant.unwrap_or_default(), delivery_id);
+    let found = claim.delete_claims(of.endpoint, None, &mut *tx).await? > 0;
+    if found {
+        one(DELETE_KEPT, of, delivery_id).execute(tx).await?;
+    }
+    Ok(found)
 }
 
 /// Makes processed deliveries due whose rows are locked. Returns how many.

@@ -16,6 +16,8 @@ pub use after_commit::WorkResult;
 pub(crate) use claim::{Claim, ClaimRequest, DuplicateOf, Fingerprint};
 pub(crate) use commit::CommitError;
 pub use dedupe_tx::{DedupeTx, ExtractError};
+#[cfg(feature = "dashboard")]
+pub(crate) use pg_error::is_lock_timeout;
 pub(crate) use pg_error::{DatabaseError, is_conflict, is_not_migrated, with_timeout};
 pub use savepoint::Savepoint;
 pub(crate) use slot::{ClaimedTx, Slot};

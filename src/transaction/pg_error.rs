@@ -138,6 +138,12 @@ pub(crate) fn is_not_migrated(error: &sqlx::Error) -> bool {
     has_code(error, &[UNDEFINED_TABLE])
 }
 
+/// Whether `lock_timeout` expired.
+#[cfg(feature = "dashboard")]
+pub(crate) fn is_lock_timeout(error: &sqlx::Error) -> bool {
+    has_code(error, &[LOCK_NOT_AVAILABLE])
+}
+
 /// Whether it only failed because of a concurrent transaction.
 pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
     has_code(error, &[SERIALIZATION_FAILURE, DEADLOCK_DETECTED])

@@ -190,3 +190,22 @@ async fn k3_a_forgotten_delivery_leaves_no_request() {
     assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
     assert_rows!(app.database, claims: 1, effects: 2);
 }
+
+/// What has failed before it was processed is found by its failures, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn k3_what_failed_first_is_reprocessed_by_the_time_of_its_failure() {
+    let app = archived().await;
+    for id in ["a", "b"] {
+        assert_eq!(app.send(github(id, "{}")).await.status, 200);
+    }
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries set last_failed_at = now()
+             where delivery_id = 'a'",
+        )
+        .await;
+    let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    let filter = Filter::new().failed_from(hour_ago);
+    assert_eq!(endpoint(&app).reprocess_all(&filter).await.unwrap(), 1);
+    assert_eq!(endpoint(&app).reprocess_all(&filter).await.unwrap(), 0);
+}

@@ -198,32 +198,27 @@ async fn r13_a_forget_is_no_deadlock_with_a_discard_or_a_reprocess() {
     }
 }
 
-/// Both lock in the order of the key.
+/// What is running, or held by another operator, is left out: nobody waits, so there is no deadlock either.
 #[tokio::test(flavor = "multi_thread")]
-async fn r13_the_ends_of_attempts_and_a_discard_of_many_are_no_deadlock() {
+async fn r13_a_discard_of_many_leaves_out_what_is_locked() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
     insert_dead(&app.database).await;
-    let lock = |id| {
-        format!(
-            "select from idempotent_webhook.kept_deliveries where delivery_id = '{id}'
-             for update nowait"
-        )
-    };
-    let mut tx = another(&app.database, &lock("a")).await;
-    let discarding = tokio::spawn({
-        let endpoint = endpoint(&app);
-        async move { endpoint.discard_all(&Filter::new()).await }
-    });
-    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
-    tx.execute(sqlx::raw_sql(AssertSqlSafe(lock("b"))))
-        .await
-        .unwrap();
-    tx.rollback().await.unwrap();
-    assert_eq!(soon(discarding).await.unwrap().unwrap(), 2);
+    let held = another(
+        &app.database,
+        "select from idempotent_webhook.kept_deliveries where delivery_id = 'a' for update",
+    )
+    .await;
+    let endpoint = endpoint(&app);
+    let all = Filter::new();
+    assert_eq!(soon(endpoint.discard_all(&all)).await.unwrap(), 1);
+    let left = endpoint.kept(&all, 10).await.unwrap();
+    assert_eq!((left.len(), &*left[0].delivery_id), (1, "a"));
+    held.rollback().await.unwrap();
+    assert_eq!(soon(endpoint.discard_all(&all)).await.unwrap(), 1);
     app.database.until(NOTHING_KEPT).await;
 }
 
-/// One that is retried while its lock is waited for is no longer dead.
+/// One that is being retried is no longer dead.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_a_discard_of_many_leaves_what_has_changed_meanwhile() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -234,14 +229,11 @@ async fn r13_a_discard_of_many_leaves_what_has_changed_meanwhile() {
          where delivery_id = 'a'",
     )
     .await;
-    let discarding = tokio::spawn({
-        let endpoint = endpoint(&app);
-        let dead = Filter::new().state(KeptState::Dead);
-        async move { endpoint.discard_all(&dead).await }
-    });
-    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    let dead = Filter::new().state(KeptState::Dead);
+    let endpoint = endpoint(&app);
+    assert_eq!(soon(endpoint.discard_all(&dead)).await.unwrap(), 1);
     retrying.commit().await.unwrap();
-    assert_eq!(soon(discarding).await.unwrap().unwrap(), 1);
+    assert_eq!(soon(endpoint.discard_all(&dead)).await.unwrap(), 0);
     assert_kept!(app.database, "due", attempts: 1, retries: 0);
 }
 
