@@ -71,6 +71,11 @@ create index kept_deliveries_reasons
     on idempotent_webhook.kept_deliveries (endpoint, state, reason_group, last_failed_at)
     where last_failed_at is not null;
 
+-- For how long deliveries have failed for a reason.
+create index kept_deliveries_reasons_since
+    on idempotent_webhook.kept_deliveries (endpoint, state, reason_group, first_failed_at)
+    where last_failed_at is not null;
+
 create index kept_deliveries_event_types
     on idempotent_webhook.kept_deliveries (endpoint, state, event_type, last_failed_at)
     where last_failed_at is not null;

@@ -58,9 +58,12 @@ create table idempotent_webhook.retention_turn (
 create table idempotent_webhook.operator_actions (
     id bigint generated always as identity primary key,
     operator text,
-    -- `retry`, `discard`, `forget`, `pause`, `resume`.
+    -- `retry`, `discard`, `reprocess`, `forget`, `pause`, `resume`.
     action text collate "C" not null,
-    endpoint text collate "C" not null,
+    -- `null` if it is not for one endpoint alone.
+    endpoint text collate "C",
+    -- All of them.
+    endpoints text[] collate "C",
     tenant text collate "C",
     -- `null` if the action is not for a single delivery.
     delivery_id text collate "C",
@@ -81,3 +84,13 @@ create table idempotent_webhook.operator_actions (
 create index operator_actions_of_delivery
     on idempotent_webhook.operator_actions (delivery_id, endpoint)
     where delivery_id is not null;
+
+-- The deliveries that an action has made due, to tell what has come of them.
+create table idempotent_webhook.operator_action_deliveries (
+    action bigint not null
+        references idempotent_webhook.operator_actions on delete cascade,
+    endpoint text collate "C" not null,
+    tenant text collate "C" not null,
+    delivery_id text collate "C" not null,
+    primary key (action, endpoint, tenant, delivery_id)
+);

@@ -173,9 +173,28 @@ const DELETE_SETTINGS: &str = "
     where told_at < now() - $1
 ";
 
+/// A part of them each time. They are many, and what has come of them is soon of no interest.
+const DELETE_ACTION_DELIVERIES: &str = "
+    delete from idempotent_webhook.operator_action_deliveries as of_action
+    using (
+        select each.action, each.endpoint, each.tenant, each.delivery_id
+        from idempotent_webhook.operator_actions
+        join idempotent_webhook.operator_action_deliveries as each on each.action = id
+        where began_at < now() - greatest($1, interval '30 days')
+        limit 10000
+    ) as old
+    where of_action.action = old.action
+        and of_action.endpoint = old.endpoint
+        and of_action.tenant = old.tenant
+        and of_action.delivery_id = old.delivery_id
+";
+
 const DELETE_ACTIONS: &str = "
     delete from idempotent_webhook.operator_actions
     where began_at < now() - greatest($1, interval '1 year')
+        and not exists (
+            select from idempotent_webhook.operator_action_deliveries as each where each.action = id
+        )
 ";
 
 impl Step {
@@ -191,6 +210,7 @@ impl Step {
                     DELETE_ACTIVITY,
                     DELETE_REJECTIONS,
                     DELETE_SETTINGS,
+                    DELETE_ACTION_DELIVERIES,
                     DELETE_ACTIONS,
                 ] {
                     let delete = sqlx::query(sql).bind(interval(*age));
