@@ -389,24 +389,21 @@ impl Provider {
         sources.into_iter().flatten().flat_map(Source::headers)
     }
 
-    /// The headers that the description of the signature names, which are in backticks.
-    pub(crate) fn described_headers(&self) -> Vec<HeaderName> {
-        let description = self.scheme.description();
-        let quoted = description.split('`').skip(1).step_by(2);
-        quoted.filter_map(|name| name.parse().ok()).collect()
+    /// The header that a request without any lacks first: the one with the signature.
+    pub(crate) fn signature_header(&self) -> Option<HeaderName> {
+        let (head, ()) = http::Request::new(()).into_parts();
+        match self.scheme.check_head(&head) {
+            Err(SignatureError::MissingHeader(name)) => Some(name),
+            _ => None,
+        }
     }
 
     /// Whether a header is the provider's own, whatever the requests have: the signature is in it, or
-    /// covers it, it has the delivery id or the event type, or a request without any headers lacks it.
+    /// covers it, or it has the delivery id or the event type.
     pub(crate) fn is_known_for(&self, name: &HeaderName) -> bool {
-        let lacks = || {
-            let (head, ()) = http::Request::new(()).into_parts();
-            self.scheme.check_head(&head)
-        };
-        self.described_headers().contains(name)
+        self.signature_header().as_ref() == Some(name)
             || self.scheme.signed_headers().contains(name)
             || self.identifying_headers().any(|known| known == name)
-            || lacks() == Err(SignatureError::MissingHeader(name.clone()))
     }
 
     pub(crate) fn shared_name(&self) -> Arc<str> {

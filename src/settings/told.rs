@@ -25,15 +25,12 @@ impl Settings {
         let provider = &self.provider;
         let keep = self.keep.as_ref();
         let tolerance = provider.get_tolerance().past();
-        let signature_headers = provider.described_headers();
+        let signature_header = provider.signature_header();
         let retry_delays = keep.map(|keep| keep.schedule.delays());
         json!({
             // Postgres cannot store NUL.
             "provider": provider.name().replace('\0', ""),
-            "signature_headers": signature_headers
-                .iter()
-                .map(HeaderName::as_str)
-                .collect::<Vec<_>>(),
+            "signature_header": signature_header.as_ref().map(HeaderName::as_str),
             "tolerance_seconds": tolerance.filter(|_| provider.signs_time()).map(seconds),
             "redelivery_window_seconds": seconds(provider.get_redelivery_window()),
             "body_limit_bytes": provider.get_body_limit(),

@@ -643,7 +643,7 @@ async fn the_settings_of_the_finished_layer_are_told() {
         settings,
         serde_json::json!({
             "provider": "stripe",
-            "signature_headers": ["stripe-signature"],
+            "signature_header": "stripe-signature",
             "tolerance_seconds": 600,
             "redelivery_window_seconds": 86400,
             "body_limit_bytes": 1000,
@@ -670,11 +670,8 @@ async fn the_settings_of_the_finished_layer_are_told() {
     let (version, settings) = told(&database).await.unwrap();
     assert_eq!(version, "1.5.0");
     for (name, value) in [
-        ("provider", "github".into()),
-        (
-            "signature_headers",
-            serde_json::json!(["x-hub-signature-256"]),
-        ),
+        ("provider", serde_json::json!("github")),
+        ("signature_header", "x-hub-signature-256".into()),
         ("bodies", "compared".into()),
         ("acknowledge", false.into()),
         ("record_failures", false.into()),
