@@ -1,10 +1,13 @@
 //! Who may see and do what.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use http::request::Parts;
+
+use super::mask::masked;
 
 /// What a request to the dashboard may do.
 ///
@@ -20,6 +23,9 @@ pub struct Access {
     level: Level,
     payloads: bool,
     operator: Option<Arc<str>>,
+    /// `None` for all of them.
+    endpoints: Option<Arc<[String]>>,
+    tenants: Option<Arc<[String]>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,12 +41,13 @@ impl Access {
         Self::new(Level::None)
     }
 
-    /// All pages, but no payloads, no headers of deliveries, and no actions.
+    /// All pages, but no payloads, no headers of deliveries, and no actions. In reasons, quoted texts and
+    /// digits are masked: errors of parsers quote payloads.
     pub fn read() -> Self {
         Self::new(Level::Read)
     }
 
-    /// All pages and actions, but no payloads and no headers of deliveries.
+    /// All pages and actions, but no payloads and no headers of deliveries, as with [`read`](Self::read).
     pub fn operate() -> Self {
         Self::new(Level::Operate)
     }
@@ -50,11 +57,13 @@ impl Access {
             level,
             payloads: false,
             operator: None,
+            endpoints: None,
+            tenants: None,
         }
     }
 
-    /// Also the bodies and the kept headers of deliveries, which may hold personal data. Of no effect
-    /// with [`none`](Self::none).
+    /// Also the bodies and the kept headers of deliveries, and the reasons of failures as the handler has
+    /// given them. All of these may hold personal data. Of no effect with [`none`](Self::none).
     pub fn with_payloads(mut self) -> Self {
         self.payloads = true;
         self
@@ -66,6 +75,63 @@ impl Access {
         // Postgres cannot hold NUL.
         self.operator = Some(operator.replace('\0', "").into());
         self
+    }
+
+    /// Only these endpoints. The others are not there: not on a page, not for an action, not in a number.
+    ///
+    /// ```
+    /// use idempotent_webhook::dashboard::Access;
+    ///
+    /// let shipping = Access::operate().of_endpoints(["parcels", "returns"]);
+    /// ```
+    pub fn of_endpoints(mut self, endpoints: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let endpoints: BTreeSet<String> = endpoints.into_iter().map(Into::into).collect();
+        self.endpoints = Some(endpoints.into_iter().collect());
+        self
+    }
+
+    /// Only the deliveries of these tenants, by the names that the application has given them. Numbers are
+    /// not counted by tenant. So the pages with numbers, and the record of actions, are not there; lists,
+    /// deliveries and the look-up are.
+    pub fn of_tenants(mut self, tenants: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.tenants = Some(tenants.into_iter().map(Into::into).collect());
+        self
+    }
+
+    pub(super) fn without_actions(self) -> Self {
+        Self {
+            level: self.level.min(Level::Read),
+            ..self
+        }
+    }
+
+    /// The names of all endpoints that may be seen, unless all may be.
+    pub(super) fn endpoints(&self) -> Option<&[String]> {
+        self.endpoints.as_deref()
+    }
+
+    pub(super) fn sees_endpoint(&self, endpoint: &str) -> bool {
+        self.endpoints()
+            .is_none_or(|endpoints| endpoints.iter().any(|known| known == endpoint))
+    }
+
+    /// The names of all tenants that may be seen, unless all may be.
+    pub(super) fn tenants(&self) -> Option<&[String]> {
+        self.tenants.as_deref()
+    }
+
+    pub(super) fn sees_tenant(&self, tenant: &str) -> bool {
+        self.tenants()
+            .is_none_or(|tenants| tenants.iter().any(|known| known == tenant))
+    }
+
+    /// A reason as it may be seen.
+    pub(super) fn reason(&self, reason: String) -> String {
+        if self.may_see_payloads() {
+            reason
+        } else {
+            masked(&reason)
+        }
     }
 
     pub(super) fn may_read(&self) -> bool {

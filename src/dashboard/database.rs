@@ -1,4 +1,4 @@
-//! How pages read the database: few at once, for a bounded time, and never write.
+//! How the dashboard uses the database: few connections at once, for a bounded time.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -9,36 +9,59 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::PageError;
 
-/// How many pages read at the same time, whatever is reloaded how often.
+/// How many connections are used at the same time, by pages and by actions, whatever is reloaded how often.
 const AT_ONCE: usize = 2;
 
-/// For a connection, and for a place among those that read.
+/// For a connection, and for a place.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// A page that needs a statement longer than this is not answered.
 const STATEMENT_TIMEOUT: &str = "5s";
 
-/// Each statement is planned for its values: a filter that is not given must not cost an index. And it
-/// is not compiled, which would take longer than all else where the planner expects many rows.
+/// Each statement is planned for its values: a filter that is not given must not cost an index. Each finds
+/// its few rows by an index, in its order: where the planner expects many rows, for an endpoint that has none,
+/// it would read all of a table. And it is not compiled, which would take longer than all else.
 const SET_UP: &str = "
     select
         set_config('statement_timeout', $1, true),
         set_config('plan_cache_mode', 'force_custom_plan', true),
+        set_config('enable_seqscan', 'off', true),
+        set_config('enable_bitmapscan', 'off', true),
         set_config('jit', 'off', true)
 ";
 
 #[derive(Clone, Debug)]
 pub(super) struct Database {
     pub(super) pool: PgPool,
-    readers: Arc<Semaphore>,
+    places: Arc<Semaphore>,
+    /// For actions in the background, so that one place is left for pages.
+    background: Arc<Semaphore>,
 }
 
 impl Database {
     pub(super) fn new(pool: PgPool) -> Self {
         Self {
             pool,
-            readers: Arc::new(Semaphore::new(AT_ONCE)),
+            places: Arc::new(Semaphore::new(AT_ONCE)),
+            background: Arc::new(Semaphore::new(1)),
         }
+    }
+
+    /// A place among those that use a connection. Whoever goes away while it waits for one costs nothing. It
+    /// is held until the page is made: a statement goes on in Postgres when nobody waits for it any more.
+    pub(super) async fn place(&self) -> Result<Place, PageError> {
+        let place = self.places.clone().acquire_owned();
+        match tokio::time::timeout(WAIT, place).await {
+            // The semaphore is never closed.
+            Ok(place) => Ok(Place(place.ok(), None)),
+            Err(_) => Err(PageError::timed_out()),
+        }
+    }
+
+    /// The same for work that nobody waits for, one at a time.
+    pub(super) async fn place_in_background(&self) -> Place {
+        let turn = self.background.clone().acquire_owned().await.ok();
+        Place(self.places.clone().acquire_owned().await.ok(), turn)
     }
 
     /// A transaction in which nothing can be written.
@@ -50,42 +73,37 @@ impl Database {
     }
 
     async fn begin(&self) -> sqlx::Result<Reading> {
-        // The semaphore is never closed.
-        let permit = self.readers.clone().acquire_owned().await.ok();
-        let tx = self
+        let mut tx = self
             .pool
             .begin_with("begin isolation level repeatable read read only")
             .await?;
-        let mut reading = Reading {
-            tx,
-            _permit: permit,
-        };
         sqlx::query(SET_UP)
             .bind(STATEMENT_TIMEOUT)
-            .execute(&mut *reading)
+            .execute(&mut *tx)
             .await?;
-        Ok(reading)
+        Ok(Reading(tx))
     }
 }
 
+/// A place among those that use a connection.
+#[expect(dead_code, reason = "the permits are held")]
+pub(super) struct Place(Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>);
+
 /// A read-only transaction.
-pub(super) struct Reading {
-    tx: Transaction<'static, Postgres>,
-    _permit: Option<OwnedSemaphorePermit>,
-}
+pub(super) struct Reading(Transaction<'static, Postgres>);
 
 impl Reading {
     /// Sets the longest time of a statement.
     pub(super) async fn limit_statements(&mut self, timeout: &str) -> sqlx::Result<()> {
         sqlx::query("select set_config('statement_timeout', $1, true)")
             .bind(timeout)
-            .execute(&mut *self.tx)
+            .execute(&mut *self.0)
             .await?;
         Ok(())
     }
 
     pub(super) async fn end(self) -> sqlx::Result<()> {
-        self.tx.commit().await
+        self.0.commit().await
     }
 }
 
@@ -93,12 +111,12 @@ impl Deref for Reading {
     type Target = PgConnection;
 
     fn deref(&self) -> &PgConnection {
-        &self.tx
+        &self.0
     }
 }
 
 impl DerefMut for Reading {
     fn deref_mut(&mut self) -> &mut PgConnection {
-        &mut self.tx
+        &mut self.0
     }
 }

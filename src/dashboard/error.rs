@@ -6,6 +6,7 @@ use http::header::{ALLOW, HeaderValue};
 use maud::html;
 
 use super::html::Layout;
+use super::view::json;
 use crate::transaction::is_not_migrated;
 
 /// Why there is no page.
@@ -30,11 +31,11 @@ impl PageError {
         Self::new(StatusCode::BAD_REQUEST, text)
     }
 
-    pub(super) fn forbidden(text: &'static str) -> Self {
+    pub(super) const fn forbidden(text: &'static str) -> Self {
         Self::new(StatusCode::FORBIDDEN, text)
     }
 
-    pub(super) fn not_found(text: &'static str) -> Self {
+    pub(super) const fn not_found(text: &'static str) -> Self {
         Self::new(StatusCode::NOT_FOUND, text)
     }
 
@@ -46,6 +47,16 @@ impl PageError {
         }
     }
 
+    pub(super) const fn unsupported_media_type(text: &'static str) -> Self {
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)
+    }
+
+    /// A panic.
+    pub(super) const fn internal() -> Self {
+        let text = "The page could not be made. The log says why.";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, text)
+    }
+
     pub(super) fn timed_out() -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -55,7 +66,19 @@ impl PageError {
 
     pub(super) fn into_page(self, layout: &Layout) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Error");
-        let mut response = layout.page(title, html! { p { (self.text) } });
+        let page = layout
+            .clone()
+            .without_notice()
+            .page(title, html! { p { (self.text) } });
+        self.with_head(page)
+    }
+
+    pub(super) fn into_json(self) -> Response {
+        let answer = json(&serde_json::json!({ "error": self.text }));
+        self.with_head(answer)
+    }
+
+    fn with_head(self, mut response: Response) -> Response {
         *response.status_mut() = self.status;
         if let Some(allow) = self.allow {
             let allow = HeaderValue::from_static(allow);

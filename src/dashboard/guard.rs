@@ -1,4 +1,4 @@
-//! What stands before every page: the right to see it, where an action comes from, and the headers
+//! What stands before every page: the right to see it, where a request comes from, and the headers
 //! that keep a browser from doing anything else.
 
 use std::sync::Arc;
@@ -7,24 +7,23 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, ORIGIN, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
 };
 use http::request::Parts;
-use http::{HeaderMap, Uri};
 
-use super::Shared;
 use super::assets::Asset;
 use super::error::PageError;
-use super::html::Layout;
+use super::html::HeldBack;
+use super::server::Format;
+use super::site::Site;
+use super::{Access, Shared};
+use crate::panic::{self, catch_panic};
 
-/// No inline code, no inline style, nothing from elsewhere, in no frame.
-const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
-     form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-);
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FOREIGN: PageError =
+    PageError::forbidden("This request came from another site, so nothing was done.");
 
 /// A middleware around all routes, those that do not exist included.
 pub(super) async fn guard(
@@ -32,20 +31,22 @@ pub(super) async fn guard(
     request: Request,
     next: Next,
 ) -> Response {
-    let layout = Layout::of(&request);
+    let format = Format::of(&request);
     let mut response = match asset(&request) {
         // For everybody: the page that refuses has a style, too, and what is in each copy of this crate
         // is no secret.
         Some(asset) => asset.response(),
-        None => match admit(&shared, request).await {
+        None => match admit(&shared, request, &format).await {
             Ok(request) => next.run(request).await,
-            Err(error) => error.into_page(&layout),
+            Err(error) => format.error(error),
         },
     };
     let headers = response.headers_mut();
-    headers.insert(CONTENT_SECURITY_POLICY, POLICY);
+    shared.site.add_policy(headers);
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    // No window of another site can lead this one from page to page.
+    headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
     // With `no-referrer`, browsers would send `Origin: null` with forms.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers
@@ -60,8 +61,41 @@ fn asset(request: &Request) -> Option<&'static Asset> {
 }
 
 /// Adds the [`Access`](super::Access) to a request that has any.
-async fn admit(shared: &Shared, request: Request) -> Result<Request, PageError> {
+async fn admit(shared: &Shared, request: Request, format: &Format) -> Result<Request, PageError> {
     let (mut head, body) = request.into_parts();
+    if !shared.site.has_host_of(&head) {
+        return Err(PageError::forbidden("This is not a host of the dashboard."));
+    }
+    let mut access = access(shared, &head).await?;
+    if !access.may_read() {
+        return Err(PageError::forbidden("You may not see this dashboard."));
+    }
+    match (head.method.is_safe(), format) {
+        // There is nothing to click.
+        (true, Format::Json) => {}
+        (true, Format::Page(_)) if shared.site.has_led_here(&head) => {}
+        // The second click of a double click on another site may land on this page.
+        (true, Format::Page(_)) => {
+            if access.may_operate() {
+                head.extensions.insert(HeldBack);
+                access = access.without_actions();
+            }
+        }
+        (false, _) if Site::is_foreign(&head) => return Err(FOREIGN),
+        (false, Format::Json) if is_json(&head) => {}
+        (false, Format::Json) => {
+            return Err(PageError::unsupported_media_type(
+                "The body has to be JSON, and the content type application/json.",
+            ));
+        }
+        (false, Format::Page(_)) if shared.site.has_sent(&head) => {}
+        (false, Format::Page(_)) => return Err(FOREIGN),
+    }
+    head.extensions.insert(access);
+    Ok(Request::from_parts(head, body))
+}
+
+async fn access(shared: &Shared, head: &Parts) -> Result<Access, PageError> {
     let Some(authorizer) = &shared.authorizer else {
         tracing::error!(
             "the webhook dashboard has no authorizer, so nobody may see it: set `authorize`, or \
@@ -69,55 +103,22 @@ async fn admit(shared: &Shared, request: Request) -> Result<Request, PageError> 
         );
         return Err(PageError::forbidden("Nobody may see this dashboard yet."));
     };
-    let access = authorizer.access(&head).await;
-    if !access.may_read() {
-        return Err(PageError::forbidden("You may not see this dashboard."));
-    }
-    if !head.method.is_safe() {
-        if !is_same_origin(&head) {
-            return Err(PageError::forbidden(
-                "This request came from another site, so nothing was done.",
-            ));
-        }
-        if !access.may_operate() {
-            return Err(PageError::forbidden(
-                "You may look, but not change anything.",
-            ));
-        }
-    }
-    head.extensions.insert(access);
-    Ok(Request::from_parts(head, body))
+    catch_panic(async { authorizer.access(head).await })
+        .await
+        .map_err(|payload| {
+            let message = panic::message(&*payload);
+            tracing::error!(message, "the authorizer of the webhook dashboard panicked");
+            PageError::internal()
+        })
 }
 
-/// Whether a page of this site has sent the request. Browsers set both headers themselves; where a
-/// browser is too old for the first one, it sends `Origin` with every form that is posted.
-fn is_same_origin(head: &Parts) -> bool {
-    match single(&head.headers, &SEC_FETCH_SITE) {
-        Some(site) => site == "same-origin",
-        None if head.headers.contains_key(SEC_FETCH_SITE) => false,
-        None => is_from_our_host(head),
-    }
-}
-
-fn is_from_our_host(head: &Parts) -> bool {
-    let Some(origin) = single(&head.headers, &ORIGIN) else {
+/// No form and no page of another site can send this type, unless a server has allowed it to (CORS), which
+/// the dashboard never does.
+fn is_json(head: &Parts) -> bool {
+    let mut types = head.headers.get_all(CONTENT_TYPE).iter();
+    let (Some(value), None) = (types.next(), types.next()) else {
         return false;
     };
-    let Some(origin) = origin.parse::<Uri>().ok().and_then(|uri| {
-        let authority = uri.authority()?;
-        Some(authority.as_str().to_ascii_lowercase())
-    }) else {
-        return false;
-    };
-    // HTTP/2 has the host in the URI.
-    let host = head.uri.authority().map(|authority| authority.as_str());
-    let host = host.or_else(|| single(&head.headers, &HOST));
-    host.is_some_and(|host| host.eq_ignore_ascii_case(&origin))
-}
-
-/// The value of a header that occurs once.
-fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    let mut values = headers.get_all(name).iter();
-    let value = values.next()?.to_str().ok()?;
-    values.next().is_none().then_some(value)
+    let essence = value.to_str().unwrap_or_default().split(';').next();
+    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
 }

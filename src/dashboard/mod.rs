@@ -16,67 +16,138 @@
 //!
 //! # What it shows
 //!
-//! - **Overview**: each endpoint with its state, what came in over the last 24 hours and with which
-//!   outcome, how many deliveries are due, dead or recorded, since when the oldest is due, and the last
-//!   success. The state is `fine`; `failing` if deliveries have failed and wait; `paused` by an operator;
-//!   `probing` while failures in a row hold it back; `unhandled` if no process runs
-//!   [`Recovery`](crate::Recovery) for it. Below, what is failing, grouped by reason. Reasons that
-//!   differ only in words with digits, such as ids, are one.
-//! - **Deliveries**: those that are not processed yet, by endpoint, state, event type and reason. The
-//!   address has the filters.
-//! - **A delivery**: its state, its failed attempts, its request.
+//! - **Overview**: each endpoint with its state, the worst first, what came in over the last 24 hours and
+//!   with which outcome, how many deliveries are due, dead or recorded, since when the oldest is due, and
+//!   the last success. Below, what is failing: each reason once, over all endpoints. Reasons that differ
+//!   only in words with digits, such as ids, are one.
+//! - **An endpoint**: the same by hour, for a day or a week; by version of the application
+//!   ([`version`](crate::IdempotentWebhook::version)), with the time that handlers took; what fails and is
+//!   rejected; its settings, as a process told them.
+//! - **Deliveries**: those that fail or are due, and those that were processed, by endpoint, state, event
+//!   type, tenant, time and reason. The address has the filters.
+//! - **A delivery**: its state, its failed attempts, its request, also as a command for a shell.
+//! - **Rejected**: requests that were refused, by cause and hour, with the last reason.
 //! - **Look up**: the state of the deliveries with these ids: processed, due, dead, in flight, or not
 //!   known.
-//! - **Actions**: what operators did on these pages, and who.
+//! - **Actions**: what operators did on these pages, and who; what has come of the deliveries that an
+//!   action has made due.
 //!
-//! Operators retry and discard deliveries, one by one, selected, or all of a filter; pause and resume
-//! the recovery of an endpoint; and have processed deliveries processed again
-//! ([`Endpoint::forget`](crate::Endpoint::forget)). An action on many deliveries first says what it
-//! will do, to how many. It runs in the background, counts each batch in the transaction of the batch,
+//! Operators retry and discard deliveries, one by one, selected, all of a filter, or all of a reason; have
+//! processed deliveries processed again, from the request where it is kept
+//! ([`Keep::processed_for`](crate::Keep::processed_for)) and otherwise once it comes again; pause and resume
+//! the recovery of an endpoint. An action on many deliveries first says what it will do, to how many. It
+//! runs in the background, leaves out what is running, counts each batch in the transaction of the batch,
 //! and can be cancelled.
+//!
+//! # States of an endpoint
+//!
+//! | state | meaning |
+//! |---|---|
+//! | `unhandled` | deliveries are due, and no process runs [`Recovery`](crate::Recovery) for it |
+//! | `failing` | deliveries have failed and wait, or none was processed since the last failure |
+//! | `rejecting` | no request was authentic since the last one that was rejected |
+//! | `probing` | many failed in a row, so one delivery is tried at a time |
+//! | `behind` | deliveries wait for their first attempt for more than a minute |
+//! | `paused` | an operator has paused its recovery |
+//! | `mixed` | in this hour or the one before, some failed or were rejected, and others succeeded |
+//! | `quiet` | nothing was counted over the last 24 hours |
+//! | `fine` | none of these |
+//!
+//! The numbers of the last hours come from the tables `activity` and `rejections`
+//! ([`count_activity`](crate::IdempotentWebhook::count_activity)), which layers write every 5 seconds.
 //!
 //! # Who may see it
 //!
 //! Nobody, until [`authorize`](Dashboard::authorize) decides for each request, or
-//! [`authenticated_in_front`](Dashboard::authenticated_in_front) says that something else does. Payloads
-//! and kept headers are a right of their own ([`Access::with_payloads`]). Actions are accepted only from
-//! pages of the same site (`Sec-Fetch-Site`, or `Origin` where a browser is too old for that).
+//! [`authenticated_in_front`](Dashboard::authenticated_in_front) says that something else does.
+//! [`Access`] may be limited to some endpoints or tenants. Payloads and kept headers are a right of their own
+//! ([`Access::with_payloads`]). Without it, quoted texts, addresses of mail and digits are masked in
+//! reasons, because errors of parsers quote payloads. Other words of a reason are shown: leave personal data
+//! out of the texts of errors, which are also logged.
+//!
+//! Actions are accepted only from pages of the same site. To somebody who comes from another site, a page
+//! shows its actions only after a click, since the second click of a double click there would land on it.
+//! Where only a network keeps strangers out, set [`hosts`](Dashboard::hosts).
 //!
 //! All text is escaped, and a Content Security Policy forbids anything else than the dashboard's own
 //! script and style. The pages work without scripts, too.
 //!
+//! # For programs
+//!
+//! Each page is there as JSON under `api/`, with the same parameters, the same rights and the same limits, and
+//! each action takes JSON:
+//!
+//! ```sh
+//! curl -H "$AUTH" https://ops.example.com/admin/webhooks/api/overview
+//! curl -H "$AUTH" 'https://ops.example.com/admin/webhooks/api/deliveries?endpoint=billing&state=dead'
+//! curl -H "$AUTH" --json '{"action": "retry", "endpoint": "billing", "id": "evt_1Qx"}' \
+//!     https://ops.example.com/admin/webhooks/api/act
+//! ```
+//!
+//! | address | parameters |
+//! |---|---|
+//! | `api/overview` | |
+//! | `api/endpoint` | `endpoint`; `days`: 1 or 7 |
+//! | `api/rejected` | `endpoint` |
+//! | `api/deliveries` | `endpoint`; `state`: `failing`, `dead`, `due`, `recorded` or `processed`; `event_type`; `tenant`; `from`, `until`; `reason`: a `reason_group` |
+//! | `api/delivery`, `api/payload` | `endpoint`, `tenant` if it is part of the key, `id` |
+//! | `api/lookup` | `ids`, also posted, as a list |
+//! | `api/actions`, `api/action` | `id` of one |
+//! | `api/confirm`, and POST `api/act` | `action`: `retry`, `discard`, `reprocess`, `forget`, `pause` or `resume`; the key of a delivery, or `keys`: a list of keys, or the filters of `api/deliveries` with `state` and `before` |
+//! | POST `api/cancel` | `id` of an action |
+//!
+//! `api/confirm` says to how many deliveries an action applies, and does nothing. `api/act` answers with the
+//! `id` of the action, whose result `api/action` has for those who see all tenants. `before` is when the deliveries were seen, such as the
+//! `now` of a list: what has failed since is left out. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list
+//! has the address of its `next` page. A number that was not counted to its end has `or_more`. Errors are
+//! `{"error": ".."}` with a status.
+//!
+//! Give programs a token, which `authorize` finds in the head of the request. What is posted has to be
+//! `application/json`, which no form and, without the server's consent (CORS), no script of another site
+//! can send.
+//!
 //! # What it costs
 //!
-//! The work of a page is bounded, however many rows there are. Numbers above 10,000 are shown as
-//! `10,000+`. Before an action, deliveries are counted up to 100,000. Lists are read from an index, 50 at
-//! a time. No statement of a page takes longer than 5 seconds, and two pages at most read at the same
-//! time. The numbers of the last day come from the table `activity`
-//! ([`count_activity`](crate::IdempotentWebhook::count_activity)).
-//! `benches/README.md` has figures with millions of rows.
+//! The work of a page is bounded, however many rows there are. Numbers are counted up to 10,000, or less if
+//! there are many, and up to 100,000 before an action. Lists are read from an index, 50 at a time. Where no
+//! index has the filters, a page searches for a tenth of a second, and the next one goes on. No statement of
+//! a page takes longer than 5 seconds, and the dashboard uses two connections at most, whoever gives up
+//! waiting. `benches/README.md` has figures with millions of rows.
 //!
 //! # Where to put it
 //!
 //! Under any prefix with [`Router::nest`](axum::Router::nest), or as the whole router of a server of its
 //! own. `nest` does not answer the prefix with a slash at its end; `nest_service` does. All links are
-//! relative, so a proxy may strip a prefix or add one. Behind a proxy that changes the `Host`, browsers
-//! that do not send `Sec-Fetch-Site` (before 2023) cannot act.
+//! relative, so a proxy may strip a prefix or add one. One that strips it without a slash at its end has to
+//! send `X-Forwarded-Prefix`, or to redirect to the address with the slash.
+//!
+//! Over HTTPS, browsers say from which site a form comes (`Sec-Fetch-Site`), and a proxy may change the
+//! `Host`. Over plain HTTP they say it only for the same machine. Then the `Origin` is compared with the
+//! `Host`, and [`trusted_origin`](Dashboard::trusted_origin) names what browsers see. If the login is at
+//! another origin, name it with [`login_origin`](Dashboard::login_origin).
 //!
 //! It needs the tables of [`migrate`](crate::migrate), and only the database, so it can run in another
-//! process than the webhooks. The role needs the rights that `migrate` lists. Only the overview and the
-//! pages of a running action load themselves again, while somebody looks at them.
+//! process than the webhooks. The role needs the rights that `migrate` lists. Pages with numbers of now load
+//! their content again, while somebody looks at them.
 
 mod access;
+mod activity;
 mod assets;
+mod cursor;
 mod database;
+mod endpoints;
 mod error;
 mod guard;
 mod html;
+mod mask;
 mod operate;
 mod pages;
 mod params;
 mod rows;
 mod selection;
 mod server;
+mod site;
+mod view;
 
 use std::sync::Arc;
 
@@ -87,6 +158,7 @@ use sqlx::PgPool;
 pub use access::Access;
 use access::Authorizer;
 use database::Database;
+use site::Site;
 
 /// A dashboard, as a router that one nests. See the [module](self).
 #[derive(Clone, Debug)]
@@ -94,6 +166,7 @@ use database::Database;
 pub struct Dashboard {
     pool: PgPool,
     authorizer: Option<Authorizer>,
+    site: Site,
 }
 
 /// What all requests share.
@@ -101,6 +174,7 @@ pub struct Dashboard {
 struct Shared {
     database: Database,
     authorizer: Option<Authorizer>,
+    site: Site,
 }
 
 impl Dashboard {
@@ -111,6 +185,7 @@ impl Dashboard {
         Self {
             pool,
             authorizer: None,
+            site: Site::default(),
         }
     }
 
@@ -158,11 +233,61 @@ impl Dashboard {
         self.authorize(|_| Access::operate().with_payloads())
     }
 
+    /// The only hosts under which browsers reach the dashboard, with a port or for any port. Requests for
+    /// another host are answered with 403.
+    ///
+    /// Set them where a network, a VPN or the machine itself is what keeps strangers out: another site can
+    /// have its own name lead to an address of that network (DNS rebinding), and then reads and acts with
+    /// the reader's browser. Default: any host.
+    ///
+    /// ```no_run
+    /// # use idempotent_webhook::dashboard::Dashboard;
+    /// # fn main_(pool: sqlx::PgPool) -> Dashboard {
+    /// Dashboard::new(pool).authenticated_in_front().hosts(["ops.internal", "localhost"])
+    /// # }
+    /// ```
+    pub fn hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.site.hosts = Some(hosts.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// An origin at which browsers see the dashboard, such as `http://ops.example.com:8080`, if a proxy
+    /// changes the `Host`. It is needed over plain HTTP only: with HTTPS, browsers say themselves that a
+    /// form comes from the same origin.
+    ///
+    /// # Panics
+    ///
+    /// If it is no origin: a scheme, a host and perhaps a port, without a path.
+    pub fn trusted_origin(mut self, origin: &str) -> Self {
+        self.site.origins.push(checked(origin));
+        self
+    }
+
+    /// The origin of the login, such as `https://login.example.com`, if it is another one. Once a session
+    /// has ended, the next form is redirected there, and browsers follow only if the page has allowed it.
+    ///
+    /// # Panics
+    ///
+    /// If it is no origin: a scheme, a host and perhaps a port, without a path.
+    pub fn login_origin(mut self, origin: &str) -> Self {
+        self.site.login_origins.push(checked(origin));
+        self
+    }
+
     /// The router, for [`Router::nest`](axum::Router::nest), or to be served as it is.
     pub fn into_router<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
         server::router(Arc::new(Shared {
             database: Database::new(self.pool),
             authorizer: self.authorizer,
+            site: self.site,
         }))
+    }
+}
+
+#[expect(clippy::panic, reason = "documented, and only at start")]
+fn checked(text: &str) -> String {
+    match site::origin(text) {
+        Some(origin) => origin,
+        None => panic!("not an origin: {text:?}; one is like https://ops.example.com"),
     }
 }

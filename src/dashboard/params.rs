@@ -3,8 +3,11 @@
 use std::fmt;
 
 use form_urlencoded::Serializer;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::error::PageError;
+use super::html::Timestamp;
 
 /// The parameters of a request.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +22,36 @@ impl Params {
             return Err(PageError::bad_request("No name or id can have a NUL."));
         }
         Ok(Self(all))
+    }
+
+    /// The parameters of a query and of a JSON object: texts, numbers, lists of texts, and as `keys` a list
+    /// of objects with the key of a delivery each.
+    pub(super) fn parse_json(query: &str, json: &[u8]) -> Result<Self, PageError> {
+        const INVALID: PageError = PageError::bad_request(
+            "The body has to be a JSON object of texts, numbers, lists of texts, and `keys`.",
+        );
+        let Ok(Value::Object(object)) = serde_json::from_slice(json) else {
+            return Err(INVALID);
+        };
+        let mut pairs = Serializer::new(query.to_owned());
+        for (name, value) in &object {
+            match value {
+                Value::Array(values) => {
+                    for value in values {
+                        let (name, value) = match value {
+                            Value::Object(key) => ("key", query_of(key)),
+                            value => (&**name, text(value)),
+                        };
+                        pairs.append_pair(name, &value.ok_or(INVALID)?);
+                    }
+                }
+                Value::Null => {}
+                value => {
+                    pairs.append_pair(name, &text(value).ok_or(INVALID)?);
+                }
+            }
+        }
+        Self::parse(&pairs.finish(), b"")
     }
 
     /// The first value of this name, unless it is empty.
@@ -41,12 +74,41 @@ impl Params {
         self.get(name)?.parse().ok()
     }
 
-    /// A time in Unix seconds.
+    /// A time in Unix seconds, also if it is given as for [`time`](Self::time).
     pub(super) fn seconds(&self, name: &str) -> Option<f64> {
-        let seconds: f64 = self.get(name)?.parse().ok()?;
+        let text = self.get(name)?;
+        let time = || Timestamp::parse(text).map(|Timestamp(seconds)| seconds);
+        let seconds = text.parse().ok().or_else(time)?;
         // What Postgres can hold.
         (0.0..1e11).contains(&seconds).then_some(seconds)
     }
+
+    /// A time as a form or a program gives it: `2026-11-23T05:00`, with seconds or without, in UTC.
+    pub(super) fn time(&self, name: &str) -> Result<Option<Timestamp>, PageError> {
+        let Some(text) = self.get(name) else {
+            return Ok(None);
+        };
+        let time = Timestamp::parse(text);
+        time.map(Some).ok_or(PageError::bad_request(
+            "A time is in UTC, such as 2026-11-23T05:00.",
+        ))
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn query_of(object: &Map<String, Value>) -> Option<String> {
+    let mut query = Serializer::new(String::new());
+    for (name, value) in object {
+        query.append_pair(name, &text(value)?);
+    }
+    Some(query.finish())
 }
 
 /// A link to a page of the dashboard, relative, so that it works under any prefix.
@@ -92,6 +154,13 @@ impl fmt::Display for Link {
             write!(f, "?{}", self.query())?;
         }
         Ok(())
+    }
+}
+
+/// As text.
+impl Serialize for Link {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

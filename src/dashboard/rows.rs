@@ -2,32 +2,60 @@
 
 use std::fmt;
 
+use serde::Serialize;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
-/// What is counted at most.
-const LARGE: i64 = 10_000;
+use super::Access;
+use super::error::PageError;
+use crate::recovery::control::Of;
+
+/// How many rows are counted for a page. Each number has its share.
+const COUNTED: usize = 200_000;
 
 /// How many endpoints the pages know of at most.
-const MAX_ENDPOINTS: i64 = 500;
+pub(super) const MAX_ENDPOINTS: usize = 500;
 
 /// How many rows there are, as far as they were counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Count(pub(super) i64);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Count {
+    pub(super) number: i64,
+    /// Whether counting was given up there.
+    pub(super) or_more: bool,
+}
 
 impl Count {
+    /// How far each of so many numbers is counted.
+    pub(super) fn limit(numbers: usize) -> i64 {
+        let share = COUNTED / numbers.max(1);
+        i64::try_from(share.clamp(100, 10_000)).unwrap_or(100)
+    }
+
+    /// What was counted up to one more than a limit.
+    pub(super) fn up_to(limit: i64, counted: i64) -> Self {
+        Self {
+            number: counted.min(limit),
+            or_more: counted > limit,
+        }
+    }
+
     pub(super) fn is_zero(self) -> bool {
-        self.0 == 0
+        self.number == 0
     }
 }
 
+impl std::ops::AddAssign for Count {
+    fn add_assign(&mut self, other: Self) {
+        self.number += other.number;
+        self.or_more |= other.or_more;
+    }
+}
+
+/// Such as `10,000+`.
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(count) = self;
-        if *count > LARGE {
-            return f.write_str(&(grouped(LARGE) + "+"));
-        }
-        f.write_str(&grouped(*count))
+        f.write_str(&grouped(self.number))?;
+        f.write_str(if self.or_more { "+" } else { "" })
     }
 }
 
@@ -47,7 +75,7 @@ pub(super) fn grouped(number: i64) -> String {
     grouped
 }
 
-/// How many rows of `kept_deliveries` there are that meet a condition, up to 10,001.
+/// How many rows of `kept_deliveries` there are that meet a condition, up to one more than `$2`.
 macro_rules! count_kept {
     ($condition:expr) => {
         concat!(
@@ -58,7 +86,7 @@ macro_rules! count_kept {
                 where ",
             $condition,
             "
-                limit 10001
+                limit $2 + 1
             ) as counted"
         )
     };
@@ -122,12 +150,55 @@ const ENDPOINTS: &str = "
     limit $1
 ";
 
-/// The endpoints that are known, by name.
-pub(super) async fn endpoints(connection: &mut PgConnection) -> sqlx::Result<Vec<String>> {
+/// The endpoints that are known and that somebody may see, by name. Those that the application has named
+/// for somebody are known.
+pub(super) async fn endpoints(
+    connection: &mut PgConnection,
+    access: &Access,
+) -> sqlx::Result<Vec<String>> {
+    if let Some(endpoints) = access.endpoints() {
+        return Ok(endpoints.to_vec());
+    }
     sqlx::query_scalar(ENDPOINTS)
-        .bind(MAX_ENDPOINTS)
+        .bind(MAX_ENDPOINTS as i64)
         .fetch_all(connection)
         .await
+}
+
+/// The tenant of a kept delivery by name, also where it is not part of the key.
+const TENANT: &str = "
+    select coalesce(tenant_name, tenant)
+    from idempotent_webhook.kept_deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+";
+
+/// Whether somebody may see a delivery, if there is one. Of one whose tenant is not known nobody may who
+/// may see some tenants only.
+pub(super) async fn may_see(
+    connection: &mut PgConnection,
+    access: &Access,
+    key: &Key,
+) -> sqlx::Result<bool> {
+    if !access.sees_endpoint(&key.endpoint) {
+        return Ok(false);
+    }
+    if access.tenants().is_none() {
+        return Ok(true);
+    }
+    let tenant: Option<String> = sqlx::query_scalar(TENANT)
+        .bind(&key.endpoint)
+        .bind(&key.tenant)
+        .bind(&key.id)
+        .fetch_optional(connection)
+        .await?;
+    Ok(access.sees_tenant(tenant.as_ref().unwrap_or(&key.tenant)))
+}
+
+/// Refuses what is not counted by tenant to somebody who may see some tenants only.
+pub(super) fn not_by_tenant(access: &Access) -> Result<(), PageError> {
+    const ALL_TENANTS: PageError =
+        PageError::forbidden("This page is about all tenants, and you may see some of them.");
+    access.tenants().map_or(Ok(()), |_| Err(ALL_TENANTS))
 }
 
 /// The time of the database, in Unix seconds.
@@ -139,7 +210,7 @@ pub(super) async fn now(connection: &mut PgConnection) -> sqlx::Result<f64> {
 }
 
 /// The key of a delivery.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Key {
     pub(super) endpoint: String,
     /// Empty unless the tenant is part of the key.
@@ -148,7 +219,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    pub(super) fn of(params: &super::params::Params) -> Option<Self> {
+    pub(super) fn from(params: &super::params::Params) -> Option<Self> {
         Some(Self {
             endpoint: params.get("endpoint")?.to_owned(),
             tenant: params.get("tenant").unwrap_or_default().to_owned(),
@@ -163,6 +234,14 @@ impl Key {
             tenant: row.try_get("tenant")?,
             id: row.try_get("delivery_id")?,
         })
+    }
+
+    /// As operations on deliveries have it.
+    pub(super) fn of(&self) -> Of<'_> {
+        Of {
+            endpoint: &self.endpoint,
+            tenant: self.tenant(),
+        }
     }
 
     pub(super) fn tenant(&self) -> Option<&str> {
@@ -193,15 +272,18 @@ mod tests {
 
     #[test]
     fn counts_are_grouped_and_cut_off() {
-        for (count, expected) in [
+        for (counted, expected) in [
             (0, "0"),
             (999, "999"),
             (1_000, "1,000"),
             (10_000, "10,000"),
             (10_001, "10,000+"),
         ] {
-            assert_eq!(Count(count).to_string(), expected);
+            assert_eq!(Count::up_to(10_000, counted).to_string(), expected);
         }
+        let mut sum = Count::up_to(100, 101);
+        sum += Count::up_to(100, 17);
+        assert_eq!(sum.to_string(), "117+");
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(-1_234), "-1,234");
     }

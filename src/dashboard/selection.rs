@@ -2,10 +2,16 @@
 
 use std::time::{Duration, SystemTime};
 
+use maud::Markup;
+use serde::Serialize;
 use sqlx::PgConnection;
 
+use super::Access;
 use super::error::PageError;
+use super::html::{Timestamp, hidden};
+use super::mask::masked;
 use super::params::{Link, Params};
+use super::rows;
 use crate::recovery::{Filter, KeptState};
 
 const REASON: &str = "
@@ -27,60 +33,93 @@ const REASON: &str = "
 ";
 
 /// Which deliveries, as a list and a bulk action have them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Selection {
     pub(super) endpoint: Option<String>,
     pub(super) state: State,
     pub(super) event_type: Option<String>,
+    pub(super) tenant: Option<String>,
+    /// When they failed last or were processed, from the first time to before the second one.
+    pub(super) from: Option<Timestamp>,
+    pub(super) until: Option<Timestamp>,
     /// A UUID, as in the column `reason_group`.
     pub(super) reason: Option<String>,
-    /// The latest reason of the group, once it has been [looked up](Self::look_up_reason).
+    /// The latest reason of the group, once it has been [looked up](Self::look_up_reason). It is masked.
     pub(super) reason_example: Option<String>,
     /// For an action: the time when its deliveries were shown, in Unix seconds.
     pub(super) before: Option<f64>,
+    /// The tenant that is asked for, and those that the reader may see. `None` for all of them.
+    #[serde(skip)]
+    pub(super) tenants: Option<Vec<String>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum State {
     /// Any, if an attempt has failed.
     Failing,
     Dead,
     Due,
     Recorded,
+    Processed,
 }
 
 impl State {
+    const ALL: [Self; 5] = [
+        Self::Failing,
+        Self::Dead,
+        Self::Due,
+        Self::Recorded,
+        Self::Processed,
+    ];
+
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Failing => "failing",
             Self::Dead => "dead",
             Self::Due => "due",
             Self::Recorded => "recorded",
+            Self::Processed => "processed",
         }
     }
 }
 
 impl Selection {
-    pub(super) fn of(params: &Params) -> Result<Self, PageError> {
-        let state = match params.get("state") {
-            None | Some("failing") => State::Failing,
-            Some("dead") => State::Dead,
-            Some("due") => State::Due,
-            Some("recorded") => State::Recorded,
-            Some(_) => return Err(PageError::bad_request("There is no such state.")),
-        };
+    pub(super) fn of(params: &Params, access: &Access) -> Result<Self, PageError> {
+        let state = params.get("state").unwrap_or("failing");
+        let state = State::ALL.into_iter().find(|known| known.as_str() == state);
+        let state = state.ok_or(PageError::bad_request("There is no such state."))?;
         let reason = params.get("reason");
         if reason.is_some_and(|reason| !is_uuid(reason)) {
             return Err(PageError::bad_request("There is no such reason."));
         }
+        let tenant = params.get("tenant").map(str::to_owned);
+        let tenants = match (&tenant, access.tenants()) {
+            (Some(tenant), _) if access.sees_tenant(tenant) => Some(vec![tenant.clone()]),
+            (Some(_), _) => Some(Vec::new()),
+            (None, tenants) => tenants.map(<[_]>::to_vec),
+        };
         Ok(Self {
             endpoint: params.get("endpoint").map(str::to_owned),
             state,
             event_type: params.get("event_type").map(str::to_owned),
+            tenant,
+            from: params.time("from")?,
+            until: params.time("until")?,
             reason: reason.map(str::to_owned),
             reason_example: None,
             before: params.seconds("before"),
+            tenants,
         })
+    }
+
+    /// As hidden fields of a form.
+    pub(super) fn hidden(&self) -> Markup {
+        let fields = self.fields();
+        let fields = fields
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_deref()));
+        hidden(&fields)
     }
 
     pub(super) fn without_reason(&self) -> Self {
@@ -91,20 +130,23 @@ impl Selection {
     }
 
     pub(super) fn link(&self, page: &'static str) -> Link {
-        Link::to(page)
-            .with_some("endpoint", self.endpoint.as_ref())
-            .with("state", self.state.as_str())
-            .with_some("event_type", self.event_type.as_ref())
-            .with_some("reason", self.reason.as_ref())
+        let mut link = Link::to(page);
+        for (name, value) in self.fields() {
+            link = link.with_some(name, value);
+        }
+        link
     }
 
-    /// As the fields of a form.
-    pub(super) fn fields(&self) -> [(&'static str, Option<&str>); 4] {
+    fn fields(&self) -> [(&'static str, Option<String>); 7] {
+        let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
         [
-            ("endpoint", self.endpoint.as_deref()),
-            ("state", Some(self.state.as_str())),
-            ("event_type", self.event_type.as_deref()),
-            ("reason", self.reason.as_deref()),
+            ("endpoint", self.endpoint.clone()),
+            ("state", Some(self.state.as_str().to_owned())),
+            ("event_type", self.event_type.clone()),
+            ("tenant", self.tenant.clone()),
+            ("from", time(self.from)),
+            ("until", time(self.until)),
+            ("reason", self.reason.clone()),
         ]
     }
 
@@ -115,50 +157,105 @@ impl Selection {
             State::Dead => &["dead"],
             State::Due => &["due"],
             State::Recorded => &["recorded"],
+            State::Processed => &["processed"],
         }
     }
 
     /// Whether the list is in the order of the next attempts: all that is due, also what has not
-    /// failed yet. By reason or event type it is a list of failures.
+    /// failed yet. With any other filter it is a list of failures.
     pub(super) fn is_by_next_attempt(&self) -> bool {
-        self.state == State::Due && self.reason.is_none() && self.event_type.is_none()
+        self.state == State::Due
+            && self.reason.is_none()
+            && self.event_type.is_none()
+            && self.tenants.is_none()
+            && self.from.is_none()
+            && self.until.is_none()
     }
 
-    /// Whether an action on all of it can be described by a [`Filter`].
+    /// Whether no index has the filters, so that only so many deliveries are searched at once.
+    pub(super) fn is_searched(&self) -> bool {
+        let has_index = match self.state {
+            State::Processed => self.event_type.is_none(),
+            _ => self.event_type.is_none() || self.reason.is_none(),
+        };
+        !has_index || self.tenants.is_some()
+    }
+
+    /// Whether an action on all of it can be described by a [`Filter`]. Of several endpoints only if a
+    /// reason is given, so that a lost parameter is not taken for all of them.
     pub(super) fn is_for_bulk_actions(&self) -> bool {
-        self.endpoint.is_some() && self.state != State::Failing
+        match self.state {
+            State::Failing => self.reason.is_some(),
+            // By tenant, the list has only those whose tenant is part of the key.
+            State::Processed => self.endpoint.is_some() && self.tenants.is_none(),
+            State::Dead | State::Due | State::Recorded => {
+                self.endpoint.is_some() || self.reason.is_some()
+            }
+        }
     }
 
-    /// Which deliveries a bulk action changes: those that had failed when they were shown.
+    /// Which deliveries a bulk action changes: those that had failed, or were processed, when they were
+    /// shown.
     pub(super) fn filter(&self) -> Filter {
+        let time = |seconds: f64| {
+            let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+            SystemTime::UNIX_EPOCH + time
+        };
+        let from = self.from.map(|Timestamp(from)| time(from));
+        let until = match (self.until, self.before) {
+            (Some(Timestamp(until)), Some(before)) => Some(until.min(before)),
+            (until, before) => until.map(|Timestamp(until)| until).or(before),
+        };
+        let until = until.map(time);
         let mut filter = match self.state {
             State::Failing => Filter::new(),
             State::Dead => Filter::new().state(KeptState::Dead),
             State::Due => Filter::new().due_or_paused(),
             State::Recorded => Filter::new().state(KeptState::Recorded),
+            State::Processed => Filter::new().state(KeptState::Processed),
         };
+        let is_processed = self.state == State::Processed;
+        if let Some(from) = from {
+            filter = match is_processed {
+                true => filter.processed_from(from),
+                false => filter.failed_from(from),
+            };
+        }
+        if let Some(until) = until {
+            filter = match is_processed {
+                true => filter.processed_until(until),
+                false => filter.failed_before(until),
+            };
+        }
         if let Some(event_type) = &self.event_type {
             filter = filter.event_type(event_type);
         }
-        if let Some(before) = self.before {
-            let before = Duration::try_from_secs_f64(before).unwrap_or_default();
-            filter = filter.failed_before(SystemTime::UNIX_EPOCH + before);
-        }
         filter.reason_group.clone_from(&self.reason);
+        filter.tenants.clone_from(&self.tenants);
         filter
     }
 
-    /// For the confirmation, and for the record.
+    /// For the confirmation, and for the record. It has nothing of a payload.
     pub(super) fn in_words(&self) -> String {
         let mut words = match self.state {
             State::Failing => "what has failed",
             State::Dead => "what is dead",
             State::Due => "what has failed and is due",
             State::Recorded => "what is only recorded",
+            State::Processed => "what was processed and is still kept",
         }
         .to_owned();
         if let Some(event_type) = &self.event_type {
             words += &format!(", of the event type {event_type}");
+        }
+        if let Some(tenants) = &self.tenants {
+            words += &format!(", of the tenant {}", tenants.join(" or "));
+        }
+        if let Some(from) = self.from {
+            words += &format!(", from {from}");
+        }
+        if let Some(until) = self.until {
+            words += &format!(", until {until}");
         }
         if let Some(reason) = &self.reason {
             words += &match &self.reason_example {
@@ -169,21 +266,40 @@ impl Selection {
         words
     }
 
-    /// Finds the latest reason of the group, of these endpoints and until this time.
+    /// Its endpoints, as far as they are known and may be seen.
+    pub(super) async fn endpoints(
+        &self,
+        connection: &mut PgConnection,
+        access: &Access,
+    ) -> sqlx::Result<Vec<String>> {
+        match &self.endpoint {
+            Some(endpoint) if access.sees_endpoint(endpoint) => Ok(vec![endpoint.clone()]),
+            Some(_) => Ok(Vec::new()),
+            None => rows::endpoints(connection, access).await,
+        }
+    }
+
+    /// What was shown cannot have been shown later than now.
+    pub(super) fn bound(&mut self, now: f64) {
+        self.before = self.before.map(|before| before.min(now));
+    }
+
+    /// Finds the latest reason of the group, of these endpoints and until this time. It may be that of any
+    /// tenant, so it is for those who see all of them.
     pub(super) async fn look_up_reason(
         &mut self,
         connection: &mut PgConnection,
         endpoints: &[String],
     ) -> sqlx::Result<()> {
-        if self.reason.is_some() {
-            self.reason_example = sqlx::query_scalar(REASON)
+        if self.reason.is_some() && self.tenants.is_none() {
+            let example: Option<Option<String>> = sqlx::query_scalar(REASON)
                 .bind(endpoints)
                 .bind(self.states())
                 .bind(&self.reason)
                 .bind(self.before)
                 .fetch_optional(connection)
-                .await?
-                .flatten();
+                .await?;
+            self.reason_example = example.flatten().map(|example| masked(&example));
         }
         Ok(())
     }
@@ -202,6 +318,9 @@ impl Selection {
             State::Recorded => {
                 "Nothing here. Failures whose request is not kept will be here, until the provider \
                  delivers them again."
+            }
+            State::Processed => {
+                "Nothing here. What is processed will be here, until retention deletes it."
             }
         }
     }

@@ -8,19 +8,28 @@ use axum::extract::{OriginalUri, Request, State};
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::any;
-use http::header::{HeaderValue, LOCATION};
+use http::header::{HeaderName, HeaderValue, LOCATION};
+use http::request::Parts;
 use http::{Method, StatusCode};
+use tracing::Instrument;
 
 use super::error::PageError;
 use super::guard::guard;
 use super::html::Layout;
 use super::operate::{act, confirm};
-use super::pages::{actions, deliveries, delivery, lookup, overview};
+use super::pages::{action, actions, deliveries, delivery, endpoint, lookup, overview, rejected};
 use super::params::Params;
+use super::view::{View, json};
 use super::{Access, Shared};
 
 /// The largest form, in bytes.
 const MAX_FORM: usize = 1024 * 1024;
+
+/// Where the pages are as JSON.
+const API: &str = "api/";
+
+/// What a proxy has taken away from the path.
+const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
 
 /// All pages are on one level, so that relative links work under any prefix.
 pub(super) fn router<S: Clone + Send + Sync + 'static>(shared: Arc<Shared>) -> Router<S> {
@@ -32,27 +41,62 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>(shared: Arc<Shared>) -> R
         .with_state(shared)
 }
 
-async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    let layout = Layout::of(&request);
-    match route(&shared, layout.clone(), request).await {
-        Ok(response) => response,
-        Err(error) => error.into_page(&layout),
+/// What a request asks for: a page, or the same for a program.
+#[derive(Clone, Debug)]
+pub(super) enum Format {
+    Page(Layout),
+    Json,
+}
+
+impl Format {
+    pub(super) fn of(request: &Request) -> Self {
+        match page_name(request.uri().path()).strip_prefix(API) {
+            Some(_) => Self::Json,
+            None => Self::Page(Layout::of(request)),
+        }
+    }
+
+    fn answer(self, view: &impl View, viewer: &Access) -> Response {
+        match self {
+            Self::Page(layout) => layout
+                .refreshed(view.refresh())
+                .page(&view.title(), view.content(viewer)),
+            Self::Json => json(view),
+        }
+    }
+
+    pub(super) fn error(&self, error: PageError) -> Response {
+        match self {
+            Self::Page(layout) => error.into_page(layout),
+            Self::Json => error.into_json(),
+        }
     }
 }
 
-async fn route(
-    shared: &Arc<Shared>,
-    layout: Layout,
+fn page_name(path: &str) -> &str {
+    path.trim_start_matches('/')
+}
+
+/// The name of a page, whatever its format is.
+fn page_of(head: &Parts) -> &str {
+    let name = page_name(head.uri.path());
+    name.strip_prefix(API).unwrap_or(name)
+}
+
+async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let format = Format::of(&request);
+    match answer(shared, format.clone(), request).await {
+        Ok(response) => response,
+        Err(error) => format.error(error),
+    }
+}
+
+async fn answer(
+    shared: Arc<Shared>,
+    format: Format,
     request: Request,
 ) -> Result<Response, PageError> {
     let (head, body) = request.into_parts();
-    let Some(access) = head.extensions.get::<Access>() else {
-        return Err(PageError::forbidden("You may not see this dashboard."));
-    };
-    let original = head.extensions.get::<OriginalUri>();
-    let original = original.map_or(&head.uri, |OriginalUri(uri)| uri).path();
-    let query = head.uri.query().unwrap_or_default();
-    let page = head.uri.path().trim_start_matches('/');
     let is_post = head.method == Method::POST;
     if !is_post && head.method != Method::GET && head.method != Method::HEAD {
         return Err(PageError::method_not_allowed("GET, HEAD, POST"));
@@ -62,36 +106,102 @@ async fn route(
         false => Ok(Default::default()),
     };
     let form = form.map_err(|_| PageError::bad_request("The form is too large, or broken off."))?;
-    let params = Params::parse(query, &form)?;
+    let query = head.uri.query().unwrap_or_default();
+    let params = match format {
+        Format::Json if is_post => Params::parse_json(query, &form)?,
+        Format::Json | Format::Page(_) => Params::parse(query, &form)?,
+    };
+    let place = shared.database.place().await?;
+    // In a task: what has begun goes on when the browser is closed, and keeps its place until then.
+    let made = tokio::spawn(
+        async move {
+            let _place = place;
+            route(&shared, format, head, is_post, params).await
+        }
+        .in_current_span(),
+    );
+    made.await.map_err(|error| {
+        tracing::error!(%error, "a page of the webhook dashboard panicked");
+        PageError::internal()
+    })?
+}
+
+async fn route(
+    shared: &Arc<Shared>,
+    format: Format,
+    head: Parts,
+    is_post: bool,
+    params: Params,
+) -> Result<Response, PageError> {
+    let Some(access) = head.extensions.get::<Access>() else {
+        return Err(PageError::forbidden("You may not see this dashboard."));
+    };
     let params = &params;
-    match (page, is_post) {
-        ("", false) => Ok(to_overview(original)),
-        ("overview", false) => overview::overview(shared, access, layout).await,
-        ("deliveries", false) => deliveries::deliveries(shared, access, layout, params).await,
-        ("delivery", false) => delivery::delivery(shared, access, layout, params).await,
-        ("payload", false) => delivery::payload(shared, access, params).await,
-        ("lookup", false) => lookup::lookup(shared, access, layout, params).await,
-        ("actions", false) => actions::actions(shared, layout, params).await,
-        ("action", false) => actions::action(shared, access, layout, params).await,
-        // A selection may be too long for an address, so it is posted. It changes nothing.
-        ("confirm", _) => confirm::confirm(shared, access, layout, params).await,
-        ("act", true) => act::act(shared, access, params).await,
-        ("cancel", true) => act::cancel(shared, access, params).await,
-        ("act" | "cancel", false) => Err(PageError::method_not_allowed("POST")),
-        (_, false) => Err(PageError::not_found("There is no such page.")),
-        (_, true) => Err(PageError::method_not_allowed("GET, HEAD")),
-    }
+    Ok(match (page_of(&head), is_post, &format) {
+        ("", false, _) => to_first_page(&head, access),
+        ("overview", false, _) => format.answer(&overview::read(shared, access).await?, access),
+        ("endpoint", false, _) => {
+            format.answer(&endpoint::read(shared, access, params).await?, access)
+        }
+        ("rejected", false, _) => {
+            format.answer(&rejected::read(shared, access, params).await?, access)
+        }
+        ("deliveries", false, _) => {
+            format.answer(&deliveries::read(shared, access, params).await?, access)
+        }
+        ("delivery", false, _) => {
+            format.answer(&delivery::read(shared, access, params).await?, access)
+        }
+        ("payload", false, _) => delivery::payload(shared, access, params).await?,
+        // Ids may be too long for an address, so they can be posted. It changes nothing.
+        ("lookup", _, _) => format.answer(&lookup::read(shared, access, params).await?, access),
+        ("actions", false, _) => {
+            format.answer(&actions::read(shared, access, params).await?, access)
+        }
+        ("action", false, _) => format.answer(&action::read(shared, access, params).await?, access),
+        // The same is true of a selection.
+        ("confirm", _, Format::Page(layout)) if layout.is_held_back() => confirm::first(layout),
+        ("confirm", _, _) => format.answer(&confirm::read(shared, access, params).await?, access),
+        ("act", true, format) => act::act(shared, access, params, format).await?,
+        ("cancel", true, format) => act::cancel(shared, access, params, format).await?,
+        ("act" | "cancel", false, _) => return Err(PageError::method_not_allowed("POST")),
+        (_, false, _) => return Err(PageError::not_found("There is no such page.")),
+        (_, true, _) => return Err(PageError::method_not_allowed("GET, HEAD")),
+    })
 }
 
 /// The first page has a name as the others do, so that all of them have the same relative links. The
-/// redirect is relative as well: the prefix may be another one in front of a proxy.
-fn to_overview(original: &str) -> Response {
+/// redirect is relative as well: the prefix may be another one in front of a proxy. One that strips a
+/// prefix without a slash at its end has to say which.
+fn to_first_page(head: &Parts, access: &Access) -> Response {
+    let page = match access.tenants() {
+        None => "overview",
+        Some(_) => "deliveries",
+    };
+    let original = head.extensions.get::<OriginalUri>();
+    let original = original.map_or(&head.uri, |OriginalUri(uri)| uri).path();
     let last = original.rsplit('/').next().unwrap_or_default();
-    let slash = if last.is_empty() { "" } else { "/" };
+    let location = match (last, forwarded_prefix(head)) {
+        ("", Some(prefix)) => format!("{prefix}/{page}"),
+        ("", None) => format!("./{page}"),
+        (last, _) => format!("./{last}/{page}"),
+    };
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SEE_OTHER;
-    if let Ok(location) = HeaderValue::try_from(format!("./{last}{slash}overview")) {
+    if let Ok(location) = HeaderValue::try_from(location) {
         response.headers_mut().insert(LOCATION, location);
     }
     response
+}
+
+/// Only a path, and never another host.
+fn forwarded_prefix(head: &Parts) -> Option<&str> {
+    let prefix = head.headers.get(X_FORWARDED_PREFIX)?.to_str().ok()?;
+    let prefix = prefix.trim_end_matches('/');
+    let is_path = prefix.starts_with('/')
+        && !prefix.starts_with("//")
+        && prefix
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte));
+    is_path.then_some(prefix)
 }

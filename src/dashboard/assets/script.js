@@ -1,14 +1,14 @@
-// What pages gain with scripts: times in the reader's zone, a box that selects all, and pages that load
-// themselves again while somebody looks at them. Everything works without.
+// What pages gain with scripts: times in the reader's zone, a box that selects all, a command that one
+// copies, and pages whose content is loaded again while somebody looks at them. Everything works without.
 "use strict";
 
 (() => {
   const clock = { hour: "2-digit", minute: "2-digit" };
+  const date = { month: "short", day: "numeric" };
   const hour = new Intl.DateTimeFormat(undefined, clock);
-  const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", ...clock });
-  const year = new Intl.DateTimeFormat(undefined, {
-    year: "numeric", month: "short", day: "numeric", ...clock,
-  });
+  const day = new Intl.DateTimeFormat(undefined, date);
+  const dayAndHour = new Intl.DateTimeFormat(undefined, { ...date, ...clock });
+  const year = new Intl.DateTimeFormat(undefined, { year: "numeric", ...date, ...clock });
   const exact = new Intl.DateTimeFormat(undefined, {
     year: "numeric", month: "long", day: "numeric", hour: "2-digit", minute: "2-digit",
     second: "2-digit", timeZoneName: "longOffset",
@@ -18,14 +18,16 @@
   function short(at) {
     const now = new Date();
     if (at.toDateString() === now.toDateString()) return hour.format(at);
-    return (at.getFullYear() === now.getFullYear() ? day : year).format(at);
+    return (at.getFullYear() === now.getFullYear() ? dayAndHour : year).format(at);
   }
+
+  const formats = { hour: (at) => hour.format(at), day: (at) => day.format(at) };
 
   function localize(root) {
     for (const time of root.querySelectorAll("time[datetime]")) {
       const at = new Date(time.dateTime);
       if (Number.isNaN(at.getTime())) continue;
-      time.textContent = short(at);
+      time.textContent = (formats[time.dataset.as] ?? short)(at);
       time.title = exact.format(at);
     }
     for (const title of root.querySelectorAll("svg title[data-at]")) {
@@ -43,7 +45,8 @@
       if (boxes.length === 0 || !head) continue;
       const all = document.createElement("input");
       all.type = "checkbox";
-      all.setAttribute("aria-label", "All on this page");
+      const name = "All on this page";
+      all.setAttribute("aria-label", name);
       all.addEventListener("change", () => {
         for (const box of boxes) box.checked = all.checked;
       });
@@ -52,9 +55,35 @@
         all.checked = checked === boxes.length;
         all.indeterminate = checked > 0 && !all.checked;
       });
-      head.replaceChildren(all);
+      const label = document.createElement("label");
+      label.className = "box";
+      // Where the column has no head.
+      label.dataset.label = name;
+      label.append(all);
+      head.replaceChildren(label);
     }
   }
+
+  function addCopy(root) {
+    for (const command of root.querySelectorAll("pre.command")) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = "Copy";
+      button.addEventListener("click", async () => {
+        try {
+          await navigator.clipboard.writeText(command.textContent);
+          button.textContent = "Copied";
+        } catch {
+          // Only a secure page may copy. The text is selected instead.
+          document.getSelection().selectAllChildren(command);
+        }
+      });
+      command.before(button);
+    }
+  }
+
+  // What the reader has opened, which is found again in the next content.
+  const opened = "details[data-key] > summary";
 
   // Not while the reader does something with the page.
   function isBusy() {
@@ -62,18 +91,50 @@
     const active = document.activeElement;
     return document.visibilityState !== "visible"
       || (selection && !selection.isCollapsed)
-      || (active && active !== document.body && active.id !== "main");
+      || (active && active !== document.body && active.id !== "main" && !active.matches(opened));
+  }
+
+  // Only the content: the reader stays where he is, and what he has opened stays open.
+  async function reload() {
+    const answer = await fetch(location.href, { redirect: "manual" });
+    // The session has ended: the browser shows what there is instead.
+    const hasEnded = answer.type === "opaqueredirect" || [401, 403].includes(answer.status);
+    if (hasEnded) return location.reload();
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const [now, next] = [document.getElementById("main"), page.getElementById("main")];
+    if (!answer.ok || !next || isBusy()) return;
+    const same = (details) => next.querySelector(`details[data-key="${CSS.escape(details.dataset.key)}"]`);
+    for (const details of now.querySelectorAll("details[open][data-key]")) {
+      same(details)?.setAttribute("open", "");
+    }
+    const focused = now.querySelector(":focus");
+    const focusedNext = focused?.matches(opened) ? same(focused.parentElement)?.firstElementChild : null;
+    prepare(next);
+    now.replaceChildren(...next.childNodes);
+    focusedNext?.focus({ preventScroll: true });
+    document.title = page.title;
+    document.body.dataset.refresh = page.body.dataset.refresh ?? "";
   }
 
   function reloadLater() {
     const seconds = Number(document.body.dataset.refresh);
     if (!seconds) return;
-    setInterval(() => {
-      if (!isBusy()) location.reload();
+    setTimeout(async () => {
+      try {
+        if (!isBusy()) await reload();
+      } catch {
+        // The server is away. The next time it may be back.
+      }
+      reloadLater();
     }, seconds * 1000);
   }
 
-  localize(document);
-  addSelectAll(document);
+  function prepare(root) {
+    localize(root);
+    addSelectAll(root);
+    addCopy(root);
+  }
+
+  prepare(document);
   reloadLater();
 })();

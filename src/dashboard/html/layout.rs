@@ -6,15 +6,20 @@ use axum::response::Response;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use maud::{DOCTYPE, Markup, html};
 
-use crate::dashboard::assets;
+use crate::dashboard::{Access, assets};
 
-/// The pages in the menu.
-const MENU: [(&str, &str); 4] = [
-    ("overview", "Overview"),
-    ("deliveries", "Deliveries"),
-    ("lookup", "Look up"),
-    ("actions", "Actions"),
+/// The pages in the menu, and whether they are about all tenants.
+const MENU: [(&str, &str, bool); 5] = [
+    ("overview", "Overview", true),
+    ("deliveries", "Deliveries", false),
+    ("rejected", "Rejected", true),
+    ("lookup", "Look up", false),
+    ("actions", "Actions", true),
 ];
+
+/// The reader has come from another site, and sees no actions until he asks for them.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::dashboard) struct HeldBack;
 
 /// What the frame of a page needs to know of its request.
 #[derive(Clone, Debug)]
@@ -24,6 +29,9 @@ pub(in crate::dashboard) struct Layout {
     /// From this address to those of the pages. Empty, unless it is deeper than any page is.
     up: String,
     refresh: Option<u32>,
+    /// The address of this page, from itself, if its actions are held back.
+    held_back: Option<String>,
+    sees_all_tenants: bool,
 }
 
 impl Layout {
@@ -34,13 +42,36 @@ impl Layout {
             page: page.to_owned(),
             up: "../".repeat(path.matches('/').count()),
             refresh: None,
+            held_back: request
+                .extensions()
+                .get()
+                .map(|HeldBack| match request.uri().query() {
+                    // Never another scheme or host, whatever the page is called.
+                    Some(query) => format!("./{page}?{query}"),
+                    None => format!("./{page}"),
+                }),
+            sees_all_tenants: request
+                .extensions()
+                .get()
+                .is_none_or(|access: &Access| access.tenants().is_none()),
         }
     }
 
-    /// A page that is loaded again after some seconds, as long as somebody looks at it.
-    pub(in crate::dashboard) fn refreshed(mut self, seconds: u32) -> Self {
-        self.refresh = Some(seconds);
+    /// A page that is loaded again after some seconds, as long as somebody looks at it. Not while its actions
+    /// are held back: what the script loads comes from this site, and has them.
+    pub(in crate::dashboard) fn refreshed(mut self, seconds: Option<u32>) -> Self {
+        self.refresh = seconds.filter(|_| !self.is_held_back());
         self
+    }
+
+    /// Of a page that has no actions anyway.
+    pub(in crate::dashboard) fn without_notice(mut self) -> Self {
+        self.held_back = None;
+        self
+    }
+
+    pub(in crate::dashboard) fn is_held_back(&self) -> bool {
+        self.held_back.is_some()
     }
 
     pub(in crate::dashboard) fn page(&self, title: &str, content: Markup) -> Response {
@@ -62,11 +93,13 @@ impl Layout {
                     a.skip href="#main" { "Skip to the content" }
                     header.top {
                         nav aria-label="Pages" {
-                            @for (page, name) in MENU {
+                            @for (page, name, is_about_all) in MENU {
+                                @if self.sees_all_tenants || !is_about_all {
                                 a href={ (up) (page) }
                                     aria-current=[self.is_at(page).then_some("page")]
                                 {
                                     (name)
+                                }
                                 }
                             }
                         }
@@ -78,6 +111,12 @@ impl Layout {
                     }
                     main #main tabindex="-1" {
                         h1 { (title) }
+                        @if let Some(address) = &self.held_back {
+                            p.notice {
+                                "You have come from another site, so nothing can be changed here yet. "
+                                a href=(address) { "Show the actions" }
+                            }
+                        }
                         (content)
                     }
                 }

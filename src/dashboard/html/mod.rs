@@ -8,8 +8,8 @@ mod text;
 mod time;
 
 pub(super) use code::{code, hidden_code};
-pub(super) use layout::Layout;
-pub(super) use parts::{button, count, empty, facts, hidden, pages, short, state, status};
-pub(super) use plot::{Hour, plot};
+pub(super) use layout::{HeldBack, Layout};
+pub(super) use parts::{button, count, empty, facts, hidden, pages, select, short, state, status};
+pub(super) use plot::{legend, plot, sparkline};
 pub(super) use text::visible;
 pub(super) use time::{Timestamp, duration};

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::text::visible;
-use crate::dashboard::params::{Link, Params};
-use crate::dashboard::rows::Count;
+use crate::dashboard::params::Link;
+use crate::dashboard::rows::{Count, Key};
 
 /// A number that may be cut off: `10,000+`.
 pub(in crate::dashboard) fn count(count: Count) -> Markup {
@@ -47,6 +47,16 @@ pub(in crate::dashboard) fn hidden(fields: &[(&str, Option<&str>)]) -> Markup {
     }
 }
 
+/// A box that selects a delivery for an action.
+pub(in crate::dashboard) fn select(key: &Key) -> Markup {
+    html! {
+        label.box {
+            input type="checkbox" name="key" value=(key.link("").query())
+                aria-label=(format!("Delivery {}", visible(&key.id)));
+        }
+    }
+}
+
 /// A form of one button, which posts an action.
 pub(in crate::dashboard) fn button(
     label: &Markup,
@@ -62,11 +72,10 @@ pub(in crate::dashboard) fn button(
 }
 
 /// Links to the first page and the next one.
-pub(in crate::dashboard) fn pages(params: &Params, first: Link, next: Option<Link>) -> Markup {
-    let is_first = params.get("after").is_none();
+pub(in crate::dashboard) fn pages(is_first: bool, first: Link, next: Option<&Link>) -> Markup {
     html! {
         @if !is_first || next.is_some() {
-            nav.pages aria-label="Further deliveries" {
+            nav.pages aria-label="Further pages" {
                 @if !is_first { a href=(first) { "First page" } }
                 @if let Some(next) = next { a href=(next) rel="next" { "Next page" } }
             }

@@ -1,95 +1,202 @@
-//! What came in over the last day, as bars.
+//! What came in by hour, as bars.
 
 use maud::{Markup, html};
 
-use super::time::Timestamp;
+use crate::dashboard::activity::{Counts, Hour, sum};
+use crate::dashboard::html::{Timestamp, visible};
+use crate::dashboard::rows::grouped;
 
-/// The numbers of an hour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::dashboard) struct Hour {
-    /// Unix seconds.
-    pub(in crate::dashboard) at: i64,
-    /// Processed by a request, or by recovery.
-    pub(in crate::dashboard) processed: i64,
-    pub(in crate::dashboard) duplicates: i64,
-    /// Failed attempts.
-    pub(in crate::dashboard) failed: i64,
-    pub(in crate::dashboard) rejected: i64,
-    /// Accepted, to be processed later. Not in the bars, as each is processed or fails later.
-    pub(in crate::dashboard) accepted: i64,
+/// From the bottom up, with its name in the style.
+fn parts(counts: &Counts) -> [(&'static str, i64); 4] {
+    [
+        ("processed", counts.processed),
+        ("duplicate", counts.duplicates),
+        ("rejected", counts.rejected),
+        ("failed", counts.failed),
+    ]
 }
 
-impl Hour {
-    /// From the bottom up.
-    fn parts(&self) -> [(&'static str, i64); 4] {
-        [
-            ("processed", self.processed),
-            ("duplicate", self.duplicates),
-            ("rejected", self.rejected),
-            ("failed", self.failed),
-        ]
-    }
-
-    fn total(&self) -> i64 {
-        self.parts().iter().map(|(_, count)| count).sum()
-    }
+/// In words, for whoever does not see the bars.
+fn summary(hours: &[Hour]) -> String {
+    let all = sum(hours.iter().map(|hour| &hour.counts));
+    format!(
+        "Last {} hours: {} processed, {} failed attempts, {} duplicates, {} rejected",
+        hours.len(),
+        all.processed,
+        all.failed,
+        all.duplicates,
+        all.rejected,
+    )
 }
 
-const HEIGHT: i64 = 40;
-const BAR: i64 = 7;
-const GAP: i64 = 2;
-
-/// A bar for each hour. The text says the same in numbers.
-pub(in crate::dashboard) fn plot(hours: &[Hour]) -> Markup {
-    let highest = hours.iter().map(Hour::total).max().unwrap_or(0).max(1);
-    let sum = |of: fn(&Hour) -> i64| hours.iter().map(of).sum::<i64>();
-    let summary = format!(
-        "Last 24 hours: {} processed, {} failed attempts, {} duplicates, {} rejected",
-        sum(|hour| hour.processed),
-        sum(|hour| hour.failed),
-        sum(|hour| hour.duplicates),
-        sum(|hour| hour.rejected),
-    );
-    let width = i64::try_from(hours.len()).unwrap_or(24) * (BAR + GAP);
-    let mut x = 0;
-    let bars = hours.iter().map(|hour| {
-        let bar = bar(hour, x, highest);
-        x += BAR + GAP;
-        bar
-    });
+/// The colours of all plots.
+pub(in crate::dashboard) fn legend() -> Markup {
     html! {
-        svg.plot role="img" aria-label=(summary) viewBox=(format!("0 0 {width} {HEIGHT}"))
-            width=(width) height=(HEIGHT) preserveAspectRatio="none"
-        {
-            @for bar in bars { (bar) }
+        p.legend {
+            span data-key="processed" { "processed" }
+            span data-key="duplicate" { "duplicates" }
+            span data-key="rejected" { "rejected" }
+            span data-key="failed" { "failed attempts" }
         }
     }
 }
 
-fn bar(hour: &Hour, x: i64, highest: i64) -> Markup {
-    let mut top = HEIGHT;
-    let parts = hour.parts().map(|(class, count)| {
-        // What is there is seen, however little it is.
-        let height = match count {
-            0 => 0,
-            count => (count * (HEIGHT - 4) / highest).max(1),
-        };
-        top -= height;
-        (class, height, top)
-    });
-    let counts = hour.parts().map(|(name, count)| format!("{count} {name}"));
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "far below what f64 holds exactly"
-    )]
-    let at = Timestamp(hour.at as f64);
+/// Above each part of a bar, so that its colour need not be told from that of the next.
+const GAP: i64 = 1;
+
+/// The height of a part with its gap.
+const LEAST: i64 = 2;
+
+/// The width and the height of a mark.
+const MARK: i64 = 10;
+
+/// The size of a plot, in its own units.
+struct Size {
+    height: i64,
+    /// Above the bars, for marks.
+    headroom: i64,
+    bar: i64,
+    gap: i64,
+}
+
+/// A small plot with its total and its highest hour, as each has a scale of its own.
+pub(in crate::dashboard) fn sparkline(hours: &[Hour]) -> Markup {
+    const SIZE: Size = Size {
+        height: 40,
+        headroom: 0,
+        bar: 7,
+        gap: 2,
+    };
+    let all = sum(hours.iter().map(|hour| &hour.counts));
+    let highest = highest(hours);
+    let width = SIZE.width(hours);
     html! {
-        g {
-            title data-at=(format!("{at}")) { (at.hour()) ": " (counts.join(", ")) }
-            rect.ground x=(x) y="0" width=(BAR) height=(HEIGHT) {}
-            @for (class, height, y) in parts {
-                @if height > 0 {
-                    rect class=(class) x=(x) y=(y) width=(BAR) height=(height) {}
+        div.sparkline {
+            svg.plot role="img" aria-label=(summary(hours))
+                viewBox=(format!("0 0 {width} {}", SIZE.height))
+                width=(width) height=(SIZE.height) preserveAspectRatio="none"
+            {
+                (SIZE.bars(hours, highest, |_| false))
+            }
+            span.scale {
+                (grouped(all.total())) " in all"
+                @if highest > 0 { br; "peak " (grouped(highest)) "/h" }
+            }
+        }
+    }
+}
+
+/// A plot with axes. Some hours are marked, with what began in them.
+pub(in crate::dashboard) fn plot(hours: &[Hour], began: &[(Timestamp, Vec<&str>)]) -> Markup {
+    let size = match hours.len() {
+        0..=48 => Size {
+            height: 160,
+            headroom: MARK,
+            bar: 20,
+            gap: 4,
+        },
+        _ => Size {
+            height: 160,
+            headroom: MARK,
+            bar: 4,
+            gap: 1,
+        },
+    };
+    let (width, highest) = (size.width(hours), highest(hours));
+    let is_marked = |at: Timestamp| began.iter().any(|(marked, _)| *marked == at);
+    let step = if hours.len() > 48 { 24 } else { 3 };
+    html! {
+        figure.plot {
+            div.peak { (grouped(highest)) "/h" }
+            svg.plot role="img" aria-label=(summary(hours))
+                viewBox=(format!("0 0 {width} {}", size.height)) preserveAspectRatio="none"
+            {
+                @let half = size.headroom + size.room() / 2;
+                line.half x1="0" x2=(width) y1=(half) y2=(half) {}
+                (size.bars(hours, highest, is_marked))
+            }
+            div.axis {
+                @for hour in hours.iter().step_by(step) {
+                    span { (hour.at.hour_and_day(hours.len() > 48)) }
+                }
+                span.now { "now" }
+            }
+            @if !began.is_empty() {
+                ul.began {
+                    @for (at, versions) in began {
+                        li { (at) ": version " (visible(&versions.join(", "))) " began" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn highest(hours: &[Hour]) -> i64 {
+    let totals = hours.iter().map(|hour| hour.counts.total());
+    totals.max().unwrap_or(0)
+}
+
+impl Size {
+    fn width(&self, hours: &[Hour]) -> i64 {
+        i64::try_from(hours.len()).unwrap_or(24) * (self.bar + self.gap)
+    }
+
+    /// The height of the highest bar.
+    fn room(&self) -> i64 {
+        self.height - self.headroom
+    }
+
+    fn bars(&self, hours: &[Hour], highest: i64, is_marked: impl Fn(Timestamp) -> bool) -> Markup {
+        let last = hours.last().map(|hour| hour.at);
+        html! {
+            @for (number, hour) in (0..).zip(hours) {
+                @let x = number * (self.bar + self.gap);
+                (self.bar(hour, x, highest, Some(hour.at) == last, is_marked(hour.at)))
+            }
+        }
+    }
+
+    /// Of the parts of a bar, each with the gap above it. What is there is seen, however little it is: the
+    /// largest part makes room for it.
+    fn heights(&self, counts: &Counts, highest: i64) -> [(&'static str, i64); 4] {
+        let scaled = |count: i64| count * self.room() / highest.max(1);
+        let mut heights = parts(counts).map(|(class, count)| match count {
+            0 => (class, 0),
+            count => (class, scaled(count).max(LEAST)),
+        });
+        let excess = heights.iter().map(|(_, height)| height).sum::<i64>() - scaled(counts.total());
+        if let Some((_, largest)) = heights.iter_mut().max_by_key(|(_, height)| *height) {
+            *largest = (*largest - excess).max(LEAST).min(*largest);
+        }
+        heights
+    }
+
+    fn bar(&self, hour: &Hour, x: i64, highest: i64, is_current: bool, is_marked: bool) -> Markup {
+        let mut top = self.height;
+        let heights = self.heights(&hour.counts, highest).map(|(class, height)| {
+            top -= height;
+            (class, height, top)
+        });
+        let counts = parts(&hour.counts).map(|(name, count)| format!("{count} {name}"));
+        html! {
+            g {
+                title data-at=(hour.at.to_string()) {
+                    (hour.at.hour()) ": " (counts.join(", "))
+                    @if is_current { ", so far" }
+                }
+                rect.ground.current[is_current] x=(x) y=(self.headroom) width=(self.bar)
+                    height=(self.room()) {}
+                @for (class, height, y) in heights {
+                    @if height > 0 {
+                        rect class=(class) x=(x) y=(y) width=(self.bar)
+                            height=(height - GAP) {}
+                    }
+                }
+                @if is_marked {
+                    @let (left, right) = (x + (self.bar - MARK) / 2, x + (self.bar + MARK) / 2);
+                    @let tip = (left + right) / 2;
+                    polygon.mark points=(format!("{left},0 {right},0 {tip},{}", MARK - 2)) {}
                 }
             }
         }
@@ -102,5 +209,16 @@ impl Timestamp {
         let text = self.to_string();
         let time = text.get(11..16).unwrap_or_default();
         html! { (time) " UTC" }
+    }
+
+    /// For the axis: the hour, or the day if there are several.
+    fn hour_and_day(self, has_days: bool) -> Markup {
+        let text = self.to_string();
+        let label = match has_days {
+            true => text.get(5..10),
+            false => text.get(11..16),
+        };
+        let kind = if has_days { "day" } else { "hour" };
+        html! { time datetime=(text) data-as=(kind) { (label.unwrap_or_default()) } }
     }
 }

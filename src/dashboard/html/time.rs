@@ -3,6 +3,7 @@
 use std::fmt;
 
 use maud::{Markup, Render, html};
+use serde::{Serialize, Serializer};
 
 /// A time in Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -20,6 +21,45 @@ impl Timestamp {
                 @else { "in " (duration(-seconds)) }
             }
         }
+    }
+
+    /// A time in UTC, such as `2026-11-23T05:00`, `2026-11-23T05:00:00Z` or `2026-11-23`.
+    pub(in crate::dashboard) fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_suffix('Z').unwrap_or(text);
+        let (date, time) = text.split_once(['T', ' ']).unwrap_or((text, "00:00"));
+        let mut date = date.splitn(3, '-').map(number);
+        let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+        let mut time = time.splitn(3, ':').map(number);
+        let (hour, minute) = (time.next()??, time.next()??);
+        let second = time.next().unwrap_or(Some(0))?;
+        let is_valid = (1970..=2999).contains(&year)
+            && (1..=12).contains(&month)
+            && (1..=31).contains(&day)
+            && hour < 24
+            && minute < 60
+            && second < 60;
+        if !is_valid {
+            return None;
+        }
+        // Howard Hinnant's algorithm, in years that begin in March.
+        let year = if month <= 2 { year - 1 } else { year };
+        let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+        let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+        let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
+        let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second;
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "far below what f64 holds exactly"
+        )]
+        let time = Self(seconds as f64);
+        // Not the 31st of February.
+        (time.civil()[2] == day).then_some(time)
+    }
+
+    /// As a field of a form has it.
+    pub(in crate::dashboard) fn field(self) -> String {
+        let text = self.to_string();
+        text.get(..16).unwrap_or_default().to_owned()
     }
 
     /// Year, month, day, hour, minute, second in UTC.
@@ -53,6 +93,12 @@ impl fmt::Display for Timestamp {
     }
 }
 
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl Render for Timestamp {
     fn render(&self) -> Markup {
         let [year, month, day, hour, minute, second] = self.civil();
@@ -65,6 +111,12 @@ impl Render for Timestamp {
             }
         }
     }
+}
+
+fn number(digits: &str) -> Option<i64> {
+    let is_number = !digits.is_empty() && digits.len() <= 4;
+    let is_number = is_number && digits.bytes().all(|digit| digit.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_number)
 }
 
 /// A time span in its largest unit, such as `3 min`.
@@ -91,6 +143,34 @@ mod tests {
             (-1.0, "1969-12-31T23:59:59Z"),
         ] {
             assert_eq!(Timestamp(seconds).to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn times_are_parsed_as_they_are_written() {
+        for (text, expected) in [
+            ("1970-01-01", "1970-01-01T00:00:00Z"),
+            ("2000-02-29T23:59", "2000-02-29T23:59:00Z"),
+            ("2024-12-31T23:59:59Z", "2024-12-31T23:59:59Z"),
+            ("2100-03-01 00:00", "2100-03-01T00:00:00Z"),
+        ] {
+            let parsed = Timestamp::parse(text).map(|time| time.to_string());
+            assert_eq!(parsed.as_deref(), Some(expected));
+        }
+        for text in [
+            "",
+            "now",
+            "2026",
+            "2026-11",
+            "2026-02-30",
+            "2026-13-01",
+            "2026-11-23T24:00",
+            "2026-11-23T5",
+            "2026-11-23T05:00+01:00",
+            "2026-11-23T05:00:00.5",
+            "-2026-11-23",
+        ] {
+            assert_eq!(Timestamp::parse(text), None, "{text}");
         }
     }
 

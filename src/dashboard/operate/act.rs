@@ -1,188 +1,296 @@
 //! Actions, done.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
 use http::header::{HeaderValue, LOCATION};
+use serde::Serialize;
 use sqlx::PgPool;
 
+use super::super::database::Database;
 use super::super::error::PageError;
 use super::super::params::{Link, Params};
-use super::super::rows::Key;
+use super::super::rows::{self, Key};
+use super::super::selection::Selection;
+use super::super::server::Format;
+use super::super::view::json;
 use super::super::{Access, Shared};
 use super::audit::{self, Asked};
-use super::bulk;
+use super::bulk::{Bulk, add_one, change_one};
 use super::order::{Action, Order, Target};
 use crate::Endpoint;
-use crate::recovery::Retried;
-use crate::recovery::control::Change;
-use crate::transaction::BEGIN_APART;
+use crate::recovery::control::{self, Change};
+use crate::transaction::{BEGIN_APART, is_lock_timeout};
 
-/// For an action on one delivery, or on an endpoint.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const MAY_NOT: PageError = PageError::forbidden("You may look, but not change anything.");
+
+const NO_ENDPOINT: PageError = PageError::not_found("There is no such endpoint.");
+
+/// An action that has begun.
+#[derive(Serialize)]
+struct Begun {
+    id: i64,
+    /// The page that has the result.
+    #[serde(skip)]
+    page: Link,
+}
 
 /// Does what was asked for, and leads to the page that has the result.
 pub(in crate::dashboard) async fn act(
     shared: &Arc<Shared>,
     access: &Access,
     params: &Params,
+    format: &Format,
 ) -> Result<Response, PageError> {
-    let order = Order::of(params)?;
-    let operator: Option<Arc<str>> = access.operator().map(Into::into);
-    let pool = shared.database.pool.clone();
-    // In a task: what has begun is finished, and written down, even if the browser is closed.
-    let done = tokio::spawn(async move { carry_out(&pool, operator.as_deref(), order).await });
-    let link = done.await.map_err(|_| PageError::timed_out())??;
-    Ok(see(&link))
+    if !access.may_operate() {
+        return Err(MAY_NOT);
+    }
+    let Order { action, target } = Order::of(params, access)?;
+    let database = &shared.database;
+    let pool = &database.pool;
+    let begun = match target {
+        Target::Endpoint(endpoint) => on_endpoint(pool, access, action, endpoint).await?,
+        Target::Deliveries(keys) => {
+            let mut tx = pool.begin_with(BEGIN_APART).await?;
+            for key in &keys {
+                if !rows::may_see(&mut tx, access, key).await? {
+                    return Err(PageError::not_found("There is no such delivery."));
+                }
+            }
+            tx.commit().await?;
+            match &*keys {
+                [key] => on_delivery(pool, access, action, key).await?,
+                _ => on_selected(database, access, action, keys).await?,
+            }
+        }
+        Target::All(change, selection) => {
+            on_all(database, access, action, change, selection).await?
+        }
+    };
+    Ok(match format {
+        Format::Page(_) => see(&begun.page),
+        Format::Json => json(&begun),
+    })
 }
 
 pub(in crate::dashboard) async fn cancel(
     shared: &Shared,
     access: &Access,
     params: &Params,
+    format: &Format,
 ) -> Result<Response, PageError> {
+    if !access.may_operate() {
+        return Err(MAY_NOT);
+    }
+    rows::not_by_tenant(access)?;
     let id = params.number("id");
     let id = id.ok_or(PageError::bad_request("It is not said which action."))?;
-    audit::cancel(&shared.database.pool, id, access.operator()).await?;
-    tracing::info!(
-        operator = access.operator(),
-        id,
-        "an action of a webhook operator was cancelled"
-    );
-    Ok(see(&Link::to("action").with("id", id)))
-}
-
-async fn carry_out(pool: &PgPool, operator: Option<&str>, order: Order) -> Result<Link, PageError> {
-    let action = order.action;
-    match order.target {
-        Target::Endpoint(endpoint) => {
-            let asked = Asked {
-                operator,
-                action,
-                endpoint: &endpoint,
-                key: None,
-                selection: None,
-            };
-            one_by_one(pool, &asked).await?;
-            Ok(Link::to("overview"))
-        }
-        Target::Deliveries(keys) => {
-            for key in &keys {
-                let asked = Asked {
-                    operator,
-                    action,
-                    endpoint: &key.endpoint,
-                    key: Some(key),
-                    selection: None,
-                };
-                one_by_one(pool, &asked).await?;
-            }
-            Ok(match &*keys {
-                [key] => key.link("delivery"),
-                _ => Link::to("actions"),
-            })
-        }
-        Target::All {
-            endpoint,
-            mut selection,
-        } => {
-            let change = match action {
-                Action::Retry => Change::Retry,
-                Action::Discard => Change::Discard,
-                Action::Forget | Action::Pause | Action::Resume => {
-                    return Err(PageError::bad_request(
-                        "That cannot be done to all of these.",
-                    ));
-                }
-            };
-            let mut tx = pool.begin_with(BEGIN_APART).await?;
-            let endpoints = std::slice::from_ref(&endpoint);
-            selection.look_up_reason(&mut tx, endpoints).await?;
-            tx.commit().await?;
-            let words = selection.in_words();
-            let asked = Asked {
-                operator,
-                action,
-                endpoint: &endpoint,
-                key: None,
-                selection: Some(&words),
-            };
-            let id = audit::begin(pool, &asked).await?;
-            log(&asked);
-            tokio::spawn(bulk::run(
-                pool.clone(),
-                id,
-                change,
-                endpoint,
-                selection.filter(),
-            ));
-            Ok(Link::to("action").with("id", id))
-        }
+    let pool = &shared.database.pool;
+    let mut tx = pool.begin_with(BEGIN_APART).await?;
+    let known = audit::one(&mut tx, access, id).await?;
+    tx.commit().await?;
+    known.ok_or(PageError::not_found("There is no such action."))?;
+    if audit::cancel(pool, id, access.operator()).await? {
+        tracing::info!(
+            operator = access.operator(),
+            id,
+            "an action of a webhook operator was cancelled"
+        );
     }
-}
-
-/// An action that is done at once.
-async fn one_by_one(pool: &PgPool, asked: &Asked<'_>) -> Result<(), PageError> {
-    let id = audit::begin(pool, asked).await?;
-    log(asked);
-    let done = tokio::time::timeout(TIMEOUT, call(pool, asked)).await;
-    match done {
-        Ok(Ok(note)) => {
-            audit::end(pool, id, u64::from(note.is_none()), note).await?;
-            Ok(())
-        }
-        Ok(Err(error)) => {
-            let note = "The database could not be written. The log says why.";
-            audit::end(pool, id, 0, Some(note)).await?;
-            Err(error.into())
-        }
-        // It may have been done all the same.
-        Err(_) => Err(PageError::timed_out()),
-    }
-}
-
-/// Returns why nothing has changed, if so.
-async fn call(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<Option<&'static str>> {
-    let mut endpoint = Endpoint::new(pool.clone(), asked.endpoint);
-    if let Some(tenant) = asked.key.and_then(Key::tenant) {
-        endpoint = endpoint.tenant(tenant);
-    }
-    let id = asked.key.map(|key| &*key.id).unwrap_or_default();
-    Ok(match asked.action {
-        Action::Retry => match endpoint.retry(id).await? {
-            Retried::Due => None,
-            Retried::Processed => Some("It was processed meanwhile."),
-            Retried::Unchanged => {
-                Some("It is due or running already, or there is nothing that could run again.")
-            }
-        },
-        Action::Discard if endpoint.discard(id).await? => None,
-        Action::Discard => Some("It is not kept any more."),
-        Action::Forget if endpoint.forget(id).await? => None,
-        Action::Forget => Some("It was not processed, or is deleted already."),
-        Action::Pause => {
-            endpoint.pause().await?;
-            None
-        }
-        Action::Resume => {
-            endpoint.resume().await?;
-            None
-        }
+    let page = Link::to("action").with("id", id);
+    Ok(match format {
+        Format::Page(_) => see(&page),
+        Format::Json => json(&Begun { id, page }),
     })
 }
 
-fn log(asked: &Asked<'_>) {
+async fn on_endpoint(
+    pool: &PgPool,
+    access: &Access,
+    action: Action,
+    name: String,
+) -> Result<Begun, PageError> {
+    // Recovery is for all tenants.
+    rows::not_by_tenant(access)?;
+    let mut tx = pool.begin_with(BEGIN_APART).await?;
+    let known = rows::endpoints(&mut tx, access).await?;
+    tx.commit().await?;
+    if !known.contains(&name) {
+        return Err(NO_ENDPOINT);
+    }
+    let asked = Asked {
+        operator: access.operator(),
+        action,
+        endpoints: std::slice::from_ref(&name),
+        key: None,
+        selection: None,
+    };
+    let id = begin(pool, &asked).await?;
+    let endpoint = Endpoint::new(pool.clone(), name);
+    let done = match action {
+        Action::Pause => endpoint.pause().await,
+        _ => endpoint.resume().await,
+    };
+    end(pool, id, done.map(|()| None)).await?;
+    Ok(Begun {
+        id,
+        page: Link::to("overview"),
+    })
+}
+
+async fn on_delivery(
+    pool: &PgPool,
+    access: &Access,
+    action: Action,
+    key: &Key,
+) -> Result<Begun, PageError> {
+    let asked = Asked {
+        operator: access.operator(),
+        action,
+        endpoints: std::slice::from_ref(&key.endpoint),
+        key: Some(key),
+        selection: None,
+    };
+    let id = begin(pool, &asked).await?;
+    let done = change_and_count(pool, id, action, key).await;
+    end(pool, id, done).await?;
+    Ok(Begun {
+        id,
+        page: key.link("delivery"),
+    })
+}
+
+/// Returns why nothing has changed, if so.
+async fn change_and_count(
+    pool: &PgPool,
+    id: i64,
+    action: Action,
+    key: &Key,
+) -> sqlx::Result<Option<&'static str>> {
+    let mut tx = pool.begin_with(BEGIN_APART).await?;
+    let has_changed = match change_one(&mut tx, action, key).await {
+        Ok(has_changed) => has_changed,
+        Err(error) if is_lock_timeout(&error) => {
+            return Ok(Some("It is running. Try again once that has ended."));
+        }
+        Err(error) => return Err(error),
+    };
+    add_one(&mut tx, id, action, key, has_changed).await?;
+    let is_processed = control::is_processed(&mut tx, key.of(), &key.id).await?;
+    tx.commit().await?;
+    Ok(match action {
+        _ if has_changed => None,
+        Action::Retry if is_processed => Some("It was processed meanwhile."),
+        Action::Retry => {
+            Some("It is due or running already, or there is nothing that could run again.")
+        }
+        Action::Discard => Some("It is not kept any more."),
+        Action::Reprocess => Some("It was not processed, or its request is not kept."),
+        _ if is_processed => Some("Its request is kept: it can be processed again from that."),
+        _ => Some("It was not processed, or is deleted already."),
+    })
+}
+
+async fn on_selected(
+    database: &Database,
+    access: &Access,
+    action: Action,
+    keys: Vec<Key>,
+) -> Result<Begun, PageError> {
+    // They are in the order of their keys.
+    let mut endpoints: Vec<String> = keys.iter().map(|key| key.endpoint.clone()).collect();
+    endpoints.dedup();
+    let words = format!("{} selected", rows::grouped(keys.len() as i64));
+    let asked = Asked {
+        operator: access.operator(),
+        action,
+        endpoints: &endpoints,
+        key: None,
+        selection: Some(&words),
+    };
+    let id = begin(&database.pool, &asked).await?;
+    tokio::spawn(bulk(database, id).run_selected(action, keys));
+    Ok(Begun {
+        id,
+        page: page_of(access, id),
+    })
+}
+
+async fn on_all(
+    database: &Database,
+    access: &Access,
+    action: Action,
+    change: Change,
+    mut selection: Selection,
+) -> Result<Begun, PageError> {
+    let mut tx = database.pool.begin_with(BEGIN_APART).await?;
+    selection.bound(rows::now(&mut tx).await?);
+    let endpoints = selection.endpoints(&mut tx, access).await?;
+    selection.look_up_reason(&mut tx, &endpoints).await?;
+    tx.commit().await?;
+    if endpoints.is_empty() {
+        return Err(NO_ENDPOINT);
+    }
+    if selection.endpoint.is_none() && endpoints.len() >= rows::MAX_ENDPOINTS {
+        return Err(PageError::bad_request(
+            "There are more endpoints than this page knows. Choose one.",
+        ));
+    }
+    let words = selection.in_words();
+    let asked = Asked {
+        operator: access.operator(),
+        action,
+        endpoints: &endpoints,
+        key: None,
+        selection: Some(&words),
+    };
+    let id = begin(&database.pool, &asked).await?;
+    tokio::spawn(bulk(database, id).run(change, endpoints, selection.filter()));
+    Ok(Begun {
+        id,
+        page: page_of(access, id),
+    })
+}
+
+fn bulk(database: &Database, id: i64) -> Bulk {
+    Bulk {
+        database: database.clone(),
+        id,
+    }
+}
+
+/// The page of an action counts the deliveries of all tenants.
+fn page_of(access: &Access, id: i64) -> Link {
+    match access.tenants() {
+        None => Link::to("action").with("id", id),
+        Some(_) => Link::to("deliveries"),
+    }
+}
+
+async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64> {
+    let id = audit::begin(pool, asked).await?;
     tracing::info!(
         operator = asked.operator,
         action = asked.action.as_str(),
-        endpoint = asked.endpoint,
+        endpoints = ?asked.endpoints,
         delivery_id = asked.key.map(|key| &*key.id),
         selection = asked.selection,
         "webhook operator"
     );
+    Ok(id)
+}
+
+async fn end(pool: &PgPool, id: i64, done: sqlx::Result<Option<&str>>) -> Result<(), PageError> {
+    match done {
+        Ok(note) => Ok(audit::end(pool, id, note).await?),
+        Err(error) => {
+            let note = "The database could not be written. The log says why.";
+            audit::end(pool, id, Some(note)).await?;
+            Err(error.into())
+        }
+    }
 }
 
 /// A redirect, so that reloading the page does not repeat the action.

@@ -1,10 +1,14 @@
 //! What operators did, as the database has it.
 
+use serde::Serialize;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool, Row};
 
+use super::super::Access;
+use super::super::html::Timestamp;
 use super::super::rows::Key;
 use super::order::Action;
+use crate::maintenance::claims::Keys;
 use crate::transaction::BEGIN_APART;
 
 /// An action that has not been active for this long was interrupted: its process was killed.
@@ -12,22 +16,29 @@ const INTERRUPTED_AFTER: f64 = 60.0;
 
 const INSERT: &str = "
     insert into idempotent_webhook.operator_actions
-        (operator, action, endpoint, tenant, delivery_id, selection)
-    values ($1, $2, $3, $4, $5, $6)
+        (operator, action, endpoint, endpoints, tenant, delivery_id, selection)
+    values ($1, $2, case when cardinality($3) = 1 then ($3)[1] end, $3, $4, $5, $6)
     returning id
 ";
 
 /// Also says whether somebody has cancelled it.
 const ADD: &str = "
     update idempotent_webhook.operator_actions
-    set changed = changed + $2, active_at = now()
+    set changed = changed + $2, active_at = clock_timestamp()
     where id = $1
     returning cancelled_at is not null
 ";
 
+const ADD_DELIVERIES: &str = "
+    insert into idempotent_webhook.operator_action_deliveries (action, endpoint, tenant, delivery_id)
+    select $4, $1, tenant, delivery_id
+    from unnest($2::text[], $3::text[]) as changed (tenant, delivery_id)
+    on conflict do nothing
+";
+
 const END: &str = "
     update idempotent_webhook.operator_actions
-    set changed = changed + $2, note = $3, active_at = now(), ended_at = now()
+    set note = $2, active_at = now(), ended_at = now()
     where id = $1
 ";
 
@@ -35,8 +46,10 @@ const CANCEL: &str = "
     update idempotent_webhook.operator_actions
     set cancelled_at = now(), cancelled_by = $2
     where id = $1 and ended_at is null and cancelled_at is null
+    returning id
 ";
 
+/// What waits of the deliveries of an action is counted for actions on so few deliveries only.
 macro_rules! select {
     ($where:literal) => {
         concat!(
@@ -46,7 +59,15 @@ macro_rules! select {
         extract(epoch from began_at)::float8 as began_at,
         extract(epoch from ended_at)::float8 as ended_at,
         extract(epoch from now() - active_at)::float8 as inactive,
-        cancelled_at is not null as cancelled, cancelled_by, changed, note
+        cancelled_at is not null as cancelled, cancelled_by, changed, note,
+        case when action in ('retry', 'reprocess') and changed <= 500 then (
+            select case when count(*) > 0 then count(kept.endpoint) end
+            from idempotent_webhook.operator_action_deliveries as of_action
+            left join idempotent_webhook.kept_deliveries as kept
+                on kept.endpoint = of_action.endpoint and kept.tenant = of_action.tenant
+                and kept.delivery_id = of_action.delivery_id and kept.state = 'due'
+            where of_action.action = operator_actions.id
+        ) end as due
     from idempotent_webhook.operator_actions
     ",
             $where
@@ -54,9 +75,13 @@ macro_rules! select {
     };
 }
 
-const LIST: &str = select!("where $1::int8 is null or id < $1 order by id desc limit $2");
+const LIST: &str = select!(
+    "where ($1::int8 is null or id < $1) and ($3::text[] is null or endpoints <@ $3)
+    order by id desc
+    limit $2"
+);
 
-const ONE: &str = select!("where id = $1");
+const ONE: &str = select!("where id = $1 and ($2::text[] is null or endpoints <@ $2)");
 
 const OF_DELIVERY: &str = select!(
     "where delivery_id = $3 and endpoint = $1 and coalesce(tenant, '') = $2
@@ -68,71 +93,95 @@ const OF_DELIVERY: &str = select!(
 pub(super) struct Asked<'a> {
     pub(super) operator: Option<&'a str>,
     pub(super) action: Action,
-    pub(super) endpoint: &'a str,
+    pub(super) endpoints: &'a [String],
     pub(super) key: Option<&'a Key>,
     /// In words.
     pub(super) selection: Option<&'a str>,
 }
 
 /// An action, as it was written down.
+#[derive(Debug, Serialize)]
 pub(in crate::dashboard) struct Recorded {
     pub(in crate::dashboard) id: i64,
+    pub(in crate::dashboard) state: &'static str,
     pub(in crate::dashboard) operator: Option<String>,
     pub(in crate::dashboard) action: String,
-    pub(in crate::dashboard) endpoint: String,
+    pub(in crate::dashboard) endpoint: Option<String>,
     pub(in crate::dashboard) tenant: Option<String>,
     pub(in crate::dashboard) delivery_id: Option<String>,
     pub(in crate::dashboard) selection: Option<String>,
-    pub(in crate::dashboard) began_at: f64,
-    pub(in crate::dashboard) ended_at: Option<f64>,
+    pub(in crate::dashboard) began: Timestamp,
+    pub(in crate::dashboard) ended: Option<Timestamp>,
     pub(in crate::dashboard) changed: i64,
+    /// Of those, how many wait for their attempt or have one, if they were counted.
+    pub(in crate::dashboard) due: Option<i64>,
     pub(in crate::dashboard) note: Option<String>,
     pub(in crate::dashboard) cancelled_by: Option<String>,
-    is_cancelled: bool,
-    inactive: f64,
+    #[serde(skip)]
+    is_running: bool,
 }
 
 impl Recorded {
     fn read(row: &PgRow) -> sqlx::Result<Self> {
-        Ok(Self {
+        let inactive: f64 = row.try_get("inactive")?;
+        let ended: Option<f64> = row.try_get("ended_at")?;
+        let mut recorded = Self {
             id: row.try_get("id")?,
+            state: "",
             operator: row.try_get("operator")?,
             action: row.try_get("action")?,
             endpoint: row.try_get("endpoint")?,
             tenant: row.try_get("tenant")?,
             delivery_id: row.try_get("delivery_id")?,
             selection: row.try_get("selection")?,
-            began_at: row.try_get("began_at")?,
-            ended_at: row.try_get("ended_at")?,
+            began: Timestamp(row.try_get("began_at")?),
+            ended: ended.map(Timestamp),
             changed: row.try_get("changed")?,
+            due: row.try_get("due")?,
             note: row.try_get("note")?,
             cancelled_by: row.try_get("cancelled_by")?,
-            is_cancelled: row.try_get("cancelled")?,
-            inactive: row.try_get("inactive")?,
-        })
+            is_running: ended.is_none() && inactive < INTERRUPTED_AFTER,
+        };
+        recorded.state = recorded.state(row.try_get("cancelled")?);
+        Ok(recorded)
     }
 
-    pub(in crate::dashboard) fn is_running(&self) -> bool {
-        self.ended_at.is_none() && self.inactive < INTERRUPTED_AFTER
-    }
-
-    pub(in crate::dashboard) fn state(&self) -> &'static str {
-        match self.ended_at {
-            Some(_) if self.is_cancelled => "cancelled",
+    fn state(&self, is_cancelled: bool) -> &'static str {
+        match self.ended {
+            Some(_) if is_cancelled => "cancelled",
             Some(_) if self.changed == 0 && self.note.is_some() => "no change",
+            Some(_) if self.runs_deliveries() => state_of_due(self.due),
             Some(_) => "done",
-            None if self.is_running() && self.is_cancelled => "cancelling",
-            None if self.is_running() => "running",
+            None if self.is_running && is_cancelled => "cancelling",
+            None if self.is_running => "running",
             None => "interrupted",
         }
     }
 
+    pub(in crate::dashboard) fn is_running(&self) -> bool {
+        self.is_running
+    }
+
+    /// Whether it has made deliveries due.
+    pub(in crate::dashboard) fn runs_deliveries(&self) -> bool {
+        matches!(&*self.action, "retry" | "reprocess")
+    }
+
     pub(in crate::dashboard) fn key(&self) -> Option<Key> {
         Some(Key {
-            endpoint: self.endpoint.clone(),
+            endpoint: self.endpoint.clone()?,
             tenant: self.tenant.clone().unwrap_or_default(),
             id: self.delivery_id.clone()?,
         })
+    }
+}
+
+/// The state of an action that has made deliveries due: it is done once none of them is.
+pub(in crate::dashboard) fn state_of_due(due: Option<i64>) -> &'static str {
+    match due {
+        Some(0) => "done",
+        Some(_) => "under way",
+        None => "made due",
     }
 }
 
@@ -142,7 +191,7 @@ pub(super) async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64>
     let id = sqlx::query_scalar(INSERT)
         .bind(asked.operator)
         .bind(asked.action.as_str())
-        .bind(asked.endpoint)
+        .bind(asked.endpoints)
         .bind(asked.key.and_then(Key::tenant))
         .bind(asked.key.map(|key| &key.id))
         .bind(asked.selection)
@@ -152,59 +201,75 @@ pub(super) async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64>
     Ok(id)
 }
 
-/// Counts a batch, in its transaction. Returns whether the action was cancelled.
-pub(super) async fn add(tx: &mut PgConnection, id: i64, changed: u64) -> sqlx::Result<bool> {
+/// Counts what was changed, in the transaction that has changed it, and remembers what was made due. Returns
+/// whether the action was cancelled.
+pub(super) async fn add(
+    tx: &mut PgConnection,
+    id: i64,
+    endpoint: &str,
+    changed: &Keys,
+    are_due: bool,
+) -> sqlx::Result<bool> {
+    if are_due && changed.len() > 0 {
+        changed
+            .bind(sqlx::query(ADD_DELIVERIES), endpoint)
+            .bind(id)
+            .execute(&mut *tx)
+            .await?;
+    }
     sqlx::query_scalar(ADD)
         .bind(id)
-        .bind(changed.cast_signed())
+        .bind(i64::try_from(changed.len()).unwrap_or(i64::MAX))
         .fetch_one(tx)
         .await
 }
 
 /// Writes down that an action has ended.
-pub(super) async fn end(
-    pool: &PgPool,
-    id: i64,
-    changed: u64,
-    note: Option<&str>,
-) -> sqlx::Result<()> {
+pub(super) async fn end(pool: &PgPool, id: i64, note: Option<&str>) -> sqlx::Result<()> {
     let mut tx = pool.begin_with(BEGIN_APART).await?;
     sqlx::query(END)
         .bind(id)
-        .bind(changed.cast_signed())
         .bind(note)
         .execute(&mut *tx)
         .await?;
     tx.commit().await
 }
 
-/// Has an action end after its current batch.
-pub(super) async fn cancel(pool: &PgPool, id: i64, operator: Option<&str>) -> sqlx::Result<()> {
+/// Has an action end after its current batch. Returns whether it was running.
+pub(super) async fn cancel(pool: &PgPool, id: i64, operator: Option<&str>) -> sqlx::Result<bool> {
     let mut tx = pool.begin_with(BEGIN_APART).await?;
-    sqlx::query(CANCEL)
+    let cancelled = sqlx::query(CANCEL)
         .bind(id)
         .bind(operator)
-        .execute(&mut *tx)
+        .fetch_optional(&mut *tx)
         .await?;
-    tx.commit().await
+    tx.commit().await?;
+    Ok(cancelled.is_some())
 }
 
 /// The latest actions, before this one if it is given.
 pub(in crate::dashboard) async fn list(
     connection: &mut PgConnection,
+    access: &Access,
     before: Option<i64>,
     limit: i64,
 ) -> sqlx::Result<Vec<Recorded>> {
-    let list = sqlx::query(LIST).bind(before).bind(limit);
+    let list = sqlx::query(LIST)
+        .bind(before)
+        .bind(limit)
+        .bind(access.endpoints());
     let rows = list.fetch_all(connection).await?;
     rows.iter().map(Recorded::read).collect()
 }
 
+/// An action, if there is one that may be seen: by those who see all of its endpoints.
 pub(in crate::dashboard) async fn one(
     connection: &mut PgConnection,
+    access: &Access,
     id: i64,
 ) -> sqlx::Result<Option<Recorded>> {
-    let row = sqlx::query(ONE).bind(id).fetch_optional(connection).await?;
+    let one = sqlx::query(ONE).bind(id).bind(access.endpoints());
+    let row = one.fetch_optional(connection).await?;
     row.as_ref().map(Recorded::read).transpose()
 }
 

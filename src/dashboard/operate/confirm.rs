@@ -2,13 +2,15 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use serde::Serialize;
 
 use super::super::database::Reading;
 use super::super::error::{PageError, is_timeout};
 use super::super::html::{Layout, Timestamp, hidden, short, visible};
 use super::super::params::{Link, Params};
-use super::super::rows::{Key, grouped};
+use super::super::rows::{self, Key, grouped};
 use super::super::selection::Selection;
+use super::super::view::View;
 use super::super::{Access, Shared};
 use super::order::{Action, Order, Target};
 use crate::recovery::control::{self, Of};
@@ -20,82 +22,120 @@ const EXACT: i64 = 100_000;
 const TIMEOUT: &str = "2s";
 
 /// How many there are.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
 enum Number {
     Exactly(i64),
     MoreThan(i64),
     TooManyToCount,
 }
 
-pub(in crate::dashboard) async fn confirm(
+/// What will be done, to how many.
+#[derive(Serialize)]
+pub(in crate::dashboard) struct Confirmation {
+    action: &'static str,
+    /// Of an action on deliveries.
+    deliveries: Option<Number>,
+    #[serde(skip)]
+    title: String,
+    #[serde(skip)]
+    content: Markup,
+}
+
+impl View for Confirmation {
+    fn title(&self) -> String {
+        self.title.clone()
+    }
+
+    fn content(&self, _: &Access) -> Markup {
+        self.content.clone()
+    }
+}
+
+/// What stands before a confirmation for somebody who comes from another site.
+pub(in crate::dashboard) fn first(layout: &Layout) -> Response {
+    let text = "What is to be changed is shown next.";
+    layout.page("Before anything is changed", html! { p { (text) } })
+}
+
+pub(in crate::dashboard) async fn read(
     shared: &Shared,
     access: &Access,
-    layout: Layout,
     params: &Params,
-) -> Result<Response, PageError> {
+) -> Result<Confirmation, PageError> {
     if !access.may_operate() {
         return Err(PageError::forbidden(
             "You may look, but not change anything.",
         ));
     }
-    let Order { action, target } = Order::of(params)?;
-    let (title, content) = match target {
-        Target::Endpoint(endpoint) => (
-            format!("{} this endpoint?", verb(action)),
-            html! {
+    let Order { action, target } = Order::of(params, access)?;
+    let (title, content, deliveries) = match target {
+        Target::Endpoint(endpoint) => {
+            let fields = hidden(&[("endpoint", Some(&*endpoint))]);
+            let content = html! {
                 p { (visible(&endpoint)) }
-                (form(action, &hidden(&[("endpoint", Some(&*endpoint))]), "overview"))
-            },
-        ),
+                (form(action, &fields, "overview"))
+            };
+            (format!("{} this endpoint?", verb(action)), content, None)
+        }
         Target::Deliveries(keys) => {
-            let number = i64::try_from(keys.len()).unwrap_or(i64::MAX);
             let back = match &*keys {
                 [key] => key.link("delivery"),
                 // The list in which they were selected.
-                _ => Selection::of(params)?.link("deliveries"),
+                _ => Selection::of(params, access)?.link("deliveries"),
             };
-            (
-                title(action, &Number::Exactly(number)),
-                one_by_one(action, &keys, &back),
-            )
+            let number = Number::Exactly(keys.len() as i64);
+            let content = one_by_one(action, &keys, &back);
+            (title(action, &number), content, Some(number))
         }
-        Target::All {
-            endpoint,
-            mut selection,
-        } => {
+        Target::All(_, mut selection) => {
             let mut reading = shared.database.read().await?;
-            let endpoints = std::slice::from_ref(&endpoint);
-            selection.look_up_reason(&mut reading, endpoints).await?;
+            selection.bound(rows::now(&mut reading).await?);
+            let endpoints = selection.endpoints(&mut reading, access).await?;
+            selection.look_up_reason(&mut reading, &endpoints).await?;
             // Last: after a timeout, nothing can be read any more.
-            let number = count(&mut reading, &endpoint, &selection).await?;
-            (title(action, &number), all(action, &endpoint, &selection))
+            let number = count(&mut reading, &endpoints, &selection).await?;
+            let content = all(action, access, endpoints.len(), &selection);
+            (title(action, &number), content, Some(number))
         }
     };
-    Ok(layout.page(&title, content))
+    Ok(Confirmation {
+        action: action.as_str(),
+        deliveries,
+        title,
+        content,
+    })
 }
 
 async fn count(
     reading: &mut Reading,
-    endpoint: &str,
+    endpoints: &[String],
     selection: &Selection,
 ) -> Result<Number, PageError> {
     reading.limit_statements(TIMEOUT).await?;
-    let of = Of {
-        endpoint,
-        tenant: None,
-    };
-    match control::count(reading, of, &selection.filter(), EXACT + 1).await {
-        Ok(number) if number > EXACT => Ok(Number::MoreThan(EXACT)),
-        Ok(number) => Ok(Number::Exactly(number)),
-        Err(error) if is_timeout(&error) => Ok(Number::TooManyToCount),
-        Err(error) => Err(error.into()),
+    let (filter, mut all) = (selection.filter(), 0);
+    for endpoint in endpoints {
+        let of = Of {
+            endpoint,
+            tenant: None,
+        };
+        match control::count(reading, of, &filter, EXACT + 1).await {
+            Ok(number) => all += number,
+            Err(error) if is_timeout(&error) => return Ok(Number::TooManyToCount),
+            Err(error) => return Err(error.into()),
+        }
+        if all > EXACT {
+            return Ok(Number::MoreThan(EXACT));
+        }
     }
+    Ok(Number::Exactly(all))
 }
 
 fn verb(action: Action) -> &'static str {
     match action {
         Action::Retry => "Retry",
         Action::Discard => "Discard",
-        Action::Forget => "Process again",
+        Action::Reprocess | Action::Forget => "Process again",
         Action::Pause => "Pause",
         Action::Resume => "Resume",
     }
@@ -109,7 +149,7 @@ fn title(action: Action, number: &Number) -> String {
         Number::TooManyToCount => "deliveries that are too many to count".to_owned(),
     };
     match action {
-        Action::Forget => format!("Process {deliveries} again?"),
+        Action::Reprocess | Action::Forget => format!("Process {deliveries} again?"),
         action => format!("{} {deliveries}?", verb(action)),
     }
 }
@@ -120,6 +160,10 @@ fn meaning_for_one(action: Action) -> &'static str {
         Action::Discard => {
             "It is deleted with its request, and does not run again. If the provider delivers it \
              again, it is a new delivery. This cannot be undone."
+        }
+        Action::Reprocess => {
+            "Its handler runs again now, with the request that is kept. Undo the effects of the first \
+             time before that, or have the handler find them."
         }
         Action::Forget => {
             "What is known of it is deleted, so that it is processed again when the provider \
@@ -136,6 +180,10 @@ fn meaning(action: Action) -> &'static str {
         Action::Discard => {
             "They are deleted with their requests, and do not run again. If the provider delivers \
              one again, it is a new delivery. This cannot be undone."
+        }
+        Action::Reprocess => {
+            "Their handlers run again now, with the requests that are kept. Undo the effects of the \
+             first time before that, or have the handler find them."
         }
         Action::Forget => {
             "What is known of them is deleted, so that they are processed again when the provider \
@@ -171,32 +219,35 @@ fn one_by_one(action: Action, keys: &[Key], back: &Link) -> Markup {
     }
 }
 
-fn all(action: Action, endpoint: &str, selection: &Selection) -> Markup {
+fn all(action: Action, access: &Access, endpoints: usize, selection: &Selection) -> Markup {
     let before = selection.before.map(|before| before.to_string());
     let fields = html! {
-        (hidden(&selection.fields()))
+        (selection.hidden())
         (hidden(&[("before", before.as_deref())]))
     };
     html! {
         p {
-            "Of the endpoint " strong { (visible(endpoint)) } ": " (visible(&selection.in_words()))
-            "."
+            @match &selection.endpoint {
+                Some(endpoint) => { "Of the endpoint " strong { (visible(endpoint)) } }
+                None => { "Of " strong { "all " (endpoints) " endpoints" } }
+            }
+            ": " (visible(&selection.in_words())) "."
         }
         @if let Some(before) = selection.before {
-            p {
-                "Those that fail after " (Timestamp(before)) ", when you saw them, are left out."
-            }
+            p { "What happens after " (Timestamp(before)) ", when you saw them, is left out." }
         }
         p {
             (meaning(action))
-            " It is done in the background, a thousand at a time, and can be cancelled."
+            " It is done in the background, a thousand at a time"
+            @if access.tenants().is_none() { ", and can be cancelled" }
+            ". Those that are running are left out."
         }
         (form(action, &fields, &selection.link("deliveries").to_string()))
     }
 }
 
 fn form(action: Action, fields: &Markup, back: &str) -> Markup {
-    let is_final = matches!(action, Action::Discard | Action::Forget);
+    let is_final = matches!(action, Action::Discard | Action::Reprocess | Action::Forget);
     html! {
         form.confirm method="post" action="act" {
             (hidden(&[("action", Some(action.as_str()))]))

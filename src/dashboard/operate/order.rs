@@ -1,9 +1,11 @@
 //! What an operator asks for.
 
+use super::super::Access;
 use super::super::error::PageError;
 use super::super::params::Params;
 use super::super::rows::Key;
-use super::super::selection::Selection;
+use super::super::selection::{Selection, State};
+use crate::recovery::control::Change;
 
 /// How many deliveries can be selected one by one.
 const MAX_KEYS: usize = 1000;
@@ -12,7 +14,9 @@ const MAX_KEYS: usize = 1000;
 pub(in crate::dashboard) enum Action {
     Retry,
     Discard,
-    /// Process again.
+    /// Process again from the request that is kept.
+    Reprocess,
+    /// Process again once the provider delivers it again.
     Forget,
     Pause,
     Resume,
@@ -23,6 +27,7 @@ impl Action {
         match self {
             Self::Retry => "retry",
             Self::Discard => "discard",
+            Self::Reprocess => "reprocess",
             Self::Forget => "forget",
             Self::Pause => "pause",
             Self::Resume => "resume",
@@ -34,6 +39,7 @@ impl Action {
         [
             Self::Retry,
             Self::Discard,
+            Self::Reprocess,
             Self::Forget,
             Self::Pause,
             Self::Resume,
@@ -49,11 +55,8 @@ pub(in crate::dashboard) enum Target {
     Endpoint(String),
     /// One by one.
     Deliveries(Vec<Key>),
-    /// All that are selected, of one endpoint.
-    All {
-        endpoint: String,
-        selection: Selection,
-    },
+    /// All of a selection.
+    All(Change, Selection),
 }
 
 /// An action, and on what.
@@ -64,49 +67,53 @@ pub(in crate::dashboard) struct Order {
 }
 
 impl Order {
-    pub(in crate::dashboard) fn of(params: &Params) -> Result<Self, PageError> {
+    pub(in crate::dashboard) fn of(params: &Params, access: &Access) -> Result<Self, PageError> {
         let action = Action::of(params);
         let action = action.ok_or(PageError::bad_request("There is no such action."))?;
         Ok(Self {
             action,
-            target: Target::of(action, params)?,
+            target: Target::of(action, params, access)?,
         })
     }
 }
 
 impl Target {
-    fn of(action: Action, params: &Params) -> Result<Self, PageError> {
+    fn of(action: Action, params: &Params, access: &Access) -> Result<Self, PageError> {
         const MISSING: PageError = PageError::bad_request("It is not said on which deliveries.");
+        const NOTHING: PageError = PageError::bad_request("No delivery is selected.");
         let endpoint = params.get("endpoint").map(str::to_owned);
         if let Action::Pause | Action::Resume = action {
             return endpoint.map(Self::Endpoint).ok_or(MISSING);
         }
         let mut keys = Vec::new();
         for encoded in params.all("key") {
-            let key = Key::of(&Params::parse(encoded, b"")?);
+            let key = Key::from(&Params::parse(encoded, b"")?);
             keys.push(key.ok_or(MISSING)?);
         }
-        keys.extend(Key::of(params));
+        keys.extend(Key::from(params));
+        keys.sort();
+        keys.dedup();
         if keys.len() > MAX_KEYS {
             return Err(PageError::bad_request("At most 1,000 can be selected."));
         }
         if !keys.is_empty() {
             return Ok(Self::Deliveries(keys));
         }
-        let selection = Selection::of(params)?;
+        let selection = Selection::of(params, access)?;
+        let change = match (action, selection.state) {
+            (Action::Reprocess, State::Processed) => Change::Reprocess,
+            (Action::Retry | Action::Discard, State::Processed) => return Err(NOTHING),
+            (Action::Retry, _) => Change::Retry,
+            (Action::Discard, _) => Change::Discard,
+            _ => return Err(NOTHING),
+        };
         // Never all of an endpoint because a parameter was lost.
-        match endpoint {
-            Some(endpoint)
-                if action != Action::Forget
-                    && selection.is_for_bulk_actions()
-                    && selection.before.is_some() =>
-            {
-                Ok(Self::All {
-                    endpoint,
-                    selection,
-                })
-            }
-            _ => Err(PageError::bad_request("No delivery is selected.")),
+        let is_said = params.get("state").is_some()
+            && selection.is_for_bulk_actions()
+            && selection.before.is_some();
+        match is_said {
+            true => Ok(Self::All(change, selection)),
+            false => Err(NOTHING),
         }
     }
 }

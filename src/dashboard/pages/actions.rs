@@ -1,103 +1,69 @@
 //! What operators did.
 
-use axum::response::Response;
 use maud::{Markup, html};
+use serde::Serialize;
 
+use super::super::cursor::PAGE;
 use super::super::error::PageError;
-use super::super::html::{Layout, Timestamp, button, empty, facts, pages, short, state, visible};
+use super::super::html::{Timestamp, empty, pages, short, state, visible};
 use super::super::operate::audit::{self, Recorded};
 use super::super::params::{Link, Params};
 use super::super::rows::{self, grouped};
+use super::super::view::View;
 use super::super::{Access, Shared};
 
-const PAGE: i64 = 50;
-
-pub(in crate::dashboard) async fn actions(
-    shared: &Shared,
-    layout: Layout,
-    params: &Params,
-) -> Result<Response, PageError> {
-    let mut reading = shared.database.read().await?;
-    let now = Timestamp(rows::now(&mut reading).await?);
-    let mut actions = audit::list(&mut reading, params.number("after"), PAGE + 1).await?;
-    reading.end().await?;
-    let has_more = actions.len() as i64 > PAGE;
-    actions.truncate(PAGE.unsigned_abs() as usize);
-    let first = Link::to("actions");
-    let next = actions
-        .last()
-        .filter(|_| has_more)
-        .map(|last| first.clone().with("after", last.id));
-    let content = html! {
-        @if actions.is_empty() {
-            (empty("What operators do on these pages will be here: what, on what, who, and when."))
-        } @else {
-            (table(&actions, now))
-        }
-        (pages(params, first, next))
-    };
-    Ok(layout.page("Actions", content))
+#[derive(Serialize)]
+pub(in crate::dashboard) struct Actions {
+    now: Timestamp,
+    actions: Vec<Recorded>,
+    next: Option<Link>,
+    #[serde(skip)]
+    is_first: bool,
 }
 
-/// An action, and how far it is.
-pub(in crate::dashboard) async fn action(
+pub(in crate::dashboard) async fn read(
     shared: &Shared,
     access: &Access,
-    layout: Layout,
     params: &Params,
-) -> Result<Response, PageError> {
+) -> Result<Actions, PageError> {
+    rows::not_by_tenant(access)?;
     let mut reading = shared.database.read().await?;
     let now = Timestamp(rows::now(&mut reading).await?);
-    let recorded = match params.number("id") {
-        Some(id) => audit::one(&mut reading, id).await?,
-        None => None,
-    };
+    let after = params.number("after");
+    let mut actions = audit::list(&mut reading, access, after, PAGE as i64 + 1).await?;
     reading.end().await?;
-    let recorded = recorded.ok_or(PageError::not_found("There is no such action."))?;
-    let is_running = recorded.is_running();
-    let id = recorded.id.to_string();
-    let content = html! {
-        (facts(&[
-            ("Action", Some(html! { (recorded.action) })),
-            ("State", Some(state(recorded.state()))),
-            ("Deliveries changed", Some(html! { span.changed { (grouped(recorded.changed)) } })),
-            ("On", Some(on(&recorded))),
-            ("By", Some(by(recorded.operator.as_deref()))),
-            ("Began", Some(Timestamp(recorded.began_at).with_age(now))),
-            ("Ended", recorded.ended_at.map(|at| Timestamp(at).with_age(now))),
-            (
-                "Cancelled by",
-                recorded.cancelled_by.as_deref().map(|name| by(Some(name))),
-            ),
-            ("Note", recorded.note.as_deref().map(|note| html! { (visible(note)) })),
-        ]))
-        @if is_running {
-            p.actions {
-                @if access.may_operate() {
-                    (button(&html! { "Cancel" }, "cancel", &[("id", Some(&*id))]))
-                    " "
-                }
-                a.button href=(Link::to("action").with("id", &id)) { "Refresh" }
+    let has_more = actions.len() > PAGE;
+    actions.truncate(PAGE);
+    let next = actions.last().filter(|_| has_more);
+    Ok(Actions {
+        now,
+        next: next.map(|last| Link::to("actions").with("after", last.id)),
+        actions,
+        is_first: after.is_none(),
+    })
+}
+
+impl View for Actions {
+    fn title(&self) -> String {
+        "Actions".into()
+    }
+
+    fn content(&self, _: &Access) -> Markup {
+        html! {
+            @if self.actions.is_empty() {
+                (empty("What operators do on these pages will be here: what, on what, who, and when."))
+            } @else {
+                (table(&self.actions, self.now))
             }
-        } @else if recorded.state() == "interrupted" {
-            p {
-                "Its process has ended before it. What it changed is counted above; begin it again \
-                 for the rest."
-            }
+            (pages(self.is_first, Link::to("actions"), self.next.as_ref()))
         }
-    };
-    let layout = if is_running {
-        layout.refreshed(2)
-    } else {
-        layout
-    };
-    Ok(layout.page("Action", content))
+    }
 }
 
 pub(super) fn table(actions: &[Recorded], now: Timestamp) -> Markup {
     html! {
         div.scroll {
-            table {
+            table.stacked {
                 thead {
                     tr {
                         th scope="col" { "When" }
@@ -112,15 +78,26 @@ pub(super) fn table(actions: &[Recorded], now: Timestamp) -> Markup {
                 tbody {
                     @for action in actions {
                         tr {
-                            td { (Timestamp(action.began_at).with_age(now)) }
-                            td { (by(action.operator.as_deref())) }
-                            td {
+                            td data-label="When" { (action.began.with_age(now)) }
+                            td data-label="Who" { (by(action.operator.as_deref())) }
+                            td data-label="What" {
                                 a href=(Link::to("action").with("id", action.id)) { (action.action) }
                             }
-                            td { (on(action)) }
-                            td.number { (grouped(action.changed)) }
-                            td { (state(action.state())) }
-                            td { (short(action.note.as_deref().unwrap_or_default(), 120)) }
+                            td data-label="On" { (on(action)) }
+                            td.number data-label="Deliveries" {
+                                @if !matches!(&*action.action, "pause" | "resume") {
+                                    (grouped(action.changed))
+                                }
+                            }
+                            td data-label="State" {
+                                (state(action.state))
+                                @if let Some(due @ 1..) = action.due {
+                                    " " span.muted { (grouped(due)) " still due" }
+                                }
+                            }
+                            td data-label="Note" {
+                                (short(action.note.as_deref().unwrap_or_default(), 120))
+                            }
                         }
                     }
                 }
@@ -129,18 +106,18 @@ pub(super) fn table(actions: &[Recorded], now: Timestamp) -> Markup {
     }
 }
 
-fn on(action: &Recorded) -> Markup {
+pub(super) fn on(action: &Recorded) -> Markup {
     html! {
         @if let Some(key) = action.key() {
             a href=(key.link("delivery")) { (short(&key.id, 60)) }
             " of "
         }
-        (visible(&action.endpoint))
+        (visible(action.endpoint.as_deref().unwrap_or("several endpoints")))
         @if let Some(selection) = &action.selection { ": " (visible(selection)) }
     }
 }
 
-fn by(operator: Option<&str>) -> Markup {
+pub(super) fn by(operator: Option<&str>) -> Markup {
     html! {
         @match operator {
             Some(operator) => { (short(operator, 60)) }

@@ -4,17 +4,21 @@ use axum::body::Body;
 use axum::response::Response;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use maud::{Markup, html};
+use serde::Serialize;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use super::super::error::PageError;
 use super::super::html::{
-    Layout, Timestamp, button, code, empty, facts, hidden_code, short, state, status, visible,
+    Timestamp, button, code, empty, facts, hidden_code, short, state, status, visible,
 };
-use super::super::operate::audit;
+use super::super::operate::audit::{self, Recorded};
 use super::super::params::Params;
 use super::super::rows::{self, Key, grouped};
+use super::super::view::View;
 use super::super::{Access, Shared};
+use super::curl::curl;
+use super::settings;
 
 /// How much of a payload is shown, in bytes.
 const SHOWN: i32 = 64 * 1024;
@@ -82,16 +86,18 @@ const BODY: &str = "
 ";
 
 /// What is known of a delivery.
+#[derive(Serialize)]
 struct Delivery {
-    processed_at: Option<f64>,
-    kept: Option<Kept>,
-    request: Option<Request>,
+    processed: Option<Timestamp>,
     event_type: Option<String>,
     is_paused: bool,
     is_in_flight: bool,
+    kept: Option<Kept>,
+    request: Option<Request>,
 }
 
 /// A row of `kept_deliveries`.
+#[derive(Serialize)]
 struct Kept {
     state: String,
     tenant_name: Option<String>,
@@ -99,62 +105,65 @@ struct Kept {
     status: Option<i16>,
     reason: Option<String>,
     is_running: bool,
-    first_received_at: f64,
-    first_failed_at: Option<f64>,
-    last_failed_at: Option<f64>,
-    next_attempt_at: Option<f64>,
-    history: Vec<Attempt>,
+    first_received: Timestamp,
+    first_failed: Option<Timestamp>,
+    last_failed: Option<Timestamp>,
+    next_attempt: Option<Timestamp>,
+    failed_attempts: Vec<Attempt>,
 }
 
+#[derive(Serialize)]
 struct Attempt {
-    at: f64,
+    at: Timestamp,
     by: String,
     status: Option<i16>,
     reason: Option<String>,
 }
 
 /// A row of `kept_requests`, without its body.
+#[derive(Serialize)]
 struct Request {
     method: String,
-    uri: String,
-    headers: Vec<u8>,
     body_bytes: i32,
+    /// These for those who may see payloads.
+    uri: Option<String>,
+    headers: Option<Vec<(String, String)>>,
 }
 
 impl Delivery {
-    async fn read(connection: &mut PgConnection, key: &Key) -> sqlx::Result<Self> {
+    async fn read(connection: &mut PgConnection, key: &Key, access: &Access) -> sqlx::Result<Self> {
         let processed = of_key(PROCESSED, key);
         let processed = processed.fetch_optional(&mut *connection).await?;
         let row = of_key(DELIVERY, key).fetch_one(&mut *connection).await?;
         let history = of_key(HISTORY, key).fetch_all(&mut *connection).await?;
         let history = history
             .iter()
-            .map(Attempt::read)
+            .map(|row| Attempt::read(row, access))
             .collect::<sqlx::Result<_>>()?;
         let mut event_type: Option<String> = row.try_get("event_type")?;
         let mut processed_at = None;
         if let Some(processed) = processed {
-            processed_at = processed.try_get("processed_at")?;
+            processed_at = Some(Timestamp(processed.try_get("processed_at")?));
             event_type = event_type.or(processed.try_get("event_type")?);
         }
         Ok(Self {
-            processed_at,
+            processed: processed_at,
             event_type,
-            kept: Kept::read(&row, history)?,
-            request: Request::read(&row)?,
+            kept: Kept::read(&row, history, access)?,
+            request: Request::read(&row, access)?,
             is_paused: row.try_get("paused")?,
             is_in_flight: row.try_get("in_flight")?,
         })
     }
 
     fn is_known(&self) -> bool {
-        self.processed_at.is_some() || self.kept.is_some() || self.is_in_flight
+        self.processed.is_some() || self.kept.is_some() || self.is_in_flight
     }
 
     /// The state in one word. What was processed is done, whatever is kept.
     fn state(&self) -> &str {
         match &self.kept {
-            _ if self.processed_at.is_some() => "processed",
+            _ if self.processed.is_some() => "processed",
             _ if self.is_in_flight => "in flight",
             Some(kept) if kept.is_running => "running",
             Some(kept) if kept.state == "due" && self.is_paused => "paused",
@@ -166,7 +175,7 @@ impl Delivery {
     /// It was accepted first.
     fn has_not_failed(&self) -> bool {
         let kept = self.kept.as_ref();
-        kept.is_some_and(|kept| kept.last_failed_at.is_none())
+        kept.is_some_and(|kept| kept.last_failed.is_none())
     }
 
     fn meaning(&self) -> &'static str {
@@ -193,7 +202,10 @@ impl Delivery {
 }
 
 impl Kept {
-    fn read(row: &PgRow, history: Vec<Attempt>) -> sqlx::Result<Option<Self>> {
+    fn read(row: &PgRow, history: Vec<Attempt>, access: &Access) -> sqlx::Result<Option<Self>> {
+        let time = |column| -> sqlx::Result<Option<Timestamp>> {
+            Ok(row.try_get::<Option<f64>, _>(column)?.map(Timestamp))
+        };
         let Some(state) = row.try_get("state")? else {
             return Ok(None);
         };
@@ -202,39 +214,57 @@ impl Kept {
             tenant_name: row.try_get("tenant_name")?,
             attempts: row.try_get("attempts")?,
             status: row.try_get("status")?,
-            reason: row.try_get("reason")?,
+            reason: seen(row, access)?,
             is_running: row.try_get::<Option<bool>, _>("running")?.unwrap_or(false),
-            first_received_at: row.try_get("first_received_at")?,
-            first_failed_at: row.try_get("first_failed_at")?,
-            last_failed_at: row.try_get("last_failed_at")?,
-            next_attempt_at: row.try_get("next_attempt_at")?,
-            history,
+            first_received: Timestamp(row.try_get("first_received_at")?),
+            first_failed: time("first_failed_at")?,
+            last_failed: time("last_failed_at")?,
+            next_attempt: time("next_attempt_at")?,
+            failed_attempts: history,
         }))
     }
 }
 
 impl Attempt {
-    fn read(row: &PgRow) -> sqlx::Result<Self> {
+    fn read(row: &PgRow, access: &Access) -> sqlx::Result<Self> {
         Ok(Self {
-            at: row.try_get("at")?,
+            at: Timestamp(row.try_get("at")?),
             by: row.try_get("by")?,
             status: row.try_get("status")?,
-            reason: row.try_get("reason")?,
+            reason: seen(row, access)?,
         })
     }
 }
 
+/// The reason of a row, as it may be seen.
+fn seen(row: &PgRow, access: &Access) -> sqlx::Result<Option<String>> {
+    let reason: Option<String> = row.try_get("reason")?;
+    Ok(reason.map(|reason| access.reason(reason)))
+}
+
 impl Request {
-    fn read(row: &PgRow) -> sqlx::Result<Option<Self>> {
+    fn read(row: &PgRow, access: &Access) -> sqlx::Result<Option<Self>> {
         let Some(method) = row.try_get("method")? else {
             return Ok(None);
         };
-        Ok(Some(Self {
+        let mut request = Self {
             method,
-            uri: row.try_get("uri")?,
-            headers: row.try_get("headers")?,
             body_bytes: row.try_get("body_bytes")?,
-        }))
+            uri: None,
+            headers: None,
+        };
+        // A query and a header may have secrets, as a body may.
+        if access.may_see_payloads() {
+            let headers: Vec<u8> = row.try_get("headers")?;
+            let headers = String::from_utf8_lossy(&headers);
+            let headers = headers.lines().map(|line| {
+                let (name, value) = line.split_once(": ").unwrap_or((line, ""));
+                (name.to_owned(), value.to_owned())
+            });
+            request.headers = Some(headers.collect());
+            request.uri = row.try_get("uri")?;
+        }
+        Ok(Some(request))
     }
 }
 
@@ -260,87 +290,117 @@ async fn body(
     row.map(|row| row.try_get(0)).transpose()
 }
 
-pub(in crate::dashboard) async fn delivery(
+#[derive(Serialize)]
+pub(in crate::dashboard) struct DeliveryPage {
+    now: Timestamp,
+    #[serde(flatten)]
+    key: Key,
+    state: String,
+    #[serde(flatten)]
+    delivery: Delivery,
+    actions: Vec<Recorded>,
+    /// The page has its beginning, a program can have it as it came.
+    #[serde(skip)]
+    payload: Option<Vec<u8>>,
+    #[serde(skip)]
+    signature_header: Option<String>,
+}
+
+pub(in crate::dashboard) async fn read(
     shared: &Shared,
     access: &Access,
-    layout: Layout,
     params: &Params,
-) -> Result<Response, PageError> {
-    let key = Key::of(params).ok_or(MISSING_KEY)?;
+) -> Result<DeliveryPage, PageError> {
+    let key = Key::from(params).ok_or(MISSING_KEY)?;
     let mut reading = shared.database.read().await?;
+    if !rows::may_see(&mut reading, access, &key).await? {
+        return Err(UNKNOWN);
+    }
     let now = Timestamp(rows::now(&mut reading).await?);
-    let delivery = Delivery::read(&mut reading, &key).await?;
-    let payload = match &delivery.request {
-        Some(_) if access.may_see_payloads() => body(&mut reading, &key, Some(SHOWN)).await?,
-        _ => None,
+    let delivery = Delivery::read(&mut reading, &key, access).await?;
+    let mut payload = None;
+    let mut signature_header = None;
+    if delivery.request.is_some() && access.may_see_payloads() {
+        payload = body(&mut reading, &key, Some(SHOWN)).await?;
+        let told = settings::told(&mut reading, &key.endpoint).await?;
+        let header = told.as_ref().and_then(settings::Told::signature_header);
+        signature_header = header.map(str::to_owned);
+    }
+    // Each leads to a page about all tenants.
+    let actions = match access.tenants() {
+        None => audit::of_delivery(&mut reading, &key).await?,
+        Some(_) => Vec::new(),
     };
-    let actions = audit::of_delivery(&mut reading, &key).await?;
     reading.end().await?;
     if !delivery.is_known() && actions.is_empty() {
-        return Err(PageError::not_found(
-            "There is no such delivery. It was never received, or it has been deleted since.",
-        ));
+        return Err(UNKNOWN);
     }
-    let content = html! {
-        p.lead { (state(delivery.state())) " " (delivery.meaning()) }
-        @if access.may_operate() { (buttons(&delivery, &key)) }
-        (about(&delivery, &key, now))
-        @if let Some(kept) = &delivery.kept {
-            h2 { "Failed attempts" }
-            (history(kept, now))
+    Ok(DeliveryPage {
+        now,
+        state: delivery.state().to_owned(),
+        key,
+        delivery,
+        actions,
+        payload,
+        signature_header,
+    })
+}
+
+const UNKNOWN: PageError = PageError::not_found(
+    "There is no such delivery. It was never received, or rejected, or has been deleted since.",
+);
+
+impl View for DeliveryPage {
+    fn title(&self) -> String {
+        "Delivery".into()
+    }
+
+    fn content(&self, viewer: &Access) -> Markup {
+        let delivery = &self.delivery;
+        html! {
+            p.lead { (state(delivery.state())) " " (delivery.meaning()) }
+            @if viewer.may_operate() { (buttons(delivery, &self.key)) }
+            (about(delivery, &self.key, self.now))
+            @if let Some(kept) = &delivery.kept {
+                h2 { "Failed attempts" }
+                (history(kept, self.now))
+            }
+            h2 { "Request" }
+            (self.request())
+            @if !self.actions.is_empty() {
+                h2 { "What operators did" }
+                (super::actions::table(&self.actions, self.now))
+            }
         }
-        h2 { "Request" }
-        (request(&delivery, access, &key, payload.as_deref()))
-        @if !actions.is_empty() {
-            h2 { "What operators did" }
-            (super::actions::table(&actions, now))
-        }
-    };
-    Ok(layout.page("Delivery", content))
+    }
 }
 
 const MISSING_KEY: PageError = PageError::bad_request("An endpoint and an id are needed.");
 
 fn about(delivery: &Delivery, key: &Key, now: Timestamp) -> Markup {
-    let time = |at: Option<f64>| at.map(|at| Timestamp(at).with_age(now));
+    let time = |at: Option<Timestamp>| at.map(|at| at.with_age(now));
+    let text = |text: Option<&str>| text.map(|text| html! { (visible(text)) });
     let kept = delivery.kept.as_ref();
     let tenant = kept.and_then(|kept| kept.tenant_name.as_deref());
     // Not while an attempt runs, or after the last one.
-    let next = kept
-        .filter(|kept| kept.state == "due" && !kept.is_running && delivery.processed_at.is_none());
+    let next =
+        kept.filter(|kept| kept.state == "due" && !kept.is_running && delivery.processed.is_none());
     facts(&[
         ("Delivery id", Some(html! { code { (visible(&key.id)) } })),
-        ("Endpoint", Some(html! { (visible(&key.endpoint)) })),
-        (
-            "Tenant",
-            tenant
-                .or(key.tenant())
-                .map(|tenant| html! { (visible(tenant)) }),
-        ),
-        (
-            "Event type",
-            delivery
-                .event_type
-                .as_deref()
-                .map(|event_type| html! { (visible(event_type)) }),
-        ),
-        ("Processed", time(delivery.processed_at)),
-        (
-            "First received",
-            time(kept.map(|kept| kept.first_received_at)),
-        ),
+        ("Endpoint", text(Some(&key.endpoint))),
+        ("Tenant", text(tenant.or(key.tenant()))),
+        ("Event type", text(delivery.event_type.as_deref())),
+        ("Processed", time(delivery.processed)),
+        ("First received", time(kept.map(|kept| kept.first_received))),
         ("Attempts", kept.map(|kept| html! { (kept.attempts) })),
         (
             "First failed",
-            time(kept.and_then(|kept| kept.first_failed_at)),
+            time(kept.and_then(|kept| kept.first_failed)),
         ),
-        (
-            "Last failed",
-            time(kept.and_then(|kept| kept.last_failed_at)),
-        ),
+        ("Last failed", time(kept.and_then(|kept| kept.last_failed))),
         (
             "Next attempt",
-            time(next.and_then(|kept| kept.next_attempt_at)),
+            time(next.and_then(|kept| kept.next_attempt)),
         ),
         (
             "Last status",
@@ -356,35 +416,37 @@ fn about(delivery: &Delivery, key: &Key, now: Timestamp) -> Markup {
 }
 
 fn buttons(delivery: &Delivery, key: &Key) -> Markup {
-    let is_kept = delivery.processed_at.is_none() && delivery.kept.is_some();
-    let can_run = is_kept && delivery.request.is_some();
+    let is_processed = delivery.processed.is_some();
+    let is_kept = !is_processed && delivery.kept.is_some();
+    let has_request = delivery.request.is_some();
     let [endpoint, tenant, id] = key.fields();
+    let again = if has_request { "reprocess" } else { "forget" };
     html! {
-        p.actions {
-            @if can_run {
+        div.actions {
+            @if is_kept && has_request {
                 (button(&html! { "Retry now" }, "act", &[
                     ("action", Some("retry")), endpoint, tenant, id,
                 ]))
-                " "
             }
             @if is_kept {
                 a.button.danger href=(key.link("confirm").with("action", "discard")) { "Discard…" }
             }
-            @if delivery.processed_at.is_some() {
-                a.button href=(key.link("confirm").with("action", "forget")) { "Process again…" }
+            @if is_processed {
+                a.button href=(key.link("confirm").with("action", again)) { "Process again…" }
             }
         }
     }
 }
 
 fn history(kept: &Kept, now: Timestamp) -> Markup {
-    let older = i64::from(kept.attempts) - i64::try_from(kept.history.len()).unwrap_or(0);
+    let shown = i64::try_from(kept.failed_attempts.len()).unwrap_or(0);
+    let older = i64::from(kept.attempts) - shown - i64::from(kept.state == "processed");
     html! {
-        @if kept.history.is_empty() {
-            (empty("None yet."))
+        @if kept.failed_attempts.is_empty() {
+            (empty("None."))
         } @else {
             div.scroll {
-                table {
+                table.stacked {
                     thead {
                         tr {
                             th scope="col" { "Failed" }
@@ -394,12 +456,12 @@ fn history(kept: &Kept, now: Timestamp) -> Markup {
                         }
                     }
                     tbody {
-                        @for attempt in &kept.history {
+                        @for attempt in &kept.failed_attempts {
                             tr {
-                                td { (Timestamp(attempt.at).with_age(now)) }
-                                td { (attempt.by) }
-                                td { (status(attempt.status)) }
-                                td.reason {
+                                td data-label="Failed" { (attempt.at.with_age(now)) }
+                                td data-label="By" { (attempt.by) }
+                                td data-label="Status" { (status(attempt.status)) }
+                                td.reason data-label="Reason" {
                                     (short(attempt.reason.as_deref().unwrap_or_default(), 200))
                                 }
                             }
@@ -417,41 +479,63 @@ fn history(kept: &Kept, now: Timestamp) -> Markup {
     }
 }
 
-fn request(delivery: &Delivery, access: &Access, key: &Key, payload: Option<&[u8]>) -> Markup {
-    let Some(request) = &delivery.request else {
-        return empty("It is not kept. Requests are kept until their delivery is processed.");
-    };
-    let size = html! { (grouped(i64::from(request.body_bytes))) " bytes" };
-    let about = [
-        ("Method", Some(html! { (visible(&request.method)) })),
-        // A query may have secrets, as a body may.
-        (
-            "URI",
-            access
-                .may_see_payloads()
-                .then(|| html! { code { (visible(&request.uri)) } }),
-        ),
-        ("Body", Some(size)),
-    ];
-    html! {
-        (facts(&about))
-        @if access.may_see_payloads() {
-            @let headers = String::from_utf8_lossy(&request.headers);
-            h3 { "Kept headers" }
-            dl.headers {
-                @for line in headers.lines() {
-                    @let (name, value) = line.split_once(": ").unwrap_or((line, ""));
-                    div { dt { (visible(name)) } dd { (visible(value)) } }
+impl DeliveryPage {
+    fn request(&self) -> Markup {
+        let Some(request) = &self.delivery.request else {
+            return empty(
+                "It is not kept. Requests are kept until their delivery is processed, or for as long \
+                 as the layer keeps processed ones.",
+            );
+        };
+        let size = html! { (grouped(i64::from(request.body_bytes))) " bytes" };
+        let uri = request.uri.as_deref();
+        let about = [
+            ("Method", Some(html! { (visible(&request.method)) })),
+            ("URI", uri.map(|uri| html! { code { (visible(uri)) } })),
+            ("Body", Some(size)),
+        ];
+        html! {
+            (facts(&about))
+            @if let (Some(headers), Some(payload)) = (&request.headers, &self.payload) {
+                h3 { "Kept headers" }
+                dl.headers {
+                    @for (name, value) in headers {
+                        div { dt { (visible(name)) } dd { (visible(value)) } }
+                    }
                 }
+                h3 { "Payload" }
+                (code(payload))
+                p.muted {
+                    @if request.body_bytes > SHOWN { "Only the first 64 KiB are shown. " }
+                    a href=(self.key.link("payload")) download { "Download the payload as it came" }
+                }
+                h3 { "As a command" }
+                (self.command(request, headers, payload))
+            } @else {
+                (hidden_code("You may not see the payload, the headers and the query."))
             }
-            h3 { "Payload" }
-            (code(payload.unwrap_or_default()))
+        }
+    }
+
+    fn command(&self, request: &Request, headers: &[(String, String)], payload: &[u8]) -> Markup {
+        let is_whole =
+            usize::try_from(request.body_bytes).is_ok_and(|bytes| bytes == payload.len());
+        let uri = request.uri.as_deref().unwrap_or_default();
+        let command = curl(
+            &request.method,
+            uri,
+            headers,
+            self.signature_header.as_deref(),
+            is_whole.then_some(payload),
+        );
+        html! {
+            pre.payload.command tabindex="0" role="region" aria-label="Command" {
+                code { (visible(&command)) }
+            }
             p.muted {
-                @if request.body_bytes > SHOWN { "Only the first 64 KiB are shown. " }
-                a href=(key.link("payload")) download { "Download the payload as it came" }
+                "The host and the signature are placeholders: signatures are not kept, and most of them \
+                 are too old by now."
             }
-        } @else {
-            (hidden_code("You may not see the payload, the headers and the query."))
         }
     }
 }
@@ -465,9 +549,12 @@ pub(in crate::dashboard) async fn payload(
     if !access.may_see_payloads() {
         return Err(PageError::forbidden("You may not see payloads."));
     }
-    let key = Key::of(params).ok_or(MISSING_KEY)?;
+    let key = Key::from(params).ok_or(MISSING_KEY)?;
     let mut reading = shared.database.read().await?;
-    let body = body(&mut reading, &key, None).await?;
+    let body = match rows::may_see(&mut reading, access, &key).await? {
+        true => body(&mut reading, &key, None).await?,
+        false => None,
+    };
     reading.end().await?;
     let Some(body) = body else {
         return Err(PageError::not_found("Its payload is not kept."));

@@ -1,15 +1,16 @@
 //! Look-up: the state of the deliveries with these ids.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use axum::response::Response;
 use maud::{Markup, html};
+use serde::Serialize;
 use sqlx::{PgConnection, Row};
 
 use super::super::error::PageError;
-use super::super::html::{Layout, Timestamp, empty, short, state, visible};
+use super::super::html::{Timestamp, select, short, state, visible};
 use super::super::params::Params;
-use super::super::rows::{self, Key};
+use super::super::rows::{self, Key, grouped};
+use super::super::view::View;
 use super::super::{Access, Shared};
 
 /// How many ids are looked up at once.
@@ -20,7 +21,7 @@ const PROCESSED: &str = "
         endpoint, tenant, delivery_id, event_type,
         extract(epoch from received_at)::float8 as at
     from idempotent_webhook.deliveries
-    where delivery_id = any($1)
+    where delivery_id = any($1) and ($2::text[] is null or endpoint = any($2))
     order by delivery_id, endpoint, tenant
     limit 1000
 ";
@@ -28,7 +29,7 @@ const PROCESSED: &str = "
 /// By the index of the requests, which all have that can run again, or that of those without one.
 const KEPT: &str = "
     select
-        kept.endpoint, kept.tenant, kept.delivery_id, kept.event_type, kept.state,
+        kept.endpoint, kept.tenant, kept.delivery_id, kept.tenant_name, kept.event_type, kept.state,
         extract(epoch from coalesce(kept.last_failed_at, kept.first_received_at))::float8 as at
     from (
         select endpoint, tenant, delivery_id
@@ -40,6 +41,8 @@ const KEPT: &str = "
         where delivery_id = any($1) and state = 'recorded'
     ) as wanted
     join idempotent_webhook.kept_deliveries as kept using (endpoint, tenant, delivery_id)
+    where ($2::text[] is null or kept.endpoint = any($2))
+        and ($3::text[] is null or coalesce(kept.tenant_name, kept.tenant) = any($3))
     order by kept.delivery_id, kept.endpoint, kept.tenant
     limit 1000
 ";
@@ -64,72 +67,194 @@ const PRUNED: &str = "
     from idempotent_webhook.pruned
 ";
 
+/// Requests that were rejected, so that nobody knows which deliveries they were: how many in the last 24
+/// hours, and whether there were any before.
+const REJECTED: &str = "
+    select
+        coalesce(sum(count) filter (where cause <> 'method_not_allowed'), 0)::int8 as today,
+        exists (
+            select from idempotent_webhook.rejections
+            where endpoint = any($1) and hour <= now() - interval '24 hours'
+        ) as before
+    from idempotent_webhook.rejections
+    where endpoint = any($1) and hour > now() - interval '24 hours'
+";
+
+/// Whether operators have discarded or forgotten one of these deliveries, or many of these endpoints.
+const DISCARDED: &str = "
+    select exists (
+        select from idempotent_webhook.operator_actions
+        where action in ('discard', 'forget') and ($1::text[] is null or endpoints && $1)
+            and (delivery_id is null or delivery_id = any($2))
+            and (changed > 0 or ended_at is null)
+    )
+";
+
+#[derive(Serialize)]
 struct Found {
     event_type: Option<String>,
+    tenant_name: Option<String>,
     state: String,
-    at: Option<f64>,
+    at: Option<Timestamp>,
+    /// Whether it was processed and can be processed again from its request.
+    has_request: bool,
 }
 
 type All = BTreeMap<Key, Found>;
 
-pub(in crate::dashboard) async fn lookup(
+#[derive(Serialize)]
+pub(in crate::dashboard) struct Lookup {
+    now: Timestamp,
+    found: Vec<Known>,
+    unknown: Vec<String>,
+    /// Before when deliveries may have been deleted.
+    deleted_before: Option<Timestamp>,
+    /// Whether operators may have discarded or forgotten them on these pages.
+    discarded: bool,
+    /// For those who see all tenants.
+    rejected: Option<Rejected>,
+    #[serde(skip)]
+    text: String,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct Rejected {
+    last_24_hours: i64,
+    before: bool,
+}
+
+#[derive(Serialize)]
+struct Known {
+    #[serde(flatten)]
+    key: Key,
+    #[serde(flatten)]
+    found: Found,
+}
+
+pub(in crate::dashboard) async fn read(
     shared: &Shared,
     access: &Access,
-    layout: Layout,
     params: &Params,
-) -> Result<Response, PageError> {
-    let mut ids: Vec<String> = params
+) -> Result<Lookup, PageError> {
+    let asked: Vec<&str> = params
         .all("ids")
         .flat_map(str::lines)
-        .map(|line| line.trim().to_owned())
-        .filter(|id| !id.is_empty())
+        .map(str::trim)
         .collect();
-    ids.sort();
-    ids.dedup();
-    if ids.len() > MAX_IDS {
+    let asked = Asked::of(&asked);
+    let ids = asked.candidates();
+    if asked.words().count() > MAX_IDS {
         return Err(PageError::bad_request(
             "At most 200 ids can be looked up at once.",
         ));
     }
-    let content = if ids.is_empty() {
-        form(&ids)
-    } else {
-        let mut reading = shared.database.read().await?;
-        let now = Timestamp(rows::now(&mut reading).await?);
-        let found = find(&mut reading, &ids).await?;
-        let pruned: Option<f64> = sqlx::query_scalar(PRUNED).fetch_one(&mut *reading).await?;
-        reading.end().await?;
-        html! {
-            (results(&ids, &found, pruned, now, access.may_operate()))
-            (form(&ids))
+    let mut reading = shared.database.read().await?;
+    let now = Timestamp(rows::now(&mut reading).await?);
+    let (mut found, mut deleted_before) = (All::new(), None);
+    let (mut discarded, mut rejected) = (false, None);
+    if !ids.is_empty() {
+        let endpoints = rows::endpoints(&mut reading, access).await?;
+        found = find(&mut reading, access, &endpoints, &ids).await?;
+        let pruned = sqlx::query_scalar::<_, Option<f64>>(PRUNED);
+        deleted_before = pruned.fetch_one(&mut *reading).await?.map(Timestamp);
+        let by_operators = sqlx::query_scalar(DISCARDED)
+            .bind(access.endpoints())
+            .bind(&ids);
+        discarded = by_operators.fetch_one(&mut *reading).await?;
+        if access.tenants().is_none() {
+            let row = sqlx::query(REJECTED).bind(&endpoints);
+            let row = row.fetch_one(&mut *reading).await?;
+            rejected = Some(Rejected {
+                last_24_hours: row.try_get("today")?,
+                before: row.try_get("before")?,
+            });
         }
-    };
-    Ok(layout.page("Look up", content))
+    }
+    reading.end().await?;
+    let known: BTreeSet<&str> = found.keys().map(|key| &*key.id).collect();
+    let unknown = asked.without(&known);
+    let found = found.into_iter().map(|(key, found)| Known { key, found });
+    Ok(Lookup {
+        now,
+        found: found.collect(),
+        unknown,
+        deleted_before,
+        discarded,
+        rejected,
+        text: asked.0.join("\n"),
+    })
 }
 
-async fn find(connection: &mut PgConnection, ids: &[String]) -> sqlx::Result<All> {
-    let mut found = All::new();
-    let rows = sqlx::query(KEPT).bind(ids);
-    for row in rows.fetch_all(&mut *connection).await? {
-        let key = Key::read(&row)?;
-        let of_row = Found {
-            event_type: row.try_get("event_type")?,
-            state: row.try_get("state")?,
-            at: row.try_get("at")?,
-        };
-        found.insert(key, of_row);
+/// What was asked for, line by line. A line has several ids, or is an id with white space in it.
+struct Asked(Vec<String>);
+
+impl Asked {
+    fn of(lines: &[&str]) -> Self {
+        let mut lines: Vec<String> = lines
+            .iter()
+            .filter(|line| !line.is_empty())
+            .map(|line| (*line).to_owned())
+            .collect();
+        lines.sort();
+        lines.dedup();
+        Self(lines)
     }
-    // What was processed is done, whatever is kept.
-    let rows = sqlx::query(PROCESSED).bind(ids);
+
+    fn words(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|line| line.split_whitespace())
+    }
+
+    fn candidates(&self) -> Vec<String> {
+        let lines = self.0.iter().map(String::as_str);
+        let all: BTreeSet<&str> = self.words().chain(lines).collect();
+        all.into_iter().map(str::to_owned).collect()
+    }
+
+    /// The ids that are not known: of a line that is an id, no word is one.
+    fn without(&self, known: &BTreeSet<&str>) -> Vec<String> {
+        let lines = self.0.iter().filter(|line| !known.contains(line.as_str()));
+        let words = lines.flat_map(|line| line.split_whitespace());
+        let unknown: BTreeSet<&str> = words.filter(|word| !known.contains(word)).collect();
+        unknown.into_iter().map(str::to_owned).collect()
+    }
+}
+
+async fn find(
+    connection: &mut PgConnection,
+    access: &Access,
+    endpoints: &[String],
+    ids: &[String],
+) -> sqlx::Result<All> {
+    let mut found = All::new();
+    let rows = sqlx::query(KEPT)
+        .bind(ids)
+        .bind(access.endpoints())
+        .bind(access.tenants());
     for row in rows.fetch_all(&mut *connection).await? {
+        let state: String = row.try_get("state")?;
         let of_row = Found {
             event_type: row.try_get("event_type")?,
-            state: "processed".to_owned(),
-            at: row.try_get("at")?,
+            tenant_name: row.try_get("tenant_name")?,
+            has_request: state == "processed",
+            state,
+            at: row.try_get::<Option<f64>, _>("at")?.map(Timestamp),
         };
         found.insert(Key::read(&row)?, of_row);
     }
-    let endpoints = rows::endpoints(connection).await?;
+    // What was processed is done, whatever is kept.
+    let rows = sqlx::query(PROCESSED).bind(ids).bind(access.endpoints());
+    for row in rows.fetch_all(&mut *connection).await? {
+        let key = Key::read(&row)?;
+        let kept = found.remove(&key);
+        let of_row = Found {
+            event_type: row.try_get("event_type")?,
+            has_request: kept.as_ref().is_some_and(|kept| kept.has_request),
+            tenant_name: kept.and_then(|kept| kept.tenant_name),
+            state: "processed".to_owned(),
+            at: row.try_get::<Option<f64>, _>("at")?.map(Timestamp),
+        };
+        found.insert(key, of_row);
+    }
     let rows = sqlx::query(IN_FLIGHT).bind(endpoints).bind(ids);
     for row in rows.fetch_all(connection).await? {
         let key = Key {
@@ -139,18 +264,105 @@ async fn find(connection: &mut PgConnection, ids: &[String]) -> sqlx::Result<All
         };
         found.entry(key).or_insert(Found {
             event_type: None,
+            tenant_name: None,
             state: "in flight".to_owned(),
             at: None,
+            has_request: false,
         });
     }
+    found.retain(|key, found| {
+        let tenant = found.tenant_name.as_ref().unwrap_or(&key.tenant);
+        access.sees_endpoint(&key.endpoint) && access.sees_tenant(tenant)
+    });
     Ok(found)
 }
 
-fn form(ids: &[String]) -> Markup {
+impl View for Lookup {
+    fn title(&self) -> String {
+        "Look up".into()
+    }
+
+    fn content(&self, viewer: &Access) -> Markup {
+        html! {
+            @if !self.found.is_empty() {
+                @let table = table(&self.found, self.now, viewer.may_operate());
+                @if viewer.may_operate() {
+                    form.selection method="post" action="confirm" {
+                        (table)
+                        (self.actions())
+                    }
+                } @else { (table) }
+            }
+            @if !self.unknown.is_empty() {
+                h2 { "Not known" }
+                ul.ids { @for id in &self.unknown { li { code { (visible(id)) } } } }
+                (self.why_unknown())
+            }
+            (form(&self.text))
+        }
+    }
+}
+
+impl Lookup {
+    /// What can be done to some of them.
+    fn actions(&self) -> Markup {
+        let has = |is: fn(&Found) -> bool| self.found.iter().any(|known| is(&known.found));
+        html! {
+            p.actions {
+                @if has(|found| found.state != "processed") {
+                    button name="action" value="retry" { "Retry the selected…" }
+                }
+                @if has(|found| found.has_request) {
+                    button name="action" value="reprocess" {
+                        "Process the selected again…"
+                    }
+                }
+                @if has(|found| found.state == "processed" && !found.has_request) {
+                    button name="action" value="forget" {
+                        "Process again once delivered…"
+                    }
+                }
+            }
+        }
+    }
+
+    /// Nobody can know of a request that was rejected which delivery it was.
+    fn why_unknown(&self) -> Markup {
+        html! {
+            p {
+                "Never received"
+                @match self.rejected {
+                    None => { ", or of another tenant, or rejected" }
+                    Some(Rejected { last_24_hours: 0, before: false }) => {}
+                    Some(Rejected { last_24_hours: 0, before: true }) => {
+                        ", or rejected more than 24 hours ago"
+                    }
+                    Some(Rejected { last_24_hours, .. }) => {
+                        ", or rejected: "
+                        a href="rejected" { (grouped(last_24_hours)) " in the last 24 hours" }
+                    }
+                }
+                @if self.discarded { ", or discarded or forgotten by an operator" }
+                @match self.deleted_before {
+                    Some(before) => { ", or received before " (before) " and deleted since." }
+                    None => { ". No deliveries have been deleted here yet." }
+                }
+            }
+            p.muted {
+                "A delivery that failed is known if its layer keeps or records failures. Rejected requests \
+                 are known if it counts its activity. One whose first attempt is running now is known if \
+                 its id is not separate by tenant."
+            }
+        }
+    }
+}
+
+fn form(text: &str) -> Markup {
     html! {
-        form.lookup action="lookup" {
-            label for="ids" { "Delivery ids, one on each line" }
-            textarea #ids name="ids" rows="4" spellcheck="false" { (ids.join("\n")) }
+        // Many ids are too long for an address.
+        form.lookup method="post" action="lookup" {
+            label for="ids" { "Delivery ids, apart by spaces or lines" }
+            textarea #ids name="ids" rows="4" spellcheck="false" { (text) }
             p.muted {
                 "An id is exactly as the provider gives it. Where an id is made of several values, \
                  the log has it."
@@ -160,53 +372,10 @@ fn form(ids: &[String]) -> Markup {
     }
 }
 
-fn results(
-    ids: &[String],
-    found: &All,
-    pruned: Option<f64>,
-    now: Timestamp,
-    may_operate: bool,
-) -> Markup {
-    let unknown: Vec<_> = ids
-        .iter()
-        .filter(|id| !found.keys().any(|key| key.id == **id))
-        .collect();
-    html! {
-        @if !found.is_empty() {
-            @let table = table(found, now, may_operate);
-            @if may_operate {
-                form.selection method="post" action="confirm" {
-                    (table)
-                    p.actions {
-                        button name="action" value="retry" { "Retry the selected…" }
-                        " "
-                        button name="action" value="forget" { "Process the selected again…" }
-                    }
-                }
-            } @else { (table) }
-        }
-        @if !unknown.is_empty() {
-            h2 { "Not known" }
-            ul.ids { @for id in &unknown { li { code { (visible(id)) } } } }
-            p {
-                @match pruned {
-                    Some(before) => {
-                        "Never received, or received before " (Timestamp(before))
-                        " and deleted since."
-                    }
-                    None => { "Never received. No deliveries have been deleted here yet." }
-                }
-                " A delivery that failed is known if its layer keeps or records failures."
-            }
-        }
-        @if found.is_empty() && unknown.is_empty() { (empty("No ids.")) }
-    }
-}
-
-fn table(found: &All, now: Timestamp, may_operate: bool) -> Markup {
+fn table(found: &[Known], now: Timestamp, may_operate: bool) -> Markup {
     html! {
         div.scroll {
-            table {
+            table.stacked {
                 thead {
                     tr {
                         @if may_operate { th scope="col" { span.hidden { "Selected" } } }
@@ -218,24 +387,25 @@ fn table(found: &All, now: Timestamp, may_operate: bool) -> Markup {
                     }
                 }
                 tbody {
-                    @for (key, found) in found {
+                    @for Known { key, found } in found {
                         tr {
                             @if may_operate {
-                                td {
-                                    input type="checkbox" name="key" value=(key.link("").query())
-                                        aria-label=(format!("Delivery {}", visible(&key.id)));
-                                }
+                                td { (select(key)) }
                             }
-                            td.id { a href=(key.link("delivery")) { (short(&key.id, 80)) } }
-                            td {
+                            td.id data-label="Delivery" { a href=(key.link("delivery")) { (short(&key.id, 80)) } }
+                            td data-label="Endpoint" {
                                 (visible(&key.endpoint))
-                                @if let Some(tenant) = key.tenant() {
+                                @if let Some(tenant) = found.tenant_name.as_deref().or(key.tenant()) {
                                     " " span.muted { (short(tenant, 40)) }
                                 }
                             }
-                            td { (short(found.event_type.as_deref().unwrap_or_default(), 60)) }
-                            td { (state(&found.state)) }
-                            td { @if let Some(at) = found.at { (Timestamp(at).with_age(now)) } }
+                            td data-label="Event type" {
+                                (short(found.event_type.as_deref().unwrap_or_default(), 60))
+                            }
+                            td data-label="State" { (state(&found.state)) }
+                            td data-label="When" {
+                                @if let Some(at) = found.at { (at.with_age(now)) }
+                            }
                         }
                     }
                 }

@@ -1,7 +1,16 @@
-//! The pages, a file each: what it reads, and how it looks.
+//! The pages.
 
+pub(super) mod action;
 pub(super) mod actions;
+mod curl;
 pub(super) mod deliveries;
 pub(super) mod delivery;
+pub(super) mod endpoint;
+mod failing;
+mod filters;
+mod groups;
 pub(super) mod lookup;
 pub(super) mod overview;
+mod processed;
+pub(super) mod rejected;
+mod settings;

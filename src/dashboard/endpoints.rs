@@ -1,0 +1,259 @@
+//! How the endpoints are.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+
+use super::activity::{self, Hour, Recent};
+use super::html::Timestamp;
+use super::rows::{Count, count_kept};
+use crate::recovery::heartbeat::ABSENT_AFTER;
+
+/// What waits for its first attempt for longer than this, in seconds, waits for a reason.
+const BEHIND_AFTER: f64 = 60.0;
+
+/// How many of the last hours are meant by "the last hour", as the current one has only begun.
+const RECENT: usize = 2;
+
+/// Of each endpoint `$1`, with numbers up to one more than `$2`.
+const ENDPOINTS: &str = concat!(
+    "
+    select
+        known.endpoint,
+        state.paused_at is not null as paused,
+        state.probe_at is not null as probing,
+        extract(epoch from now() - state.served_at)::float8 as absent,
+        (",
+    count_kept!("kept.endpoint = known.endpoint and kept.state = 'due'"),
+    ") as due,
+        (",
+    count_kept!(
+        "kept.endpoint = known.endpoint and kept.state = 'dead' and kept.last_failed_at is not null"
+    ),
+    ") as dead,
+        (",
+    count_kept!(
+        "kept.endpoint = known.endpoint and kept.state = 'recorded'
+            and kept.last_failed_at is not null"
+    ),
+    ") as recorded,
+        exists (
+            select 1
+            from idempotent_webhook.kept_deliveries as kept
+            where kept.endpoint = known.endpoint and kept.state = 'due'
+                and kept.last_failed_at is not null
+        ) as retrying,
+        (
+            select extract(epoch from now() - kept.next_attempt_at)::float8
+            from idempotent_webhook.kept_deliveries as kept
+            where kept.endpoint = known.endpoint and kept.state = 'due'
+            order by kept.next_attempt_at
+            limit 1
+        ) as overdue
+    from unnest($1::text[]) as known (endpoint)
+    left join idempotent_webhook.kept_endpoints as state using (endpoint)
+    order by known.endpoint
+"
+);
+
+/// Without the requests of browsers and scanners.
+const REJECTED: &str = "
+    select endpoint, extract(epoch from max(last_at))::float8 as at
+    from idempotent_webhook.rejections
+    where endpoint = any($1) and hour > now() - interval '24 hours' and cause <> 'method_not_allowed'
+    group by endpoint
+";
+
+/// The last success of endpoints that have none in the last hours.
+const LAST_SUCCESS: &str = "
+    select known.endpoint, extract(epoch from last.last_at)::float8 as at
+    from unnest($1::text[]) as known (endpoint)
+    cross join lateral (
+        select last_at
+        from idempotent_webhook.activity
+        where activity.endpoint = known.endpoint and outcome = 'processed'
+        order by hour desc, last_at desc
+        limit 1
+    ) as last
+";
+
+/// How an endpoint is, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum State {
+    Unhandled,
+    Failing,
+    Rejecting,
+    Probing,
+    Behind,
+    Paused,
+    Mixed,
+    Quiet,
+    Fine,
+}
+
+impl State {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Unhandled => "unhandled",
+            Self::Failing => "failing",
+            Self::Rejecting => "rejecting",
+            Self::Probing => "probing",
+            Self::Behind => "behind",
+            Self::Paused => "paused",
+            Self::Mixed => "mixed",
+            Self::Quiet => "quiet",
+            Self::Fine => "fine",
+        }
+    }
+
+    pub(super) fn meaning(self) -> &'static str {
+        match self {
+            Self::Unhandled => "No process with a Recovery serves it, so what is due does not run.",
+            Self::Failing => {
+                "Deliveries have failed and wait for another attempt, for an operator or for their \
+                 provider, or none was processed since the last failure."
+            }
+            Self::Rejecting => "No request was authentic since the last one that was rejected.",
+            Self::Probing => "Many failed in a row, so one delivery is tried at a time.",
+            Self::Behind => "Deliveries wait for their first attempt for more than a minute.",
+            Self::Paused => {
+                "An operator has paused recovery. Requests are handled as before, but those that are \
+                 accepted first are only kept."
+            }
+            Self::Mixed => {
+                "Attempts failed or requests were rejected in this hour or the one before. Others have \
+                 succeeded."
+            }
+            Self::Quiet => "Nothing was counted over the last 24 hours.",
+            Self::Fine => {
+                "Nothing has failed or was rejected in this hour or the one before, and nothing waits \
+                 for long."
+            }
+        }
+    }
+}
+
+impl Serialize for State {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// An endpoint, and what it did over the last 24 hours.
+#[derive(Debug, Serialize)]
+pub(super) struct Endpoint {
+    #[serde(rename = "endpoint")]
+    pub(super) name: String,
+    pub(super) state: State,
+    /// By an operator, whatever the state is.
+    #[serde(rename = "paused")]
+    pub(super) is_paused: bool,
+    #[serde(rename = "probing")]
+    pub(super) is_probing: bool,
+    pub(super) due: Count,
+    pub(super) dead: Count,
+    pub(super) recorded: Count,
+    /// In seconds.
+    #[serde(rename = "oldest_due_seconds")]
+    pub(super) overdue: Option<f64>,
+    pub(super) last_success: Option<Timestamp>,
+    pub(super) hours: Vec<Hour>,
+}
+
+/// The endpoints of these names, the worst first.
+pub(super) async fn read(
+    connection: &mut PgConnection,
+    names: &[String],
+    beginnings: &[i64],
+) -> sqlx::Result<Vec<Endpoint>> {
+    let mut recent = activity::by_hour(&mut *connection, names, beginnings).await?;
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let rejected = times(&mut *connection, REJECTED, &all).await?;
+    let has_none = |name: &&str| {
+        let recent = recent.get(*name);
+        recent.is_none_or(|recent| recent.processed.is_none())
+    };
+    let quiet: Vec<&str> = all.into_iter().filter(has_none).collect();
+    let long_ago = times(&mut *connection, LAST_SUCCESS, &quiet).await?;
+    let limit = Count::limit(3 * names.len());
+    let rows = sqlx::query(ENDPOINTS).bind(names).bind(limit);
+    let rows = rows.fetch_all(connection).await?;
+    let read = |row: &PgRow| {
+        let name: String = row.try_get("endpoint")?;
+        let number =
+            |column| -> sqlx::Result<Count> { Ok(Count::up_to(limit, row.try_get(column)?)) };
+        let recent = recent.remove(&name).unwrap_or_default();
+        let last_success = recent.processed.or(long_ago.get(&name).copied());
+        let overdue: Option<f64> = row.try_get("overdue")?;
+        Ok(Endpoint {
+            state: state(row, &recent, rejected.get(&name).copied())?,
+            is_paused: row.try_get("paused")?,
+            is_probing: row.try_get("probing")?,
+            due: number("due")?,
+            dead: number("dead")?,
+            recorded: number("recorded")?,
+            overdue: overdue.filter(|overdue| *overdue >= 1.0),
+            last_success: last_success.map(Timestamp),
+            hours: recent.hours,
+            name,
+        })
+    };
+    let mut endpoints: Vec<Endpoint> = rows.iter().map(read).collect::<sqlx::Result<_>>()?;
+    // Stable: those of one state stay in the order of their names.
+    endpoints.sort_by_key(|endpoint| endpoint.state);
+    Ok(endpoints)
+}
+
+/// A time of each of some endpoints, in Unix seconds.
+async fn times(
+    connection: &mut PgConnection,
+    sql: &'static str,
+    names: &[&str],
+) -> sqlx::Result<BTreeMap<String, f64>> {
+    let rows = sqlx::query(sql).bind(names).fetch_all(connection).await?;
+    let time = |row: &PgRow| Ok((row.try_get("endpoint")?, row.try_get("at")?));
+    rows.iter().map(time).collect()
+}
+
+fn state(row: &PgRow, last: &Recent, rejected: Option<f64>) -> sqlx::Result<State> {
+    let is_there = |column| -> sqlx::Result<bool> { Ok(row.try_get::<i64, _>(column)? > 0) };
+    let absent: Option<f64> = row.try_get("absent")?;
+    let overdue: Option<f64> = row.try_get("overdue")?;
+    let is_paused: bool = row.try_get("paused")?;
+    let is_absent = absent.is_none_or(|absent| absent > ABSENT_AFTER);
+    let waits = row.try_get("retrying")? || is_there("dead")? || is_there("recorded")?;
+    let recent = last.hours.iter().rev().take(RECENT);
+    let since = recent.clone().next_back().map_or(0.0, |hour| hour.at.0);
+    let has_failed = recent.clone().any(|hour| hour.counts.failed > 0);
+    let was_rejected = rejected.is_some_and(|rejected| rejected >= since);
+    let all = activity::sum(last.hours.iter().map(|hour| &hour.counts));
+    Ok(if is_there("due")? && is_absent && !is_paused {
+        State::Unhandled
+    } else if is_later(last.failed, last.processed) {
+        State::Failing
+    } else if is_later(rejected, last.authentic) {
+        State::Rejecting
+    } else if is_paused {
+        State::Paused
+    } else if row.try_get("probing")? {
+        State::Probing
+    } else if waits {
+        State::Failing
+    } else if overdue.is_some_and(|overdue| overdue > BEHIND_AFTER) {
+        State::Behind
+    } else if has_failed || was_rejected {
+        State::Mixed
+    } else if all.total() == 0 && all.accepted == 0 {
+        State::Quiet
+    } else {
+        State::Fine
+    })
+}
+
+/// Whether one thing happened, and the other one not since.
+fn is_later(one: Option<f64>, other: Option<f64>) -> bool {
+    matches!(one.partial_cmp(&other), Some(Ordering::Greater))
+}

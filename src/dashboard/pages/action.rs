@@ -1,0 +1,317 @@
+//! An action: how far it is, and what has come of the deliveries that it has made due.
+
+use maud::{Markup, html};
+use serde::Serialize;
+use sqlx::{PgConnection, Row};
+
+use super::super::error::PageError;
+use super::super::html::{Timestamp, button, empty, facts, short, state, status, visible};
+use super::super::operate::audit::{self, Recorded, state_of_due};
+use super::super::params::{Link, Params};
+use super::super::rows::{self, Key, grouped};
+use super::super::view::View;
+use super::super::{Access, Shared};
+use super::actions::{by, on};
+
+/// So many deliveries of an action are looked at.
+const MAX_DELIVERIES: i64 = 10_000;
+
+/// Of the action `$1`, at most `$2`.
+macro_rules! of_action {
+    () => {
+        "
+    from (
+        select *
+        from idempotent_webhook.operator_action_deliveries
+        where action = $1
+        order by action, endpoint, tenant, delivery_id
+        limit $2
+    ) as of_action"
+    };
+}
+
+/// Those that are kept.
+const KEPT: &str = concat!(
+    "
+    select
+        case
+            when kept.state = 'due' and kept.last_failed_at > action.began_at then 'failed again'
+            else kept.state
+        end as outcome,
+        kept.reason_group::text,
+        kept.endpoint,
+        kept.state,
+        count(*) as count,
+        (array_agg(left(kept.reason, 300) order by kept.last_failed_at desc))[1] as reason,
+        (array_agg(kept.status order by kept.last_failed_at desc))[1] as status",
+    of_action!(),
+    "
+    cross join (
+        select began_at from idempotent_webhook.operator_actions where id = $1
+    ) as action
+    join idempotent_webhook.kept_deliveries as kept using (endpoint, tenant, delivery_id)
+    group by outcome, kept.reason_group, kept.endpoint, kept.state
+    order by count desc
+"
+);
+
+/// Those that are not kept any more.
+const ENDED: &str = concat!(
+    "
+    select of_action.endpoint, of_action.tenant, of_action.delivery_id",
+    of_action!(),
+    "
+    left join idempotent_webhook.kept_deliveries as kept using (endpoint, tenant, delivery_id)
+    where kept.endpoint is null
+"
+);
+
+/// Apart, so that it runs where `deliveries` is distributed.
+const PROCESSED: &str = "
+    select count(*)
+    from idempotent_webhook.deliveries
+    where (delivery_id, endpoint, tenant) in (
+        select * from unnest($1::text[], $2::text[], $3::text[])
+    )
+";
+
+#[derive(Serialize)]
+pub(in crate::dashboard) struct ActionPage {
+    now: Timestamp,
+    #[serde(flatten)]
+    recorded: Recorded,
+    /// Of an action that has made deliveries due.
+    outcomes: Option<Outcomes>,
+}
+
+/// What has come of deliveries, as far as they were looked at.
+#[derive(Debug, Default, Serialize)]
+struct Outcomes {
+    processed: i64,
+    /// Wait for their first attempt since, or have it.
+    due: i64,
+    /// Failed since, and run again.
+    failed_again: i64,
+    dead: i64,
+    /// Discarded since, or deleted by retention.
+    gone: i64,
+    reasons: Vec<Reason>,
+}
+
+/// Why some of them failed since.
+#[derive(Debug, Serialize)]
+struct Reason {
+    endpoint: String,
+    state: String,
+    reason_group: String,
+    reason: String,
+    status: Option<i16>,
+    deliveries: i64,
+}
+
+pub(in crate::dashboard) async fn read(
+    shared: &Shared,
+    access: &Access,
+    params: &Params,
+) -> Result<ActionPage, PageError> {
+    rows::not_by_tenant(access)?;
+    let mut reading = shared.database.read().await?;
+    let now = Timestamp(rows::now(&mut reading).await?);
+    let recorded = match params.number("id") {
+        Some(id) => audit::one(&mut reading, access, id).await?,
+        None => None,
+    };
+    let mut recorded = recorded.ok_or(PageError::not_found("There is no such action."))?;
+    let mut outcomes = None;
+    if recorded.runs_deliveries() && recorded.changed > 0 {
+        let counted = Outcomes::read(&mut reading, access, recorded.id).await?;
+        let waiting = counted.due + counted.failed_again;
+        // Of deliveries that were not looked at, nobody knows that none is due.
+        if recorded.state == "made due" && (waiting > 0 || counted.all() >= recorded.changed) {
+            recorded.state = state_of_due(Some(waiting));
+        }
+        outcomes = Some(counted).filter(|counted| counted.all() > 0);
+    }
+    reading.end().await?;
+    Ok(ActionPage {
+        now,
+        recorded,
+        outcomes,
+    })
+}
+
+impl Outcomes {
+    fn all(&self) -> i64 {
+        self.processed + self.due + self.failed_again + self.dead + self.gone
+    }
+
+    async fn read(
+        connection: &mut PgConnection,
+        access: &Access,
+        action: i64,
+    ) -> sqlx::Result<Self> {
+        let mut outcomes = Self::default();
+        let rows = sqlx::query(KEPT).bind(action).bind(MAX_DELIVERIES);
+        for row in rows.fetch_all(&mut *connection).await? {
+            let count: i64 = row.try_get("count")?;
+            let outcome: &str = row.try_get("outcome")?;
+            match outcome {
+                "processed" => outcomes.processed += count,
+                "failed again" => outcomes.failed_again += count,
+                "dead" | "recorded" => outcomes.dead += count,
+                _ => outcomes.due += count,
+            }
+            if !matches!(outcome, "failed again" | "dead") {
+                continue;
+            }
+            let reason: Option<String> = row.try_get("reason")?;
+            let group: Option<String> = row.try_get("reason_group")?;
+            outcomes.reasons.push(Reason {
+                endpoint: row.try_get("endpoint")?,
+                state: row.try_get("state")?,
+                reason_group: group.unwrap_or_default(),
+                reason: access.reason(reason.unwrap_or_default()),
+                status: row.try_get("status")?,
+                deliveries: count,
+            });
+        }
+        let rows = sqlx::query(ENDED).bind(action).bind(MAX_DELIVERIES);
+        let rows = rows.fetch_all(&mut *connection).await?;
+        let ended = rows
+            .iter()
+            .map(Key::read)
+            .collect::<sqlx::Result<Vec<_>>>()?;
+        if !ended.is_empty() {
+            let column = |of: fn(&Key) -> &str| ended.iter().map(of).collect::<Vec<_>>();
+            let processed: i64 = sqlx::query_scalar(PROCESSED)
+                .bind(column(|key| &key.id))
+                .bind(column(|key| &key.endpoint))
+                .bind(column(|key| &key.tenant))
+                .fetch_one(connection)
+                .await?;
+            outcomes.processed += processed;
+            outcomes.gone = ended.len() as i64 - processed;
+        }
+        Ok(outcomes)
+    }
+}
+
+impl View for ActionPage {
+    fn title(&self) -> String {
+        "Action".into()
+    }
+
+    fn content(&self, viewer: &Access) -> Markup {
+        let recorded = &self.recorded;
+        let id = recorded.id.to_string();
+        html! {
+            (facts(&[
+                ("Action", Some(html! { (recorded.action) })),
+                ("State", Some(state(recorded.state))),
+                (
+                    "Deliveries changed",
+                    Some(html! { span.changed { (grouped(recorded.changed)) } }),
+                ),
+                ("On", Some(on(recorded))),
+                ("By", Some(by(recorded.operator.as_deref()))),
+                ("Began", Some(recorded.began.with_age(self.now))),
+                ("Ended", recorded.ended.map(|at| at.with_age(self.now))),
+                (
+                    "Cancelled by",
+                    recorded.cancelled_by.as_deref().map(|name| by(Some(name))),
+                ),
+                ("Note", recorded.note.as_deref().map(|note| html! { (visible(note)) })),
+            ]))
+            @if self.is_live() {
+                div.actions {
+                    @if recorded.is_running() && viewer.may_operate() {
+                        (button(&html! { "Cancel" }, "cancel", &[("id", Some(&*id))]))
+                    }
+                    a.button href=(Link::to("action").with("id", &id)) { "Refresh" }
+                }
+            }
+            @if recorded.state == "interrupted" {
+                p {
+                    "Its process has ended before it. What it changed is counted above; begin it again \
+                     for the rest."
+                }
+            }
+            @match &self.outcomes {
+                Some(outcomes) => { (self.outcomes(outcomes)) }
+                None if recorded.runs_deliveries() && recorded.changed > 0 => {
+                    (empty("Which deliveries they were is known for 30 days."))
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn refresh(&self) -> Option<u32> {
+        self.is_live().then_some(2)
+    }
+}
+
+impl ActionPage {
+    fn is_live(&self) -> bool {
+        self.recorded.is_running() || self.recorded.state == "under way"
+    }
+
+    fn outcomes(&self, outcomes: &Outcomes) -> Markup {
+        let number = |number: i64| Some(html! { (grouped(number)) });
+        let if_any = |count: i64| (count > 0).then(|| html! { (grouped(count)) });
+        html! {
+            h2 { "How they are now" }
+            @if self.recorded.changed > MAX_DELIVERIES {
+                p.muted { "Of " (grouped(MAX_DELIVERIES)) " of them." }
+            }
+            (facts(&[
+                ("Processed", number(outcomes.processed)),
+                ("Still due", number(outcomes.due)),
+                ("Failed again, and due", if_any(outcomes.failed_again)),
+                ("Dead", if_any(outcomes.dead)),
+                ("Discarded or deleted since", if_any(outcomes.gone)),
+            ]))
+            @if !outcomes.reasons.is_empty() {
+                h3 { "Why they failed" }
+                (reasons(&outcomes.reasons))
+            } @else if outcomes.due > 0 {
+                (empty("None has failed again."))
+            }
+        }
+    }
+}
+
+fn reasons(reasons: &[Reason]) -> Markup {
+    html! {
+        div.scroll {
+            table.stacked {
+                thead {
+                    tr {
+                        th.number scope="col" { "Deliveries" }
+                        th scope="col" { "Reason" }
+                        th scope="col" { "Status" }
+                        th scope="col" { "State" }
+                        th scope="col" { "Endpoint" }
+                    }
+                }
+                tbody {
+                    @for reason in reasons {
+                        @let these = Link::to("deliveries")
+                            .with("endpoint", &reason.endpoint)
+                            .with("state", &reason.state)
+                            .with("reason", &reason.reason_group);
+                        tr {
+                            td.number data-label="Deliveries" {
+                                a href=(these) { (grouped(reason.deliveries)) }
+                            }
+                            td.reason data-label="Reason" { (short(&reason.reason, 160)) }
+                            td data-label="Status" { (status(reason.status)) }
+                            td data-label="State" { (state(&reason.state)) }
+                            td data-label="Endpoint" { (visible(&reason.endpoint)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

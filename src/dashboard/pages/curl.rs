@@ -1,0 +1,102 @@
+//! A request as a command for a shell.
+
+use super::super::html::visible;
+
+/// The largest body that is part of the command, in bytes.
+const MAX_BODY: usize = 8 * 1024;
+
+/// Sends the request again, with placeholders for the host and for the signature. A body that is large, that
+/// is no plain text, or that is not at hand is read from the file that the page offers.
+pub(super) fn curl(
+    method: &str,
+    uri: &str,
+    headers: &[(String, String)],
+    signature_header: Option<&str>,
+    body: Option<&[u8]>,
+) -> String {
+    // Brackets and braces of a query are no ranges.
+    let (method, url) = (quoted(method), quoted(&url(uri)));
+    let mut command = format!("curl --globoff -X {method} \\\n  {url}");
+    let mut add = |option: &str, value: &str| {
+        command += &format!(" \\\n  {option} {}", quoted(value));
+    };
+    for (name, value) in headers {
+        match &**value {
+            // Without a value, curl would leave it out.
+            "" => add("-H", &format!("{name};")),
+            value => add("-H", &format!("{name}: {value}")),
+        }
+    }
+    if !headers.iter().any(|(name, _)| name == "content-type") {
+        // Without a value, curl adds none of its own.
+        add("-H", "content-type:");
+    }
+    let signature_header = signature_header.unwrap_or("SIGNATURE-HEADER");
+    add("-H", &format!("{signature_header}: SIGNATURE"));
+    let text = body
+        .filter(|body| body.len() <= MAX_BODY)
+        .and_then(|body| std::str::from_utf8(body).ok())
+        // As it is shown, and copied.
+        .filter(|text| visible(text) == **text);
+    match text {
+        Some(text) => add("--data-raw", text),
+        None => add("--data-binary", "@payload.bin"),
+    }
+    command
+}
+
+fn url(uri: &str) -> String {
+    // Only path and query: the host is that of some machine behind a proxy.
+    let path = uri.split_once("://").map_or(uri, |(_, rest)| {
+        rest.find('/')
+            .map_or("/", |start| rest.get(start..).unwrap_or_default())
+    });
+    format!("https://HOST{path}")
+}
+
+/// For a shell, whatever it is.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::curl;
+
+    #[test]
+    fn a_request_is_a_command_that_a_shell_takes_as_it_is() {
+        let headers = [("content-type", "application/json"), ("x-empty", "")];
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let command = curl(
+            "POST",
+            "/hooks?a=1&b=$HOME",
+            &headers,
+            Some("x-hub-signature-256"),
+            Some(br#"{"it's":"`id` $(id)"}"#),
+        );
+        let expected = r#"curl --globoff -X 'POST' \
+  'https://HOST/hooks?a=1&b=$HOME' \
+  -H 'content-type: application/json' \
+  -H 'x-empty;' \
+  -H 'x-hub-signature-256: SIGNATURE' \
+  --data-raw '{"it'\''s":"`id` $(id)"}'"#;
+        assert_eq!(command, expected);
+    }
+
+    #[test]
+    fn a_body_that_is_no_text_is_read_from_a_file() {
+        for body in [
+            Some(&b"\xff"[..]),
+            Some(b"\0"),
+            Some(b"a\r\n"),
+            None,
+            Some(&[b'a'; 9000]),
+        ] {
+            let command = curl("POST", "http://10.0.0.1:3000/hooks", &[], None, body);
+            assert!(command.contains("'https://HOST/hooks'"), "{command}");
+            assert!(command.contains("-H 'content-type:'"), "{command}");
+            assert!(command.contains("-H 'SIGNATURE-HEADER: SIGNATURE'"));
+            assert!(command.ends_with("--data-binary '@payload.bin'"));
+        }
+    }
+}

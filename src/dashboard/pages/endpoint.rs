@@ -1,0 +1,322 @@
+//! An endpoint: what it did by hour and by version, what it rejects, what waits, and its settings.
+
+use maud::{Markup, html};
+use serde::Serialize;
+
+use super::super::activity::{self, Counts, HOUR, History, Hour, Measured};
+use super::super::endpoints::{self, Endpoint};
+use super::super::error::PageError;
+use super::super::html::{Timestamp, duration, empty, facts, legend, plot, visible};
+use super::super::params::{Link, Params};
+use super::super::rows::{self, grouped};
+use super::super::view::View;
+use super::super::{Access, Shared};
+use super::groups::{self, Groups};
+use super::overview;
+use super::rejected::{self, Cause};
+use super::settings::{self, Told};
+
+#[derive(Serialize)]
+pub(in crate::dashboard) struct EndpointPage {
+    now: Timestamp,
+    #[serde(flatten)]
+    endpoint: Endpoint,
+    totals: Total,
+    by_hour: Vec<HourOf>,
+    by_version: Vec<Version>,
+    rejected: Vec<Cause>,
+    #[serde(flatten)]
+    failing: Groups,
+    settings: Option<Told>,
+}
+
+/// Numbers with the times of the handlers, in milliseconds.
+#[derive(Serialize)]
+struct Total {
+    #[serde(flatten)]
+    counts: Counts,
+    handler_p50_ms: Option<u64>,
+    handler_p95_ms: Option<u64>,
+    /// Whether there was any handler. Without a number, its time was longer than all that are told apart.
+    has_handlers: bool,
+}
+
+#[derive(Serialize)]
+struct HourOf {
+    at: Timestamp,
+    #[serde(flatten)]
+    total: Total,
+    /// The versions that did nothing in the hour before.
+    began: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Version {
+    version: String,
+    first: Option<Timestamp>,
+    last: Option<Timestamp>,
+    #[serde(flatten)]
+    total: Total,
+}
+
+impl Total {
+    fn of(measured: &Measured) -> Self {
+        Self {
+            counts: measured.counts,
+            handler_p50_ms: measured.times.within(50),
+            handler_p95_ms: measured.times.within(95),
+            has_handlers: !measured.times.is_empty(),
+        }
+    }
+
+    fn time(&self, milliseconds: Option<u64>) -> Markup {
+        html! {
+            @match milliseconds {
+                None if self.has_handlers => { "> " (activity::LONGEST / 1000) " s" }
+                None => {}
+                Some(time) if time >= 1000 => { (time / 1000) " s" }
+                Some(time) => { (time) " ms" }
+            }
+        }
+    }
+}
+
+pub(in crate::dashboard) async fn read(
+    shared: &Shared,
+    access: &Access,
+    params: &Params,
+) -> Result<EndpointPage, PageError> {
+    rows::not_by_tenant(access)?;
+    let name = params.get("endpoint").unwrap_or_default();
+    let hours = match params.get("days") {
+        None | Some("1") => 24,
+        Some("7") => 7 * 24,
+        Some(_) => return Err(PageError::bad_request("It is 1 day, or 7.")),
+    };
+    let mut reading = shared.database.read().await?;
+    let known = rows::endpoints(&mut reading, access).await?;
+    if !known.iter().any(|known| known == name) {
+        return Err(PageError::not_found("There is no such endpoint."));
+    }
+    let now = rows::now(&mut reading).await?;
+    let names = [name.to_owned()];
+    let day = activity::beginnings(now, 24);
+    let mut endpoints = endpoints::read(&mut reading, &names, &day).await?;
+    let beginnings = activity::beginnings(now, hours);
+    let first = beginnings.first().copied().unwrap_or_default();
+    let history = History::read(&mut reading, name, first).await?;
+    let rejected = rejected::causes(&mut reading, &names, first).await?;
+    let failing = groups::read(&mut reading, access, &names).await?;
+    let settings = settings::told(&mut reading, name).await?;
+    reading.end().await?;
+
+    let mut all = Measured::default();
+    for measured in history.hours.values() {
+        all += measured;
+    }
+    let by_hour = beginnings.iter().map(|at| {
+        let nothing = Measured::default();
+        HourOf {
+            at: activity::timestamp(*at),
+            total: Total::of(history.hours.get(at).unwrap_or(&nothing)),
+            began: history.began(*at).into_iter().map(named).collect(),
+        }
+    });
+    let versions = history.versions.iter().map(|(version, (measured, seen))| {
+        let at = |at: i64| activity::timestamp(at);
+        Version {
+            version: named(version),
+            first: seen.first().map(|first| at(*first)),
+            // The end of its last hour, if that is over.
+            last: seen
+                .last()
+                .map(|last| Timestamp(now.min(at(last + HOUR).0))),
+            total: Total::of(measured),
+        }
+    });
+    let mut by_version: Vec<Version> = versions.collect();
+    by_version.sort_by(|a, b| {
+        let times = |version: &Version| (version.last, version.first);
+        times(b)
+            .partial_cmp(&times(a))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    Ok(EndpointPage {
+        now: Timestamp(now),
+        endpoint: endpoints
+            .pop()
+            .ok_or(PageError::not_found("There is no such endpoint."))?,
+        totals: Total::of(&all),
+        by_hour: by_hour.collect(),
+        by_version,
+        rejected,
+        failing,
+        settings,
+    })
+}
+
+fn named(version: &str) -> String {
+    match version {
+        "" => "not named".to_owned(),
+        version => version.to_owned(),
+    }
+}
+
+impl View for EndpointPage {
+    fn title(&self) -> String {
+        visible(&self.endpoint.name).into_owned()
+    }
+
+    fn content(&self, viewer: &Access) -> Markup {
+        let endpoint = &self.endpoint;
+        let list = |state, count| html! { (overview::list(endpoint, state, count)) };
+        let processed = Link::to("deliveries")
+            .with("endpoint", &endpoint.name)
+            .with("state", "processed");
+        html! {
+            p.lead { (overview::states(endpoint)) " " (endpoint.state.meaning()) }
+            div.actions {
+                @if viewer.may_operate() { (overview::pause_or_resume(endpoint)) }
+                a.button href=(processed) { "What came in" }
+            }
+            (facts(&[
+                ("Due", Some(list("due", endpoint.due))),
+                ("Dead", Some(list("dead", endpoint.dead))),
+                ("Recorded", Some(list("recorded", endpoint.recorded))),
+                ("Oldest due", endpoint.overdue.map(|overdue| html! { (duration(overdue)) })),
+                ("Last success", endpoint.last_success.map(|at| at.with_age(self.now))),
+            ]))
+            (self.hours())
+            h2 { "By version of the application" }
+            (self.versions())
+            h2 { "What is failing" }
+            @if self.failing.is_empty() {
+                (empty("Nothing."))
+            } @else {
+                (groups::table(&self.failing, self.now, viewer.may_operate()))
+            }
+            h2 { "What is rejected" }
+            @if self.rejected.is_empty() {
+                (empty("Nothing in this time."))
+            } @else {
+                (rejected::table(&self.rejected, self.now))
+            }
+            h2 { "Settings" }
+            @match &self.settings {
+                Some(told) => { (settings::facts_of(told, self.now)) }
+                None => { (empty("No process has told them yet. Each does with its first requests.")) }
+            }
+        }
+    }
+
+    fn refresh(&self) -> Option<u32> {
+        Some(15)
+    }
+}
+
+impl EndpointPage {
+    fn hours(&self) -> Markup {
+        let hours: Vec<Hour> = self
+            .by_hour
+            .iter()
+            .map(|hour| Hour {
+                at: hour.at,
+                counts: hour.total.counts,
+            })
+            .collect();
+        let began: Vec<(Timestamp, Vec<&str>)> = self
+            .by_hour
+            .iter()
+            .filter(|hour| !hour.began.is_empty())
+            .map(|hour| (hour.at, hour.began.iter().map(|began| &**began).collect()))
+            .collect();
+        let is_a_day = hours.len() <= 24;
+        let other = Link::to("endpoint")
+            .with("endpoint", &self.endpoint.name)
+            .with("days", if is_a_day { 7 } else { 1 });
+        html! {
+            h2 { @if is_a_day { "Last 24 hours" } @else { "Last 7 days" } }
+            (plot(&hours, &began))
+            (legend())
+            p { a href=(other) { @if is_a_day { "7 days" } @else { "24 hours" } } }
+            details data-key="hours" {
+                summary { "By hour" }
+                (table("Hour", self.by_hour.iter().rev().map(|hour| {
+                    let began = html! {
+                        (hour.at)
+                        @for version in &hour.began { " " span.muted { (visible(version)) " began" } }
+                    };
+                    (began, &hour.total)
+                }), Some(&self.totals)))
+            }
+        }
+    }
+
+    fn versions(&self) -> Markup {
+        if self.by_version.is_empty() {
+            return empty(
+                "Nothing came in. A layer that is given its version shows here what each one did.",
+            );
+        }
+        table(
+            "Version",
+            self.by_version.iter().map(|version| {
+                let name = html! {
+                    strong { (visible(&version.version)) }
+                    @if let (Some(first), Some(last)) = (version.first, version.last) {
+                        " " span.muted { "from " (first) " to " (last) }
+                    }
+                };
+                (name, &version.total)
+            }),
+            None,
+        )
+    }
+}
+
+fn table<'a>(
+    what: &str,
+    rows: impl Iterator<Item = (Markup, &'a Total)>,
+    sum: Option<&Total>,
+) -> Markup {
+    html! {
+        div.scroll {
+            table.stacked.numbers {
+                thead {
+                    tr {
+                        th scope="col" { (what) }
+                        th.number scope="col" { "Processed" }
+                        th.number scope="col" { "Failed attempts" }
+                        th.number scope="col" { "Duplicates" }
+                        th.number scope="col" { "Rejected" }
+                        th.number scope="col" { "Half of the handlers within" }
+                        th.number scope="col" { "95 % within" }
+                    }
+                }
+                tbody {
+                    @for (name, total) in rows { (row(&name, total)) }
+                    @if let Some(sum) = sum { (row(&html! { strong { "In all" } }, sum)) }
+                }
+            }
+        }
+    }
+}
+
+fn row(name: &Markup, total: &Total) -> Markup {
+    let counts = &total.counts;
+    html! {
+        tr {
+            th scope="row" { (name) }
+            td.number data-label="Processed" { (grouped(counts.processed)) }
+            td.number.bad[counts.failed > 0] data-label="Failed attempts" {
+                (grouped(counts.failed))
+            }
+            td.number data-label="Duplicates" { (grouped(counts.duplicates)) }
+            td.number data-label="Rejected" { (grouped(counts.rejected)) }
+            td.number data-label="Half of the handlers within" {
+                (total.time(total.handler_p50_ms))
+            }
+            td.number data-label="95 % within" { (total.time(total.handler_p95_ms)) }
+        }
+    }
+}

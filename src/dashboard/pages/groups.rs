@@ -1,0 +1,355 @@
+//! What is failing, by reason: a reason once, over all endpoints.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use serde::Serialize;
+use sqlx::{PgConnection, Row};
+
+use super::super::Access;
+use super::super::html::{Timestamp, count, short, state, status, visible};
+use super::super::params::Link;
+use super::super::rows::{Count, count_kept};
+
+/// How many reasons are shown.
+const MAX_GROUPS: usize = 50;
+
+/// How many reasons of an endpoint and a state are looked at.
+const MAX_PARTS: usize = 3_000;
+
+/// The reasons of each endpoint and state. Each is looked up in the index, one after the other, however many
+/// deliveries have it: the index is read from its end, where the first entry of a reason is its latest.
+const REASONS: &str = "
+    with recursive reasons as (
+        select scope.endpoint, scope.state, first.reason_group, first.last_failed_at
+        from (
+            select endpoint, state
+            from unnest($1::text[]) as known (endpoint)
+            cross join unnest(array['dead', 'due', 'recorded']) as states (state)
+        ) as scope
+        cross join lateral (
+            select kept.reason_group, kept.last_failed_at
+            from idempotent_webhook.kept_deliveries as kept
+            where kept.endpoint = scope.endpoint and kept.state = scope.state
+                and kept.last_failed_at is not null and kept.reason_group is not null
+            order by kept.reason_group desc, kept.last_failed_at desc
+            limit 1
+        ) as first
+        union all
+        select reasons.endpoint, reasons.state, next.reason_group, next.last_failed_at
+        from reasons
+        cross join lateral (
+            select kept.reason_group, kept.last_failed_at
+            from idempotent_webhook.kept_deliveries as kept
+            where kept.endpoint = reasons.endpoint and kept.state = reasons.state
+                and kept.last_failed_at is not null
+                and kept.reason_group < reasons.reason_group
+            order by kept.reason_group desc, kept.last_failed_at desc
+            limit 1
+        ) as next
+    )
+    select
+        endpoint, state, reason_group::text as reason_group,
+        extract(epoch from last_failed_at)::float8 as last_failed_at
+    from reasons
+    limit $2
+";
+
+/// Of the endpoints `$1`, the states `$3` and the reasons `$4`, in the same order, with numbers up to one more
+/// than `$2`.
+const PARTS: &str = concat!(
+    "
+    select
+        example.status, left(example.reason, 300) as reason,
+        (
+            select extract(epoch from kept.first_failed_at)::float8
+            from idempotent_webhook.kept_deliveries as kept
+            where kept.endpoint = part.endpoint and kept.state = part.state
+                and kept.last_failed_at is not null
+                and kept.reason_group = part.reason_group
+            order by kept.first_failed_at
+            limit 1
+        ) as since,
+        (",
+    count_kept!(
+        "kept.endpoint = part.endpoint and kept.state = part.state
+            and kept.last_failed_at is not null and kept.reason_group = part.reason_group"
+    ),
+    ") as count
+    from unnest($1::text[], $3::text[], $4::text[]::uuid[]) with ordinality
+        as part (endpoint, state, reason_group, number)
+    left join lateral (
+        select kept.status, kept.reason
+        from idempotent_webhook.kept_deliveries as kept
+        where kept.endpoint = part.endpoint and kept.state = part.state
+            and kept.last_failed_at is not null
+            -- In the order of the one index that finds it at once, however rare the reason is.
+            and kept.reason_group <= part.reason_group
+        order by kept.reason_group desc, kept.last_failed_at desc
+        limit 1
+    ) as example on true
+    order by part.number
+"
+);
+
+/// What is failing, as far as it was looked at.
+#[derive(Debug, Serialize)]
+pub(super) struct Groups {
+    #[serde(rename = "failing")]
+    groups: Vec<Group>,
+    /// Whether there are further reasons.
+    #[serde(rename = "failing_are_cut")]
+    are_cut: bool,
+}
+
+/// Deliveries that failed for one reason.
+#[derive(Debug, Serialize)]
+pub(super) struct Group {
+    /// For the filter of lists and actions.
+    #[serde(rename = "reason_group")]
+    id: String,
+    /// The latest reason of the group.
+    reason: String,
+    status: Option<i16>,
+    deliveries: Count,
+    since: Option<Timestamp>,
+    last_failed: Timestamp,
+    parts: Vec<Part>,
+}
+
+/// Those of one endpoint in one state.
+#[derive(Debug, Serialize)]
+struct Part {
+    endpoint: String,
+    state: String,
+    deliveries: Count,
+    since: Option<Timestamp>,
+    last_failed: Timestamp,
+}
+
+/// A reason of an endpoint and a state, with its last failure.
+struct Reason {
+    id: String,
+    endpoint: String,
+    state: String,
+    last_failed: f64,
+}
+
+pub(super) async fn read(
+    connection: &mut PgConnection,
+    access: &Access,
+    endpoints: &[String],
+) -> sqlx::Result<Groups> {
+    let rows = sqlx::query(REASONS)
+        .bind(endpoints)
+        .bind(MAX_PARTS as i64)
+        .fetch_all(&mut *connection)
+        .await?;
+    let mut are_cut = rows.len() == MAX_PARTS;
+    let mut reasons: BTreeMap<String, Vec<Reason>> = BTreeMap::new();
+    for row in &rows {
+        let id: String = row.try_get("reason_group")?;
+        let reason = Reason {
+            endpoint: row.try_get("endpoint")?,
+            state: row.try_get("state")?,
+            last_failed: row.try_get("last_failed_at")?,
+            id: id.clone(),
+        };
+        reasons.entry(id).or_default().push(reason);
+    }
+    // The latest first, of the reasons and of the parts of each.
+    let mut reasons: Vec<Vec<Reason>> = reasons.into_values().collect();
+    for parts in &mut reasons {
+        parts.sort_by(|a, b| b.last_failed.total_cmp(&a.last_failed));
+    }
+    let latest = |parts: &[Reason]| parts.first().map_or(0.0, |part| part.last_failed);
+    reasons.sort_by(|a, b| latest(b).total_cmp(&latest(a)));
+    are_cut |= reasons.len() > MAX_GROUPS;
+    reasons.truncate(MAX_GROUPS);
+    let reasons: Vec<Reason> = reasons.into_iter().flatten().collect();
+    let mut groups = groups(connection, access, reasons).await?;
+    // The largest first, which stays where it is while the page is looked at.
+    groups.sort_by_key(|group| std::cmp::Reverse(group.deliveries.number));
+    Ok(Groups { groups, are_cut })
+}
+
+/// Those of a group follow each other.
+async fn groups(
+    connection: &mut PgConnection,
+    access: &Access,
+    reasons: Vec<Reason>,
+) -> sqlx::Result<Vec<Group>> {
+    let column = |of: fn(&Reason) -> &String| -> Vec<&String> { reasons.iter().map(of).collect() };
+    let limit = Count::limit(reasons.len());
+    let rows = sqlx::query(PARTS)
+        .bind(column(|reason| &reason.endpoint))
+        .bind(limit)
+        .bind(column(|reason| &reason.state))
+        .bind(column(|reason| &reason.id))
+        .fetch_all(connection)
+        .await?;
+    let mut groups: Vec<Group> = Vec::new();
+    for (row, reason) in rows.iter().zip(reasons) {
+        let part = Part {
+            endpoint: reason.endpoint,
+            state: reason.state,
+            deliveries: Count::up_to(limit, row.try_get("count")?),
+            since: row.try_get::<Option<f64>, _>("since")?.map(Timestamp),
+            last_failed: Timestamp(reason.last_failed),
+        };
+        if let Some(group) = groups.last_mut().filter(|group| group.id == reason.id) {
+            group.add(part);
+            continue;
+        }
+        let example: Option<String> = row.try_get("reason")?;
+        groups.push(Group {
+            id: reason.id,
+            reason: access.reason(example.unwrap_or_default()),
+            status: row.try_get("status")?,
+            deliveries: part.deliveries,
+            since: part.since,
+            last_failed: part.last_failed,
+            parts: vec![part],
+        });
+    }
+    Ok(groups)
+}
+
+impl Groups {
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+}
+
+impl Group {
+    fn add(&mut self, part: Part) {
+        self.deliveries += part.deliveries;
+        self.since = match (self.since, part.since) {
+            (Some(known), Some(other)) if known <= other => Some(known),
+            (known, other) => other.or(known),
+        };
+        // The first part is the latest.
+        self.parts.push(part);
+    }
+
+    /// Of the only endpoint, if there is one, and the only state.
+    fn narrowed(&self, link: Link) -> Link {
+        let mut endpoints: Vec<&str> = self.parts.iter().map(|part| &*part.endpoint).collect();
+        endpoints.dedup();
+        let mut states: Vec<&str> = self.parts.iter().map(|part| &*part.state).collect();
+        states.dedup();
+        let endpoint = match &*endpoints {
+            [endpoint] => Some(*endpoint),
+            _ => None,
+        };
+        let state = match &*states {
+            [state] => state,
+            _ => "failing",
+        };
+        link.with_some("endpoint", endpoint)
+            .with("state", state)
+            .with("reason", &self.id)
+    }
+
+    fn can_run(&self) -> bool {
+        self.parts.iter().any(|part| part.state != "recorded")
+    }
+}
+
+pub(super) fn table(
+    Groups { groups, are_cut }: &Groups,
+    now: Timestamp,
+    may_operate: bool,
+) -> Markup {
+    html! {
+        div.scroll {
+            table.groups.stacked {
+                thead {
+                    tr {
+                        th.number scope="col" { "Deliveries" }
+                        th scope="col" { "Reason of the last attempt" }
+                        th scope="col" { "Status" }
+                        th scope="col" { "Endpoints" }
+                        th scope="col" { "Since" }
+                        th scope="col" { "Last" }
+                        @if may_operate { th scope="col" { span.hidden { "Actions" } } }
+                    }
+                }
+                tbody { @for group in groups { (row(group, now, may_operate)) } }
+            }
+        }
+        @if *are_cut {
+            p.muted { "There are more reasons. Those that occurred last are shown, as far as so many could \
+                       be looked at." }
+        }
+    }
+}
+
+fn row(group: &Group, now: Timestamp, may_operate: bool) -> Markup {
+    html! {
+        tr {
+            td.number data-label="Deliveries" {
+                a href=(group.narrowed(Link::to("deliveries"))) { (count(group.deliveries)) }
+            }
+            td.reason data-label="Reason" { (short(&group.reason, 160)) }
+            td data-label="Status" { (status(group.status)) }
+            td data-label="Endpoints" { (parts(group, now)) }
+            td data-label="Since" {
+                @if let Some(since) = group.since { (since.with_age(now)) }
+            }
+            td data-label="Last" { (group.last_failed.with_age(now)) }
+            @if may_operate { td { (actions(group, now)) } }
+        }
+    }
+}
+
+fn parts(group: &Group, now: Timestamp) -> Markup {
+    let part = |part: &Part| html! { (visible(&part.endpoint)) " " (state(&part.state)) };
+    match &*group.parts {
+        [only] => part(only),
+        parts => {
+            let mut endpoints: Vec<&str> = parts.iter().map(|part| &*part.endpoint).collect();
+            endpoints.sort_unstable();
+            endpoints.dedup();
+            html! {
+                details data-key=(group.id) {
+                    summary {
+                        @match &*endpoints {
+                            [endpoint] => { (visible(endpoint)) }
+                            endpoints => { (endpoints.len()) " endpoints" }
+                        }
+                    }
+                    ul.parts {
+                        @for each in parts {
+                            @let these = Link::to("deliveries")
+                                .with("endpoint", &each.endpoint)
+                                .with("state", &each.state)
+                                .with("reason", &group.id);
+                            li {
+                                a href=(these) { (count(each.deliveries)) } " " (part(each)) ", last "
+                                (each.last_failed.with_age(now))
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn actions(group: &Group, now: Timestamp) -> Markup {
+    let confirm = |action: &str| {
+        group
+            .narrowed(Link::to("confirm").with("action", action))
+            .with("before", now.0)
+    };
+    let which = html! { span.hidden { " " (group.deliveries) " with this reason" } };
+    html! {
+        p.actions {
+            @if group.can_run() {
+                a.button href=(confirm("retry")) { "Retry…" (which) }
+            }
+            a.button.danger href=(confirm("discard")) { "Discard…" (which) }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Rejected requests, by cause and hour.
+
+use maud::{Markup, html};
+use serde::Serialize;
+use sqlx::{PgConnection, Row};
+
+use super::super::activity;
+use super::super::error::PageError;
+use super::super::html::{Timestamp, empty, short, visible};
+use super::super::params::{Link, Params};
+use super::super::rows::{self, grouped};
+use super::super::view::View;
+use super::super::{Access, Shared};
+
+const HOURS: i64 = 24;
+
+const CAUSES: &str = "
+    select
+        endpoint, cause, sum(count)::int8 as count,
+        extract(epoch from min(hour))::float8 as since,
+        extract(epoch from max(last_at))::float8 as last_at,
+        (array_agg(reason order by last_at desc))[1] as reason,
+        array_agg(extract(epoch from hour)::int8) as hours,
+        array_agg(count) as counts
+    from idempotent_webhook.rejections
+    where endpoint = any($1) and hour >= to_timestamp($2)
+    group by endpoint, cause
+    order by sum(count) desc, endpoint, cause
+    limit 5000
+";
+
+/// Why requests of an endpoint were rejected.
+#[derive(Debug, Serialize)]
+pub(super) struct Cause {
+    endpoint: String,
+    cause: String,
+    requests: i64,
+    /// The hour of the first one.
+    since: Timestamp,
+    last: Timestamp,
+    /// The last reason, as the log has it. It has nothing of the request.
+    reason: String,
+    by_hour: Vec<InHour>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct InHour {
+    at: Timestamp,
+    requests: i64,
+}
+
+#[derive(Serialize)]
+pub(in crate::dashboard) struct Rejected {
+    now: Timestamp,
+    causes: Vec<Cause>,
+    #[serde(skip)]
+    beginnings: Vec<i64>,
+    #[serde(skip)]
+    endpoint: Option<String>,
+}
+
+pub(super) async fn causes(
+    connection: &mut PgConnection,
+    endpoints: &[String],
+    since: i64,
+) -> sqlx::Result<Vec<Cause>> {
+    let rows = sqlx::query(CAUSES).bind(endpoints).bind(since);
+    let rows = rows.fetch_all(connection).await?;
+    let mut causes = Vec::new();
+    for row in &rows {
+        let hours: Vec<i64> = row.try_get("hours")?;
+        let counts: Vec<i64> = row.try_get("counts")?;
+        let by_hour = hours.iter().zip(counts).map(|(at, requests)| InHour {
+            at: activity::timestamp(*at),
+            requests,
+        });
+        causes.push(Cause {
+            endpoint: row.try_get("endpoint")?,
+            cause: row.try_get("cause")?,
+            requests: row.try_get("count")?,
+            since: Timestamp(row.try_get("since")?),
+            last: Timestamp(row.try_get("last_at")?),
+            reason: row.try_get("reason")?,
+            by_hour: by_hour.collect(),
+        });
+    }
+    Ok(causes)
+}
+
+pub(in crate::dashboard) async fn read(
+    shared: &Shared,
+    access: &Access,
+    params: &Params,
+) -> Result<Rejected, PageError> {
+    rows::not_by_tenant(access)?;
+    let mut reading = shared.database.read().await?;
+    let now = rows::now(&mut reading).await?;
+    let mut names = rows::endpoints(&mut reading, access).await?;
+    let endpoint = params.get("endpoint").map(str::to_owned);
+    if let Some(endpoint) = &endpoint {
+        names.retain(|name| name == endpoint);
+    }
+    let beginnings = activity::beginnings(now, HOURS);
+    let first = beginnings.first().copied().unwrap_or_default();
+    let causes = causes(&mut reading, &names, first).await?;
+    reading.end().await?;
+    Ok(Rejected {
+        now: Timestamp(now),
+        causes,
+        beginnings,
+        endpoint,
+    })
+}
+
+impl View for Rejected {
+    fn title(&self) -> String {
+        "Rejected".into()
+    }
+
+    fn content(&self, _: &Access) -> Markup {
+        html! {
+            p {
+                "Requests of the last 24 hours that were refused before their handler, most of them \
+                 before it was known who had sent them. A provider whose secret was changed on one side \
+                 only is here."
+            }
+            @if let Some(endpoint) = &self.endpoint {
+                p { "Of " (visible(endpoint)) ". " a href="rejected" { "All endpoints" } }
+            }
+            @if self.causes.is_empty() {
+                (empty("None."))
+            } @else {
+                (table(&self.causes, self.now))
+                h2 { "By hour" }
+                (self.by_hour())
+            }
+        }
+    }
+
+    fn refresh(&self) -> Option<u32> {
+        Some(15)
+    }
+}
+
+impl Rejected {
+    /// A row for each hour in which something was rejected.
+    fn by_hour(&self) -> Markup {
+        let in_hour = |at: i64| {
+            let at = activity::timestamp(at);
+            self.causes.iter().flat_map(move |cause| {
+                let of_hour = cause.by_hour.iter().find(|hour| hour.at == at);
+                of_hour.map(|hour| (cause, hour.requests))
+            })
+        };
+        html! {
+            div.scroll {
+                table.stacked {
+                    thead {
+                        tr {
+                            th scope="col" { "Hour" }
+                            th.number scope="col" { "Requests" }
+                            th scope="col" { "Causes" }
+                        }
+                    }
+                    tbody {
+                        @for at in self.beginnings.iter().rev() {
+                            @let requests: i64 = in_hour(*at).map(|(_, requests)| requests).sum();
+                            @if requests > 0 {
+                                tr {
+                                    th scope="row" {
+                                        (activity::timestamp(*at))
+                                    }
+                                    td.number data-label="Requests" { (grouped(requests)) }
+                                    td data-label="Causes" {
+                                        ul.parts {
+                                            @for (cause, requests) in in_hour(*at) {
+                                                li {
+                                                    (grouped(requests)) " " (in_words(&cause.cause))
+                                                    " " span.muted { (visible(&cause.endpoint)) }
+                                                }
+                                            }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn table(causes: &[Cause], now: Timestamp) -> Markup {
+    html! {
+        div.scroll {
+            table.stacked.rejected {
+                thead {
+                    tr {
+                        th.number scope="col" { "Requests" }
+                        th scope="col" { "Cause" }
+                        th scope="col" { "Last reason" }
+                        th scope="col" { "Endpoint" }
+                        th scope="col" { "Since" }
+                        th scope="col" { "Last" }
+                    }
+                }
+                tbody {
+                    @for cause in causes {
+                        tr {
+                            td.number data-label="Requests" { (grouped(cause.requests)) }
+                            td data-label="Cause" { (in_words(&cause.cause)) }
+                            td.reason data-label="Last reason" { (short(&cause.reason, 200)) }
+                            td data-label="Endpoint" {
+                                a href=(Link::to("endpoint").with("endpoint", &cause.endpoint)) {
+                                    (visible(&cause.endpoint))
+                                }
+                            }
+                            td data-label="Since" { (cause.since.with_age(now)) }
+                            td data-label="Last" { (cause.last.with_age(now)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The names are those of the metric.
+fn in_words(cause: &str) -> String {
+    cause.replace('_', " ")
+}

@@ -1,0 +1,145 @@
+//! The settings of a layer, as the process that serves it has told them.
+
+use maud::{Markup, html};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use sqlx::{PgConnection, Row};
+
+use super::super::html::{Timestamp, facts, visible};
+use super::super::rows::grouped;
+
+const TOLD: &str = "
+    select version, settings::text as settings, extract(epoch from told_at)::float8 as told_at
+    from idempotent_webhook.endpoint_settings
+    where endpoint = $1
+";
+
+#[derive(Debug, Serialize)]
+pub(super) struct Told {
+    version: String,
+    at: Timestamp,
+    values: Map<String, Value>,
+}
+
+impl Told {
+    /// The header that has the signature.
+    pub(super) fn signature_header(&self) -> Option<&str> {
+        self.values.get("signature_header")?.as_str()
+    }
+}
+
+pub(super) async fn told(
+    connection: &mut PgConnection,
+    endpoint: &str,
+) -> sqlx::Result<Option<Told>> {
+    let row = sqlx::query(TOLD)
+        .bind(endpoint)
+        .fetch_optional(connection)
+        .await?;
+    let Some(row) = row else { return Ok(None) };
+    // What another version of this crate has written may be of any form.
+    let values = serde_json::from_str(row.try_get("settings")?).unwrap_or_default();
+    Ok(Some(Told {
+        version: row.try_get("version")?,
+        at: Timestamp(row.try_get("told_at")?),
+        values,
+    }))
+}
+
+pub(super) fn facts_of(told: &Told, now: Timestamp) -> Markup {
+    let values: Vec<(String, Markup)> = told
+        .values
+        .iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| {
+            let (name, unit) = name_and_unit(name);
+            (in_words(name), html! { (visible(&text(value, unit))) })
+        })
+        .collect();
+    let values: Vec<(&str, Option<Markup>)> = values
+        .iter()
+        .map(|(name, value)| (&**name, Some(value.clone())))
+        .collect();
+    html! {
+        (facts(&values))
+        p.muted {
+            "As a process told them"
+            @if !told.version.is_empty() { " with version " (visible(&told.version)) }
+            ", " (told.at.with_age(now)) "."
+        }
+    }
+}
+
+/// What the numbers of a setting are.
+#[derive(Clone, Copy)]
+enum Unit {
+    None,
+    Seconds,
+    Bytes,
+}
+
+fn name_and_unit(name: &str) -> (&str, Unit) {
+    if let Some(name) = name.strip_suffix("_seconds") {
+        return (name, Unit::Seconds);
+    }
+    match name.strip_suffix("_bytes") {
+        Some(name) => (name, Unit::Bytes),
+        None => (name, Unit::None),
+    }
+}
+
+fn in_words(name: &str) -> String {
+    let mut words = name.replace('_', " ");
+    if let Some(first) = words.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    words
+}
+
+fn text(value: &Value, unit: Unit) -> String {
+    match (value, unit) {
+        (Value::String(text), _) => text.clone(),
+        (Value::Array(values), unit) => {
+            let values: Vec<String> = values.iter().map(|value| text(value, unit)).collect();
+            values.join(", ")
+        }
+        (Value::Bool(true), _) => "yes".to_owned(),
+        (Value::Bool(false), _) => "no".to_owned(),
+        (Value::Number(number), Unit::Seconds) => number.as_f64().map_or(String::new(), span),
+        (Value::Number(number), Unit::Bytes) => {
+            let bytes = number.as_i64().unwrap_or_default();
+            grouped(bytes) + " bytes"
+        }
+        (value, _) => value.to_string(),
+    }
+}
+
+/// Exactly, in its largest unit.
+fn span(seconds: f64) -> String {
+    const UNITS: [(f64, &str); 3] = [(86_400.0, "d"), (3_600.0, "h"), (60.0, "min")];
+    let is_whole = |unit: f64| seconds >= unit && seconds % unit == 0.0;
+    match UNITS.into_iter().find(|(unit, _)| is_whole(*unit)) {
+        Some((unit, name)) => format!("{} {name}", seconds / unit),
+        None => format!("{seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::span;
+
+    #[test]
+    fn a_time_is_exact_in_its_largest_unit() {
+        for (seconds, expected) in [
+            (0.0, "0 s"),
+            (1.5, "1.5 s"),
+            (30.0, "30 s"),
+            (90.0, "90 s"),
+            (300.0, "5 min"),
+            (10_800.0, "3 h"),
+            (2_592_000.0, "30 d"),
+        ] {
+            assert_eq!(span(seconds), expected);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! From where requests may come: the hosts of the dashboard, its own pages, and its login.
+
+use http::header::{CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, ORIGIN, REFERER};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{HeaderMap, Uri};
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The addresses of the dashboard, as far as the application has said them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Site {
+    /// The only names under which it is reached, in lower case. `None` if any will do.
+    pub(super) hosts: Option<Vec<String>>,
+    /// Where browsers see it, if a proxy changes the `Host`.
+    pub(super) origins: Vec<String>,
+    /// Where a form may lead when a session has ended.
+    pub(super) login_origins: Vec<String>,
+}
+
+impl Site {
+    /// Whether the request is for a host of the dashboard.
+    pub(super) fn has_host_of(&self, head: &Parts) -> bool {
+        let Some(hosts) = &self.hosts else {
+            return true;
+        };
+        let Some(host) = host(head).and_then(|host| host.parse::<Authority>().ok()) else {
+            return false;
+        };
+        hosts.iter().any(|known| {
+            known.eq_ignore_ascii_case(host.host()) || known.eq_ignore_ascii_case(host.as_str())
+        })
+    }
+
+    /// Whether a page of the dashboard has sent a form or a script's request. Browsers set both headers
+    /// themselves. Over plain HTTP, except from the same machine, they leave out the first one.
+    pub(super) fn has_sent(&self, head: &Parts) -> bool {
+        match fetch_site(&head.headers) {
+            FetchSite::Is(site) => site == "same-origin",
+            FetchSite::Unclear => false,
+            FetchSite::Missing => {
+                single(&head.headers, &ORIGIN).is_some_and(|origin| self.is_ours(origin, head))
+            }
+        }
+    }
+
+    /// Whether a browser says that another site has sent the request.
+    pub(super) fn is_foreign(head: &Parts) -> bool {
+        match fetch_site(&head.headers) {
+            FetchSite::Is(site) => site != "same-origin" && site != "none",
+            FetchSite::Unclear => true,
+            FetchSite::Missing => false,
+        }
+    }
+
+    /// Whether the reader came from a page of the dashboard, or has entered the address. Where a browser
+    /// does not say, the page before has to be one of the dashboard.
+    pub(super) fn has_led_here(&self, head: &Parts) -> bool {
+        match fetch_site(&head.headers) {
+            FetchSite::Is(site) => site == "same-origin" || site == "none",
+            FetchSite::Unclear => false,
+            FetchSite::Missing => {
+                single(&head.headers, &REFERER).is_some_and(|page| self.is_ours(page, head))
+            }
+        }
+    }
+
+    /// Whether a URL or an origin is of the dashboard.
+    fn is_ours(&self, url: &str, head: &Parts) -> bool {
+        let Ok(url) = url.parse::<Uri>() else {
+            return false;
+        };
+        let (Some(scheme), Some(authority)) = (url.scheme_str(), url.authority()) else {
+            return false;
+        };
+        let origin = format!("{scheme}://{authority}");
+        let is_trusted = |known: &String| known.eq_ignore_ascii_case(&origin);
+        self.origins.iter().any(is_trusted)
+            || host(head).is_some_and(|host| host.eq_ignore_ascii_case(authority.as_str()))
+    }
+
+    /// No inline code, no inline style, nothing from elsewhere, in no frame.
+    pub(super) fn add_policy(&self, headers: &mut HeaderMap) {
+        let mut form_action = "'self'".to_owned();
+        for origin in &self.login_origins {
+            form_action.push(' ');
+            form_action.push_str(origin);
+        }
+        let policy = format!(
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+             connect-src 'self'; form-action {form_action}; base-uri 'none'; frame-ancestors 'none'"
+        );
+        if let Ok(policy) = HeaderValue::try_from(policy) {
+            headers.insert(CONTENT_SECURITY_POLICY, policy);
+        }
+    }
+}
+
+/// `https://ops.example.com`, in lower case, if the text is an origin.
+pub(super) fn origin(text: &str) -> Option<String> {
+    let uri: Uri = text.parse().ok()?;
+    let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
+    let has_user = authority.as_str().contains('@');
+    let is_whole = uri.path() == "/" && !text.ends_with('/') && uri.query().is_none();
+    let is_known = scheme == "https" || scheme == "http";
+    (is_known && is_whole && !has_user).then(|| text.to_ascii_lowercase())
+}
+
+/// HTTP/2 has the host in the URI.
+fn host(head: &Parts) -> Option<&str> {
+    let authority = head.uri.authority().map(|authority| authority.as_str());
+    authority.or_else(|| single(&head.headers, &HOST))
+}
+
+/// What a browser says of the site from which a request comes.
+enum FetchSite<'a> {
+    Is(&'a str),
+    Unclear,
+    Missing,
+}
+
+fn fetch_site(headers: &HeaderMap) -> FetchSite<'_> {
+    match single(headers, &SEC_FETCH_SITE) {
+        Some(site) => FetchSite::Is(site),
+        None if headers.contains_key(SEC_FETCH_SITE) => FetchSite::Unclear,
+        None => FetchSite::Missing,
+    }
+}
+
+/// The value of a header that occurs once.
+fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::origin;
+
+    #[test]
+    fn an_origin_is_a_scheme_a_host_and_perhaps_a_port() {
+        assert_eq!(
+            origin("https://Ops.example:8443").as_deref(),
+            Some("https://ops.example:8443")
+        );
+        for text in [
+            "",
+            "ops.example",
+            "https://ops.example/",
+            "https://ops.example/login",
+            "https://ops.example?a",
+            "https://a@ops.example",
+            "ftp://ops.example",
+            "https://ops.example; script-src *",
+        ] {
+            assert_eq!(origin(text), None, "{text}");
+        }
+    }
+}

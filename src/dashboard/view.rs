@@ -1,0 +1,30 @@
+//! What a page shows: for a browser as HTML, for a program as JSON.
+
+use axum::body::Body;
+use axum::response::Response;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use maud::Markup;
+use serde::Serialize;
+
+use super::Access;
+
+/// What was read for a page. As JSON, it is the answer of the API.
+pub(super) trait View: Serialize {
+    fn title(&self) -> String;
+
+    fn content(&self, viewer: &Access) -> Markup;
+
+    /// After how many seconds the page is loaded again, while somebody looks at it.
+    fn refresh(&self) -> Option<u32> {
+        None
+    }
+}
+
+pub(super) fn json(value: &impl Serialize) -> Response {
+    // No map with keys other than texts is serialized.
+    let json = serde_json::to_vec_pretty(value).unwrap_or_default();
+    let mut response = Response::new(Body::from(json));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
