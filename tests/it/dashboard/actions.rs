@@ -1,0 +1,683 @@
+//! D3: what operators do.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_dead_delivery_is_retried_and_processed() {
+    let app = with_a_dead_delivery().await;
+    let board = Board::operator(&app.database.pool);
+    let answer = board.post("act", "action=retry&endpoint=test&id=a").await;
+    assert_eq!(answer.status, 303);
+    assert_eq!(answer.header("location"), "delivery?endpoint=test&id=a");
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_eq!(app.database.rows().await.effects, 1);
+
+    // Once more: there is nothing to do, and it says so.
+    board.post("act", "action=retry&endpoint=test&id=a").await;
+    let did = [action("retry", Some("a"), 1), action("retry", Some("a"), 0)];
+    assert_eq!(actions(&app.database).await, did);
+    let page = board.page("delivery?endpoint=test&id=a").await;
+    page.shows("It was processed meanwhile.");
+    page.shows("ada");
+    board.page("actions").await.shows("no change");
+
+    board.post("act", "action=forget&endpoint=test&id=a").await;
+    assert_eq!(app.database.rows().await.claims, 0);
+    assert_eq!(
+        actions(&app.database).await[2],
+        action("forget", Some("a"), 1)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_endpoints_are_paused_and_resumed() {
+    let database = Database::new().await;
+    database
+        .run("insert into idempotent_webhook.redelivery_windows values ('test', interval '1 day')")
+        .await;
+    let board = Board::operator(&database.pool);
+    let is_paused = "exists (
+        select from idempotent_webhook.kept_endpoints
+        where endpoint = 'test' and paused_at is not null
+    )";
+    let answer = board.post("act", "action=pause&endpoint=test").await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("location")),
+        (303, "overview")
+    );
+    database.until(is_paused).await;
+    board.page("overview").await.shows("data-state=\"paused\"");
+    board.post("act", "action=resume&endpoint=test").await;
+    database.until(&format!("not {is_paused}")).await;
+    // One that is not known does not come into being.
+    let answer = board.post("act", "action=pause&endpoint=tset").await;
+    assert_eq!(answer.status, 404);
+    let did = [action("pause", None, 0), action("resume", None, 0)];
+    assert_eq!(actions(&database).await, did);
+    database
+        .until(
+            "(select array_agg(endpoint) from idempotent_webhook.kept_endpoints) = array['test']",
+        )
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_bulk_action_changes_what_was_seen_and_nothing_else() {
+    let database = Database::new().await;
+    database.run(MANY_DEAD).await;
+    let before = unix_now(&database).await;
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, state, attempts, first_failed_at, last_failed_at, reason)
+             values ('test', 'later', 'dead', 1, now(), now() + interval '1 s', 'it broke'),
+                ('test', 'old', 'recorded', 1, now(), now() - interval '1 min', 'it broke')",
+        )
+        .await;
+    let board = Board::operator(&database.pool);
+    let form = format!("action=discard&endpoint=test&state=dead&before={before}");
+    let confirm = board.page(&format!("confirm?{form}")).await;
+    confirm.shows("Discard 5,000 deliveries?");
+    let answer = board.post("act", &form).await;
+    assert_eq!(answer.header("location"), "action?id=1");
+    database.until(ALL_ENDED).await;
+    assert_eq!(actions(&database).await, [action("discard", None, 5000)]);
+    database
+        .until(
+            "(select array_agg(delivery_id order by delivery_id)
+              from idempotent_webhook.kept_deliveries where endpoint = 'test')
+                = array['later', 'old']
+             and (select count(*) from idempotent_webhook.kept_deliveries) = 5002
+             and (select count(*) from idempotent_webhook.kept_requests) = 5000",
+        )
+        .await;
+    let page = board.page("action?id=1").await;
+    page.shows("5,000");
+    page.shows("data-state=\"done\"");
+
+    // Not all of an endpoint because a parameter was lost.
+    for form in [
+        "action=discard&endpoint=other&state=dead",
+        "action=discard&endpoint=other&before=9999999999",
+        "action=discard&state=dead&before=9999999999",
+        "action=discard&endpoint=other",
+        "action=forget&endpoint=other&state=dead&before=9999999999",
+    ] {
+        assert_eq!(board.post("act", form).await.status, 400, "{form}");
+    }
+    database
+        .until("(select count(*) from idempotent_webhook.kept_deliveries) = 5002")
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_cancelled_bulk_action_says_truly_how_many_it_changed() {
+    let database = Database::new().await;
+    database.run(MANY_DEAD).await;
+    // Each batch takes its time.
+    database
+        .run(
+            "create function slowly() returns trigger language plpgsql as
+                $$ begin perform pg_sleep(0.3); return null; end $$;
+             create trigger slowly after update on idempotent_webhook.kept_deliveries
+                for each statement execute function slowly()",
+        )
+        .await;
+    let board = Board::operator(&database.pool);
+    let before = unix_now(&database).await;
+    let form = format!("action=retry&endpoint=test&state=dead&before={before}");
+    board.post("act", &form).await;
+    database
+        .until("exists (select from idempotent_webhook.operator_actions where changed > 0)")
+        .await;
+    let running = board.page("action?id=1").await;
+    running.shows("data-state=\"running\"");
+    running.shows("data-refresh");
+    assert_eq!(board.post("cancel", "id=1").await.status, 303);
+    database.until(ALL_ENDED).await;
+    board
+        .page("action?id=1")
+        .await
+        .shows("data-state=\"cancelled\"");
+    let (changed, retried): (i64, i64) = sqlx::query_as(
+        "select changed, (
+            select count(*) from idempotent_webhook.kept_deliveries where state = 'due'
+         )
+         from idempotent_webhook.operator_actions",
+    )
+    .fetch_one(&database.pool)
+    .await
+    .unwrap();
+    assert_eq!(changed, retried);
+    assert!((1000..5000).contains(&changed), "{changed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_selected_deliveries_are_one_action() {
+    let database = Database::new().await;
+    database.run(MANY_DEAD).await;
+    let board = Board::operator(&database.pool);
+    let keys = "key=endpoint%3Dtest%26id%3D7&key=endpoint%3Dother%26id%3D8";
+    let filter = "endpoint=test&state=dead";
+    let confirm = board
+        .post("confirm", &format!("action=discard&{filter}&{keys}"))
+        .await;
+    confirm.shows("Discard 2 deliveries?");
+    confirm.shows("They are deleted");
+    confirm.shows("href=\"deliveries?endpoint=test&amp;state=dead\">Do nothing");
+    let confirm = board
+        .page("confirm?action=discard&endpoint=test&id=7")
+        .await;
+    confirm.shows("It is deleted");
+    let answer = board.post("act", &format!("action=discard&{keys}")).await;
+    assert_eq!(answer.header("location"), "action?id=1");
+    database.until(ALL_ENDED).await;
+    assert_eq!(actions(&database).await, [action("discard", None, 2)]);
+    board.page("actions").await.shows("2 selected");
+    database
+        .until("(select count(*) from idempotent_webhook.kept_deliveries) = 9998")
+        .await;
+    for nothing in ["action=discard", &format!("action=discard&{filter}")] {
+        let none = board.post("confirm", nothing).await;
+        assert_eq!(none.status, 400);
+        none.shows("No delivery is selected.");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_an_action_whose_process_was_killed_is_interrupted() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.operator_actions (action, endpoint, active_at, changed)
+             values ('retry', 'test', now() - interval '2 min', 3000)",
+        )
+        .await;
+    let board = Board::operator(&database.pool);
+    let page = board.page("action?id=1").await;
+    page.shows("data-state=\"interrupted\"");
+    page.shows("3,000");
+    page.hides("data-refresh");
+    assert_eq!(board.get("action?id=2").await.status, 404);
+}
+
+/// What a retry has led to is on its page, and it is done only once nothing of it is due.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_retry_is_done_once_its_deliveries_are() {
+    async fn fails(mut tx: DedupeTx, delivery: Delivery) -> Result<(), HandlerError> {
+        let id = delivery.id().as_str();
+        if delivery.attempt() == 1 {
+            return Err(HandlerError::new("it broke"));
+        }
+        match id {
+            "dies" => return Err(HandlerError::new("the ledger is away").dead()),
+            "fails-again" => return Err(HandlerError::new("no such account")),
+            _ => {}
+        }
+        insert_effect(&mut tx, &delivery).await?;
+        Ok(())
+    }
+    let later = [Duration::from_secs(600); 2];
+    let app = TestApp::keeping(|keep| keep.retry_delays(later), fails).await;
+    for id in ["works-1", "works-2", "dies", "fails-again", "is-discarded"] {
+        assert_eq!(app.send(github(id, "{}")).await.outcome, "kept");
+    }
+    let board = Board::operator(&app.database.pool);
+    let before = unix_now(&app.database).await;
+    let form = format!("action=retry&endpoint=test&state=due&before={before}");
+    let answer = board.post("act", &form).await;
+    assert_eq!(answer.header("location"), "action?id=1");
+    app.database.until(ALL_ENDED).await;
+    let page = board.page("action?id=1").await;
+    page.shows("data-state=\"under way\"");
+    page.shows("data-refresh");
+    shows_facts(
+        &page,
+        &[
+            ("Deliveries changed", "5"),
+            ("Still due", "5"),
+            ("Processed", "0"),
+        ],
+    );
+    board.page("actions").await.shows("5 still due");
+
+    let keys = "action=discard&endpoint=test&id=is-discarded";
+    board.post("act", keys).await;
+    let recovery = recover(&app);
+    app.database
+        .until(
+            "(select count(*) from idempotent_webhook.deliveries) = 2
+             and (select count(*) from idempotent_webhook.kept_deliveries) = 2
+             and not exists (
+                select from idempotent_webhook.kept_deliveries where taken_at is not null
+             )
+             and exists (select from idempotent_webhook.kept_deliveries where state = 'dead')
+             and exists (
+                select from idempotent_webhook.kept_deliveries where next_attempt_at > now()
+             )",
+        )
+        .await;
+    recovery.stop().await;
+    assert_eq!(app.database.rows().await.effects, 2);
+    let page = board.page("action?id=1").await;
+    page.shows("data-state=\"under way\"");
+    shows_facts(
+        &page,
+        &[
+            ("Processed", "2"),
+            ("Still due", "0"),
+            ("Failed again, and due", "1"),
+            ("Dead", "1"),
+            ("Discarded or deleted since", "1"),
+        ],
+    );
+    page.shows("no such account");
+    page.shows("the ledger is away");
+
+    board
+        .post("act", "action=discard&endpoint=test&id=fails-again")
+        .await;
+    let page = board.page("action?id=1").await;
+    page.shows("data-state=\"done\"");
+    page.hides("data-refresh");
+    shows_facts(&page, &[("Discarded or deleted since", "2")]);
+}
+
+/// A page has these names with these values.
+#[track_caller]
+fn shows_facts(page: &Answer, facts: &[(&str, &str)]) {
+    for (name, value) in facts {
+        let (_, rest) = page
+            .text()
+            .split_once(&format!("<dt>{name}</dt><dd>"))
+            .unwrap();
+        let shown = rest.split("</dd>").next().unwrap();
+        let shown = shown
+            .replace("<span class=\"changed\">", "")
+            .replace("</span>", "");
+        assert_eq!(shown, *value, "{name}");
+    }
+}
+
+/// D12: one reason on several endpoints is retried as one.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_reason_is_retried_and_discarded_over_all_endpoints() {
+    let database = Database::new().await;
+    database.run(MANY_DEAD).await;
+    database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set reason_group = idempotent_webhook.reason_group(
+                case when delivery_id::int <= 30 then 'it broke' else 'another reason' end
+             )",
+        )
+        .await;
+    let board = Board::operator(&database.pool);
+    let group = group_of(&database, "it broke").await;
+    let before = unix_now(&database).await;
+    let form =
+        |action: &str| format!("action={action}&state=failing&reason={group}&before={before}");
+    let confirm = board.page(&format!("confirm?{}", form("retry"))).await;
+    confirm.shows("Retry 60 deliveries?");
+    confirm.shows("all 2 endpoints");
+    board.post("act", &form("retry")).await;
+    database.until(ALL_ENDED).await;
+    assert_eq!(actions(&database).await, [action("retry", None, 60)]);
+    let due = "(select array_agg(distinct endpoint) from idempotent_webhook.kept_deliveries
+        where state = 'due' and delivery_id::int <= 30) = array['other', 'test']
+        and (select count(*) from idempotent_webhook.kept_deliveries where state = 'due') = 60";
+    database.until(due).await;
+    board.page("action?id=1").await.shows("several endpoints");
+    board.post("act", &form("discard")).await;
+    database.until(ALL_ENDED).await;
+    database
+        .until("(select count(*) from idempotent_webhook.kept_deliveries) = 9940")
+        .await;
+    assert_eq!(actions(&database).await[1], action("discard", None, 60));
+    // Not all of all endpoints because the reason was lost.
+    for lost in [
+        format!("action=discard&state=failing&before={before}"),
+        format!("action=discard&state=dead&before={before}"),
+        format!("action=discard&reason={group}&before={before}"),
+        format!("action=discard&state=failing&reason={group}"),
+    ] {
+        assert_eq!(board.post("act", &lost).await.status, 400, "{lost}");
+    }
+}
+
+/// D1, D8: nobody waits for what is running, and the number is true.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_bulk_discard_leaves_out_what_is_running_and_says_so() {
+    let database = Database::new().await;
+    database.run(MANY_DEAD).await;
+    let board = Board::operator(&database.pool);
+    let mut running = database.pool.begin().await.unwrap();
+    sqlx::query(
+        "select from idempotent_webhook.kept_deliveries
+         where endpoint = 'test' and delivery_id in ('7', '2000')
+         for update",
+    )
+    .execute(&mut *running)
+    .await
+    .unwrap();
+    let before = unix_now(&database).await;
+    let form = format!("action=discard&endpoint=test&state=dead&before={before}");
+    board.post("act", &form).await;
+    database.until(ALL_ENDED).await;
+    assert_eq!(actions(&database).await, [action("discard", None, 4998)]);
+    let page = board.page("action?id=1").await;
+    page.shows("2 are running, or were held by another action, and are unchanged.");
+    database
+        .until(
+            "(select count(*) from idempotent_webhook.kept_deliveries where endpoint = 'test') = 2",
+        )
+        .await;
+    running.rollback().await.unwrap();
+
+    // One by one, it is waited for, not for ever.
+    let running = lock_claim(&database, "7").await;
+    let answer = board.post("act", "action=discard&endpoint=test&id=7").await;
+    assert_eq!(answer.status, 303);
+    assert_eq!(actions(&database).await[1], action("discard", Some("7"), 0));
+    board
+        .page("delivery?endpoint=test&id=7")
+        .await
+        .shows("It is running. Try again");
+    running.rollback().await.unwrap();
+    board.post("act", "action=discard&endpoint=test&id=7").await;
+    assert_eq!(actions(&database).await[2], action("discard", Some("7"), 1));
+}
+
+/// As an attempt at a delivery of `test` holds it.
+async fn lock_claim(database: &Database, id: &str) -> Transaction<'static, Postgres> {
+    let mut tx = database.pool.begin().await.unwrap();
+    sqlx::query(
+        "select pg_advisory_xact_lock(
+            hashtextextended($1, hashtextextended('', hashtextextended('test', 0)))
+         )",
+    )
+    .bind(id)
+    .execute(&mut *tx)
+    .await
+    .unwrap();
+    tx
+}
+
+/// Every change of a kept delivery is written down by a trigger, and compared with what the actions say.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_what_bulk_actions_count_is_what_has_changed() {
+    let app = TestApp::keeping(|keep| keep.retry_delays([]), write_effect).await;
+    let database = &app.database;
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, state, attempts, first_received_at, first_failed_at,
+                 last_failed_at, reason, reason_group)
+             select 'test', 'id-' || number, 'dead', 1, now() - interval '1 hour', now(),
+                now() - interval '1 min' - number * interval '1 ms', 'it broke',
+                idempotent_webhook.reason_group('it broke')
+             from generate_series(1, 4000) as number;
+             insert into idempotent_webhook.kept_requests
+                (endpoint, delivery_id, format, method, uri, headers, body)
+             select endpoint, delivery_id, 1, 'POST', '/', '', '{}'
+             from idempotent_webhook.kept_deliveries;
+             create table changes (what text, delivery_id text);
+             create function note() returns trigger language plpgsql as $$
+             begin
+                insert into changes
+                select case
+                    when tg_op = 'DELETE' and not exists (
+                        select from idempotent_webhook.deliveries
+                        where delivery_id = old.delivery_id
+                    ) then 'discarded'
+                    when tg_op = 'DELETE' then 'processed'
+                    when old.state = 'dead' and new.state = 'due' then 'retried'
+                end, old.delivery_id;
+                return null;
+             end $$;
+             create trigger note after update or delete on idempotent_webhook.kept_deliveries
+                for each row execute function note()",
+        )
+        .await;
+    let boards = [
+        Board::operator(&database.another_pool(3).await),
+        Board::operator(&database.another_pool(3).await),
+    ];
+    let recovery = recover(&app);
+    let before = unix_now(database).await;
+    let all = |action: &str| format!("action={action}&endpoint=test&state=dead&before={before}");
+    // What was retried is due, so that the other one has to find it there.
+    let failing = format!(
+        "action=discard&endpoint=test&state=failing&before={before}&reason={}",
+        group_of(database, "it broke").await
+    );
+    let (retry, discard) = (all("retry"), all("discard"));
+    let begun = futures_util::future::join_all([
+        boards[0].post("act", &retry),
+        boards[1].post("act", &discard),
+        boards[0].post("act", &failing),
+    ])
+    .await;
+    assert!(begun.iter().all(|answer| answer.status == 303));
+    database.until(ALL_ENDED).await;
+    let nothing_dead = "not exists (
+        select from idempotent_webhook.kept_deliveries where state = 'dead'
+    )";
+    database.until(nothing_dead).await;
+    database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    let (retried, discarded, processed, told_retried, told_discarded): (i64, i64, i64, i64, i64) =
+        sqlx::query_as(
+            "select
+                count(*) filter (where what = 'retried'),
+                count(*) filter (where what = 'discarded'),
+                (select count(*) from idempotent_webhook.deliveries),
+                (select sum(changed)::int8 from idempotent_webhook.operator_actions
+                 where action = 'retry'),
+                (select sum(changed)::int8 from idempotent_webhook.operator_actions
+                 where action = 'discard')
+             from changes",
+        )
+        .fetch_one(&database.pool)
+        .await
+        .unwrap();
+    assert_eq!((told_retried, told_discarded), (retried, discarded));
+    // Each one is either.
+    assert_eq!(processed + discarded, 4_000);
+    assert_eq!(database.rows().await.effects, processed);
+    let members: i64 = sqlx::query_scalar(
+        "select count(*) from idempotent_webhook.operator_action_deliveries where action = (
+            select id from idempotent_webhook.operator_actions where action = 'retry'
+         )",
+    )
+    .fetch_one(&database.pool)
+    .await
+    .unwrap();
+    assert_eq!(members, retried);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_processed_deliveries_are_processed_again_from_their_request() {
+    let day = Duration::from_secs(24 * 60 * 60);
+    let app = TestApp::keeping_all(|keep| keep.processed_for(day), write_effect).await;
+    for id in ["a", "b", "c"] {
+        assert_eq!(app.send(github(id, "{}")).await.status, 200);
+    }
+    let board = Board::operator(&app.database.pool);
+    let list = board.page("deliveries?endpoint=test&state=processed").await;
+    assert_eq!(list.text().matches(">kept</td>").count(), 3);
+    list.shows("Process all of these again…");
+    let confirm = board
+        .page("confirm?action=reprocess&endpoint=test&id=a")
+        .await;
+    confirm.shows("with the request that is kept");
+    let answer = board
+        .post("act", "action=reprocess&endpoint=test&id=a")
+        .await;
+    assert_eq!(answer.header("location"), "delivery?endpoint=test&id=a");
+    let before = unix_now(&app.database).await;
+    let form = format!("action=reprocess&endpoint=test&state=processed&before={before}");
+    board
+        .page(&format!("confirm?{form}"))
+        .await
+        .shows("Process 2 deliveries again?");
+    board.post("act", &form).await;
+    app.database.until(ALL_ENDED).await;
+    let did = [
+        action("reprocess", Some("a"), 1),
+        action("reprocess", None, 2),
+    ];
+    assert_eq!(actions(&app.database).await, did);
+    let recovery = recover(&app);
+    app.database
+        .until("(select count(*) from idempotent_webhook.deliveries) = 3")
+        .await;
+    app.database
+        .until("not exists (select from idempotent_webhook.kept_deliveries where state <> 'processed')")
+        .await;
+    recovery.stop().await;
+    assert_eq!(app.database.rows().await.effects, 6);
+    let page = board.page("action?id=2").await;
+    page.shows("data-state=\"done\"");
+    shows_facts(&page, &[("Processed", "2")]);
+}
+
+#[tokio::test]
+async fn d3_an_unknown_action_is_not_cancelled() {
+    let database = Database::new().await;
+    let board = Board::operator(&database.pool);
+    let log = logged(async {
+        assert_eq!(board.post("cancel", "id=17").await.status, 404);
+    })
+    .await;
+    assert!(!log.contains("cancelled"), "{log}");
+}
+
+/// What is given back at once, as nothing that serves it is reached, is retried and counted once.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_bulk_retry_ends_and_counts_each_delivery_once() {
+    let database = Database::new().await;
+    database.run(MANY_DEAD).await;
+    database
+        .run(
+            "create function give_back() returns trigger language plpgsql as
+                $$ begin new.next_attempt_at = now() + interval '1 minute'; return new; end $$;
+             create trigger give_back before update on idempotent_webhook.kept_deliveries
+                for each row when (new.state = 'due') execute function give_back();
+             update idempotent_webhook.kept_deliveries
+             set reason_group = idempotent_webhook.reason_group('it broke'), state = 'due',
+                next_attempt_at = now()
+             where delivery_id::int <= 1500",
+        )
+        .await;
+    let board = Board::operator(&database.pool);
+    let group = group_of(&database, "it broke").await;
+    let before = unix_now(&database).await;
+    let form = format!("action=retry&state=failing&reason={group}&before={before}");
+    board.post("act", &form).await;
+    database.until(ALL_ENDED).await;
+    assert_eq!(actions(&database).await, [action("retry", None, 3000)]);
+}
+
+/// Of more deliveries than a page looks at, nobody knows that none is due.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_an_action_on_very_many_is_not_done_because_some_of_them_are() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.operator_actions
+                (action, endpoint, endpoints, ended_at, changed)
+             values ('retry', 'test', array['test'], now(), 10001);
+             insert into idempotent_webhook.operator_action_deliveries
+             select 1, 'test', '', to_char(number, '00000') from generate_series(1, 10001) as number;
+             insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, state, attempts, next_attempt_at)
+             values ('test', to_char(10001, '00000'), 'due', 1, now())",
+        )
+        .await;
+    let board = Board::operator(&database.pool);
+    let page = board.page("action?id=1").await;
+    page.hides("data-state=\"done\"");
+    page.shows("Of 10,000 of them.");
+    database
+        .run("delete from idempotent_webhook.operator_action_deliveries where delivery_id = ' 00001'")
+        .await;
+    board
+        .page("action?id=1")
+        .await
+        .shows("data-state=\"under way\"");
+    database
+        .run("delete from idempotent_webhook.operator_action_deliveries")
+        .await;
+    let page = board.page("action?id=1").await;
+    page.hides("data-state=\"done\"");
+    page.shows("is known for 30 days");
+}
+
+/// A request that is kept is not deleted in order to wait for its provider.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_what_is_archived_is_not_forgotten() {
+    let day = Duration::from_secs(24 * 60 * 60);
+    let app = TestApp::keeping_all(|keep| keep.processed_for(day), write_effect).await;
+    for id in ["a", "b"] {
+        assert_eq!(app.send(github(id, "{}")).await.status, 200);
+    }
+    app.database
+        .run("delete from idempotent_webhook.kept_deliveries where delivery_id = 'b'")
+        .await;
+    let board = Board::operator(&app.database.pool);
+    let found = board.page("lookup?ids=a").await;
+    found.shows("value=\"reprocess\"");
+    found.hides("value=\"forget\"");
+    let found = board.page("lookup?ids=b").await;
+    found.shows("value=\"forget\"");
+    found.hides("value=\"reprocess\"");
+    let keys = "key=endpoint%3Dtest%26id%3Da&key=endpoint%3Dtest%26id%3Db";
+    board.post("act", &format!("action=forget&{keys}")).await;
+    app.database.until(ALL_ENDED).await;
+    assert_eq!(actions(&app.database).await, [action("forget", None, 1)]);
+    board
+        .page("action?id=1")
+        .await
+        .shows("1 of them could not be changed");
+    board.post("act", "action=forget&endpoint=test&id=a").await;
+    board
+        .page("delivery?endpoint=test&id=a")
+        .await
+        .shows("Its request is kept");
+    app.database
+        .until(
+            "(select array_agg(delivery_id) from idempotent_webhook.deliveries) = array['a']
+             and (select array_agg(delivery_id) from idempotent_webhook.kept_requests) = array['a']",
+        )
+        .await;
+}
+
+/// D8 of the faults: an action that waits is not taken for one whose process was killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_an_action_is_active_while_it_waits_for_what_is_running() {
+    let database = Database::new().await;
+    database.run(MANY_DEAD).await;
+    let running = lock_claim(&database, "7").await;
+    let board = Board::operator(&database.pool);
+    let keys = "key=endpoint%3Dtest%26id%3D7&key=endpoint%3Dtest%26id%3D8";
+    board.post("act", &format!("action=discard&{keys}")).await;
+    database
+        .until(
+            "exists (
+                select from idempotent_webhook.operator_actions
+                where active_at > began_at and ended_at is null and changed = 0
+             )
+             or exists (select from idempotent_webhook.operator_actions where ended_at is not null)",
+        )
+        .await;
+    database.until(ALL_ENDED).await;
+    running.rollback().await.unwrap();
+    assert_eq!(actions(&database).await, [action("discard", None, 1)]);
+    board
+        .page("action?id=1")
+        .await
+        .shows("1 are running, or were held");
+}

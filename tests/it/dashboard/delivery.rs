@@ -1,0 +1,159 @@
+//! D3: a delivery, and whether it arrived.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_delivery_has_the_history_of_its_failed_attempts() {
+    let delays = [Duration::from_millis(1); 30];
+    let app = TestApp::keeping(
+        |keep| keep.retry_delays(delays),
+        Failing::times(100).handler(),
+    )
+    .await;
+    app.send(github("a", "{}")).await;
+    let board = Board::operator(&app.database.pool);
+    let page = "delivery?endpoint=test&id=a";
+    let first = board.page(page).await;
+    assert_eq!(first.text().matches(">provider</td>").count(), 1);
+
+    let recovery = recover(&app);
+    app.database
+        .until("exists (select from idempotent_webhook.kept_deliveries where state = 'dead')")
+        .await;
+    recovery.stop().await;
+    let last = board.page(page).await;
+    assert_eq!(last.text().matches(">recovery</td>").count(), 20);
+    last.shows("11 further attempt(s)");
+    last.shows("data-state=\"dead\"");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_look_up_says_what_became_of_an_id() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::github(handler).await;
+    let sent = spawn_send(&app.router, github("running", "{}"));
+    gate.reached().await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, tenant, delivery_id)
+             values ('test', '', 'done'), ('other', 'acme', 'done');
+             insert into idempotent_webhook.kept_deliveries
+                (endpoint, tenant, delivery_id, state, attempts, last_failed_at, next_attempt_at)
+             values
+                ('test', '', 'waiting', 'due', 1, now(), now()),
+                ('test', 'acme', 'gone', 'dead', 1, now(), null),
+                ('test', '', 'done', 'dead', 1, now(), null);
+             insert into idempotent_webhook.kept_requests
+                (endpoint, tenant, delivery_id, format, method, uri, headers, body)
+             select endpoint, tenant, delivery_id, 1, 'POST', '/', '', ''
+             from idempotent_webhook.kept_deliveries;
+             insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, state, attempts, last_failed_at)
+             values ('test', 'noted', 'recorded', 1, now())",
+        )
+        .await;
+    let board = Board::operator(&app.database.pool);
+    let ids = "noted%0Arunning%0A%20done%20%0Awaiting%0D%0Agone%0Aunheard-of";
+    let found = board.page(&format!("lookup?ids={ids}")).await;
+    let state = |state: &str| {
+        found
+            .text()
+            .matches(&format!("data-state=\"{state}\""))
+            .count()
+    };
+    let all = ["in flight", "processed", "due", "dead", "recorded"].map(state);
+    assert_eq!(all, [1, 2, 1, 1, 1], "{}", found.text());
+    found.shows("<code>unheard-of</code>");
+    found.shows("No deliveries have been deleted here yet");
+    board
+        .page("delivery?endpoint=test&id=running")
+        .await
+        .shows("data-state=\"in flight\"");
+
+    app.database
+        .run("insert into idempotent_webhook.pruned (before) values ('2026-01-02 03:04:05Z')")
+        .await;
+    let unknown = board.page("lookup?ids=unheard-of").await;
+    unknown.shows("or received before");
+    unknown.shows("2026-01-02T03:04:05Z");
+    gate.open();
+    assert_eq!(sent.await.unwrap().status, 200);
+
+    let many: String = (0..201).map(|number| format!("{number}%0A")).collect();
+    assert_eq!(board.get(&format!("lookup?ids={many}")).await.status, 400);
+}
+
+/// D16 of the faults: what one pastes are ids, however they are apart.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_pasted_ids_are_looked_up_one_by_one() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+             values ('test', 'one'), ('test', 'two'), ('test', 'with a space')",
+        )
+        .await;
+    let board = Board::of(&database.pool, Access::read());
+    let form = "ids=one+two%09three%0D%0Awith+a+space%0A%0A";
+    let found = board.post("lookup", form).await;
+    assert_eq!(found.status, 200);
+    assert_eq!(found.text().matches("data-state=\"processed\"").count(), 3);
+    found.shows("<ul class=\"ids\"><li><code>three</code></li></ul>");
+    // As many as fit into no address, on one line.
+    let many: String = (0..200).map(|number| format!("{number:0100}+")).collect();
+    let answer = board.post("lookup", &format!("ids={many}")).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.text().matches("<li><code>").count(), 200);
+    let answer = board.post("lookup", &format!("ids={many}one")).await;
+    assert_eq!(answer.status, 400);
+    let foreign = [("sec-fetch-site", "cross-site")];
+    assert_eq!(board.post_from("lookup", form, &foreign).await.status, 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_request_is_a_command_for_those_who_may_see_it() {
+    let app = with_a_dead_delivery().await;
+    app.send(github("b", "{}")).await;
+    app.database
+        .until("exists (select from idempotent_webhook.endpoint_settings)")
+        .await;
+    let page = "delivery?endpoint=test&id=a";
+    let shown = Board::operator(&app.database.pool).page(page).await;
+    shown.shows("'https://HOST/?token=geheim'");
+    shown.shows("x-hub-signature-256: SIGNATURE");
+    shown.shows("--data-raw '{&quot;id&quot;:12345678901234567890}'");
+    let reader = Board::of(&app.database.pool, Access::operate());
+    reader.page(page).await.hides("curl");
+}
+
+/// D10 of the faults: what operators have deleted was received.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_what_was_discarded_is_not_said_to_be_never_received() {
+    let database = Database::new().await;
+    database.run(MANY_DEAD).await;
+    let board = Board::operator(&database.pool);
+    board
+        .page("lookup?ids=unheard-of")
+        .await
+        .hides("by an operator");
+    board.post("act", "action=discard&endpoint=test&id=7").await;
+    board
+        .post("act", "action=discard&endpoint=other&id=7")
+        .await;
+    board
+        .page("lookup?ids=7")
+        .await
+        .shows("or discarded or forgotten by an operator");
+    board
+        .page("lookup?ids=unheard-of")
+        .await
+        .hides("by an operator");
+    let before = unix_now(&database).await;
+    let form = format!("action=discard&endpoint=test&state=dead&before={before}");
+    board.post("act", &form).await;
+    database.until(ALL_ENDED).await;
+    board
+        .page("lookup?ids=unheard-of")
+        .await
+        .shows("or discarded or forgotten by an operator");
+}

@@ -1,0 +1,237 @@
+//! D1 to D5: the dashboard, over HTTP. `tests/browser` looks at it in a browser.
+
+mod access;
+mod actions;
+mod api;
+mod cost;
+mod delivery;
+mod lists;
+mod overview;
+mod places;
+mod sites;
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use axum::routing::post;
+use http_body_util::BodyExt;
+use idempotent_webhook::dashboard::{Access, Dashboard};
+use idempotent_webhook::recovery::{Filter, KeptState};
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{
+    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, Secret, presets,
+};
+use serde_json::Value;
+use sqlx::postgres::PgPoolOptions;
+use sqlx::{PgPool, Postgres, Transaction};
+use tower::ServiceExt;
+
+use crate::support::{
+    Database, Failing, NOTHING_KEPT, SOON, TestApp, gated, github, github_delivery, insert_effect,
+    logged, recover, secret, soon, spawn_send, write_effect,
+};
+
+const PAGES: [&str; 11] = [
+    "overview",
+    "endpoint?endpoint=test",
+    "rejected",
+    "deliveries?state=processed",
+    "deliveries",
+    "deliveries?state=due",
+    "delivery?endpoint=test&id=a",
+    "lookup",
+    "lookup?ids=a",
+    "actions",
+    "confirm?action=discard&endpoint=test&id=a",
+];
+
+/// What a browser gets.
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Answer {
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers[name].to_str().unwrap()
+    }
+
+    #[track_caller]
+    fn shows(&self, text: &str) {
+        assert!(self.text().contains(text), "{text}: {}", self.text());
+    }
+
+    #[track_caller]
+    fn hides(&self, text: &str) {
+        assert!(!self.text().contains(text), "{text}: {}", self.text());
+    }
+}
+
+/// A dashboard, as somebody with some rights sees it.
+struct Board(Router);
+
+impl Board {
+    fn of(pool: &PgPool, access: Access) -> Self {
+        let dashboard = Dashboard::new(pool.clone()).authorize(move |_| access.clone());
+        Self(dashboard.into_router())
+    }
+
+    fn operator(pool: &PgPool) -> Self {
+        Self::of(pool, Access::operate().with_payloads().named("ada"))
+    }
+
+    async fn send(&self, request: Request<Body>) -> Answer {
+        let (head, body) = self.0.clone().oneshot(request).await.unwrap().into_parts();
+        Answer {
+            status: head.status,
+            headers: head.headers,
+            body: body.collect().await.unwrap().to_bytes(),
+        }
+    }
+
+    async fn get(&self, page: &str) -> Answer {
+        // As from an address that somebody has entered.
+        let request = Request::get(format!("/{page}")).header("sec-fetch-site", "none");
+        self.send(request.body(Body::empty()).unwrap()).await
+    }
+
+    /// A page that has to be there.
+    async fn page(&self, page: &str) -> Answer {
+        let answer = self.get(page).await;
+        assert_eq!(answer.status, 200, "{page}: {}", answer.text());
+        answer
+    }
+
+    /// The same for a program.
+    async fn json(&self, page: &str) -> Value {
+        let request = Request::get(format!("/api/{page}")).body(Body::empty());
+        let answer = self.send(request.unwrap()).await;
+        assert_eq!(answer.status, 200, "{page}: {}", answer.text());
+        assert_eq!(answer.header("content-type"), "application/json");
+        assert_eq!(answer.header("cache-control"), "no-store");
+        serde_json::from_slice(&answer.body).unwrap()
+    }
+
+    /// A form of a page of the dashboard.
+    async fn post(&self, page: &str, form: &str) -> Answer {
+        let headers = [("sec-fetch-site", "same-origin")];
+        self.post_from(page, form, &headers).await
+    }
+
+    async fn post_from(&self, page: &str, form: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = Request::post(format!("/{page}")).header("host", "ops.example");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = Body::from(form.to_owned());
+        self.send(request.body(body).unwrap()).await
+    }
+}
+
+/// An application with a dead delivery `a`.
+async fn with_a_dead_delivery() -> TestApp {
+    let set = |keep: Keep| keep.retry_delays([]);
+    let app = TestApp::keeping(set, Failing::times(1).handler()).await;
+    let dead = github_delivery()
+        .id("a")
+        .event_type("push")
+        .uri("/?token=geheim")
+        .body(r#"{"id":12345678901234567890}"#);
+    assert_eq!(app.send(dead.request()).await.outcome, "kept");
+    app
+}
+
+/// What operators did: what, on which delivery, who, how many, and whether it has ended.
+async fn actions(database: &Database) -> Vec<(String, Option<String>, Option<String>, i64, bool)> {
+    sqlx::query_as(
+        "select action, delivery_id, operator, changed, ended_at is not null
+         from idempotent_webhook.operator_actions
+         order by id",
+    )
+    .fetch_all(&database.pool)
+    .await
+    .unwrap()
+}
+
+fn action(
+    action: &str,
+    delivery: Option<&str>,
+    changed: i64,
+) -> (String, Option<String>, Option<String>, i64, bool) {
+    let delivery = delivery.map(str::to_owned);
+    (action.into(), delivery, Some("ada".into()), changed, true)
+}
+
+/// The group of a reason, as the addresses have it.
+async fn group_of(database: &Database, reason: &str) -> String {
+    sqlx::query_scalar("select idempotent_webhook.reason_group($1)::text")
+        .bind(reason)
+        .fetch_one(&database.pool)
+        .await
+        .unwrap()
+}
+
+/// Every page, and an action of each kind, on a database with a dead delivery `a`.
+pub async fn works_on(database: &Database, pool: &PgPool) {
+    let board = Board::operator(pool);
+    for page in PAGES {
+        board.page(page).await;
+    }
+    let before = unix_now(database).await;
+    for form in [
+        "action=pause&endpoint=test".to_owned(),
+        "action=resume&endpoint=test".to_owned(),
+        "action=retry&endpoint=test&id=a".to_owned(),
+        "action=forget&endpoint=test&id=a".to_owned(),
+        "action=discard&endpoint=test&id=a".to_owned(),
+        format!("action=retry&endpoint=test&state=dead&before={before}"),
+    ] {
+        let answer = board.post("act", &form).await;
+        assert_eq!(answer.status, 303, "{form}: {}", answer.text());
+    }
+    database
+        .until(
+            "not exists (
+                select from idempotent_webhook.operator_actions
+                where ended_at is null or note like 'The database%'
+            )",
+        )
+        .await;
+    database.until(NOTHING_KEPT).await;
+}
+
+/// A database on which the dashboard [works](works_on).
+pub async fn database_with_a_dead_delivery() -> Database {
+    with_a_dead_delivery().await.database
+}
+
+const MANY_DEAD: &str = "
+    insert into idempotent_webhook.kept_deliveries
+        (endpoint, delivery_id, state, attempts, first_failed_at, last_failed_at, reason)
+    select endpoint, number::text, 'dead', 1, now(), now() - interval '1 min', 'it broke ' || number
+    from generate_series(1, 5000) as number
+    cross join unnest(array['test', 'other']) as endpoint;
+    insert into idempotent_webhook.kept_requests
+        (endpoint, delivery_id, format, method, uri, headers, body)
+    select endpoint, delivery_id, 1, 'POST', '/', '', '{}'
+    from idempotent_webhook.kept_deliveries
+";
+
+async fn unix_now(database: &Database) -> f64 {
+    sqlx::query_scalar("select extract(epoch from now())::float8")
+        .fetch_one(&database.pool)
+        .await
+        .unwrap()
+}
+
+/// All actions have ended.
+const ALL_ENDED: &str = "not exists (
+    select from idempotent_webhook.operator_actions where ended_at is null
+) and exists (select from idempotent_webhook.operator_actions)";

@@ -1,0 +1,452 @@
+//! D3: how the endpoints are, and what is failing.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_the_overview_says_how_each_endpoint_is() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, state, attempts, next_attempt_at, first_failed_at,
+                 last_failed_at, reason)
+             select endpoint, 'a', 'due', 1, now() - interval '3 hours', now(), now(), 'x'
+             from unnest(array['failing', 'paused', 'probing', 'left']) as endpoint;
+             insert into idempotent_webhook.kept_endpoints
+                (endpoint, served_at, paused_at, probe_at)
+             values
+                ('failing', now(), null, null),
+                ('paused', now(), now(), null),
+                ('probing', now(), null, now()),
+                ('left', now() - interval '5 minutes', null, null),
+                ('fine', null, null, null);
+             insert into idempotent_webhook.activity
+                (endpoint, hour, source, outcome, count, last_at)
+             values ('fine', date_trunc('hour', now(), 'UTC'), 'request', 'processed', 7, now())",
+        )
+        .await;
+    let board = Board::operator(&database.pool);
+    let overview = board.page("overview").await;
+    let row = |endpoint: &str| {
+        let row = overview
+            .text()
+            .split("<tr>")
+            .find(|row| row.contains(&format!(">{endpoint}</a>")) && row.contains("<svg"));
+        row.unwrap().to_owned()
+    };
+    for (endpoint, state) in [
+        ("failing", "failing"),
+        ("paused", "paused"),
+        ("probing", "probing"),
+        ("left", "unhandled"),
+        ("fine", "fine"),
+    ] {
+        let row = row(endpoint);
+        assert!(row.contains(&format!("data-state=\"{state}\"")), "{row}");
+    }
+    assert!(row("failing").contains("3 h"));
+    assert!(row("fine").contains("7 processed"), "{}", row("fine"));
+    assert!(row("paused").contains("Resume"));
+    assert!(row("fine").contains("Pause"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_running_recovery_says_which_endpoints_it_serves() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    let recovery = recover(&app);
+    app.database
+        .until(
+            "exists (
+                select from idempotent_webhook.kept_endpoints
+                where endpoint = 'test' and served_at > now() - interval '1 min'
+            )",
+        )
+        .await;
+    recovery.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_failures_are_grouped_by_reason_without_ids_and_numbers() {
+    async fn fails(_: DedupeTx, delivery: Delivery, body: Bytes) -> Result<(), HandlerError> {
+        let id = delivery.id().as_str();
+        if id.starts_with("ledger") {
+            return Err(HandlerError::new("the ledger is away"));
+        }
+        Err(HandlerError::new(match (delivery.attempt(), &*body) {
+            (1, b"{}") => format!("no such order: {id} of evt_{id}x"),
+            (1, _) => format!("no such customer: {id}"),
+            _ => format!("out of stock: {id}"),
+        }))
+    }
+    let once = |keep: Keep| keep.retry_delays([SOON]);
+    let app = TestApp::keeping(once, fails).await;
+    for id in ["order-1", "ledger-1", "order-22", "ledger-2", "order-333"] {
+        assert_eq!(app.send(github(id, "{}")).await.outcome, "kept");
+    }
+    let board = Board::operator(&app.database.pool);
+    shows_reasons(
+        &board,
+        [("3", "no such order: "), ("2", "the ledger is away")],
+    )
+    .await;
+
+    for id in ["order-1", "order-22"] {
+        assert_eq!(app.send(github(id, "[]")).await.outcome, "kept");
+    }
+    shows_reasons(
+        &board,
+        [
+            ("2", "no such customer: "),
+            ("2", "the ledger is away"),
+            ("1", "no such order: "),
+        ],
+    )
+    .await;
+
+    let recovery = recover(&app);
+    let all_dead = "not exists (
+        select from idempotent_webhook.kept_deliveries where state <> 'dead'
+    )";
+    app.database.until(all_dead).await;
+    recovery.stop().await;
+    shows_reasons(
+        &board,
+        [("3", "out of stock: "), ("2", "the ledger is away")],
+    )
+    .await;
+}
+
+/// The overview has these reasons, the first of which leads to what failed for it.
+async fn shows_reasons<const N: usize>(board: &Board, reasons: [(&str, &str); N]) {
+    let overview = board.page("overview").await;
+    let rows: Vec<&str> = overview
+        .text()
+        .split("<tr>")
+        .filter(|row| row.contains("reason="))
+        .collect();
+    assert_eq!(rows.len(), N, "{rows:?}");
+    for (row, (number, reason)) in rows.iter().zip(reasons) {
+        let number = format!(">{number}</a>");
+        assert!(row.contains(&number) && row.contains(reason), "{row}");
+    }
+    let link = rows[0]
+        .split("href=\"")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap();
+    let listed = board.page(&link.replace("&amp;", "&")).await;
+    let [(number, first), others @ ..] = &reasons[..] else {
+        unreachable!("there are some")
+    };
+    // Of each delivery, and in the heading.
+    let shown = number.parse::<usize>().unwrap() + 1;
+    assert_eq!(listed.text().matches(first).count(), shown);
+    for (_, other) in others {
+        listed.hides(other);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_of_many_reasons_those_that_occurred_last_are_shown() {
+    let database = Database::new().await;
+    // Of 300 reasons, the one that came first is the one that occurred last.
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, state, attempts, first_failed_at, last_failed_at, reason,
+                 reason_group)
+             select 'test', number || '-' || at, 'dead', 1, at, at, reason, md5(reason)::uuid
+             from generate_series(1, 300) as number
+             cross join lateral translate(number::text, '0123456789', 'abcdefghij') as word
+             cross join lateral (values ('reason ' || word || ';')) as reasons (reason)
+             cross join lateral (values
+                (timestamptz '2026-01-01' + number * interval '1 second'),
+                (timestamptz '2026-02-01' - number * interval '1 second')
+             ) as times (at)",
+        )
+        .await;
+    let overview = Board::operator(&database.pool).page("overview").await;
+    assert_eq!(overview.text().matches("reason ").count(), 50);
+    // 1 and 50, but not 51.
+    overview.shows("reason b;");
+    overview.shows("reason fa;");
+    overview.hides("reason fb;");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_row_without_a_group_hides_no_reason() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, state, attempts, first_failed_at, last_failed_at, reason,
+                 reason_group)
+             select 'test', 'id-' || number, 'dead', 1, now(), now(), 'reason ' || number,
+                case when number > 1 then md5(number::text)::uuid end
+             from generate_series(1, 3) as number",
+        )
+        .await;
+    let overview = Board::operator(&database.pool).page("overview").await;
+    overview.shows("reason 2");
+    overview.shows("reason 3");
+}
+
+/// D9 of the faults: `fine` is only said if it is known.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_an_endpoint_is_fine_only_if_nothing_fails_or_is_rejected() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.activity (endpoint, hour, source, outcome, count, last_at)
+             select endpoint, date_trunc('hour', at, 'UTC'), 'request', outcome, 3, at
+             from (values
+                ('every attempt fails', 'failed', interval '1 minute'),
+                ('failed last', 'processed', interval '2 minutes'),
+                ('failed last', 'failed', interval '1 minute'),
+                ('failed long ago', 'processed', interval '6 hours'),
+                ('failed long ago', 'failed', interval '5 hours'),
+                ('works again', 'failed', interval '2 minutes'),
+                ('works again', 'processed', interval '1 minute'),
+                ('worked again long ago', 'failed', interval '5 hours'),
+                ('worked again long ago', 'processed', interval '1 minute'),
+                ('rejects all', 'rejected', interval '1 minute'),
+                ('rejects since', 'processed', interval '5 hours'),
+                ('rejects since', 'rejected', interval '4 hours'),
+                ('rejects some', 'rejected', interval '2 minutes'),
+                ('rejects some', 'processed', interval '1 minute'),
+                ('is scanned', 'processed', interval '5 hours'),
+                ('is scanned', 'rejected', interval '4 hours'),
+                ('accepts', 'accepted', interval '1 minute'),
+                ('accepts', 'processed', interval '1 minute'),
+                ('is behind', 'accepted', interval '1 minute'),
+                ('records', 'processed', interval '1 minute'),
+                ('is quiet', 'processed', interval '25 hours'),
+                ('is left', 'failed', interval '1 minute'),
+                ('has duplicates', 'failed', interval '2 minutes'),
+                ('has duplicates', 'duplicate', interval '1 minute'),
+                ('is paused', 'processed', interval '1 minute'),
+                ('paused and rejects', 'processed', interval '2 minutes'),
+                ('paused and rejects', 'rejected', interval '1 minute')
+             ) as counted (endpoint, outcome, age)
+             cross join lateral (select now() - age as at) as known;
+             insert into idempotent_webhook.rejections
+                (endpoint, hour, cause, count, last_at, reason)
+             select endpoint, hour, case endpoint
+                    when 'is scanned' then 'method_not_allowed'
+                    else 'no_match'
+                end, count, last_at, 'x'
+             from idempotent_webhook.activity
+             where outcome = 'rejected';
+             insert into idempotent_webhook.kept_endpoints (endpoint, served_at)
+             select endpoint, now() from idempotent_webhook.activity
+             on conflict do nothing;
+             update idempotent_webhook.kept_endpoints
+             set paused_at = now() where endpoint like '%paused%';
+             update idempotent_webhook.kept_endpoints
+             set served_at = now() - interval '1 hour' where endpoint = 'is left';
+             insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, state, attempts, next_attempt_at, last_failed_at)
+             values
+                -- Its handler takes 8 seconds, and it has just been accepted.
+                ('accepts', 'a', 'due', 0, now() - interval '8 s', null),
+                ('is behind', 'a', 'due', 0, now() - interval '2 min', null),
+                ('is left', 'a', 'due', 1, now() - interval '2 min', now()),
+                ('records', 'a', 'recorded', 1, null, now() - interval '9 hours')",
+        )
+        .await;
+    let overview = Board::operator(&database.pool).json("overview").await;
+    let states: Vec<(&str, &str)> = overview["endpoints"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|endpoint| {
+            let text = |name: &str| endpoint[name].as_str().unwrap();
+            (text("endpoint"), text("state"))
+        })
+        .collect();
+    // The worst first.
+    let expected = [
+        ("is left", "unhandled"),
+        ("every attempt fails", "failing"),
+        ("failed last", "failing"),
+        ("failed long ago", "failing"),
+        ("has duplicates", "failing"),
+        ("records", "failing"),
+        ("paused and rejects", "rejecting"),
+        ("rejects all", "rejecting"),
+        ("rejects since", "rejecting"),
+        ("is behind", "behind"),
+        ("is paused", "paused"),
+        ("rejects some", "mixed"),
+        ("works again", "mixed"),
+        ("is quiet", "quiet"),
+        ("accepts", "fine"),
+        ("is scanned", "fine"),
+        ("worked again long ago", "fine"),
+    ];
+    assert_eq!(states, expected);
+}
+
+/// Whatever else is wrong with it, what is paused can be resumed.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_what_is_paused_says_so_in_any_state() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.kept_endpoints (endpoint, paused_at, served_at)
+             values ('test', now(), now());
+             insert into idempotent_webhook.activity (endpoint, hour, source, outcome, count, last_at)
+             values ('test', date_trunc('hour', now(), 'UTC'), 'request', 'failed', 1, now())",
+        )
+        .await;
+    let board = Board::operator(&database.pool);
+    assert_eq!(board.json("overview").await["endpoints"][0]["paused"], true);
+    for page in ["overview", "endpoint?endpoint=test"] {
+        let page = board.page(page).await;
+        page.shows("data-state=\"failing\"");
+        page.shows("data-state=\"paused\"");
+        page.shows("Resume");
+    }
+}
+
+/// D11 and D12 of the faults.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_reason_is_one_over_all_endpoints_since_its_first_failure() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                (endpoint, delivery_id, state, attempts, next_attempt_at, first_failed_at,
+                 last_failed_at, reason, reason_group)
+             select endpoint, 'id-' || number, state, 1, case state when 'due' then now() end,
+                -- The one that failed first has failed last.
+                now() - interval '10 hours' + number * interval '1 hour',
+                now() - number * interval '1 minute', reason,
+                idempotent_webhook.reason_group(reason)
+             from generate_series(0, 2) as number
+             cross join (values ('a', 'dead'), ('b', 'dead'), ('b', 'due')) as parts (endpoint, state)
+             cross join lateral (values (
+                'deadlock detected in process ' || 900 + 13 * number + ascii(endpoint)
+             )) as reasons (reason)
+             where state = 'dead' or number = 0
+             on conflict do nothing",
+        )
+        .await;
+    let board = Board::operator(&database.pool);
+    let overview = board.json("overview").await;
+    let groups = overview["failing"].as_array().unwrap();
+    assert_eq!(groups.len(), 1, "{groups:?}");
+    assert_eq!(groups[0]["deliveries"]["number"], 6);
+    assert_eq!(groups[0]["parts"].as_array().unwrap().len(), 2);
+    let hours: f64 = sqlx::query_scalar(
+        "select extract(epoch from now() - $1::text::timestamptz)::float8 / 3600",
+    )
+    .bind(groups[0]["since"].as_str().unwrap())
+    .fetch_one(&database.pool)
+    .await
+    .unwrap();
+    assert!((10.0..10.1).contains(&hours), "{hours}");
+    let page = board.page("overview").await;
+    page.shows("<summary>2 endpoints</summary>");
+    page.shows("confirm?action=retry&amp;state=dead&amp;reason=");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_an_endpoint_shows_what_each_version_did() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.activity
+                (endpoint, hour, source, outcome, version, count, last_at)
+             select 'test', date_trunc('hour', now(), 'UTC') - age * interval '1 hour',
+                source, outcome, version, count, now()
+             from (values
+                (5, 'request', 'processed', '1.4.1', 900), (5, 'handler', '20', '1.4.1', 900),
+                (3, 'request', 'processed', '1.4.1', 100), (3, 'handler', '20', '1.4.1', 100),
+                (3, 'request', 'processed', '1.4.2', 20), (3, 'request', 'kept', '1.4.2', 80),
+                (3, 'handler', '500', '1.4.2', 99), (3, 'handler', 'inf', '1.4.2', 1),
+                (2, 'recovery', 'failed', '1.4.2', 7), (2, 'recovery', 'dead', '1.4.2', 7),
+                (30, 'request', 'failed', '1.4.0', 5000)
+             ) as counted (age, source, outcome, version, count);
+             insert into idempotent_webhook.endpoint_settings
+             values ('test', '1.4.2', '{\"handler_timeout_seconds\": 30, \"keep\": \"all\"}', now())",
+        )
+        .await;
+    let board = Board::operator(&database.pool);
+    let day = board.json("endpoint?endpoint=test").await;
+    let versions = day["by_version"].as_array().unwrap();
+    let numbers = |version: &Value| {
+        ["processed", "failed", "handler_p50_ms", "handler_p95_ms"]
+            .map(|name| version[name].as_i64())
+    };
+    assert_eq!(versions[0]["version"], "1.4.2");
+    assert_eq!(
+        numbers(&versions[0]),
+        [Some(20), Some(87), Some(500), Some(500)]
+    );
+    assert_eq!(versions[1]["version"], "1.4.1");
+    assert_eq!(
+        numbers(&versions[1]),
+        [Some(1000), Some(0), Some(20), Some(20)]
+    );
+    assert_eq!(
+        numbers(&day["totals"]),
+        [Some(1020), Some(87), Some(20), Some(500)]
+    );
+    let hours = day["by_hour"].as_array().unwrap();
+    assert_eq!(hours.len(), 24);
+    // 5 hours ago nothing is known of the hour before.
+    let began: Vec<_> = hours
+        .iter()
+        .map(|hour| hour["began"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(began.iter().sum::<usize>(), 1, "{began:?}");
+    assert_eq!(hours[20]["began"][0], "1.4.2");
+    assert_eq!(hours[20]["failed"], 80);
+    let week = board.json("endpoint?endpoint=test&days=7").await;
+    assert_eq!(week["totals"]["failed"], 5087);
+    assert_eq!(week["by_hour"].as_array().unwrap().len(), 168);
+    let page = board.page("endpoint?endpoint=test").await;
+    page.shows("version 1.4.2 began");
+    page.shows("<dt>Handler timeout</dt><dd>30 s</dd>");
+    page.shows("As a process told them with version 1.4.2");
+    assert_eq!(board.get("endpoint?endpoint=tset").await.status, 404);
+    assert_eq!(board.get("endpoint?endpoint=test&days=3").await.status, 400);
+}
+
+/// A rotation of secrets that only one side has done.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_rejected_requests_are_shown_by_cause_and_hour() {
+    let app = TestApp::github(write_effect).await;
+    app.send(github("a", "{}")).await;
+    let other = Secret::new("another").unwrap();
+    let forged = TestDelivery::new(&presets::github(other)).id("evt_lost");
+    for _ in 0..3 {
+        assert_eq!(app.send(forged.request()).await.status, 401);
+    }
+    app.database
+        .until("(select sum(count) from idempotent_webhook.rejections) = 3")
+        .await;
+    let board = Board::operator(&app.database.pool);
+    let rejected = board.json("rejected").await;
+    let cause = &rejected["causes"][0];
+    assert_eq!(cause["cause"], "no_match");
+    assert_eq!(cause["requests"], 3);
+    let by_hour = cause["by_hour"].as_array().unwrap();
+    let sum: i64 = by_hour
+        .iter()
+        .map(|hour| hour["requests"].as_i64().unwrap())
+        .sum();
+    assert_eq!(sum, 3);
+    let page = board.page("rejected").await;
+    page.shows("no match");
+    page.shows("another secret, or a body that was changed");
+    page.hides("evt_lost");
+    let page = board.page("endpoint?endpoint=test").await;
+    page.shows("another secret, or a body that was changed");
+    // Whoever looks for one of them learns that it may be among these.
+    let found = board.page("lookup?ids=evt_lost").await;
+    found.shows("Never received, or rejected: <a href=\"rejected\">3 in the last 24 hours</a>");
+}

@@ -1,0 +1,110 @@
+//! D5 and G11: wherever the dashboard is, and whatever the database is like.
+
+use super::*;
+
+#[tokio::test]
+async fn d4_without_its_tables_a_page_says_what_to_do() {
+    let database = Database::empty().await;
+    let board = Board::operator(&database.pool);
+    let answer = board.get("overview").await;
+    assert_eq!(answer.status, 503);
+    answer.shows("run idempotent_webhook::migrate");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d5_it_works_under_any_prefix() {
+    let app = with_a_dead_delivery().await;
+    let dashboard = || {
+        Dashboard::new(app.database.pool.clone())
+            .authenticated_in_front()
+            .into_router()
+    };
+    for (router, start, leads_to) in [
+        (dashboard(), "/", "./overview"),
+        (
+            Router::new().nest("/hooks", dashboard()),
+            "/hooks",
+            "./hooks/overview",
+        ),
+        (
+            Router::new().nest("/a", Router::new().nest("/b/c", dashboard())),
+            "/a/b/c",
+            "./c/overview",
+        ),
+        (
+            Router::new().nest_service("/hooks", dashboard()),
+            "/hooks/",
+            "./overview",
+        ),
+    ] {
+        let board = Board(router);
+        let get = async |uri: &str| {
+            let request = Request::get(uri).header("sec-fetch-site", "none");
+            board.send(request.body(Body::empty()).unwrap()).await
+        };
+        let answer = get(start).await;
+        assert_eq!(answer.status, 303, "{start}");
+        assert_eq!(answer.header("location"), leads_to);
+        let prefix = start.trim_end_matches('/');
+        let overview = get(&format!("{prefix}/overview")).await;
+        assert_eq!(overview.status, 200);
+        // All links are relative, and none leaves the level of the pages.
+        for attribute in ["href=\"", "src=\"", "action=\""] {
+            for link in overview.text().split(attribute).skip(1) {
+                let link = link.split('"').next().unwrap();
+                assert!(!link.contains('/') && !link.contains(':'), "{link}");
+            }
+        }
+    }
+}
+
+/// With the rights that `migrate` documents, and no others.
+#[tokio::test(flavor = "multi_thread")]
+async fn g11_the_dashboard_works_for_a_role_with_the_documented_rights() {
+    let app = with_a_dead_delivery().await;
+    let role = format!("operating_{}", app.database.name);
+    app.database
+        .run(&format!(
+            "create role {role} login;
+             grant usage on schema idempotent_webhook to {role};
+             grant select, insert, delete on all tables in schema idempotent_webhook to {role};
+             grant update on idempotent_webhook.kept_deliveries, idempotent_webhook.kept_endpoints,
+                idempotent_webhook.operator_actions to {role}"
+        ))
+        .await;
+    let options = app.database.options().username(&role);
+    let pool = PgPool::connect_lazy_with(options);
+    works_on(&app.database, &pool).await;
+    pool.close().await;
+    app.database
+        .run(&format!("drop owned by {role}; drop role {role}"))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn g11_the_dashboard_works_where_transactions_are_serializable() {
+    let app = with_a_dead_delivery().await;
+    let options = app.database.options();
+    let options = options.options([("default_transaction_isolation", "serializable")]);
+    works_on(&app.database, &PgPool::connect_lazy_with(options)).await;
+}
+
+/// A proxy that strips a prefix says so, if there is no slash at its end from which a link could go on.
+#[tokio::test(flavor = "multi_thread")]
+async fn d5_a_stripped_prefix_without_a_slash_is_found() {
+    let database = Database::new().await;
+    let board = Board::operator(&database.pool);
+    for (prefix, leads_to) in [
+        ("/admin/webhooks", "/admin/webhooks/overview"),
+        ("/admin/webhooks/", "/admin/webhooks/overview"),
+        ("//evil.example", "./overview"),
+        ("https://evil.example", "./overview"),
+        ("/\\evil.example", "./overview"),
+        ("/a?b", "./overview"),
+        ("", "./overview"),
+    ] {
+        let request = Request::get("/").header("x-forwarded-prefix", prefix);
+        let answer = board.send(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(answer.header("location"), leads_to, "{prefix}");
+    }
+}
