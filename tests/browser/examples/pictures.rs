@@ -78,26 +78,31 @@ async fn pictures(pool: PgPool) -> playground::Result<()> {
     let browser = Browser::start().await;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pictures");
     std::fs::create_dir_all(&folder)?;
-    for (dark, height, path, name) in [
-        (false, 760, "/overview".to_owned(), "dashboard-light.png"),
+    let delivery = format!("delivery?endpoint={failed}");
+    for (name, dark, width, height, path) in [
+        ("dashboard-light", false, 1280, 815, "overview"),
         (
-            true,
-            1060,
-            format!("/delivery?endpoint={failed}"),
-            "dashboard-delivery-dark.png",
+            "dashboard-endpoint-light",
+            false,
+            1280,
+            775,
+            "endpoint?endpoint=billing",
         ),
+        ("dashboard-delivery-dark", true, 1280, 1215, &delivery),
+        ("dashboard-phone", true, 360, 760, "overview"),
     ] {
         let look = Look {
             dark,
+            width,
             height,
             ..Look::default()
         };
         let mut page = browser.page(look).await;
-        page.goto(&server.url(&path)).await;
+        page.goto(&server.url(&format!("/{path}"))).await;
         // Without a scroll bar.
         page.eval::<()>("document.documentElement.style.overflow = 'hidden', undefined")
             .await;
-        let file = folder.join(name);
+        let file = folder.join(name).with_extension("png");
         page.screenshot_of_window(&file).await;
         let size = std::fs::metadata(&file)?.len();
         println!("{name}: {size} bytes");

@@ -191,5 +191,78 @@
         }
         check(field, "a field", getComputedStyle(field).color);
     }
+
+    // The bars of a plot: what is in an svg with the role of a picture. `ground` is the class of what
+    // is only behind them. Each has to be seen on what is behind it, and to be told from another one
+    // that it touches, without a stroke or a gap between them.
+    const hexOf = (rgb) => "#" + rgb.slice(0, 3).map((value) => Math.round(value).toString(16).padStart(2, "0")).join("");
+    for (const plot of all("svg[role=img]")) {
+        if (isHidden(plot)) continue;
+        const shapes = [...plot.querySelectorAll("rect")].map((element) => ({
+            element,
+            box: element.getBoundingClientRect(),
+            fill: parse(getComputedStyle(element).fill),
+        }));
+        const told = new Set();
+        const tellOnce = (element, problem) => {
+            if (!told.has(problem)) tell(element, problem);
+            told.add(problem);
+        };
+        const compare = (element, what, colour, other) => {
+            const ratio = contrast(colour, other);
+            if (ratio < 3) tellOnce(element, `${what} with a contrast of ${ratio.toFixed(2)}, ${hexOf(colour)} to ${hexOf(other)}`);
+        };
+        const paper = behind(plot).colour;
+        const bars = shapes.filter(({ element }) => !element.matches(".ground"));
+        for (const [number, { element, box, fill }] of bars.entries()) {
+            const holds = (ground) =>
+                ground.element.matches(".ground") &&
+                ground.box.left < box.left + box.width / 2 && ground.box.right > box.left + box.width / 2;
+            compare(element, "a bar", fill, shapes.find(holds)?.fill ?? paper);
+            for (const other of bars.slice(number + 1)) {
+                const isBeside = box.left < other.box.right - 0.1 && other.box.left < box.right - 0.1;
+                const gap = Math.max(box.top - other.box.bottom, other.box.top - box.bottom);
+                if (isBeside && gap < 0.5) compare(element, "a bar that touches another one", fill, other.fill);
+            }
+        }
+    }
+
+    // Targets of at least 24 by 24 pixels (WCAG 2.5.8). A smaller one needs so much space that a circle
+    // of that size around its middle meets no other target and no such circle. A link in a sentence, and
+    // what the browser alone has sized, need not be so large.
+    const SIZE = 24;
+    const isInText = (link) => {
+        if (getComputedStyle(link).display !== "inline") return false;
+        let block = link.parentElement;
+        while (getComputedStyle(block).display === "inline") block = block.parentElement;
+        const own = [...block.querySelectorAll("a, button, summary, label")].map((target) => words(target.innerText));
+        return words(block.innerText).length > words(own.join(" ")).length + 10;
+    };
+    const targets = all("a[href], button, input:not([type=hidden]), select, textarea, summary")
+        .filter((element) => isRendered(element) && !isDisabled(element) && !(element.matches("a") && isInText(element)))
+        .map((element) => {
+            // A click on the label is one on its control.
+            const labels = [...(element.labels ?? [])].filter((label) => label.contains(element));
+            const boxes = [element, ...(element.type === "checkbox" || element.type === "radio" ? labels : [])]
+                .map((part) => part.getBoundingClientRect());
+            return { element, box: boxes.reduce((one, other) => (other.width * other.height > one.width * one.height ? other : one)) };
+        })
+        // What is out of sight until it has the focus is no target for a pointer.
+        .filter(({ box }) => box.right > 0 && box.bottom + scrollY > 0);
+    const isSmall = ({ box }) => box.width < SIZE - 0.1 || box.height < SIZE - 0.1;
+    const middle = ({ box }) => [box.left + box.width / 2, box.top + box.height / 2];
+    const distance = ([x, y], { left, right, top, bottom }) =>
+        Math.hypot(Math.max(left - x, 0, x - right), Math.max(top - y, 0, y - bottom));
+    for (const target of targets.filter(isSmall)) {
+        const [x, y] = middle(target);
+        const meets = targets.some((other) => {
+            if (other === target) return false;
+            if (distance([x, y], other.box) < SIZE / 2 - 0.1) return true;
+            const [otherX, otherY] = middle(other);
+            return isSmall(other) && Math.hypot(x - otherX, y - otherY) < SIZE - 0.1;
+        });
+        const { width, height } = target.box;
+        if (meets) tell(target.element, `a target of ${width.toFixed(0)} by ${height.toFixed(0)} pixels`);
+    }
     return problems;
 })()

@@ -146,13 +146,18 @@ impl Page {
     /// Waits until an element exists that a script of the page makes.
     pub async fn wait_for(&self, selector: &str) {
         let exists = format!("document.querySelector({}) !== null", json!(selector));
+        self.wait_until_true(&exists, selector).await;
+    }
+
+    /// Waits until an expression is true. `what` is for the panic if it never is.
+    pub async fn wait_until_true(&self, javascript: &str, what: &str) {
         let poll = async {
-            while !self.eval::<bool>(&exists).await {
+            while !self.eval::<bool>(javascript).await {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
         if tokio::time::timeout(PATIENCE, poll).await.is_err() {
-            panic!("waited in vain for {selector} on {}", self.url().await);
+            panic!("waited in vain for {what} on {}", self.url().await);
         }
     }
 
@@ -206,8 +211,18 @@ impl Page {
     /// Clicks into the middle of the first element that a selector matches, after scrolling to
     /// it. Panics if something else is there.
     pub async fn click(&self, selector: &str) {
+        let place = self.place_of(selector).await;
+        self.click_at(place, 1).await;
+    }
+
+    /// The middle of the first element that a selector matches, after scrolling to it, in the
+    /// window. One that takes no clicks yet, because of its style, is waited for. Panics if
+    /// something else is there.
+    pub async fn place_of(&self, selector: &str) -> (f64, f64) {
         let element = self.find(selector).await;
-        let point: Option<(f64, f64)> = self
+        let takes_clicks = format!("getComputedStyle({element}).pointerEvents !== 'none'");
+        self.wait_until_true(&takes_clicks, selector).await;
+        let place: Option<(f64, f64)> = self
             .eval(&format!(
                 "(() => {{
                     const element = {element};
@@ -221,9 +236,15 @@ impl Page {
                 }})()"
             ))
             .await;
-        let Some((x, y)) = point else {
-            panic!("{selector} on {} is hidden or covered", self.url().await);
-        };
+        match place {
+            Some(place) => place,
+            None => panic!("{selector} on {} is hidden or covered", self.url().await),
+        }
+    }
+
+    /// Clicks at a place in the window, whatever is there. `number` is 2 for the second click of a
+    /// double click.
+    pub async fn click_at(&self, (x, y): (f64, f64), number: i64) {
         for (kind, buttons) in [
             (DispatchMouseEventType::MouseMoved, 0),
             (DispatchMouseEventType::MousePressed, 1),
@@ -232,7 +253,7 @@ impl Page {
             let mut event = DispatchMouseEventParams::new(kind, x, y);
             event.button = Some(MouseButton::Left);
             event.buttons = Some(buttons);
-            event.click_count = Some(1);
+            event.click_count = Some(number);
             self.run(event).await;
         }
     }

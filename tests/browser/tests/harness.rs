@@ -310,6 +310,34 @@ async fn each_accessibility_problem_is_found() {
             "<svg role='img' aria-label='a'><text y='9' fill='#ddd'>a</text></svg>",
             "text with a contrast of",
         ),
+        (
+            "<svg role='img' aria-label='a'><rect width='9' height='9' fill='#aaa'/></svg>",
+            "a bar with a contrast of 2.32, #aaaaaa to #ffffff",
+        ),
+        (
+            "<svg role='img' aria-label='a'>
+                <rect class='ground' width='9' height='9' fill='#555'/>
+                <rect width='9' height='9' fill='#222'/>
+             </svg>",
+            "a bar with a contrast of 2.13, #222222 to #555555",
+        ),
+        (
+            "<svg role='img' aria-label='a'>
+                <rect width='9' height='9' fill='#222'/>
+                <rect y='9' width='9' height='9' fill='#555'/>
+             </svg>",
+            "a bar that touches another one with a contrast of 2.13",
+        ),
+        (
+            "<button style='width: 20px; height: 20px; padding: 0'>a</button><button
+                style='width: 60px; height: 30px'>b</button>",
+            "a target of 20 by 20 pixels",
+        ),
+        (
+            "<style>a { display: inline-block; width: 9px; height: 9px }</style>
+            <p><a href='/'>a</a> <button style='width: 60px; height: 30px'>b</button></p>",
+            "a target of 9 by 9 pixels",
+        ),
     ] {
         let server = serve(page(content)).await;
         let mut page = browser.page(Look::default()).await;
@@ -361,6 +389,24 @@ async fn what_is_disabled_or_hidden_has_no_problem() {
         "<button disabled style='color: #999'>Off</button>
          <p hidden style='color: #eee'>a</p><div style='display: none'><input></div>
          <input type='hidden' name='token'>",
+        Look::default(),
+    )
+    .await;
+    visit.page.assert_accessible().await;
+}
+
+#[tokio::test]
+async fn what_is_small_has_no_problem_with_space_around_it_or_in_a_sentence() {
+    let visit = visit(
+        "<p>A sentence with <a href='/'>a link</a>, <a href='/'>b</a> and more words around them.</p>
+         <button style='width: 10px; height: 10px; padding: 0; margin: 20px'>a</button>
+         <button style='width: 10px; height: 10px; padding: 0; margin: 20px'>b</button>
+         <p><label style='display: inline-block; padding: 9px'><input type='checkbox'> all</label></p>
+         <svg role='img' aria-label='a'>
+            <rect width='9' height='9' fill='#222'/>
+            <rect y='10' width='9' height='9' fill='#555'/>
+            <rect x='9' width='9' height='9' fill='#555'/>
+         </svg>",
         Look::default(),
     )
     .await;

@@ -1,9 +1,18 @@
 //! The dashboard in a real browser, and what hostile senders could make of it.
 
 mod actions;
+mod bulk;
 mod clock;
+mod curl;
+mod double_click;
 mod hostile;
+mod login;
 mod looks;
+mod operator;
+mod pages;
+mod phone;
 mod prefixes;
+mod questions;
 mod readers;
+mod rebinding;
 mod stage;

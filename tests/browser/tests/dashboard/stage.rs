@@ -147,10 +147,8 @@ impl Stage {
     /// A delivery of a provider that has the id in a header, so that the body can be anything. Its
     /// handler fails.
     pub async fn dead_with_body(&self, endpoint: &str, id: &str, body: impl Into<Bytes>) {
-        let github = presets::github(secret());
-        let app = app(&self.pool, endpoint, keep, github.clone(), None);
-        let delivery = TestDelivery::new(&github).uri("/in").id(id).body(body);
-        assert_eq!(send(app, &delivery).await, 409);
+        let app = app(&self.pool, endpoint, keep, github(), None);
+        assert_eq!(send(app, &github_delivery(id, body)).await, 409);
     }
 
     pub fn endpoint(&self, name: &str) -> Endpoint {
@@ -274,6 +272,14 @@ fn stripe() -> Provider {
     presets::stripe(secret())
 }
 
+fn github() -> Provider {
+    presets::github(secret())
+}
+
+pub fn github_delivery(id: &str, body: impl Into<Bytes>) -> TestDelivery {
+    TestDelivery::new(&github()).uri("/in").id(id).body(body)
+}
+
 pub fn stripe_delivery(event: &Value) -> TestDelivery {
     TestDelivery::new(&stripe())
         .uri("/in?token=secret-of-the-query")
@@ -340,6 +346,8 @@ pub fn assert_sound(page: &Page) -> impl Future<Output = ()> + '_ {
         page.assert_accessible().await;
         page.assert_clean().await;
         let url = page.url().await;
+        // A form in a paragraph ends it: what comes after is no part of it.
+        assert_eq!(page.count("p:empty").await, 0, "{asked}: {url}");
         assert!(
             !page.has_horizontal_overflow().await,
             "{asked}: {url} can be scrolled to the side"
