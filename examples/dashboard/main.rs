@@ -37,8 +37,9 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let recovery = recovery.spawn(shop.router.clone());
 
     // In earnest from a session: `Access::none()` for those who are no operators.
-    let dashboard =
-        Dashboard::new(pool.clone()).authorize(|_| Access::operate().with_payloads().named("you"));
+    let dashboard = Dashboard::new(pool.clone())
+        .authorize(|_| Access::operate().with_payloads().named("you"))
+        .hosts(["127.0.0.1", "localhost"]);
     let app = shop
         .router
         .clone()
@@ -70,9 +71,13 @@ async fn look_at_each_page(shop: &Shop, address: &str) -> playground::Result<()>
     tokio::time::sleep(Duration::from_secs(6)).await;
     for (page, text) in [
         ("overview", "What is failing"),
+        ("endpoint?endpoint=billing", "By version of the application"),
         ("deliveries", "the ledger is away"),
+        ("deliveries?state=processed", "evt_"),
+        ("rejected", "signature matches none of the secrets"),
         ("lookup?ids=unheard-of", "Never received"),
         ("actions", "What operators do"),
+        ("api/overview", r#""endpoint": "billing""#),
     ] {
         let answer = reqwest::get(format!("{address}/{page}")).await?;
         let status = answer.status();
