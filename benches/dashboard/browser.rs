@@ -22,6 +22,7 @@ impl Browser {
     /// A page, and how long it took.
     pub async fn see(&self, page: &str) -> (String, Duration) {
         let request = Request::get(format!("/{page}"))
+            .header("sec-fetch-site", "none")
             .body(Body::empty())
             .unwrap();
         let started = Instant::now();
@@ -29,7 +30,8 @@ impl Browser {
         let status = response.status();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         let taken = started.elapsed();
-        assert_eq!(status, StatusCode::OK, "{page}");
+        let text = String::from_utf8_lossy(&body);
+        assert_eq!(status, StatusCode::OK, "{page} after {taken:?}: {text}");
         (String::from_utf8(body.to_vec()).unwrap(), taken)
     }
 

@@ -4,8 +4,9 @@
 -- large      nine of ten dead deliveries, most of them for one reason, the others for 400
 -- reasons    3,000 reasons
 -- tenants    3,000 tenants
--- recording  20,000 recorded failures, of which the newer half was processed since
+-- recording  20,000 recorded failures
 -- quiet_1..4
+-- further_1..192, with activity, and with what is dead for one reason
 
 create function pg_temp.deliveries() returns int language sql stable
     return current_setting('bench.deliveries')::int;
@@ -86,6 +87,17 @@ from (
     from generate_series(1, pg_temp.dead()) as n
 ) as dead;
 
+-- A quarter as many again, over all further endpoints, for one reason.
+insert into idempotent_webhook.kept_deliveries (
+    endpoint, delivery_id, event_type, state, attempts, retries, first_received_at, first_failed_at,
+    last_failed_at, status, reason, reason_group, body_bytes
+)
+select
+    'further_' || n % 192 + 1, md5('further ' || n), pg_temp.event_type(n), 'dead', 12, 11,
+    failed_at, failed_at, failed_at, 503, 'the ledger is away', pg_temp.reason_group('the ledger is away'), 200
+from generate_series(1, pg_temp.dead() / 4) as n
+cross join lateral (select now() - interval '1 second' * n as failed_at) as failed;
+
 -- Those that are due: 20,000, of which half have not failed yet, and half are overdue.
 insert into idempotent_webhook.kept_deliveries (
     endpoint, delivery_id, event_type, state, attempts, first_received_at, first_failed_at,
@@ -105,8 +117,7 @@ cross join lateral (
     select case when n % 8 < 4 then now() - interval '1 hour' * random() end as failed_at
 ) as failed;
 
--- Those that are recorded: 50,000, of which half were processed since. In `recording` these come
--- first in each list, one after the other.
+-- Those that are recorded: 50,000.
 insert into idempotent_webhook.kept_deliveries (
     endpoint, delivery_id, event_type, state, attempts, first_received_at, first_failed_at,
     last_failed_at, status, reason, reason_group
@@ -118,13 +129,6 @@ select
 from generate_series(1, 50000) as n
 cross join lateral (select now() - interval '5 seconds' * (50000 - n) as failed_at) as failed;
 
-insert into idempotent_webhook.deliveries (endpoint, delivery_id, event_type)
-select
-    case when n <= 20000 then 'recording' else 'large' end,
-    md5('recorded ' || n), pg_temp.event_type(n)
-from generate_series(10001, 50000) as n
-where n <= 20000 or n % 2 = 0;
-
 insert into idempotent_webhook.kept_requests
     (endpoint, tenant, delivery_id, format, method, uri, headers, body, signed_at)
 select
@@ -134,22 +138,41 @@ select
 from idempotent_webhook.kept_deliveries
 where state <> 'recorded';
 
--- Of a year.
-insert into idempotent_webhook.activity (endpoint, hour, source, outcome, count, last_at)
-select endpoint, hour, source, outcome, 1000, hour
-from unnest(array[
-    'large', 'reasons', 'tenants', 'recording', 'quiet_1', 'quiet_2', 'quiet_3', 'quiet_4'
-]) as known (endpoint)
+-- Of a year, and of a month for 192 further endpoints, with a new version each day.
+insert into idempotent_webhook.activity (endpoint, hour, source, outcome, version, count, last_at)
+select endpoint, hour, source, outcome, 'v' || extract(day from hour), 1000, hour
+from (
+    select endpoint, interval '1 year' as age
+    from unnest(array[
+        'large', 'reasons', 'tenants', 'recording', 'quiet_1', 'quiet_2', 'quiet_3', 'quiet_4'
+    ]) as known (endpoint)
+    union all
+    select 'further_' || n, interval '1 month' from generate_series(1, 192) as n
+) as known
 cross join generate_series(
-    date_trunc('hour', now()) - interval '1 year', date_trunc('hour', now()), interval '1 hour'
+    date_trunc('hour', now()) - age, date_trunc('hour', now()), interval '1 hour'
 ) as hour
 cross join (
     values
         ('request', 'processed'), ('request', 'duplicate'), ('request', 'kept'),
-        ('request', 'rejected'), ('recovery', 'processed'), ('recovery', 'failed')
+        ('request', 'rejected'), ('recovery', 'processed'), ('recovery', 'failed'),
+        ('handler', '5'), ('handler', '10'), ('handler', '20'), ('handler', '50'),
+        ('handler', '100'), ('handler', '200')
 ) as counted (source, outcome)
 -- One with no success in all of the year.
 where endpoint <> 'quiet_4' or outcome <> 'processed';
+
+insert into idempotent_webhook.rejections (endpoint, hour, cause, count, last_at, reason)
+select endpoint, hour, cause, 100, hour, 'no signature matches: another secret, or a body that was changed'
+from (select distinct endpoint from idempotent_webhook.activity) as known
+cross join generate_series(
+    date_trunc('hour', now()) - interval '1 month', date_trunc('hour', now()), interval '1 hour'
+) as hour
+cross join unnest(array['no_match', 'missing_header', 'too_old', 'method_not_allowed']) as cause;
+
+insert into idempotent_webhook.endpoint_settings (endpoint, version, settings, told_at)
+select distinct endpoint, 'v1', '{"provider": "github", "handler_timeout_seconds": 30}'::jsonb, now()
+from idempotent_webhook.activity;
 
 insert into idempotent_webhook.kept_endpoints (endpoint, paused_at, served_at)
 values ('large', now(), now()), ('quiet_1', null, now());
@@ -164,5 +187,20 @@ select
     at, at, at, 1
 from generate_series(1, 100000) as n
 cross join lateral (select now() - interval '1 minute' * (100000 - n) as at) as began;
+
+-- One on many deliveries, of which some are dead and most are processed.
+with action as (
+    insert into idempotent_webhook.operator_actions
+        (operator, action, endpoint, selection, ended_at, changed)
+    values ('operator-1', 'retry', 'large', 'what is dead', now(), 50000)
+    returning id
+)
+insert into idempotent_webhook.operator_action_deliveries (action, endpoint, tenant, delivery_id)
+select
+    action.id, 'large', '',
+    case n % 10 when 0 then md5('dead ' || n / 10 * 10 + 1) else md5('processed ' || n * 10) end
+from action
+cross join generate_series(1, 50000) as n
+on conflict do nothing;
 
 alter table idempotent_webhook.deliveries add primary key (delivery_id, endpoint, tenant);

@@ -74,11 +74,42 @@ async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
         let path = format!("deliveries?state={state}&endpoint={LARGE}");
         add(&format!("{state}, large"), &path, "Next page");
     }
+    add("overview, for a program", "api/overview", "quiet_4");
+    let endpoint = format!("endpoint?endpoint={LARGE}");
+    add("endpoint, a day", &endpoint, "Handler timeout");
     add(
-        "recorded, newer half obsolete",
-        "deliveries?state=recorded&endpoint=recording",
-        "further back",
+        "endpoint, a week",
+        &format!("{endpoint}&days=7"),
+        "Handler timeout",
     );
+    add("rejected", "rejected", "no match");
+    for (name, filter, text) in [
+        ("all endpoints", String::new(), "Next page"),
+        ("large", format!("&endpoint={LARGE}"), "Next page"),
+        (
+            "common event type",
+            "&event_type=order.updated".into(),
+            "Next page",
+        ),
+        (
+            "rare event type",
+            "&event_type=order.disputed".into(),
+            "Next page",
+        ),
+        (
+            "unknown event type",
+            "&event_type=order.unknown".into(),
+            "Next page",
+        ),
+        (
+            "large, unknown event type",
+            format!("&endpoint={LARGE}&event_type=x"),
+            "Next page",
+        ),
+    ] {
+        let path = format!("deliveries?state=processed{filter}");
+        add(&format!("processed, {name}"), &path, text);
+    }
     let (large, small) = (group(pool, "desc").await, group(pool, "asc").await);
     for (name, reason, text) in [
         ("large", &large, "Next page"),
@@ -89,6 +120,18 @@ async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
         let path = format!("deliveries?state=dead&reason={reason}");
         add(&format!("dead, all endpoints, {name} group"), &path, text);
     }
+    // Each is common, and no delivery has both.
+    let path = format!("deliveries?state=dead&reason={large}&event_type=order.created");
+    add(
+        "dead, all endpoints, group and another event type",
+        &path,
+        "were searched",
+    );
+    add(
+        "dead, all endpoints, unknown tenant",
+        "deliveries?state=dead&tenant=x",
+        "were searched",
+    );
     for (name, event_type, text) in [
         ("common", "order.updated", "Next page"),
         ("rare", "order.disputed", "\"order.disputed\""),
@@ -114,6 +157,10 @@ async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
         ),
         ("due, all endpoints", "deliveries?state=due".to_owned()),
         (
+            "processed, all endpoints",
+            "deliveries?state=processed".to_owned(),
+        ),
+        (
             "dead, large, large group",
             format!("deliveries?state=dead&endpoint={LARGE}&reason={large}"),
         ),
@@ -123,7 +170,7 @@ async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
     }
     for (name, id, text) in [
         ("processed", "processed 12345", "has succeeded"),
-        ("dead", "dead 12345", "used up"),
+        ("dead", "dead 12345", "runs again only if"),
         ("due", "due 12346", "once its endpoint is resumed"),
         ("recorded", "recorded 40001", "not kept"),
     ] {
@@ -148,6 +195,7 @@ async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
     add("actions", "actions", "Next page");
     add("actions, in the middle", "actions?after=50000", "Next page");
     add("action", "action?id=50000", "retry");
+    add("action on 50,000", "action?id=100001", "How they ended");
     let now = "4000000000";
     let every = format!("endpoint={LARGE}&state=dead&before={now}");
     for action in ["retry", "discard"] {
