@@ -164,14 +164,18 @@
 //! With the feature `dashboard`:
 //!
 //! - **D1** Nobody may see it until an authorizer decides, or the application says that something in
-//!   front of it does. Rights are checked for each request: to see pages, to see payloads, to act.
-//! - **D2** Actions are accepted only from pages of the same site, and no GET changes anything. Every
-//!   answer has a Content Security Policy that allows the dashboard's own script and style, and
-//!   nothing else. What a sender has chosen is shown as text, its invisible characters spelt out.
-//! - **D3** An action on many deliveries says what it will do and to how many, changes only deliveries
-//!   that had failed when they were seen, counts each batch in the transaction of the batch, and can be
-//!   cancelled. What operators do is recorded, with their names.
+//!   front of it does. Rights are checked for each request: to see pages, to see payloads, to act, on
+//!   all endpoints and tenants or on some. Without the right to see payloads, what reasons quote is masked.
+//! - **D2** Actions are accepted only from pages of the same site, and no GET changes anything. A page to
+//!   which another site leads has no actions until the reader asks for them. Every answer has a Content
+//!   Security Policy that allows the dashboard's own script and style, and nothing else. What a sender has
+//!   chosen is shown as text, its invisible characters spelt out.
+//! - **D3** `fine` and `never received` are only said if they are known. An action on many deliveries says
+//!   what it will do and to how many, changes only deliveries that had failed or were processed when they
+//!   were seen, counts each batch in the transaction of the batch, and can be cancelled. What it has made
+//!   due is done once none of it is due. What operators do is recorded, with their names.
 //! - **D4** The work of a page is bounded: numbers are counted up to 10,000, and up to 100,000 before an
-//!   action; lists are read from an index page by page; a statement takes at most 5 seconds. Activity
-//!   costs a delivery no round trip.
+//!   action; lists are read from an index page by page; a statement takes at most 5 seconds. The dashboard
+//!   uses two connections at most, however many requests are abandoned. Activity costs a delivery no round
+//!   trip.
 //! - **D5** It works under any prefix, behind a proxy, without scripts, on a phone, and in dark mode.
