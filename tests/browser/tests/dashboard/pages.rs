@@ -26,10 +26,11 @@ const ACTIONS: &str = "
             null, 3, null)
 ";
 
-/// The last one has made some of them due, one of which has failed again since.
+/// The first one has made one due, which is dead again. The last one has made some of them due, one of which
+/// has failed again since.
 const MADE_DUE: &str = "
     insert into idempotent_webhook.operator_action_deliveries (action, endpoint, tenant, delivery_id)
-    values (9, 'billing', '', 'due-1'), (9, 'billing', '', 'processed-1'),
+    values (1, 'billing', '', 'dead-1'), (9, 'billing', '', 'due-1'), (9, 'billing', '', 'processed-1'),
         (9, 'payouts', '', 'paused-1'), (9, 'billing', '', 'deleted-1')
 ";
 
