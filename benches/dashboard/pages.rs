@@ -125,12 +125,12 @@ async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
     add(
         "dead, all endpoints, group and another event type",
         &path,
-        "were searched",
+        "filters",
     );
     add(
         "dead, all endpoints, unknown tenant",
         "deliveries?state=dead&tenant=x",
-        "were searched",
+        "filters",
     );
     for (name, event_type, text) in [
         ("common", "order.updated", "Next page"),
