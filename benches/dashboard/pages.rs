@@ -6,7 +6,7 @@ use sqlx::postgres::PgConnectOptions;
 use crate::browser::Browser;
 use crate::{LARGE, median, pool};
 
-const ROUNDS: usize = 50;
+const ROUNDS: usize = 10;
 
 /// What a page may take, in milliseconds.
 const LIMIT: f64 = 200.0;
@@ -195,7 +195,7 @@ async fn all(browser: &Browser, pool: &PgPool) -> Vec<Page> {
     add("actions", "actions", "Next page");
     add("actions, in the middle", "actions?after=50000", "Next page");
     add("action", "action?id=50000", "retry");
-    add("action on 50,000", "action?id=100001", "How they ended");
+    add("action on 50,000", "action?id=100001", "How they are now");
     let now = "4000000000";
     let every = format!("endpoint={LARGE}&state=dead&before={now}");
     for action in ["retry", "discard"] {
