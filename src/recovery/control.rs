@@ -194,20 +194,19 @@ const DISCARD_ALL: &str = concat!(
     result!(),
 );
 
-/// At most `$15` of those that were processed before the change began, `$16` ago. Locks them.
+/// At most `$12` of those that were processed before the change began, `$13` ago. Locks them.
 const CHOOSE_PROCESSED: &str = concat!(
     "
     select kept.tenant, kept.delivery_id
     from idempotent_webhook.kept_deliveries as kept
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
     where kept.state = 'processed'
-        and kept.processed_at <= now() - $16
+        and kept.processed_at <= now() - $13
         and ",
     is_chosen!(),
     "
-        and $12::float8 is null and $13::text is not null and $14::text is not null
     order by kept.processed_at
-    limit $15
+    limit $12
     for update of kept skip locked
 "
 );
@@ -458,7 +457,8 @@ pub(crate) struct Batches<'a> {
     /// How many of them are done in this pass.
     done: usize,
     started: Instant,
-    /// Up to where all of the state is changed.
+    /// Up to where all of the state is changed. Processed deliveries have no such place: what is changed is
+    /// not processed any more.
     after: Place,
     /// Whether this pass has changed anything.
     has_changed: bool,
@@ -503,7 +503,7 @@ impl<'a> Batches<'a> {
         };
         filter.state = states.first().copied();
         Self {
-            after: first(change, &filter),
+            after: first(&filter),
             change,
             of,
             filter,
@@ -518,20 +518,13 @@ impl<'a> Batches<'a> {
     /// Changes the next batch, in a transaction at `read committed`.
     pub(crate) async fn next(&self, tx: &mut PgConnection) -> sqlx::Result<Batch> {
         plan_for_values(tx).await?;
-        let bind = |sql| {
-            self.filter
-                .bind(sql, self.of)
-                .bind(self.after.failed_at)
-                .bind(&self.after.id)
-                .bind(&self.after.tenant)
-                .bind(BATCH)
-                .bind(interval(self.started.elapsed()))
-        };
+        let elapsed = interval(self.started.elapsed());
         let statement = match self.change {
-            Change::Retry => bind(RETRY_ALL),
-            Change::Discard => bind(DISCARD_ALL),
+            Change::Retry => RETRY_ALL,
+            Change::Discard => DISCARD_ALL,
             Change::Reprocess => {
-                let chosen = bind(CHOOSE_PROCESSED).fetch_all(&mut *tx);
+                let chosen = self.filter.bind(CHOOSE_PROCESSED, self.of);
+                let chosen = chosen.bind(BATCH).bind(elapsed).fetch_all(&mut *tx);
                 let changed = Keys::read(&chosen.await?)?;
                 reprocess_chosen(&changed, self.of, tx).await?;
                 return Ok(Batch {
@@ -541,6 +534,14 @@ impl<'a> Batches<'a> {
                 });
             }
         };
+        let statement = self
+            .filter
+            .bind(statement, self.of)
+            .bind(self.after.failed_at)
+            .bind(&self.after.id)
+            .bind(&self.after.tenant)
+            .bind(BATCH)
+            .bind(elapsed);
         let row = statement.fetch_one(tx).await?;
         let chosen: i64 = row.try_get("number")?;
         Ok(Batch {
@@ -592,7 +593,7 @@ impl<'a> Batches<'a> {
             self.done = 0;
         }
         self.filter.state = self.states.get(self.done).copied();
-        self.after = first(self.change, &self.filter);
+        self.after = first(&self.filter);
     }
 }
 
@@ -605,12 +606,10 @@ impl Place {
     }
 }
 
-/// Where the first batch begins. What has never failed has not failed before or after a time, either. Processed
-/// deliveries are in the order of their processing.
-fn first(change: Change, filter: &Filter) -> Place {
+/// Where the first batch begins. What has never failed has not failed before or after a time, either.
+fn first(filter: &Filter) -> Place {
     match (filter.failed_from, filter.failed_before) {
         (None, None) => Place::default(),
-        _ if change == Change::Reprocess => Place::default(),
         _ => Place::first_failed(),
     }
 }

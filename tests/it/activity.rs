@@ -271,8 +271,11 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
                 ('test', '{}', now() - interval '44 days'),
                 ('left', '{}', now() - interval '46 days');
              insert into idempotent_webhook.operator_actions (action, endpoint, began_at)
-             select 'pause', 'test', now() - age
-             from unnest(array[interval '300 days', interval '400 days']) as age",
+             select 'retry', 'test', now() - age
+             from unnest(array[interval '40 days', interval '300 days', interval '400 days']) as age;
+             insert into idempotent_webhook.operator_action_deliveries
+             select id, 'test', '', number::text
+             from idempotent_webhook.operator_actions, generate_series(1, 2) as number",
         )
         .await;
     let days = |days: u64| Duration::from_secs(days * 24 * 60 * 60);
@@ -287,7 +290,7 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
         )
         .await;
     database
-        .until("(select count(*) from idempotent_webhook.operator_actions) = 1")
+        .until("(select count(*) from idempotent_webhook.operator_actions) = 2")
         .await;
     task.stop().await;
     let two = [("request", "processed", 2)];
@@ -295,7 +298,9 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
     database
         .until(
             "(select count(*) from idempotent_webhook.rejections) = 1
-             and (select array_agg(endpoint) from idempotent_webhook.endpoint_settings) = '{test}'",
+             and (select array_agg(endpoint) from idempotent_webhook.endpoint_settings) = '{test}'
+             -- Of the action of 40 days.
+             and (select count(*) from idempotent_webhook.operator_action_deliveries) = 2",
         )
         .await;
     // One row, and the later time of two.

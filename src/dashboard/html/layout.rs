@@ -95,11 +95,11 @@ impl Layout {
                         nav aria-label="Pages" {
                             @for (page, name, is_about_all) in MENU {
                                 @if self.sees_all_tenants || !is_about_all {
-                                a href={ (up) (page) }
-                                    aria-current=[self.is_at(page).then_some("page")]
-                                {
-                                    (name)
-                                }
+                                    a href={ (up) (page) }
+                                        aria-current=[self.is_at(page).then_some("page")]
+                                    {
+                                        (name)
+                                    }
                                 }
                             }
                         }

@@ -203,19 +203,9 @@ async fn on_selected(
     let mut endpoints: Vec<String> = keys.iter().map(|key| key.endpoint.clone()).collect();
     endpoints.dedup();
     let words = format!("{} selected", rows::grouped(keys.len() as i64));
-    let asked = Asked {
-        operator: access.operator(),
-        action,
-        endpoints: &endpoints,
-        key: None,
-        selection: Some(&words),
-    };
-    let id = begin(&database.pool, &asked).await?;
-    tokio::spawn(bulk(database, id).run_selected(action, keys));
-    Ok(Begun {
-        id,
-        page: page_of(access, id),
-    })
+    let (bulk, begun) = in_background(database, access, action, &endpoints, &words).await?;
+    tokio::spawn(bulk.run_selected(action, keys));
+    Ok(begun)
 }
 
 async fn on_all(
@@ -239,34 +229,37 @@ async fn on_all(
         ));
     }
     let words = selection.in_words();
+    let (bulk, begun) = in_background(database, access, action, &endpoints, &words).await?;
+    tokio::spawn(bulk.run(change, endpoints, selection.filter()));
+    Ok(begun)
+}
+
+/// An action that is written down, and still to be run.
+async fn in_background(
+    database: &Database,
+    access: &Access,
+    action: Action,
+    endpoints: &[String],
+    selection: &str,
+) -> sqlx::Result<(Bulk, Begun)> {
     let asked = Asked {
         operator: access.operator(),
         action,
-        endpoints: &endpoints,
+        endpoints,
         key: None,
-        selection: Some(&words),
+        selection: Some(selection),
     };
     let id = begin(&database.pool, &asked).await?;
-    tokio::spawn(bulk(database, id).run(change, endpoints, selection.filter()));
-    Ok(Begun {
-        id,
-        page: page_of(access, id),
-    })
-}
-
-fn bulk(database: &Database, id: i64) -> Bulk {
-    Bulk {
+    let bulk = Bulk {
         database: database.clone(),
         id,
-    }
-}
-
-/// The page of an action counts the deliveries of all tenants.
-fn page_of(access: &Access, id: i64) -> Link {
-    match access.tenants() {
+    };
+    // The page of an action counts the deliveries of all tenants.
+    let page = match access.tenants() {
         None => Link::to("action").with("id", id),
         Some(_) => Link::to("deliveries"),
-    }
+    };
+    Ok((bulk, Begun { id, page }))
 }
 
 async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64> {

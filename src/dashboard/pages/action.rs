@@ -239,7 +239,7 @@ impl View for ActionPage {
             @match &self.outcomes {
                 Some(outcomes) => { (self.outcomes(outcomes)) }
                 None if recorded.runs_deliveries() && recorded.changed > 0 => {
-                    (empty("Which deliveries they were is known for 30 days."))
+                    (empty("Which deliveries they were is not known any more."))
                 }
                 None => {}
             }

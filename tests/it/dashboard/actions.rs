@@ -613,7 +613,7 @@ async fn d3_an_action_on_very_many_is_not_done_because_some_of_them_are() {
         .await;
     let page = board.page("action?id=1").await;
     page.hides("data-state=\"done\"");
-    page.shows("is known for 30 days");
+    page.shows("is not known any more");
 }
 
 /// A request that is kept is not deleted in order to wait for its provider.
@@ -660,24 +660,52 @@ async fn d3_what_is_archived_is_not_forgotten() {
 async fn d3_an_action_is_active_while_it_waits_for_what_is_running() {
     let database = Database::new().await;
     database.run(MANY_DEAD).await;
-    let running = lock_claim(&database, "7").await;
+    let running = [
+        lock_claim(&database, "7").await,
+        lock_claim(&database, "8").await,
+    ];
     let board = Board::operator(&database.pool);
     let keys = "key=endpoint%3Dtest%26id%3D7&key=endpoint%3Dtest%26id%3D8";
     board.post("act", &format!("action=discard&{keys}")).await;
+    // After the first one, and before the end of the second one.
     database
         .until(
             "exists (
                 select from idempotent_webhook.operator_actions
                 where active_at > began_at and ended_at is null and changed = 0
-             )
-             or exists (select from idempotent_webhook.operator_actions where ended_at is not null)",
+             )",
         )
         .await;
     database.until(ALL_ENDED).await;
-    running.rollback().await.unwrap();
-    assert_eq!(actions(&database).await, [action("discard", None, 1)]);
+    for running in running {
+        running.rollback().await.unwrap();
+    }
+    assert_eq!(actions(&database).await, [action("discard", None, 0)]);
     board
         .page("action?id=1")
         .await
-        .shows("1 are running, or were held");
+        .shows("2 are running, or were held");
+}
+
+/// The page knows so many endpoints, so that it cannot mean all of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_an_action_on_all_of_too_many_endpoints_is_refused() {
+    let database = Database::new().await;
+    database.run(MANY_DEAD).await;
+    database
+        .run(
+            "insert into idempotent_webhook.redelivery_windows
+             select 'e' || number, interval '1 day' from generate_series(1, 500) as number",
+        )
+        .await;
+    let board = Board::operator(&database.pool);
+    let (group, before) = (
+        group_of(&database, "it broke #").await,
+        unix_now(&database).await,
+    );
+    let form = format!("action=discard&state=dead&reason={group}&before={before}");
+    let answer = board.post("act", &form).await;
+    assert_eq!(answer.status, 400);
+    answer.shows("Choose one.");
+    assert_eq!(actions(&database).await, []);
 }

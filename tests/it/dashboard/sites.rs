@@ -247,6 +247,12 @@ async fn d2_what_another_site_leads_to_has_no_actions() {
             assert!(answer.text().contains("action=\"act\"") || page.starts_with("deliveries"));
         }
     }
+    // A page that is not there has none anyway.
+    for page in ["https:evil.example", "delivery?endpoint=test&id=unknown"] {
+        let answer = page_from(&board, page, &[("sec-fetch-site", "cross-site")]).await;
+        assert_eq!(answer.status, 404, "{page}");
+        answer.hides("Show the actions");
+    }
     // Those who may not act have nothing to ask for.
     let reader = Board::of(&app.database.pool, Access::read());
     let answer = page_from(&reader, "overview", &[("sec-fetch-site", "cross-site")]).await;
