@@ -26,6 +26,8 @@ create table idempotent_webhook.kept_deliveries (
     unfinished integer not null default 0,
     -- Whether an operator has it run again although it was processed.
     reprocessed boolean not null default false,
+    -- Whether it is known from the provider's list of events, and not from a request.
+    reconciled boolean not null default false,
     first_received_at timestamptz not null default now(),
     first_failed_at timestamptz,
     last_failed_at timestamptz,
@@ -118,6 +120,19 @@ create table idempotent_webhook.kept_requests (
 
 alter table idempotent_webhook.kept_requests
     alter column body set storage external;
+
+-- Deliveries that a handler or an operator has discarded, and those that an operator has forgotten:
+-- reconciliation leaves them alone. A request of the provider is processed all the same.
+create table idempotent_webhook.discarded (
+    endpoint text collate "C" not null,
+    tenant text collate "C" not null default '',
+    delivery_id text collate "C" not null,
+    discarded_at timestamptz not null default now(),
+    primary key (endpoint, tenant, delivery_id)
+);
+
+create index discarded_at
+    on idempotent_webhook.discarded (endpoint, discarded_at);
 
 -- What holds recovery back from an endpoint, and who recovers it.
 create table idempotent_webhook.kept_endpoints (

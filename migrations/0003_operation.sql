@@ -40,6 +40,34 @@ create table idempotent_webhook.endpoint_settings (
     told_at timestamptz not null
 );
 
+-- Up to when each list of a provider is reconciled with what is processed, and the round under way.
+create table idempotent_webhook.reconciliations (
+    endpoint text collate "C" not null,
+    -- The path of the route.
+    path text collate "C" not null,
+    -- The name of the list.
+    source text collate "C" not null,
+    -- Events before this time are left alone: what was processed of them is not recorded.
+    begins_at timestamptz not null,
+    -- All events before this time are reconciled.
+    reconciled_until timestamptz,
+    next_round_at timestamptz not null default now(),
+    -- The process that is in a round, and until when it is without another word.
+    process bigint,
+    turn_ends_at timestamptz,
+    -- The round under way, if any: the times of the events that it looks at, and the page to go on with.
+    round_since timestamptz,
+    round_until timestamptz,
+    cursor text,
+    missed bigint not null default 0,
+    last_missed_at timestamptz,
+    -- Why the round is not complete, or left something out.
+    failure text,
+    failed_at timestamptz,
+    primary key (endpoint, path, source),
+    check ((round_since is null) = (round_until is null))
+);
+
 -- Before when deliveries may have been deleted.
 create table idempotent_webhook.pruned (
     is_the_only_one boolean not null primary key default true check (is_the_only_one),

@@ -174,9 +174,17 @@ struct Inner {
     provider: Arc<str>,
     tenant: Option<Tenant>,
     verified: VerifiedDelivery,
-    attempt: u32,
-    first_received_at: SystemTime,
-    reprocessed: bool,
+    past: Past,
+}
+
+/// What is known of the attempts before.
+#[derive(Clone, Debug)]
+pub(crate) struct Past {
+    /// The number of this one.
+    pub(crate) attempt: u32,
+    pub(crate) first_received_at: SystemTime,
+    pub(crate) reprocessed: bool,
+    pub(crate) reconciled: bool,
 }
 
 /// The key of a delivery within its endpoint.
@@ -199,29 +207,34 @@ impl Delivery {
             provider,
             tenant,
             verified,
-            attempt: 1,
-            first_received_at: SystemTime::now(),
-            reprocessed: false,
+            past: Past {
+                attempt: 1,
+                first_received_at: SystemTime::now(),
+                reprocessed: false,
+                reconciled: false,
+            },
         }))
     }
 
-    /// The same delivery at a later attempt.
-    pub(crate) fn at_attempt(
-        self,
-        attempt: u32,
-        first_received_at: SystemTime,
-        reprocessed: bool,
-    ) -> Self {
+    /// The same delivery with another past.
+    pub(crate) fn with_past(self, past: Past) -> Self {
         let inner = &*self.0;
         Self(Arc::new(Inner {
             endpoint: inner.endpoint.clone(),
             provider: inner.provider.clone(),
             tenant: inner.tenant.clone(),
             verified: inner.verified.clone(),
-            attempt,
-            first_received_at,
-            reprocessed,
+            past,
         }))
+    }
+
+    /// The same delivery, known from the provider's list of events.
+    pub(crate) fn reconciled(self) -> Self {
+        let past = Past {
+            reconciled: true,
+            ..self.0.past.clone()
+        };
+        self.with_past(past)
     }
 
     pub(crate) fn key(&self) -> DeliveryKey {
@@ -278,14 +291,14 @@ impl Delivery {
     /// The number of this attempt: 1 for a request of the provider, and for the run that begins when it
     /// is accepted. Attempts of [`Recovery`](crate::Recovery) count on from all attempts before.
     pub fn attempt(&self) -> u32 {
-        self.0.attempt
+        self.0.past.attempt
     }
 
     /// When the delivery was received first, as far as is known: for a request of the provider,
     /// the time of the request; for an attempt of [`Recovery`](crate::Recovery), the time of the
-    /// first request that was kept.
+    /// first request that was kept, or at which [`Reconcile`](crate::Reconcile) has found it.
     pub fn first_received_at(&self) -> SystemTime {
-        self.0.first_received_at
+        self.0.past.first_received_at
     }
 
     /// Whether it was processed before, and is run again on purpose:
@@ -293,7 +306,15 @@ impl Delivery {
     ///
     /// Its [idempotency keys](Self::idempotency_key) are the same as the first time.
     pub fn is_reprocessed(&self) -> bool {
-        self.0.reprocessed
+        self.0.past.reprocessed
+    }
+
+    /// Whether it did not come as a request, but is known from the provider's list of events:
+    /// [`Reconcile`](crate::Reconcile).
+    ///
+    /// Its body is that of the list, and of its headers there are only those that the list gives.
+    pub fn is_reconciled(&self) -> bool {
+        self.0.past.reconciled
     }
 
     /// An idempotency key for a call to another API, so that the call takes effect once

@@ -69,6 +69,10 @@ const MAX_VERSION: usize = 64;
 pub struct IdempotentWebhook(Settings);
 
 impl IdempotentWebhook {
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0
+    }
+
     /// A layer that claims the deliveries of `provider` under the name `endpoint`.
     ///
     /// The endpoint is the namespace of delivery ids. Give each route its own name, and keep it

@@ -50,6 +50,8 @@ mod facade {
     const WAITERS: &str = "idempotent_webhook_in_flight_waiters";
     const RECOVERY: &str = "idempotent_webhook_recovery_attempts_total";
     const DEAD: &str = "idempotent_webhook_dead_total";
+    const MISSED: &str = "idempotent_webhook_missed_total";
+    const RECONCILIATION_FAILURES: &str = "idempotent_webhook_reconciliation_failures_total";
     const OLDEST_DUE: &str = "idempotent_webhook_oldest_due_seconds";
     const UNSERVED: &str = "idempotent_webhook_unserved_deliveries";
     const PRUNED_ROWS: &str = "idempotent_webhook_pruned_rows_total";
@@ -129,6 +131,16 @@ mod facade {
             Unit::Count,
             "Deliveries that are not run again unless an operator says so"
         );
+        describe_counter!(
+            MISSED,
+            Unit::Count,
+            "Deliveries that never came, found in the provider's list of events"
+        );
+        describe_counter!(
+            RECONCILIATION_FAILURES,
+            Unit::Count,
+            "Rounds of reconciliation that have failed"
+        );
         describe_counter!(PRUNED_ROWS, Unit::Count, "Rows that retention has deleted");
         describe_gauge!(
             WAITERS,
@@ -172,7 +184,9 @@ mod facade {
                 self.counter(RECOVERY, [Label::new("outcome", outcome)])
                     .increment(0);
             }
-            self.counter(DEAD, []).increment(0);
+            for name in [DEAD, MISSED, RECONCILIATION_FAILURES] {
+                self.counter(name, []).increment(0);
+            }
         }
 
         /// A counter, which comes into being if it is not there yet.
@@ -208,6 +222,14 @@ mod facade {
 
         pub(crate) fn dead(&self) {
             self.counter(DEAD, []).increment(1);
+        }
+
+        pub(crate) fn missed(&self) {
+            self.counter(MISSED, []).increment(1);
+        }
+
+        pub(crate) fn reconciliation_failed(&self) {
+            self.counter(RECONCILIATION_FAILURES, []).increment(1);
         }
 
         /// Counts a waiting duplicate until the guard is dropped.
@@ -259,6 +281,10 @@ mod facade {
         pub(crate) fn recovery(&self, _: &'static str) {}
 
         pub(crate) fn dead(&self) {}
+
+        pub(crate) fn missed(&self) {}
+
+        pub(crate) fn reconciliation_failed(&self) {}
 
         pub(crate) fn waiting(&self) -> Waiting {
             Waiting

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::transaction::{DatabaseError, Store};
 use numbers::Numbers;
-pub(crate) use numbers::{DEAD, Source};
+pub(crate) use numbers::{DEAD, MISSED, Source};
 
 /// How often the numbers of a layer are written.
 const INTERVAL: Duration = Duration::from_secs(5);

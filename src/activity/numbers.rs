@@ -14,6 +14,8 @@ pub(crate) enum Source {
     Recovery,
     /// A call of the handler. Its outcome is the time that it took.
     Handler,
+    /// A delivery that never came, as the provider's list of events shows.
+    Reconciliation,
 }
 
 impl Source {
@@ -22,6 +24,7 @@ impl Source {
             Self::Request => "request",
             Self::Recovery => "recovery",
             Self::Handler => "handler",
+            Self::Reconciliation => "reconciliation",
         }
     }
 }
@@ -29,8 +32,12 @@ impl Source {
 /// The outcome of a delivery that is not run again unless an operator says so.
 pub(crate) const DEAD: &str = "dead";
 
+/// The outcome of a delivery that never came.
+pub(crate) const MISSED: &str = "missed";
+
 /// The outcomes of requests and attempts.
-const OUTCOMES: [(Source, &str); 14] = [
+const OUTCOMES: [(Source, &str); 15] = [
+    (Source::Reconciliation, MISSED),
     (Source::Recovery, DEAD),
     (Source::Recovery, "duplicate"),
     (Source::Recovery, "failed"),

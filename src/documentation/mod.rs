@@ -2,6 +2,7 @@
 
 pub mod checklist;
 pub mod guarantees;
+pub mod reconciliation;
 pub mod recovery;
 pub mod scale;
 pub mod works_with;

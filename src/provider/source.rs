@@ -139,6 +139,26 @@ impl Source {
         }
     }
 
+    /// Why a list of events does not give the value that the webhook has, if it gives only these headers,
+    /// and bodies or not. The bodies are the same JSON, but not the same bytes.
+    pub(super) fn missing_from(&self, headers: &[HeaderName], has_bodies: bool) -> Option<String> {
+        match &self.0 {
+            Kind::Header(name) if headers.contains(name) => None,
+            Kind::Header(name) => Some(format!("the list does not give the header {name}")),
+            Kind::Json(_) if has_bodies => None,
+            Kind::Json(_) => Some("the list does not give bodies".to_owned()),
+            Kind::BodyDigest => Some("the list does not give the bytes of the body".to_owned()),
+            Kind::Receipt => Some("each request has another one".to_owned()),
+            Kind::SignedTime | Kind::SignedValue(_) => {
+                Some("the list does not give what was signed".to_owned())
+            }
+            // Which one a webhook has is not known.
+            Kind::First(sources) | Kind::All(sources) => sources
+                .iter()
+                .find_map(|source| source.missing_from(headers, has_bodies)),
+        }
+    }
+
     /// The kind, for test deliveries, which write the value.
     #[cfg(feature = "testing")]
     pub(crate) fn kind(&self) -> &Kind {

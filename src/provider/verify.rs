@@ -3,13 +3,14 @@
 use std::fmt;
 use std::time::SystemTime;
 
+use http::HeaderName;
 use http::request::Parts;
 
 use super::Provider;
 use super::handshake::{Handshake, HandshakeRequest};
 use super::identity::{Identified, IdentityError};
 use super::secret::Secrets;
-use super::signature::{SignatureError, SignedRequest};
+use super::signature::{SignatureError, Signed, SignedRequest};
 use crate::delivery::VerifiedDelivery;
 
 /// What an authentic request is.
@@ -145,6 +146,37 @@ impl Provider {
         })
     }
 
+    /// The delivery of an event as the provider's API lists it, with the headers and the body that its
+    /// webhook has.
+    pub(crate) fn identify(
+        &self,
+        head: &Parts,
+        body: &[u8],
+    ) -> Result<VerifiedDelivery, ListedError> {
+        match self.identity.read(head, body, &Signed::new()) {
+            Ok(Identified::Delivery { id, event_type }) => Ok(VerifiedDelivery {
+                id,
+                event_type,
+                signed_at: None,
+            }),
+            Ok(Identified::Handshake(_)) => Err(ListedError::Handshake),
+            Err(error) => Err(ListedError::Identity(error)),
+        }
+    }
+
+    /// Checks that a list gives what the delivery id is made of: these headers, and bodies or not.
+    pub(crate) fn check_identity(
+        &self,
+        headers: &[HeaderName],
+        has_bodies: bool,
+    ) -> Result<(), String> {
+        let id = self.identity.id();
+        match id.missing_from(headers, has_bodies) {
+            None => Ok(()),
+            Some(reason) => Err(format!("the delivery id is {id}, and {reason}")),
+        }
+    }
+
     /// A handshake that need not be signed.
     pub(crate) fn recognize_unsigned(
         &self,
@@ -163,6 +195,22 @@ impl Provider {
     /// Rejects what no body could make authentic, before the body is read.
     pub(crate) fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
         self.scheme.check_head(head)
+    }
+}
+
+/// Why a listed event is no delivery.
+#[derive(Debug)]
+pub(crate) enum ListedError {
+    Identity(IdentityError),
+    Handshake,
+}
+
+impl fmt::Display for ListedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Identity(error) => error.fmt(f),
+            Self::Handshake => f.write_str("it is a handshake"),
+        }
     }
 }
 

@@ -149,6 +149,17 @@ pub(super) async fn write_now(
     }
 }
 
+/// Keeps requests that no sender waits for.
+pub(super) async fn write_group(
+    store: &Store,
+    group: &[Acceptance],
+) -> Result<Vec<Accepted>, DatabaseError> {
+    let requests: Vec<_> = group.iter().collect();
+    let (accepted, tx) = write(store, None, &requests, true).await?;
+    tx.end();
+    Ok(accepted)
+}
+
 /// Writes, and once more if it may be due to the connection. What was committed although the answer was
 /// lost is known then, and runs within seconds.
 async fn write(

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::{Method, Request, Uri};
@@ -13,7 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::request::decode;
 use super::served::{Running, Served};
-use crate::delivery::{Delivery, DeliveryId, Tenant, VerifiedDelivery};
+use crate::delivery::{Delivery, DeliveryId, Past, Tenant, VerifiedDelivery};
 use crate::pg_time::from_unix_time;
 use crate::request::Outcome;
 
@@ -35,9 +34,7 @@ struct Inner {
     endpoint: Arc<str>,
     tenant: Option<Tenant>,
     verified: VerifiedDelivery,
-    attempt: u32,
-    first_received_at: SystemTime,
-    reprocessed: bool,
+    past: Past,
     take: Take,
     /// Whether the layer of the endpoint has taken the attempt.
     reached: AtomicBool,
@@ -85,9 +82,12 @@ impl Taken {
                     .try_get::<Option<f64>, _>("signed_at")?
                     .map(from_unix_time),
             },
-            attempt: count("attempts")?,
-            first_received_at: from_unix_time(row.try_get("first_received_at")?),
-            reprocessed: row.try_get("reprocessed")?,
+            past: Past {
+                attempt: count("attempts")?,
+                first_received_at: from_unix_time(row.try_get("first_received_at")?),
+                reprocessed: row.try_get("reprocessed")?,
+                reconciled: row.try_get("reconciled")?,
+            },
             take: Take {
                 number: row.try_get("takes")?,
                 retries: count("retries")?,
@@ -142,7 +142,7 @@ impl RecoveryAttempt {
             inner.tenant.clone(),
             inner.verified.clone(),
         )
-        .at_attempt(inner.attempt, inner.first_received_at, inner.reprocessed)
+        .with_past(inner.past.clone())
     }
 
     pub(crate) fn take(&self) -> Take {

@@ -542,10 +542,14 @@ impl<'a> Batches<'a> {
             .bind(&self.after.tenant)
             .bind(BATCH)
             .bind(elapsed);
-        let row = statement.fetch_one(tx).await?;
+        let row = statement.fetch_one(&mut *tx).await?;
         let chosen: i64 = row.try_get("number")?;
+        let changed = Keys::zip(row.try_get("tenants")?, row.try_get("ids")?);
+        if self.change == Change::Discard {
+            set_aside(&changed, self.of, tx).await?;
+        }
         Ok(Batch {
-            changed: Keys::zip(row.try_get("tenants")?, row.try_get("ids")?),
+            changed,
             is_full: chosen == BATCH,
             last: Place {
                 failed_at: row.try_get("last_failed_at")?,
@@ -669,9 +673,18 @@ pub(crate) async fn discard(
         .execute(&mut *tx)
         .await?;
     let discarded = one(include_str!("kept/discard.sql"), of, delivery_id)
-        .fetch_optional(tx)
+        .fetch_all(&mut *tx)
         .await?;
-    Ok(discarded.is_some())
+    let discarded = Keys::read(&discarded)?;
+    set_aside(&discarded, of, tx).await?;
+    Ok(discarded.len() > 0)
+}
+
+/// Reconciliation leaves these deliveries alone.
+async fn set_aside(keys: &Keys, of: Of<'_>, tx: &mut PgConnection) -> sqlx::Result<()> {
+    let set_aside = sqlx::query(include_str!("kept/set_aside.sql"));
+    let set_aside = keys.bind(set_aside, of.endpoint);
+    set_aside.execute(tx).await.map(drop)
 }
 
 /// Returns whether its request was there, and it is run again.
@@ -711,7 +724,8 @@ pub(crate) async fn forget(
     let claim = Keys::one(of.tenant.unwrap_or_default(), delivery_id);
     let found = claim.delete_claims(of.endpoint, None, &mut *tx).await? > 0;
     if found {
-        one(DELETE_KEPT, of, delivery_id).execute(tx).await?;
+        one(DELETE_KEPT, of, delivery_id).execute(&mut *tx).await?;
+        set_aside(&claim, of, tx).await?;
     }
     Ok(found)
 }

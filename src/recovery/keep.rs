@@ -232,6 +232,16 @@ impl Keep {
         })
     }
 
+    /// Keeps requests that are made of a provider's list of events. Those that are kept already stay as they
+    /// are.
+    pub(crate) async fn accept_listed(
+        &self,
+        store: &Store,
+        group: &[Acceptance],
+    ) -> Result<Vec<Accepted>, DatabaseError> {
+        acceptance::write_group(store, group).await
+    }
+
     /// A request has been kept, and its attempt begins now, or waits.
     pub(crate) fn note_kept(&self, store: &Store, endpoint: &Arc<str>, begins: bool) {
         self.quota.note_kept(store, endpoint);

@@ -45,6 +45,7 @@ pub(super) enum Rows {
     Dead,
     Recorded,
     Archived,
+    Discarded,
     /// And their bodies.
     Deliveries,
     Subjects,
@@ -61,10 +62,11 @@ pub(super) struct Batch {
 }
 
 impl Rows {
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::Dead,
         Self::Recorded,
         Self::Archived,
+        Self::Discarded,
         Self::Deliveries,
         Self::Subjects,
     ];
@@ -72,6 +74,7 @@ impl Rows {
     pub(super) fn table(self) -> &'static str {
         match self {
             Self::Dead | Self::Recorded | Self::Archived => "kept_deliveries",
+            Self::Discarded => "discarded",
             Self::Deliveries => "deliveries",
             Self::Subjects => "subjects",
         }
@@ -83,6 +86,7 @@ impl Rows {
             Self::Dead => ("last_failed_at", "delivery_id", "state = 'dead'"),
             Self::Recorded => ("last_failed_at", "delivery_id", "state = 'recorded'"),
             Self::Archived => ("archived_until", "delivery_id", "state = 'processed'"),
+            Self::Discarded => ("discarded_at", "delivery_id", "true"),
             Self::Deliveries => ("received_at", "delivery_id", "true"),
             Self::Subjects => ("advanced_at", "subject", "true"),
         }

@@ -3,7 +3,8 @@
 --
 -- $2 tenants, $3 ids, $4 names of tenants, $5 event types, $6 times of receipt, $7 whether the attempt
 -- begins at once, $8 sizes of bodies, $9 methods, $10 URIs, $11 headers, $12 bodies, $13 times of signing,
--- $14 whether attempts wait while the endpoint is paused.
+-- $14 whether attempts wait while the endpoint is paused, $15 whether the requests are made of the provider's
+-- list of events.
 --
 -- The planner must not see how many there are, or it would plan anew each time, which takes longer than
 -- all else: hence the `select` in `unnest`. The requests are apart, so that no body is copied with the rest.
@@ -42,11 +43,11 @@ new as materialized (
 kept as (
     insert into idempotent_webhook.kept_deliveries (
         endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts, takes, taken_at,
-        first_received_at, next_attempt_at, body_bytes
+        first_received_at, next_attempt_at, body_bytes, reconciled
     )
     select
         $1, tenant, delivery_id, tenant_name, event_type, 'due', begins::int, begins::int,
-        case when begins then now() end, to_timestamp(received_at), now(), body_bytes
+        case when begins then now() end, to_timestamp(received_at), now(), body_bytes, $15
     from new
     where not processed and not known
     -- Two processes do not wait for each other in a circle. Of copies, the first one is written.

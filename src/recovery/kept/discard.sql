@@ -2,4 +2,4 @@
 delete from idempotent_webhook.kept_deliveries
 where endpoint = $1 and tenant = $2 and delivery_id = $3
     and state <> 'processed'
-returning 1
+returning tenant, delivery_id

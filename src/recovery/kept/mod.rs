@@ -3,6 +3,7 @@
 //! | from | event | to | statement |
 //! |---|---|---|---|
 //! | | a request of the provider is kept before its handler runs | due, taken | `accept.sql` |
+//! | | reconciliation finds that it never came | due | `accept.sql` |
 //! | | an attempt of the provider failed | due, dead or recorded | `keep.sql` |
 //! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due | `resend.sql` |
 //! | due | its time has come | due, taken | `take.sql`, `probe.sql` |
@@ -156,6 +157,11 @@ pub(super) async fn accept(
         .bind(column(group, |one| &*one.request.body))
         .bind(column(group, |one| one.delivery.signed_at().map(unix_time)))
         .bind(waits_while_paused)
+        .bind(
+            group
+                .first()
+                .is_some_and(|one| one.delivery.is_reconciled()),
+        )
         .fetch_all(connection)
         .await?;
     let mut seen = HashSet::new();
@@ -308,8 +314,16 @@ impl Store {
 
     /// Drops a delivery that its handler has discarded.
     pub(crate) async fn drop_kept(&self, delivery: &Delivery) -> Result<(), DatabaseError> {
-        let statement = || keyed(include_str!("drop.sql"), delivery);
-        self.run_on_any(statement).await.map(drop)
+        let tenant = [delivery.key_tenant()];
+        let id = [delivery.id().as_str()];
+        let set_aside = || {
+            sqlx::query(include_str!("set_aside.sql"))
+                .bind(delivery.endpoint())
+                .bind(tenant)
+                .bind(id)
+        };
+        let statements = || [keyed(include_str!("drop.sql"), delivery), set_aside()];
+        self.run_all_on_any(statements).await.map(drop)
     }
 
     /// Closes the breaker of an endpoint.

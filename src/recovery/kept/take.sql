@@ -50,7 +50,7 @@ where kept.endpoint = chosen.endpoint
     and kept.delivery_id = chosen.delivery_id
 returning
     kept.tenant, kept.tenant_name, kept.delivery_id, kept.event_type, kept.attempts, kept.retries,
-    kept.takes, kept.unfinished, kept.reprocessed,
+    kept.takes, kept.unfinished, kept.reprocessed, kept.reconciled,
     extract(epoch from kept.first_received_at)::float8 as first_received_at,
     extract(epoch from request.signed_at)::float8 as signed_at,
     request.method, request.uri, request.headers, request.body

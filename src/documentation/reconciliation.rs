@@ -1,0 +1,1 @@
+//! Reconciliation: deliveries that never came.

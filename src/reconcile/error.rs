@@ -1,0 +1,64 @@
+//! Why a list cannot be reconciled.
+
+use std::error::Error;
+use std::fmt;
+
+use super::source::SourceError;
+use crate::transaction::DatabaseError;
+
+/// Why a list of events cannot be reconciled, or a round of it has failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReconcileError {
+    /// The layer keeps no deliveries ([`keep`](crate::IdempotentWebhook::keep)), so nothing would run them.
+    NothingKept,
+    /// The path of the route is none.
+    Path(String),
+    /// The list does not give what the provider's delivery id is made of, so that a webhook that still
+    /// arrives would be another delivery.
+    Identity(String),
+    /// The path belongs to no tenant.
+    Tenant(String),
+    /// Another process reconciles the list now.
+    Busy,
+    /// The list could not be read.
+    Source(SourceError),
+    /// The [`quota`](crate::Keep::quota) of the endpoint is exhausted.
+    QuotaExhausted,
+    /// Postgres.
+    Database(sqlx::Error),
+}
+
+impl From<DatabaseError> for ReconcileError {
+    fn from(error: DatabaseError) -> Self {
+        Self::Database(error.into_sqlx())
+    }
+}
+
+impl fmt::Display for ReconcileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NothingKept => f.write_str(
+                "the layer keeps no deliveries, so nothing would run what is missing: give it a `Keep`",
+            ),
+            Self::Path(path) => write!(f, "{path:?} is not the path of a route"),
+            Self::Identity(reason) => write!(f, "it cannot be reconciled: {reason}"),
+            Self::Tenant(reason) => write!(f, "there is no tenant for the path: {reason}"),
+            Self::Busy => f.write_str("another process reconciles the list now"),
+            Self::Source(error) => write!(f, "the provider's list: {error}"),
+            Self::QuotaExhausted => {
+                f.write_str("the quota of kept deliveries is exhausted (`Keep::quota`)")
+            }
+            Self::Database(_) => f.write_str("the database failed"),
+        }
+    }
+}
+
+impl Error for ReconcileError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Database(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The reconciliation of one list, and its background task.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use http::Uri;
+use tokio::task::JoinHandle;
+
+use super::error::ReconcileError;
+use super::position::{Limits, Position};
+use super::round::{Ended, MissingDelivery, Reconciled, Rounds, Start};
+use super::source::EventSource;
+use crate::error::ErrorChain;
+use crate::layer::IdempotentWebhook;
+use crate::random::random_fraction;
+use crate::settings::Settings;
+use crate::stop::{Stop, StopSender};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long the next round waits at most after one that has failed.
+const FAILED_WAIT: Duration = Duration::from_secs(5 * 60);
+
+/// The shortest time between two looks at whose turn it is.
+const SHORTEST_WAIT: Duration = Duration::from_millis(100);
+
+/// The longest: another process may have failed.
+const LONGEST_WAIT: Duration = MINUTE;
+
+/// Finds deliveries that never came, by the provider's own list of events, and has them run.
+///
+/// No webhook arrives while DNS is wrong, the provider has switched the endpoint off, or all requests are
+/// rejected after a rotation of secrets. The provider still lists the events. What is neither processed nor
+/// kept nor discarded is kept now, and [`Recovery`](crate::Recovery) runs it through the same route and the
+/// same claim as a webhook: one that arrives after all is a duplicate.
+///
+/// ```no_run
+/// use idempotent_webhook::reconcile::StripeEvents;
+/// use idempotent_webhook::{IdempotentWebhook, Keep, Reconcile, Recovery, Secret, presets};
+///
+/// # fn main_(pool: sqlx::PgPool, secret: Secret, api_key: Secret) -> Result<(), Box<dyn std::error::Error>> {
+/// let recovery = Recovery::new(pool.clone());
+/// let stripe = IdempotentWebhook::new(pool, "billing", presets::stripe(secret))
+///     .keep(Keep::all(&recovery));
+/// let events = StripeEvents::new(api_key, ["invoice.*"]);
+/// let reconcile = Reconcile::new(&stripe, events, "/webhooks/stripe")?.spawn();
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Spawn one in every process: one of them reconciles a list at a time, and another one goes on where a
+/// process was killed. [`dry_run`](Self::dry_run) lists what is missing, and touches nothing.
+///
+/// Events that the provider had before the endpoint's first recorded delivery are left alone: they may have
+/// been processed before this crate was there. [`since`](Self::since) changes that.
+#[must_use = "nothing is reconciled until it is spawned or run"]
+pub struct Reconcile<S> {
+    pub(super) settings: Settings,
+    pub(super) path: Uri,
+    pub(super) source: S,
+    pub(super) every: Duration,
+    look_back: Duration,
+    grace: Duration,
+    since: Option<SystemTime>,
+}
+
+impl<S: EventSource> Reconcile<S> {
+    /// Reconciles the deliveries of a layer with a list of the provider. `path` is that of the layer's
+    /// route, such as `/webhooks/stripe`: what is missing runs as a request to it. With
+    /// [`TenantSecrets`](crate::TenantSecrets) it says for which tenant.
+    ///
+    /// Take the layer once it is complete: a later change of a clone is not seen.
+    ///
+    /// # Errors
+    ///
+    /// [`ReconcileError`] if the layer keeps nothing, if the path is none, or if the list does not give what
+    /// the provider's delivery id is made of.
+    pub fn new(layer: &IdempotentWebhook, source: S, path: &str) -> Result<Self, ReconcileError> {
+        let settings = layer.settings().clone();
+        if settings.keep.is_none() {
+            return Err(ReconcileError::NothingKept);
+        }
+        let uri: Uri = path
+            .parse()
+            .map_err(|_| ReconcileError::Path(path.to_owned()))?;
+        if !path.starts_with('/') {
+            return Err(ReconcileError::Path(path.to_owned()));
+        }
+        settings
+            .provider
+            .check_identity(&source.headers(), source.has_bodies())
+            .map_err(ReconcileError::Identity)?;
+        Ok(Self {
+            settings,
+            path: uri,
+            source,
+            every: 15 * MINUTE,
+            look_back: 7 * DAY,
+            grace: 10 * MINUTE,
+            since: None,
+        })
+    }
+
+    /// The time from one round to the next, over all processes. At least a second. Default: 15 minutes.
+    pub fn every(mut self, interval: Duration) -> Self {
+        self.every = interval.max(Duration::from_secs(1));
+        self
+    }
+
+    /// How old an event may be that a round looks at. A round looks at what has come since the one before,
+    /// and the first one at all that is not older than this.
+    ///
+    /// Nor does it look at what is older than the deliveries that [`Retention`](crate::Retention) has left,
+    /// which could be unknown because they were deleted. Default: 7 days.
+    pub fn look_back(mut self, time: Duration) -> Self {
+        self.look_back = time;
+        self
+    }
+
+    /// How old an event has to be. The webhook of a younger one may still be under way. Default: 10 minutes.
+    pub fn grace(mut self, time: Duration) -> Self {
+        self.grace = time;
+        self
+    }
+
+    /// Events before this time are left alone.
+    ///
+    /// Default: the endpoint's first delivery that is recorded when it is reconciled for the first time. If
+    /// there is none, that moment. With an earlier time, **what was processed before and not recorded runs
+    /// again**.
+    pub fn since(mut self, time: SystemTime) -> Self {
+        self.since = Some(time);
+        self
+    }
+
+    /// Starts the background task on the current tokio runtime. It runs until [`ReconcileTask::stop`] or the
+    /// end of the runtime.
+    ///
+    /// Rate limits are waited out. Another failure of the list is logged at WARN, and tried again with the
+    /// next round, after 5 minutes at most.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn spawn(self) -> ReconcileTask {
+        let (stop, asked) = Stop::channel();
+        ReconcileTask {
+            stop,
+            task: tokio::spawn(self.run(asked)),
+        }
+    }
+
+    /// Runs one round now, of all that is not older than [`look_back`](Self::look_back), also if a
+    /// round has looked at it before. What is missing is kept, or asked for again, when this returns;
+    /// [`Recovery`](crate::Recovery) runs it.
+    ///
+    /// Rate limits are waited out.
+    ///
+    /// # Errors
+    ///
+    /// [`ReconcileError::Busy`] if another process is in a round, and what has failed otherwise. A round of a
+    /// background task then goes on with it.
+    pub async fn run_once(&self) -> Result<Reconciled, ReconcileError> {
+        let rounds = self.rounds(true);
+        match rounds.run(Start::Now).await? {
+            Ended::Complete(reconciled) => Ok(reconciled),
+            Ended::NotNow(_) => Err(ReconcileError::Busy),
+        }
+    }
+
+    /// What [`run_once`](Self::run_once) would have run now. It touches nothing: neither the tables nor, by
+    /// asking for a webhook again, the provider.
+    ///
+    /// # Errors
+    ///
+    /// Those of the list and of Postgres.
+    pub async fn dry_run(&self) -> Result<Vec<MissingDelivery>, ReconcileError> {
+        self.rounds(true).list_missing().await
+    }
+
+    fn rounds(&self, in_full: bool) -> Rounds<'_, S> {
+        let settings = &self.settings;
+        Rounds {
+            reconcile: self,
+            position: Position::new(
+                settings.store.clone(),
+                settings.endpoint.to_string(),
+                self.path.to_string(),
+                self.source.name(),
+            ),
+            limits: Limits {
+                look_back: self.look_back,
+                grace: self.grace,
+                redelivery_window: settings.provider.get_redelivery_window(),
+                since: self.since,
+                in_full,
+            },
+        }
+    }
+
+    async fn run(self, mut stop: Stop) {
+        let rounds = self.rounds(false);
+        loop {
+            let Some(ended) = stop.or(rounds.run(Start::WhenDue)).await else {
+                // Another process may go on at once.
+                let _ = rounds.position.break_off(Duration::ZERO, None, false).await;
+                return;
+            };
+            let wait = match ended {
+                Ok(Ended::Complete(_)) => self.every,
+                Ok(Ended::NotNow(wait)) => wait,
+                Err(error) => {
+                    tracing::warn!(
+                        endpoint = &*self.settings.endpoint,
+                        source = rounds.position.source,
+                        error = %ErrorChain(&error),
+                        "webhooks could not be reconciled with the provider's list; it is tried again"
+                    );
+                    self.failed_wait()
+                }
+            };
+            // Another process may have had a round, or have been killed in one.
+            let wait = wait.clamp(SHORTEST_WAIT, LONGEST_WAIT);
+            let wait = wait.mul_f64(1.0 + 0.1 * random_fraction());
+            if stop.or(tokio::time::sleep(wait)).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// How long after a failure the round goes on.
+    pub(super) fn failed_wait(&self) -> Duration {
+        self.every.min(FAILED_WAIT)
+    }
+}
+
+impl<S> fmt::Debug for Reconcile<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reconcile")
+            .field("endpoint", &self.settings.endpoint)
+            .field("path", &self.path)
+            .field("every", &self.every)
+            .field("look_back", &self.look_back)
+            .field("grace", &self.grace)
+            .field("since", &self.since)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The handle of a running [`Reconcile`].
+#[derive(Debug)]
+pub struct ReconcileTask {
+    stop: StopSender,
+    task: JoinHandle<()>,
+}
+
+impl ReconcileTask {
+    /// Stops. A round that is under way is broken off, and another process goes on with it.
+    pub async fn stop(self) {
+        self.stop.send();
+        // It neither panics nor is aborted, but the runtime may be shutting down.
+        let _ = self.task.await;
+    }
+}

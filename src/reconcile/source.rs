@@ -1,0 +1,221 @@
+//! Where the events of a provider are listed.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::error::{BoxError, ErrorChain};
+
+/// A list of the events that a provider has, by its API.
+///
+/// This is one for an API of your own:
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+///
+/// use idempotent_webhook::reconcile::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+///
+/// struct Orders(reqwest::Client);
+///
+/// #[derive(serde::Deserialize)]
+/// struct Page {
+///     events: Vec<serde_json::Value>,
+///     next: Option<String>,
+/// }
+///
+/// impl EventSource for Orders {
+///     fn name(&self) -> String {
+///         "orders".to_owned()
+///     }
+///
+///     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
+///         let (since, page) = (query.since_unix(), query.cursor().unwrap_or_default());
+///         let url = format!("https://api.example.com/events?since={since}&page={page}");
+///         let page: Page = self.0.get(url).send().await?.error_for_status()?.json().await?;
+///         let events = page.events.iter().map(|event| {
+///             let created = Duration::from_secs(event["created"].as_u64().unwrap_or_default());
+///             ListedEvent::new(SystemTime::UNIX_EPOCH + created, event.to_string())
+///         });
+///         Ok(EventPage::new(events, page.next))
+///     }
+/// }
+/// ```
+pub trait EventSource: Send + Sync + 'static {
+    /// The name of the list, such as `stripe`. Lists that are reconciled with one endpoint and path need
+    /// different names, and each has to keep its own: what is reconciled is remembered under it.
+    fn name(&self) -> String;
+
+    /// The headers of the webhook that the list gives. Default: none.
+    fn headers(&self) -> Vec<HeaderName> {
+        Vec::new()
+    }
+
+    /// Whether the list gives the bodies of the webhooks. If it does not, missing deliveries are asked for
+    /// again: [`redeliver`](Self::redeliver). Default: `true`.
+    fn has_bodies(&self) -> bool {
+        true
+    }
+
+    /// A page of the events of a time, in any order. Events of other times are left out, so a list
+    /// that has no filter by time may give them.
+    ///
+    /// It is given up after 2 minutes. It may be called again for the same page.
+    fn page(
+        &self,
+        query: &PageQuery,
+    ) -> impl Future<Output = Result<EventPage, SourceError>> + Send;
+
+    /// Asks the provider to send a webhook again, by what the list has given for that
+    /// ([`ListedEvent::to_redeliver`]). Default: an error.
+    fn redeliver(&self, redelivery: &str) -> impl Future<Output = Result<(), SourceError>> + Send {
+        let _ = redelivery;
+        std::future::ready(Err(SourceError::new("it cannot be asked to send again")))
+    }
+}
+
+/// Which page of a list.
+#[derive(Clone, Debug)]
+pub struct PageQuery {
+    pub(super) since: SystemTime,
+    pub(super) until: SystemTime,
+    pub(super) cursor: Option<String>,
+}
+
+impl PageQuery {
+    /// Events of this time and after it.
+    pub fn since(&self) -> SystemTime {
+        self.since
+    }
+
+    /// The same in whole Unix seconds, rounded down.
+    pub fn since_unix(&self) -> u64 {
+        let since = self.since.duration_since(SystemTime::UNIX_EPOCH);
+        since.unwrap_or_default().as_secs()
+    }
+
+    /// Events of this time and before it. Younger ones may still be under way.
+    pub fn until(&self) -> SystemTime {
+        self.until
+    }
+
+    /// What the page before has given as the next one. `None` for the first page.
+    pub fn cursor(&self) -> Option<&str> {
+        self.cursor.as_deref()
+    }
+}
+
+/// A page of a list.
+#[derive(Clone, Debug)]
+pub struct EventPage {
+    pub(super) events: Vec<ListedEvent>,
+    pub(super) next: Option<String>,
+}
+
+impl EventPage {
+    /// A page. `next` is how [`EventSource::page`] finds the next one, `None` if this is the last. Another
+    /// process may go on with it.
+    pub fn new(events: impl IntoIterator<Item = ListedEvent>, next: Option<String>) -> Self {
+        Self {
+            events: events.into_iter().collect(),
+            next,
+        }
+    }
+}
+
+/// An event as a provider's list has it.
+#[derive(Clone, Debug)]
+pub struct ListedEvent {
+    pub(super) occurred_at: SystemTime,
+    pub(super) headers: HeaderMap,
+    pub(super) content: Content,
+    pub(super) unusable: Option<String>,
+}
+
+/// What can be run of an event.
+#[derive(Clone, Debug)]
+pub(super) enum Content {
+    Body(Bytes),
+    Redelivery(String),
+}
+
+impl ListedEvent {
+    /// An event with the body of its webhook, in JSON unless a [header](Self::header) says otherwise.
+    pub fn new(occurred_at: SystemTime, body: impl Into<Bytes>) -> Self {
+        Self::with(occurred_at, Content::Body(body.into()))
+    }
+
+    /// An event that can only be asked for again: [`EventSource::redeliver`] gets this text. The time is that
+    /// of the last attempt to deliver it.
+    pub fn to_redeliver(attempted_at: SystemTime, redelivery: impl Into<String>) -> Self {
+        Self::with(attempted_at, Content::Redelivery(redelivery.into()))
+    }
+
+    fn with(occurred_at: SystemTime, content: Content) -> Self {
+        Self {
+            occurred_at,
+            headers: HeaderMap::new(),
+            content,
+            unusable: None,
+        }
+    }
+
+    /// A header of its webhook, which is one of [`EventSource::headers`] or `content-type`.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// The event cannot be run, for this reason: its body is not that of the webhook, for example. If it is
+    /// missing, that is told to the operator.
+    #[must_use]
+    pub fn unusable(mut self, reason: impl Into<String>) -> Self {
+        self.unusable = Some(reason.into());
+        self
+    }
+}
+
+/// Why a list could not be read. Any error converts into it with `?`.
+#[derive(Debug)]
+pub struct SourceError {
+    reason: String,
+    retry_after: Option<Duration>,
+}
+
+impl SourceError {
+    /// An error with a reason for the operator, who sees it in the log and in the dashboard. It must not
+    /// have a secret.
+    pub fn new(reason: impl fmt::Display) -> Self {
+        Self {
+            reason: reason.to_string(),
+            retry_after: None,
+        }
+    }
+
+    /// The same page may be asked for after this time: a rate limit, or a failure that passes. It is waited
+    /// for, for up to an hour.
+    #[must_use]
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    pub(super) fn wait(&self) -> Option<Duration> {
+        self.retry_after
+    }
+}
+
+/// With the causes of the error.
+impl<E: Into<BoxError>> From<E> for SourceError {
+    fn from(error: E) -> Self {
+        Self::new(ErrorChain(&*error.into()))
+    }
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}

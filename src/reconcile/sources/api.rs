@@ -1,0 +1,261 @@
+//! Requests to the API of a provider.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use form_urlencoded::Serializer;
+use http::header::{ACCEPT, AUTHORIZATION, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use reqwest::{Client, Response};
+use serde::de::DeserializeOwned;
+
+use crate::provider::Secret;
+use crate::reconcile::source::SourceError;
+
+/// The largest answer, in bytes.
+const MAX_ANSWER: usize = 128 * 1024 * 1024;
+
+/// How much of an error's answer is shown, in characters.
+const SHOWN: usize = 200;
+
+/// How long to wait if a rate limit does not say it.
+const DEFAULT_WAIT: Duration = Duration::from_secs(10);
+
+/// How the API of a provider is called.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use idempotent_webhook::Secret;
+/// use idempotent_webhook::reconcile::{Http, StripeEvents};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let http = Http::new()
+///     .client(reqwest::Client::builder().proxy(reqwest::Proxy::all("http://proxy:3128")?).build()?)
+///     .timeout(Duration::from_secs(10));
+/// let events = StripeEvents::new(Secret::new("rk_…")?, ["invoice.paid"]).http(http);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Http {
+    client: Option<Client>,
+    base: Option<String>,
+    timeout: Duration,
+}
+
+impl Http {
+    /// A client of its own, and the provider's address.
+    pub fn new() -> Self {
+        Self {
+            client: None,
+            base: None,
+            timeout: Duration::from_secs(30),
+        }
+    }
+
+    /// The client, for a proxy, certificates of your own, or another TLS.
+    #[must_use]
+    pub fn client(mut self, client: Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    /// The address instead of the provider's: that of a sandbox, of a server of your own, or of one in a test,
+    /// such as `https://sandbox-api.paddle.com`.
+    #[must_use]
+    pub fn base(mut self, address: impl Into<String>) -> Self {
+        self.base = Some(address.into().trim_end_matches('/').to_owned());
+        self
+    }
+
+    /// How long a request may take. Default: 30 seconds.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// How a request is authorized.
+#[derive(Clone)]
+pub(super) enum Authorization {
+    Bearer(Secret),
+    /// Asked for before each request, because it is valid for minutes.
+    BearerOf(Arc<dyn Fn() -> Secret + Send + Sync>),
+    /// A user without a password.
+    User(Secret),
+}
+
+impl Authorization {
+    fn header(&self) -> Result<HeaderValue, SourceError> {
+        let bearer = |token: &Secret| [b"Bearer ", token.expose()].concat();
+        let value = match self {
+            Self::Bearer(token) => bearer(token),
+            Self::BearerOf(token) => bearer(&token()),
+            Self::User(user) => {
+                let encoded = STANDARD.encode([user.expose(), b":"].concat());
+                format!("Basic {encoded}").into_bytes()
+            }
+        };
+        let mut value = HeaderValue::from_bytes(&value)
+            .map_err(|_| SourceError::new("the API key cannot stand in a header"))?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+}
+
+impl fmt::Debug for Authorization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Authorization(redacted)")
+    }
+}
+
+/// The API of a provider.
+#[derive(Clone, Debug)]
+pub(super) struct Api {
+    http: Http,
+    client: Arc<std::sync::OnceLock<Client>>,
+    /// The provider's address.
+    address: String,
+    authorization: Authorization,
+    headers: Vec<(HeaderName, String)>,
+}
+
+/// An answer of an API.
+pub(super) struct Answer {
+    pub(super) headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, SourceError> {
+        serde_json::from_slice(&self.body).map_err(|error| {
+            SourceError::new(format_args!(
+                "the answer is not what is documented: {error}"
+            ))
+        })
+    }
+}
+
+impl Api {
+    pub(super) fn new(address: impl Into<String>, authorization: Authorization) -> Self {
+        Self {
+            http: Http::new(),
+            client: Arc::default(),
+            address: address.into(),
+            authorization,
+            headers: Vec::new(),
+        }
+    }
+
+    pub(super) fn http(&mut self, http: Http) {
+        self.http = http;
+    }
+
+    /// A header of each request.
+    pub(super) fn header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub(super) async fn get(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<Answer, SourceError> {
+        let query = Serializer::new(String::new()).extend_pairs(query).finish();
+        self.send(Method::GET, path, &format!("{path}?{query}"))
+            .await
+    }
+
+    pub(super) async fn post(&self, path: &str) -> Result<Answer, SourceError> {
+        self.send(Method::POST, path, path).await
+    }
+
+    async fn send(&self, method: Method, path: &str, target: &str) -> Result<Answer, SourceError> {
+        let base = self.http.base.as_deref().unwrap_or(&self.address);
+        let mut request = self
+            .client()?
+            .request(method.clone(), format!("{base}{target}"))
+            .timeout(self.http.timeout)
+            .header(ACCEPT, "application/json")
+            .header(
+                USER_AGENT,
+                concat!("idempotent-webhook/", env!("CARGO_PKG_VERSION")),
+            )
+            .header(AUTHORIZATION, self.authorization.header()?);
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let failed = |error: reqwest::Error| {
+            let error = SourceError::from(error.without_url());
+            SourceError::new(format_args!("{method} {path}: {error}"))
+        };
+        let mut response = request.send().await.map_err(failed)?;
+        let mut body = Vec::new();
+        while let Some(part) = response.chunk().await.map_err(failed)? {
+            if body.len() + part.len() > MAX_ANSWER {
+                let text = format!("{method} {path}: the answer is longer than 128 MiB");
+                return Err(SourceError::new(text));
+            }
+            body.extend_from_slice(&part);
+        }
+        if response.status().is_success() {
+            return Ok(Answer {
+                headers: std::mem::take(response.headers_mut()),
+                body,
+            });
+        }
+        let shown: String = String::from_utf8_lossy(&body).chars().take(SHOWN).collect();
+        let error = SourceError::new(format_args!(
+            "{method} {path} was answered with {}: {shown:?}",
+            response.status()
+        ));
+        Err(match wait_of(&response) {
+            Some(wait) => error.retry_after(wait),
+            None => error,
+        })
+    }
+
+    fn client(&self) -> Result<&Client, SourceError> {
+        if let Some(client) = &self.http.client {
+            return Ok(client);
+        }
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let client = Client::builder().build()?;
+        Ok(self.client.get_or_init(|| client))
+    }
+}
+
+/// How long to wait after an answer, if it is one that says to.
+fn wait_of(response: &Response) -> Option<Duration> {
+    let number = |name: &HeaderName| -> Option<u64> {
+        response.headers().get(name)?.to_str().ok()?.parse().ok()
+    };
+    let after = number(&RETRY_AFTER).map(Duration::from_secs);
+    let is_exhausted = number(&HeaderName::from_static("x-ratelimit-remaining")) == Some(0);
+    // GitHub says when it is over.
+    let reset = || {
+        let at = number(&HeaderName::from_static("x-ratelimit-reset")).filter(|_| is_exhausted)?;
+        let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(at))?;
+        Some(at.duration_since(SystemTime::now()).unwrap_or_default() + Duration::from_secs(1))
+    };
+    match response.status() {
+        StatusCode::TOO_MANY_REQUESTS => Some(after.or_else(reset).unwrap_or(DEFAULT_WAIT)),
+        StatusCode::FORBIDDEN => after.or_else(reset),
+        status if status.is_server_error() => after,
+        _ => None,
+    }
+}

@@ -1,0 +1,140 @@
+use std::fmt;
+use std::sync::Arc;
+
+use http::header::LINK;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
+
+use super::api::{Api, Authorization, Http};
+use crate::provider::Secret;
+use crate::reconcile::source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+
+const DELIVERY: HeaderName = HeaderName::from_static("x-github-delivery");
+const EVENT: HeaderName = HeaderName::from_static("x-github-event");
+
+/// [Deliveries of a webhook of GitHub](https://docs.github.com/rest/repos/webhooks#list-deliveries-for-a-repository-webhook),
+/// for [`presets::github`](crate::presets::github).
+///
+/// - For how long: 3 days, on GitHub Enterprise Server 7.
+/// - Rights: to read and write the webhooks of the repository or of the organization (`admin:repo_hook`,
+///   `admin:org_hook`); for an app, its JWT.
+/// - What it lists: each attempt to deliver, of this one webhook.
+/// - Bodies: none. **GitHub is asked to deliver again**, and what it sends is a webhook like any other, signed and
+///   with the same id. So [`Delivery::is_reconciled`](crate::Delivery::is_reconciled) is `false` for it. What
+///   cannot be delivered then is an attempt of its own, which a later round finds.
+/// - Order: newest first.
+/// - What it cannot see: events while the webhook was inactive, or before it was there; webhooks of
+///   Marketplace and of Sponsors.
+/// - Limits: 5,000 requests an hour, two for each delivery that is missing and one for 100 that are not. The
+///   headers of a 403 or a 429 say for how long to wait.
+#[derive(Clone)]
+pub struct GitHubDeliveries {
+    api: Api,
+    path: String,
+}
+
+#[derive(Deserialize)]
+struct Attempt {
+    /// Beyond the integers of a float.
+    id: u64,
+    guid: String,
+    delivered_at: String,
+    event: String,
+}
+
+impl GitHubDeliveries {
+    /// The deliveries of a webhook of a repository, such as `octocat/hello-world`.
+    pub fn repository(token: Secret, repository: &str, hook: u64) -> Self {
+        let path = format!("/repos/{repository}/hooks/{hook}/deliveries");
+        Self::new(Authorization::Bearer(token), path)
+    }
+
+    /// The deliveries of a webhook of an organization.
+    pub fn organization(token: Secret, organization: &str, hook: u64) -> Self {
+        let path = format!("/orgs/{organization}/hooks/{hook}/deliveries");
+        Self::new(Authorization::Bearer(token), path)
+    }
+
+    /// The deliveries of the webhook of a GitHub App. The JWT is asked for before each request, because it is
+    /// valid for ten minutes at most.
+    pub fn app(jwt: impl Fn() -> Secret + Send + Sync + 'static) -> Self {
+        let path = "/app/hook/deliveries".to_owned();
+        Self::new(Authorization::BearerOf(Arc::new(jwt)), path)
+    }
+
+    fn new(authorization: Authorization, path: String) -> Self {
+        let version = HeaderName::from_static("x-github-api-version");
+        Self {
+            api: Api::new("https://api.github.com", authorization).header(version, "2022-11-28"),
+            path,
+        }
+    }
+
+    /// How the API is called. For GitHub Enterprise Server, the base is `https://<host>/api/v3`.
+    #[must_use]
+    pub fn http(mut self, http: Http) -> Self {
+        self.api.http(http);
+        self
+    }
+}
+
+impl EventSource for GitHubDeliveries {
+    fn name(&self) -> String {
+        format!("github {}", self.path)
+    }
+
+    fn headers(&self) -> Vec<HeaderName> {
+        vec![DELIVERY, EVENT]
+    }
+
+    fn has_bodies(&self) -> bool {
+        false
+    }
+
+    async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
+        let mut parameters = vec![("per_page", "100".to_owned())];
+        parameters.extend(query.cursor().map(|cursor| ("cursor", cursor.to_owned())));
+        let answer = self.api.get(&self.path, &parameters).await?;
+        let attempts: Vec<Attempt> = answer.json()?;
+        let mut events = Vec::with_capacity(attempts.len());
+        let mut is_older = true;
+        for attempt in attempts {
+            let time = humantime::parse_rfc3339(&attempt.delivered_at)?;
+            is_older &= time < query.since();
+            events.push(
+                ListedEvent::to_redeliver(time, attempt.id.to_string())
+                    .header(DELIVERY, HeaderValue::from_str(&attempt.guid)?)
+                    .header(EVENT, HeaderValue::from_str(&attempt.event)?),
+            );
+        }
+        let next = next_cursor(&answer.headers).filter(|_| !is_older);
+        Ok(EventPage::new(events, next))
+    }
+
+    async fn redeliver(&self, redelivery: &str) -> Result<(), SourceError> {
+        let path = format!("{}/{redelivery}/attempts", self.path);
+        self.api.post(&path).await.map(drop)
+    }
+}
+
+/// The cursor of the link to the next page.
+fn next_cursor(headers: &HeaderMap) -> Option<String> {
+    let links = headers.get(LINK)?.to_str().ok()?;
+    let next = links
+        .split(',')
+        .find(|link| link.contains("rel=\"next\""))?;
+    let (_, address) = next.split_once('<')?;
+    let (address, _) = address.split_once('>')?;
+    let (_, query) = address.split_once('?')?;
+    form_urlencoded::parse(query.as_bytes())
+        .find(|(name, _)| name == "cursor")
+        .map(|(_, cursor)| cursor.into_owned())
+}
+
+impl fmt::Debug for GitHubDeliveries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GitHubDeliveries")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}

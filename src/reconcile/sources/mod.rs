@@ -1,0 +1,16 @@
+//! The lists of providers, by their APIs.
+
+mod api;
+mod chargebee;
+mod event_types;
+mod github;
+mod paddle;
+mod stripe;
+mod workos;
+
+pub use api::Http;
+pub use chargebee::ChargebeeEvents;
+pub use github::GitHubDeliveries;
+pub use paddle::PaddleNotifications;
+pub use stripe::StripeEvents;
+pub use workos::WorkOsEvents;

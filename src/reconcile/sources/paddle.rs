@@ -1,0 +1,98 @@
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::api::{Api, Authorization, Http};
+use crate::provider::Secret;
+use crate::reconcile::source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+
+/// [Notifications of Paddle Billing](https://developer.paddle.com/api-reference/notifications/list-notifications),
+/// `GET /notifications`, for [`presets::paddle`](crate::presets::paddle).
+///
+/// - For how long: 90 days.
+/// - Rights: an API key with `notification.read`. That of the sandbox is for the address
+///   `https://sandbox-api.paddle.com` ([`Http::base`]).
+/// - What it lists: what was to be sent to one notification destination, delivered or not.
+/// - Bodies: the body of the webhook, with its `notification_id`. Its members may be in another order.
+/// - Order: oldest first.
+/// - What it cannot see: events that occurred while there was no such destination, or it was not subscribed
+///   to them.
+/// - Limits: 240 requests a minute for an IP address. A 429 has `Retry-After`.
+#[derive(Clone, Debug)]
+pub struct PaddleNotifications {
+    api: Api,
+    destination: String,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    data: Vec<Notification>,
+    meta: Meta,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    pagination: Pagination,
+}
+
+#[derive(Deserialize)]
+struct Pagination {
+    has_more: bool,
+}
+
+#[derive(Deserialize)]
+struct Notification {
+    id: String,
+    occurred_at: String,
+    payload: Box<RawValue>,
+}
+
+impl PaddleNotifications {
+    /// The notifications for a destination, such as `ntfset_01gkpjp8bkm3tm53kdgkx6sms7`.
+    pub fn new(api_key: Secret, destination: impl Into<String>) -> Self {
+        Self {
+            api: Api::new("https://api.paddle.com", Authorization::Bearer(api_key)),
+            destination: destination.into(),
+        }
+    }
+
+    /// How the API is called.
+    #[must_use]
+    pub fn http(mut self, http: Http) -> Self {
+        self.api.http(http);
+        self
+    }
+}
+
+impl EventSource for PaddleNotifications {
+    fn name(&self) -> String {
+        format!("paddle {}", self.destination)
+    }
+
+    async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
+        // Not until when: it may be compared with the time of the notification, which is later.
+        let since = humantime::format_rfc3339_micros(query.since()).to_string();
+        let mut parameters = vec![
+            ("notification_setting_id", self.destination.clone()),
+            ("per_page", "200".to_owned()),
+            ("order_by", "id[ASC]".to_owned()),
+            ("from", since),
+        ];
+        parameters.extend(query.cursor().map(|cursor| ("after", cursor.to_owned())));
+        let page: Page = self.api.get("/notifications", &parameters).await?.json()?;
+        let mut events = Vec::with_capacity(page.data.len());
+        for notification in &page.data {
+            let time = humantime::parse_rfc3339(&notification.occurred_at)?;
+            events.push(ListedEvent::new(
+                time,
+                notification.payload.get().to_owned(),
+            ));
+        }
+        let last = page
+            .data
+            .into_iter()
+            .last()
+            .map(|notification| notification.id);
+        let next = last.filter(|_| page.meta.pagination.has_more);
+        Ok(EventPage::new(events, next))
+    }
+}

@@ -1,0 +1,144 @@
+use http::HeaderName;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::api::{Api, Authorization, Http};
+use super::event_types::EventTypes;
+use crate::pg_time::{from_unix_time, unix_time};
+use crate::provider::Secret;
+use crate::reconcile::source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+
+/// [Events of Stripe](https://docs.stripe.com/api/events/list), `GET /v1/events`, for
+/// [`presets::stripe`](crate::presets::stripe): snapshot events.
+///
+/// - For how long: 30 days.
+/// - Rights: a restricted key with the permission to read events. The key says whether it is live or test mode.
+/// - What it lists: all events of the account, whichever endpoint they were for. So give the types to which the
+///   endpoint is subscribed.
+/// - Bodies: the event, as the webhook has it, but `pending_webhooks` is that of now. **An endpoint with an API
+///   version of its own gets `data` in that version, and the list has it in the version that was the account's
+///   default when the event occurred.** Give the endpoint's as [`api_version`](Self::api_version): then
+///   events of another one are not run, and it is told.
+/// - Order: newest first.
+/// - What it cannot see: events whose generation failed, and thin events, which have a list of their own.
+/// - Limits: 25 requests a second. A 429 has no `Retry-After`, and is waited out for 10 seconds.
+#[derive(Clone, Debug)]
+pub struct StripeEvents {
+    api: Api,
+    types: EventTypes,
+    api_version: Option<String>,
+    account: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    data: Vec<Box<RawValue>>,
+    has_more: bool,
+}
+
+#[derive(Deserialize)]
+struct Event {
+    id: String,
+    created: u64,
+    #[serde(rename = "type")]
+    event_type: String,
+    api_version: Option<String>,
+    account: Option<String>,
+}
+
+/// As many types can be in the query.
+const MOST_TYPES: usize = 20;
+
+impl StripeEvents {
+    /// The events of the account to which the API key belongs. The types are those of the endpoint, such as
+    /// `invoice.paid`, `invoice.*`, or `*` for all.
+    pub fn new<T: Into<String>>(api_key: Secret, types: impl IntoIterator<Item = T>) -> Self {
+        Self {
+            api: Api::new("https://api.stripe.com", Authorization::Bearer(api_key)),
+            types: EventTypes::new(types),
+            api_version: None,
+            account: None,
+        }
+    }
+
+    /// The API version of the endpoint, such as `2024-06-20`. Events of another one are not run. Default: all
+    /// are run.
+    #[must_use]
+    pub fn api_version(mut self, version: impl Into<String>) -> Self {
+        self.api_version = Some(version.into());
+        self
+    }
+
+    /// The events of a connected account. They have the member `account`, as in the webhooks of an endpoint for
+    /// connected accounts.
+    #[must_use]
+    pub fn account(mut self, account: impl Into<String>) -> Self {
+        let account = account.into();
+        let name = HeaderName::from_static("stripe-account");
+        self.api = self.api.header(name, account.clone());
+        self.account = Some(account);
+        self
+    }
+
+    /// How the API is called.
+    #[must_use]
+    pub fn http(mut self, http: Http) -> Self {
+        self.api.http(http);
+        self
+    }
+
+    fn listed(&self, event: &Event, body: &str) -> ListedEvent {
+        let body = match (&self.account, &event.account, body.strip_prefix('{')) {
+            (Some(account), None, Some(members)) => {
+                format!(
+                    "{{\"account\":{},{members}",
+                    serde_json::Value::from(&**account)
+                )
+            }
+            _ => body.to_owned(),
+        };
+        let listed = ListedEvent::new(from_unix_time(event.created as f64), body);
+        let version = event.api_version.as_deref();
+        match &self.api_version {
+            Some(wanted) if version != Some(wanted) => listed.unusable(format!(
+                "its API version is {}, and not {wanted}",
+                version.unwrap_or("unknown")
+            )),
+            _ => listed,
+        }
+    }
+}
+
+impl EventSource for StripeEvents {
+    fn name(&self) -> String {
+        match &self.account {
+            Some(account) => format!("stripe {account}"),
+            None => "stripe".to_owned(),
+        }
+    }
+
+    async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
+        let until = unix_time(query.until()).ceil();
+        let mut parameters = vec![
+            ("limit", "100".to_owned()),
+            ("created[gte]", query.since_unix().to_string()),
+            ("created[lte]", until.to_string()),
+        ];
+        for name in self.types.exact(MOST_TYPES).unwrap_or_default() {
+            parameters.push(("types[]", name.clone()));
+        }
+        if let Some(cursor) = query.cursor() {
+            parameters.push(("starting_after", cursor.to_owned()));
+        }
+        let page: Page = self.api.get("/v1/events", &parameters).await?.json()?;
+        let (mut events, mut last) = (Vec::with_capacity(page.data.len()), None);
+        for raw in &page.data {
+            let event: Event = serde_json::from_str(raw.get())?;
+            if self.types.have(&event.event_type) {
+                events.push(self.listed(&event, raw.get()));
+            }
+            last = Some(event.id);
+        }
+        Ok(EventPage::new(events, last.filter(|_| page.has_more)))
+    }
+}

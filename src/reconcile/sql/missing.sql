@@ -1,0 +1,35 @@
+-- Which deliveries of the endpoint $1 are neither processed nor kept nor discarded, by their places in the
+-- tenants $2 and the ids $3.
+--
+-- The tables are asked apart, so that one of them may be distributed.
+with listed as materialized (
+    select tenant, delivery_id, place
+    from unnest((select $2::text[]), $3::text[]) with ordinality as listed (tenant, delivery_id, place)
+),
+processed as materialized (
+    select tenant, delivery_id
+    from idempotent_webhook.deliveries
+    where endpoint = $1
+        and (tenant, delivery_id) in (select * from unnest((select $2::text[]), $3::text[]))
+)
+select place
+from listed
+where not exists (
+        select
+        from processed
+        where processed.tenant = listed.tenant and processed.delivery_id = listed.delivery_id
+    )
+    and not exists (
+        select
+        from idempotent_webhook.kept_deliveries as kept
+        where kept.endpoint = $1
+            and kept.tenant = listed.tenant
+            and kept.delivery_id = listed.delivery_id
+    )
+    and not exists (
+        select
+        from idempotent_webhook.discarded
+        where discarded.endpoint = $1
+            and discarded.tenant = listed.tenant
+            and discarded.delivery_id = listed.delivery_id
+    )
