@@ -35,6 +35,7 @@ mod preset_replays;
 mod readme;
 mod reasons;
 mod recency;
+mod reconcile;
 mod recovery;
 mod repeats;
 mod replay;

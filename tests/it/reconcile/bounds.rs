@@ -1,0 +1,163 @@
+//! Which events a round looks at.
+
+use std::time::{Duration, SystemTime};
+
+use idempotent_webhook::Reconcile;
+
+use super::{DAY, List, MINUTE, Process, missed};
+use crate::support::{Database, logged, now, send, soon, stripe, stripe_event, until_logged};
+
+/// Another system may have processed what came before.
+#[tokio::test]
+async fn n2_events_before_the_first_recorded_delivery_are_left_alone() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::of([("evt_1", 3 * MINUTE), ("evt_2", 60 * MINUTE)]);
+    let reconcile = || {
+        let reconcile = Reconcile::new(&process.layer, list.clone(), "/");
+        reconcile.unwrap().grace(Duration::ZERO)
+    };
+    // Nothing is recorded yet, so nothing counts.
+    assert_eq!(reconcile().dry_run().await.unwrap().len(), 0);
+
+    send(&process.router, stripe(stripe_event("evt_0"), now())).await;
+    database
+        .run("update idempotent_webhook.deliveries set received_at = now() - interval '10 minutes'")
+        .await;
+    assert_eq!(missed(&reconcile()).await.unwrap(), 1);
+
+    // That stays known once the first delivery is deleted.
+    database
+        .run("delete from idempotent_webhook.deliveries")
+        .await;
+    list.add("evt_3", 9 * MINUTE);
+    assert_eq!(missed(&reconcile()).await.unwrap(), 1);
+    // And can be set.
+    let since = SystemTime::now() - DAY;
+    assert_eq!(missed(&reconcile().since(since)).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn n2_an_endpoint_without_a_delivery_begins_with_its_first_round() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::of([("evt_1", MINUTE)]);
+    let reconcile = || {
+        let reconcile = Reconcile::new(&process.layer, list.clone(), "/");
+        reconcile.unwrap().grace(Duration::ZERO)
+    };
+    assert_eq!(missed(&reconcile()).await.unwrap(), 0);
+    list.add("evt_2", Duration::ZERO);
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(missed(&reconcile()).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn n2_what_may_have_been_pruned_and_what_is_under_way_is_left_alone() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::of([
+        ("under_way", 4 * MINUTE),
+        ("missed", 6 * MINUTE),
+        ("missed_long_ago", 29 * DAY),
+        ("may_be_pruned", 31 * DAY),
+    ]);
+    let reconcile = || {
+        process
+            .reconcile(&list)
+            .grace(5 * MINUTE)
+            .look_back(300 * DAY)
+    };
+    // Retention keeps deliveries for at least the redelivery window, which is 30 days for Stripe.
+    database
+        .run("insert into idempotent_webhook.pruned (before) values (now() - interval '10 days')")
+        .await;
+    let found = reconcile().dry_run().await.unwrap();
+    let ids: Vec<_> = found.iter().map(|one| one.id.as_str()).collect();
+    assert_eq!(ids, ["missed", "missed_long_ago"]);
+
+    database
+        .run("update idempotent_webhook.pruned set before = now() - interval '40 days'")
+        .await;
+    assert_eq!(reconcile().dry_run().await.unwrap().len(), 3);
+    assert_eq!(reconcile().look_back(DAY).dry_run().await.unwrap().len(), 1);
+}
+
+/// A round looks at what came since the one before, with the grace time once more.
+#[tokio::test]
+async fn n2_a_round_goes_on_where_the_one_before_has_ended() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::of([("evt_1", 8 * MINUTE)]);
+    let reconcile = || {
+        process
+            .reconcile(&list)
+            .grace(5 * MINUTE)
+            .every(Duration::from_secs(1))
+    };
+    let task = reconcile().spawn();
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where missed = 1 and process is null)")
+        .await;
+    list.add("evt_2", 9 * MINUTE);
+    list.add("too_late", 20 * MINUTE);
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where missed = 2)")
+        .await;
+    soon(task.stop()).await;
+    database
+        .until(
+            "exists (
+                select from idempotent_webhook.reconciliations
+                where reconciled_until between now() - interval '6 minutes' and now() - interval '5 minutes'
+            )",
+        )
+        .await;
+    // All of it, on request.
+    assert_eq!(missed(&reconcile()).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn n2_a_time_that_is_not_looked_at_is_told() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::default();
+    let log = logged(async {
+        assert_eq!(missed(&process.reconcile(&list)).await.unwrap(), 0);
+        database
+            .run(
+                "update idempotent_webhook.reconciliations
+             set reconciled_until = now() - interval '9 days', next_round_at = now()",
+            )
+            .await;
+    })
+    .await;
+    assert!(!log.contains("look_back"), "{log}");
+    logged(async {
+    let task = process.reconcile(&list).spawn();
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where reconciled_until > now() - interval '1 hour')")
+        .await;
+    soon(task.stop()).await;
+    until_logged("look_back").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn n2_retention_forgets_what_was_discarded_with_the_deliveries() {
+    let database = Database::new().await;
+    database.has_window("test", "1 day").await;
+    database
+        .run(
+            "insert into idempotent_webhook.discarded (endpoint, delivery_id, discarded_at)
+             values ('test', 'old', now() - interval '9 days'), ('test', 'young', now())",
+        )
+        .await;
+    idempotent_webhook::prune(&database.pool, 7 * DAY)
+        .await
+        .unwrap();
+    database
+        .until("(select array_agg(delivery_id) = array['young'] from idempotent_webhook.discarded)")
+        .await;
+}

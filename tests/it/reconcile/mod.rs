@@ -1,0 +1,194 @@
+//! Reconciliation with what the provider has.
+
+mod bounds;
+mod limits;
+mod orders;
+mod rounds;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use idempotent_webhook::reconcile::{
+    EventPage, EventSource, ListedEvent, PageQuery, ReconcileError, Reconciled, SourceError,
+};
+use idempotent_webhook::recovery::RecoveryTask;
+use idempotent_webhook::{
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Reconcile, Recovery, presets,
+};
+use sqlx::PgPool;
+
+use crate::support::{Database, insert_effect, recovery, secret, stripe_event};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A provider's list of events, newest first, in pages. Clones are the same list.
+#[derive(Clone, Default)]
+struct List(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    events: Vec<ListedEvent>,
+    page: usize,
+    /// What it answers instead of the next pages.
+    failures: VecDeque<SourceError>,
+    /// The cursors that it was asked for.
+    asked: Vec<Option<String>>,
+    /// Waits for ever after so many pages.
+    hangs_after: Option<usize>,
+}
+
+impl List {
+    /// A list of Stripe's events that occurred so long ago.
+    fn of<'a>(events: impl IntoIterator<Item = (&'a str, Duration)>) -> Self {
+        let list = Self::default();
+        list.0.lock().unwrap().page = 2;
+        for (id, age) in events {
+            list.add(id, age);
+        }
+        list
+    }
+
+    fn add(&self, id: &str, age: Duration) {
+        let event = ListedEvent::new(SystemTime::now() - age, stripe_event(id));
+        self.add_event(event);
+    }
+
+    fn add_event(&self, event: ListedEvent) {
+        self.0.lock().unwrap().events.push(event);
+    }
+
+    fn fail_with(&self, error: SourceError) {
+        self.0.lock().unwrap().failures.push_back(error);
+    }
+
+    fn hang_after(&self, pages: Option<usize>) {
+        self.0.lock().unwrap().hangs_after = pages;
+    }
+
+    fn asked(&self) -> Vec<Option<String>> {
+        std::mem::take(&mut self.0.lock().unwrap().asked)
+    }
+}
+
+impl EventSource for List {
+    fn name(&self) -> String {
+        "list".to_owned()
+    }
+
+    async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
+        let hangs = {
+            let mut inner = self.0.lock().unwrap();
+            inner.asked.push(query.cursor().map(str::to_owned));
+            if let Some(error) = inner.failures.pop_front() {
+                return Err(error);
+            }
+            inner
+                .hangs_after
+                .is_some_and(|pages| inner.asked.len() > pages)
+        };
+        if hangs {
+            std::future::pending::<()>().await;
+        }
+        let inner = self.0.lock().unwrap();
+        let from: usize = query.cursor().map_or(Ok(0), str::parse)?;
+        let until = (from + inner.page).min(inner.events.len());
+        let next = (until < inner.events.len()).then(|| until.to_string());
+        Ok(EventPage::new(inner.events[from..until].to_vec(), next))
+    }
+}
+
+/// A process that receives the webhooks of Stripe, with nothing shared but the database. Its handler writes
+/// an effect, with `#` after the id if the delivery is reconciled.
+struct Process {
+    layer: IdempotentWebhook,
+    router: Router,
+    recovery: Recovery,
+}
+
+impl Process {
+    fn new(pool: PgPool) -> Self {
+        Self::with(pool, |keep| keep)
+    }
+
+    fn with(pool: PgPool, set: impl FnOnce(Keep) -> Keep) -> Self {
+        let recovery = recovery(&pool);
+        let keep = set(Keep::all(&recovery).retry_delays([Duration::from_millis(20); 3]));
+        let layer = IdempotentWebhook::new(pool, "test", presets::stripe(secret()))
+            .database_timeout(Duration::from_secs(20))
+            .keep(keep);
+        let router = Router::new().route("/", post(handle).layer(layer.clone()));
+        Self {
+            layer,
+            router,
+            recovery,
+        }
+    }
+
+    /// All that is not older than a week counts, and nothing is under way.
+    fn reconcile(&self, list: &List) -> Reconcile<List> {
+        Reconcile::new(&self.layer, list.clone(), "/")
+            .unwrap()
+            .grace(Duration::ZERO)
+            .since(SystemTime::now() - 365 * DAY)
+    }
+
+    fn recover(&self) -> RecoveryTask {
+        self.recovery.clone().spawn(self.router.clone())
+    }
+
+    /// Runs all that is due, and returns how many attempts there were.
+    async fn run_due(&self) -> usize {
+        self.recovery.run_due(&self.router).await.unwrap().len()
+    }
+}
+
+async fn handle(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+    if delivery.is_reconciled() {
+        let marked = format!("{}#", delivery.id());
+        sqlx::query("insert into effects (delivery_id) values ($1)")
+            .bind(marked)
+            .execute(&mut *tx)
+            .await?;
+    } else {
+        insert_effect(&mut tx, &delivery).await?;
+    }
+    if delivery.id().as_str().starts_with("discard") {
+        return Err(HandlerError::new("not wanted").discard());
+    }
+    Ok(StatusCode::OK)
+}
+
+/// The effects, in the order of their names.
+async fn effects(database: &Database) -> Vec<String> {
+    sqlx::query_scalar("select delivery_id from effects order by delivery_id collate \"C\"")
+        .fetch_all(&database.pool)
+        .await
+        .unwrap()
+}
+
+/// What all tables have that a dry run must not touch.
+async fn tables(database: &Database) -> Vec<i64> {
+    sqlx::query_scalar(
+        "select (xpath('/row/n/text()', query_to_xml(
+             format('select count(*) as n from idempotent_webhook.%I', table_name), false, true, ''
+         )))[1]::text::int8
+         from information_schema.tables
+         where table_schema = 'idempotent_webhook' and table_type = 'BASE TABLE'
+         order by table_name",
+    )
+    .fetch_all(&database.pool)
+    .await
+    .unwrap()
+}
+
+async fn missed(reconcile: &Reconcile<List>) -> Result<u64, ReconcileError> {
+    reconcile
+        .run_once()
+        .await
+        .map(|round: Reconciled| round.missed)
+}

@@ -1,0 +1,279 @@
+//! What a round does, and what happens if it is interrupted.
+
+use std::time::Duration;
+
+use idempotent_webhook::Endpoint;
+use idempotent_webhook::reconcile::{ReconcileError, SourceError};
+
+use super::{List, MINUTE, Process, effects, missed, tables};
+use crate::support::{
+    Database, answer, assert_rows, logged, now, send, soon, stripe, stripe_event, until_logged,
+};
+
+#[tokio::test]
+async fn n2_what_never_came_runs_and_nothing_else() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    for id in ["processed", "discard_by_handler", "forgotten"] {
+        send(&process.router, stripe(stripe_event(id), now())).await;
+    }
+    let endpoint = Endpoint::new(database.pool.clone(), "test");
+    assert!(endpoint.forget("forgotten").await.unwrap());
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries (endpoint, delivery_id, state, attempts)
+             select 'test', 'by_operator_' || n, 'dead', 1 from generate_series(1, 2) as n;
+             insert into idempotent_webhook.kept_deliveries (endpoint, delivery_id, state, attempts)
+             values ('test', 'kept', 'dead', 1)",
+        )
+        .await;
+    assert!(endpoint.discard("by_operator_1").await.unwrap());
+    let filter = idempotent_webhook::recovery::Filter::new();
+    database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set last_failed_at = now() - interval '1 minute', first_received_at = now() - interval '1 hour'
+             where delivery_id = 'by_operator_2'",
+        )
+        .await;
+    let failed_before = std::time::SystemTime::now();
+    assert_eq!(
+        endpoint
+            .discard_all(&filter.failed_before(failed_before))
+            .await
+            .unwrap(),
+        1
+    );
+
+    let known = [
+        "processed",
+        "discard_by_handler",
+        "forgotten",
+        "by_operator_1",
+        "by_operator_2",
+        "kept",
+    ];
+    let list = List::of(known.map(|id| (id, MINUTE)));
+    list.add("missed", MINUTE);
+    let reconcile = process.reconcile(&list);
+    let round = reconcile.run_once().await.unwrap();
+    assert_eq!((round.listed, round.missed, round.unusable), (7, 1, 0));
+    assert_eq!(process.run_due().await, 1);
+    assert_eq!(
+        effects(&database).await,
+        ["forgotten", "missed#", "processed"]
+    );
+
+    // All of it is known now.
+    assert_eq!(missed(&reconcile).await.unwrap(), 0);
+    assert_eq!(process.run_due().await, 0);
+}
+
+#[tokio::test]
+async fn n3_a_webhook_that_still_arrives_is_a_duplicate() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::of([("evt_1", MINUTE), ("evt_2", MINUTE)]);
+    assert_eq!(missed(&process.reconcile(&list)).await.unwrap(), 2);
+
+    // Kept and not run yet: the webhook runs it.
+    let first = send(&process.router, stripe(stripe_event("evt_1"), now())).await;
+    assert_eq!(first, answer(200, "processed", ""));
+    assert_eq!(process.run_due().await, 1);
+    let second = send(&process.router, stripe(stripe_event("evt_2"), now())).await;
+    assert_eq!(second, answer(200, "duplicate", ""));
+    assert_eq!(effects(&database).await, ["evt_1", "evt_2#"]);
+    assert_rows!(database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
+async fn n4_a_dry_run_lists_what_is_missing_and_touches_nothing() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    send(&process.router, stripe(stripe_event("evt_1"), now())).await;
+    let list = List::of([("evt_1", MINUTE), ("evt_2", MINUTE), ("evt_3", 2 * MINUTE)]);
+    let before = tables(&database).await;
+    let found = process.reconcile(&list).dry_run().await.unwrap();
+    let ids: Vec<_> = found.iter().map(|one| one.id.as_str()).collect();
+    assert_eq!(ids, ["evt_2", "evt_3"]);
+    assert_eq!(found[0].event_type.as_deref(), Some("invoice.paid"));
+    assert_eq!(found[0].unusable, None);
+    assert_eq!(tables(&database).await, before);
+}
+
+#[tokio::test]
+async fn n4_one_process_reconciles_at_a_time_and_another_goes_on_where_it_was_killed() {
+    let database = Database::new().await;
+    let one = Process::new(database.pool.clone());
+    let other = Process::new(database.another_pool(5).await);
+    let ids = ["evt_1", "evt_2", "evt_3", "evt_4", "evt_5"];
+    let list = List::of(ids.map(|id| (id, MINUTE)));
+    list.hang_after(Some(2));
+    let reconcile = one.reconcile(&list);
+    let killed = tokio::spawn(async move { reconcile.run_once().await });
+    database
+        .until("(select count(*) = 4 from idempotent_webhook.kept_deliveries)")
+        .await;
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where cursor = '4')")
+        .await;
+
+    let busy = other.reconcile(&list).run_once().await;
+    assert!(matches!(busy, Err(ReconcileError::Busy)), "{busy:?}");
+    killed.abort();
+    let _ = killed.await;
+    list.hang_after(None);
+    list.asked();
+    // Its turn ends by itself.
+    database
+        .run("update idempotent_webhook.reconciliations set turn_ends_at = now()")
+        .await;
+    let task = other.reconcile(&list).every(MINUTE).spawn();
+    database
+        .until(
+            "exists (
+                select from idempotent_webhook.reconciliations
+                where reconciled_until is not null and cursor is null and process is null and missed = 5
+            )",
+        )
+        .await;
+    task.stop().await;
+    assert_eq!(list.asked(), [Some("4".to_owned())]);
+    assert_eq!(other.run_due().await, 5);
+    assert_rows!(database, claims: 5, effects: 5);
+}
+
+#[tokio::test]
+async fn n4_a_task_that_stops_leaves_its_round_to_others_at_once() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::of(["evt_1", "evt_2", "evt_3"].map(|id| (id, MINUTE)));
+    list.hang_after(Some(1));
+    let task = process.reconcile(&list).spawn();
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where cursor = '2')")
+        .await;
+    soon(task.stop()).await;
+    list.hang_after(None);
+    let other = Process::new(database.another_pool(5).await);
+    let task = other.reconcile(&list).spawn();
+    database
+        .until("(select count(*) = 3 from idempotent_webhook.kept_deliveries)")
+        .await;
+    soon(task.stop()).await;
+}
+
+#[tokio::test]
+async fn n4_processes_share_an_interval() {
+    let database = Database::new().await;
+    let list = List::of([("evt_1", MINUTE)]);
+    let mut tasks = Vec::new();
+    for _ in 0..3 {
+        let process = Process::new(database.another_pool(2).await);
+        tasks.push(process.reconcile(&list).every(60 * MINUTE).spawn());
+    }
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where reconciled_until is not null)")
+        .await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(list.asked(), [None]);
+    for task in tasks {
+        soon(task.stop()).await;
+    }
+}
+
+#[tokio::test]
+async fn n4_a_rate_limit_is_waited_out_and_told() {
+    logged(async {
+        let database = Database::new().await;
+        let process = Process::new(database.pool.clone());
+        let list = List::of(["evt_1", "evt_2", "evt_3"].map(|id| (id, MINUTE)));
+        let limit = || SourceError::new("too many requests").retry_after(Duration::from_secs(1));
+        list.fail_with(limit());
+        let reconcile = process.reconcile(&list);
+        let running = tokio::spawn(async move { reconcile.run_once().await });
+        database
+            .until(
+                "exists (
+                select from idempotent_webhook.reconciliations
+                where failure = 'too many requests' and turn_ends_at > now()
+            )",
+            )
+            .await;
+        assert_eq!(running.await.unwrap().unwrap().missed, 3);
+        until_logged("asks to wait").await;
+        database
+            .until("exists (select from idempotent_webhook.reconciliations where failure is null)")
+            .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn n4_a_failing_list_changes_nothing_and_is_asked_again() {
+    logged(async {
+        let database = Database::new().await;
+        let process = Process::new(database.pool.clone());
+        let list = List::of(["evt_1", "evt_2", "evt_3"].map(|id| (id, MINUTE)));
+        list.fail_with(SourceError::new("answered 500"));
+        let failed = process.reconcile(&list).run_once().await;
+        assert!(
+            matches!(failed, Err(ReconcileError::Source(_))),
+            "{failed:?}"
+        );
+        database
+            .until(
+                "exists (
+                select from idempotent_webhook.reconciliations
+                where failure like '%answered 500' and failed_at is not null and process is null
+                    and reconciled_until is null and missed = 0
+            ) and not exists (select from idempotent_webhook.kept_deliveries)",
+            )
+            .await;
+
+        list.fail_with(SourceError::new("answered 502"));
+        database
+            .run("update idempotent_webhook.reconciliations set next_round_at = now()")
+            .await;
+        let task = process
+            .reconcile(&list)
+            .every(Duration::from_secs(1))
+            .spawn();
+        database
+            .until("(select count(*) = 3 from idempotent_webhook.kept_deliveries)")
+            .await;
+        soon(task.stop()).await;
+        until_logged("answered 502").await;
+    })
+    .await;
+}
+
+/// A list may not know a page any more that another process was at.
+#[tokio::test]
+async fn n4_a_page_that_is_refused_after_a_break_begins_anew() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::of(["evt_1", "evt_2", "evt_3"].map(|id| (id, MINUTE)));
+    let failed = || SourceError::new("answered 503");
+    list.hang_after(Some(1));
+    let task = process
+        .reconcile(&list)
+        .every(Duration::from_secs(1))
+        .spawn();
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where cursor = '2')")
+        .await;
+    soon(task.stop()).await;
+    list.hang_after(None);
+    list.asked();
+    list.fail_with(failed());
+    let task = process
+        .reconcile(&list)
+        .every(Duration::from_secs(1))
+        .spawn();
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where reconciled_until is not null)")
+        .await;
+    soon(task.stop()).await;
+    assert_eq!(list.asked()[..2], [Some("2".to_owned()), None]);
+}
