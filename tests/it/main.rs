@@ -32,6 +32,8 @@ mod pgbouncer;
 mod preset_answers;
 mod preset_keys;
 mod preset_replays;
+#[path = "../provider_apis/mod.rs"]
+mod provider_apis;
 mod readme;
 mod reasons;
 mod recency;

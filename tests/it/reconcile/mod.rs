@@ -4,6 +4,7 @@ mod bounds;
 mod limits;
 mod orders;
 mod rounds;
+mod sources;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

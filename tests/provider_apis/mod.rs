@@ -1,0 +1,244 @@
+//! The APIs of providers that list events, as their documentation shows them: paging, limits, errors.
+
+mod chargebee;
+mod github;
+mod paddle;
+mod source;
+mod stripe;
+mod workos;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use axum::Router;
+use axum::extract::{Query, Request, State};
+use axum::http::header::{AUTHORIZATION, RETRY_AFTER, USER_AGENT};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Provider, Secret, presets};
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+pub use source::source;
+
+pub const PROVIDERS: [&str; 5] = ["chargebee", "github", "paddle", "stripe", "workos"];
+
+/// The API key of each of them.
+pub const KEY: &str = "sk_test_of_the_api";
+
+/// An event: its number makes its id, such as `stripe-7`.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    pub number: u64,
+    /// In Unix seconds.
+    pub time: u64,
+}
+
+/// What an API answers instead of a page.
+#[derive(Clone, Copy, Debug)]
+pub enum Refusal {
+    /// 429, with `Retry-After` or without it.
+    TooMany(Option<u64>),
+    /// 403 as GitHub has it, until this Unix second.
+    Exhausted(u64),
+    Broken,
+    Html,
+}
+
+/// The API of one provider. Clones are the same.
+#[derive(Clone)]
+pub struct Api {
+    provider: &'static str,
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    events: Vec<Event>,
+    refusals: VecDeque<Refusal>,
+    /// The paths and queries.
+    requests: Vec<String>,
+    /// The numbers of the events that GitHub is to deliver again.
+    redeliveries: Vec<u64>,
+}
+
+impl Api {
+    /// Serves on loopback.
+    pub async fn start(provider: &'static str) -> (Self, SocketAddr) {
+        let api = Self {
+            provider,
+            shared: Arc::default(),
+        };
+        let router = match provider {
+            "chargebee" => chargebee::router(),
+            "github" => github::router(),
+            "paddle" => paddle::router(),
+            "stripe" => stripe::router(),
+            _ => workos::router(),
+        };
+        let router: Router = router
+            .layer(middleware::from_fn_with_state(api.clone(), guard))
+            .with_state(api.clone());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        (api, address)
+    }
+
+    fn shared(&self) -> std::sync::MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap()
+    }
+
+    pub fn add(&self, event: Event) {
+        self.shared().events.push(event);
+    }
+
+    /// Refuses the next requests so, one after the other.
+    pub fn refuse(&self, refusal: Refusal) {
+        self.shared().refusals.push_back(refusal);
+    }
+
+    pub fn requests(&self) -> Vec<String> {
+        self.shared().requests.clone()
+    }
+
+    pub fn take_redeliveries(&self) -> Vec<u64> {
+        std::mem::take(&mut self.shared().redeliveries)
+    }
+
+    /// Newest first.
+    fn newest_first(&self) -> Vec<Event> {
+        let mut events = self.shared().events.clone();
+        events.sort_by_key(|event| std::cmp::Reverse((event.time, event.number)));
+        events
+    }
+
+    fn oldest_first(&self) -> Vec<Event> {
+        let mut events = self.newest_first();
+        events.reverse();
+        events
+    }
+}
+
+/// Answers as all of these do who is not authorized, and who has asked too often.
+async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response {
+    let authorization = request.headers().get(AUTHORIZATION);
+    let expected = match api.provider {
+        // The key, and an empty password.
+        "chargebee" => "Basic c2tfdGVzdF9vZl90aGVfYXBpOg==".to_owned(),
+        _ => format!("Bearer {KEY}"),
+    };
+    if authorization.is_none_or(|value| value != &*expected) {
+        let masked = r#"{"error":{"type":"invalid_request_error","message":"Invalid API Key provided: sk_***"}}"#;
+        return (StatusCode::UNAUTHORIZED, masked).into_response();
+    }
+    // GitHub insists on it.
+    if !request.headers().contains_key(USER_AGENT) {
+        return StatusCode::FORBIDDEN.into_response();
+    }
+    let refusal = {
+        let mut shared = api.shared();
+        shared.requests.push(request.uri().to_string());
+        shared.refusals.pop_front()
+    };
+    match refusal {
+        None => next.run(request).await,
+        Some(Refusal::TooMany(after)) => {
+            let mut headers = HeaderMap::new();
+            headers.extend(after.map(|seconds| (RETRY_AFTER, seconds.into())));
+            let text = r#"{"error":{"code":"rate_limit","type":"invalid_request_error"}}"#;
+            (StatusCode::TOO_MANY_REQUESTS, headers, text).into_response()
+        }
+        Some(Refusal::Exhausted(until)) => {
+            let headers = [
+                ("x-ratelimit-remaining", "0".to_owned()),
+                ("x-ratelimit-reset", until.to_string()),
+            ];
+            (StatusCode::FORBIDDEN, headers, "API rate limit exceeded").into_response()
+        }
+        Some(Refusal::Broken) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Some(Refusal::Html) => "<!DOCTYPE html><title>Maintenance</title>".into_response(),
+    }
+}
+
+/// The parameters of a query.
+#[derive(Clone)]
+struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    fn of(query: Query<Vec<(String, String)>>) -> Self {
+        Self(query.0)
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| &**value)
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.get(name)?.parse().ok()
+    }
+}
+
+type Refused = (StatusCode, String);
+
+fn bad_request(reason: &str) -> Refused {
+    (StatusCode::BAD_REQUEST, reason.to_owned())
+}
+
+/// Those after the place of a cursor, which must be known.
+fn after(events: Vec<Event>, known: Option<u64>) -> Result<Vec<Event>, Refused> {
+    let Some(number) = known else {
+        return Ok(events);
+    };
+    let place = events.iter().position(|event| event.number == number);
+    let place = place.ok_or_else(|| bad_request("no such cursor"))?;
+    Ok(events[place + 1..].to_vec())
+}
+
+fn rfc3339(seconds: u64) -> String {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+    humantime::format_rfc3339_micros(time).to_string()
+}
+
+/// Its own key, as the applications have it.
+pub fn secret() -> Secret {
+    Secret::new("user:under fire").unwrap()
+}
+
+pub fn preset(provider: &str) -> Provider {
+    match provider {
+        "chargebee" => presets::chargebee(secret()),
+        "github" => presets::github(secret()),
+        "paddle" => presets::paddle(secret()),
+        "stripe" => presets::stripe(secret()),
+        _ => presets::workos(secret()),
+    }
+}
+
+/// The event as the webhook has it.
+fn body(provider: &str, event: Event) -> Value {
+    let id = format!("{provider}-{}", event.number);
+    match provider {
+        "chargebee" => chargebee::body(&id, event),
+        "paddle" => paddle::body(&id, event),
+        "stripe" => stripe::body(&id, event, 1),
+        "workos" => workos::body(&id, event),
+        _ => serde_json::json!({ "ref": "refs/heads/main" }),
+    }
+}
+
+/// The webhook of an event, signed.
+pub fn webhook(provider: &str, event: Event) -> TestDelivery {
+    let delivery = TestDelivery::new(&preset(provider)).body(body(provider, event).to_string());
+    match provider {
+        "github" => delivery
+            .id(&format!("github-{}", event.number))
+            .event_type("push"),
+        _ => delivery,
+    }
+}
