@@ -64,6 +64,8 @@ struct Shared {
     requests: Vec<String>,
     /// The numbers of the events that GitHub is to deliver again.
     redeliveries: Vec<u64>,
+    /// How long each answer takes.
+    delay: Duration,
 }
 
 impl Api {
@@ -100,6 +102,11 @@ impl Api {
     /// Refuses the next requests so, one after the other.
     pub fn refuse(&self, refusal: Refusal) {
         self.shared().refusals.push_back(refusal);
+    }
+
+    /// Takes so long for each answer.
+    pub fn delay(&self, delay: Duration) {
+        self.shared().delay = delay;
     }
 
     pub fn requests(&self) -> Vec<String> {
@@ -140,11 +147,12 @@ async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response
     if !request.headers().contains_key(USER_AGENT) {
         return StatusCode::FORBIDDEN.into_response();
     }
-    let refusal = {
+    let (refusal, delay) = {
         let mut shared = api.shared();
         shared.requests.push(request.uri().to_string());
-        shared.refusals.pop_front()
+        (shared.refusals.pop_front(), shared.delay)
     };
+    tokio::time::sleep(delay).await;
     match refusal {
         None => next.run(request).await,
         Some(Refusal::TooMany(after)) => {

@@ -1,6 +1,6 @@
 //! The application that is fired at, in a process of its own.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::body::Bytes;
@@ -8,13 +8,15 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use idempotent_webhook::{
-    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, Provider, Recovery,
-    Secret, presets,
+    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, Provider, Reconcile,
+    Recovery, Secret, presets,
 };
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
+
+use crate::provider_apis;
 
 /// Names the database and makes this program the application.
 pub const DATABASE: &str = "UNDER_FIRE_DATABASE";
@@ -23,6 +25,8 @@ pub const CONNECTIONS: &str = "UNDER_FIRE_CONNECTIONS";
 /// Whether it recovers and counts its activity, which would disturb those that count the application's
 /// messages.
 pub const RECOVERS: &str = "UNDER_FIRE_RECOVERS";
+/// Names the providers whose lists it reconciles, and the addresses of their APIs: `stripe=127.0.0.1:1`.
+pub const RECONCILES: &str = "UNDER_FIRE_RECONCILES";
 /// How long it waits for Postgres, in milliseconds.
 pub const PATIENCE: &str = "UNDER_FIRE_PATIENCE";
 
@@ -61,6 +65,10 @@ pub async fn run() {
         true => recovering(router, pool(), patience),
         false => router,
     };
+    let router = match std::env::var(RECONCILES) {
+        Ok(apis) => reconciling(router, &apis, pool(), patience),
+        Err(_) => router,
+    };
 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
@@ -78,6 +86,46 @@ fn recovering(router: Router, pool: PgPool, patience: u64) -> Router {
     let router = router.merge(recoverable(&pool, &recovery, patience));
     recovery.spawn(router.clone());
     router
+}
+
+/// How old an event is at least that is reconciled.
+pub const GRACE: Duration = Duration::from_secs(300);
+
+/// With a route for each provider whose list is reconciled.
+fn reconciling(mut router: Router, apis: &str, pool: PgPool, patience: u64) -> Router {
+    let recovery = Recovery::new(pool.clone())
+        .concurrency(5)
+        .poll_interval(Duration::from_millis(500));
+    let mut lists = Vec::new();
+    for api in apis.split(',') {
+        let (name, address) = api.split_once('=').unwrap();
+        let layer = IdempotentWebhook::new(pool.clone(), name, provider_apis::preset(name))
+            .database_timeout(Duration::from_millis(patience))
+            .keep(Keep::all(&recovery).retry_delays([Duration::from_millis(300); RETRIES]));
+        let path = format!("/{name}");
+        let list = provider_apis::source(name, address.parse().unwrap(), provider_apis::KEY);
+        let reconcile = Reconcile::new(&layer, list, &path).unwrap();
+        lists.push(
+            reconcile
+                .since(SystemTime::UNIX_EPOCH)
+                .look_back(Duration::from_secs(100 * 24 * 60 * 60))
+                .grace(GRACE)
+                .every(Duration::from_secs(1)),
+        );
+        router = router.route(&path, post(handle_listed).layer(layer));
+    }
+    recovery.spawn(router.clone());
+    for list in lists {
+        list.spawn();
+    }
+    router
+}
+
+/// Leaves one effect, slowly enough to be killed in between.
+async fn handle_listed(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+    work(&mut tx, delivery.id().as_str()).await?;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    Ok(StatusCode::OK)
 }
 
 /// How often a delivery is run again.

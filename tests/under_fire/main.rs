@@ -5,7 +5,7 @@
 //!     cargo test --release --test under_fire -- --long    the long form of all
 //!     cargo test --test under_fire -- soak                one of crash_matrix, handover,
 //!                                                         soak, recovery, recovery_matrix,
-//!                                                         storm
+//!                                                         reconciliation, storm
 
 #![allow(
     clippy::expect_used,
@@ -20,7 +20,11 @@ mod crash_matrix;
 mod fault;
 mod handover;
 mod process;
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "../provider_apis/mod.rs"]
+mod provider_apis;
 mod proxy;
+mod reconciliation;
 mod recovery;
 mod recovery_matrix;
 mod sender;
@@ -75,6 +79,7 @@ async fn main() -> ExitCode {
         "soak",
         "recovery",
         "recovery_matrix",
+        "reconciliation",
         "storm",
     ] {
         if !is_asked_for(name) {
@@ -87,6 +92,7 @@ async fn main() -> ExitCode {
                 "handover" => handover::run().await,
                 "soak" => soak::run(length).await,
                 "recovery" => recovery::run(length).await,
+                "reconciliation" => reconciliation::run().await,
                 "recovery_matrix" => recovery_matrix::run(length).await,
                 _ => storm::run(length).await,
             }

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
-use crate::application::{CONNECTIONS, DATABASE, PATIENCE, RECOVERS};
+use crate::application::{CONNECTIONS, DATABASE, PATIENCE, RECONCILES, RECOVERS};
 
 /// An application that is started again after it was killed.
 pub struct Process {
@@ -16,6 +16,7 @@ pub struct Process {
     connections: u32,
     patience: Duration,
     recovers: bool,
+    reconciles: Option<String>,
     running: Mutex<Option<Running>>,
 }
 
@@ -31,6 +32,7 @@ impl Process {
             connections,
             patience,
             recovers: false,
+            reconciles: None,
             running: Mutex::new(None),
         }
     }
@@ -39,6 +41,14 @@ impl Process {
     pub fn recovering(self) -> Self {
         Self {
             recovers: true,
+            ..self
+        }
+    }
+
+    /// One that reconciles the lists of these providers.
+    pub fn reconciling(self, apis: String) -> Self {
+        Self {
+            reconciles: Some(apis),
             ..self
         }
     }
@@ -61,6 +71,9 @@ impl Process {
         let mut command = Command::new(std::env::current_exe().unwrap());
         if self.recovers {
             command.env(RECOVERS, "yes");
+        }
+        if let Some(apis) = &self.reconciles {
+            command.env(RECONCILES, apis);
         }
         let mut child = command
             .env(DATABASE, &self.database)

@@ -1,0 +1,229 @@
+//! 1,000 events of each provider that has a list. 37 of them never came, 5 are under way, 3 come while they are
+//! reconciled, 2 were forgotten on purpose, 10 are older than what retention has left, and the rest was
+//! processed. Two processes reconcile, and are killed in the middle. At the end the 37 and the 3 have happened,
+//! each once, and nothing else has.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::application::GRACE;
+use crate::process::Process;
+use crate::provider_apis::{Api, Event, PROVIDERS, Refusal, webhook};
+use crate::server::Server;
+
+const EVENTS: u64 = 1000;
+const OLD: u64 = 10;
+const DAY: u64 = 24 * 60 * 60;
+
+/// How long it may take, with kills.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What became of an event before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Old,
+    NeverCame,
+    Young,
+    /// It has failed, and is run again later.
+    Kept,
+    Comes,
+    Forgotten,
+    Processed,
+}
+
+/// The numbers from 1 to 10 are the oldest.
+fn fate(number: u64) -> Fate {
+    match number {
+        ..=OLD => Fate::Old,
+        998.. => Fate::Young,
+        _ if number % 26 == 0 && number / 26 <= 37 => Fate::NeverCame,
+        100 | 901 => Fate::Kept,
+        33 | 444 | 955 => Fate::Comes,
+        55 | 777 => Fate::Forgotten,
+        _ => Fate::Processed,
+    }
+}
+
+fn numbers(fates: &[Fate]) -> Vec<u64> {
+    (1..=EVENTS)
+        .filter(|number| fates.contains(&fate(*number)))
+        .collect()
+}
+
+fn event(number: u64, now: u64) -> Event {
+    let time = match fate(number) {
+        Fate::Old => now - 40 * DAY + number,
+        Fate::Young => now,
+        _ => now - GRACE.as_secs() - (EVENTS - number) * 60,
+    };
+    Event { number, time }
+}
+
+fn ids(provider: &str, numbers: &[u64]) -> String {
+    let ids: Vec<String> = numbers.iter().map(|n| format!("{provider}-{n}")).collect();
+    format!("unnest(array['{}'])", ids.join("','"))
+}
+
+pub async fn run() {
+    let seed = fastrand::u64(..);
+    println!("\nreconciliation: 5 lists of 1,000 events, 2 processes, seed {seed}\n");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let server = Server::start().await;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    let mut apis = Vec::new();
+    for provider in PROVIDERS {
+        let (api, address) = Api::start(provider).await;
+        for number in 1..=EVENTS {
+            api.add(event(number, now));
+        }
+        api.refuse(Refusal::Broken);
+        api.delay(Duration::from_millis(100));
+        prepare(&server, provider).await;
+        apis.push((provider, api, address));
+    }
+    let addresses: Vec<String> = apis
+        .iter()
+        .map(|(provider, _, address)| format!("{provider}={address}"))
+        .collect();
+    let processes: Vec<Process> = (0..2)
+        .map(|_| {
+            Process::new(server.url(), 20, Duration::from_secs(5)).reconciling(addresses.join(","))
+        })
+        .collect();
+    for process in &processes {
+        process.address().await;
+    }
+
+    let started = Instant::now();
+    let missing: Vec<u64> = numbers(&[Fate::NeverCame, Fate::Comes]);
+    assert_eq!(missing.len(), 40);
+    let client = reqwest::Client::builder()
+        .pool_max_idle_per_host(0)
+        .build()
+        .unwrap();
+    let mut to_send: Vec<(&str, u64)> = PROVIDERS
+        .into_iter()
+        .flat_map(|provider| {
+            numbers(&[Fate::Comes])
+                .into_iter()
+                .map(move |n| (provider, n))
+        })
+        .collect();
+    random.shuffle(&mut to_send);
+    let (mut kills, mut broken_off) = (0, 0);
+    let complete = "select count(*) from idempotent_webhook.reconciliations where reconciled_until is not null";
+    loop {
+        for (provider, api, _) in &apis {
+            to_send.extend(api.take_redeliveries().into_iter().map(|n| (*provider, n)));
+        }
+        let mut unsent = Vec::new();
+        let later = to_send.split_off(to_send.len().min(8));
+        for (provider, number) in to_send {
+            let process = &processes[random.usize(0..2)];
+            let uri = format!("http://{}/{provider}", process.address().await);
+            let request = webhook(provider, event(number, now)).uri(&uri);
+            let request: reqwest::Request = request.request::<reqwest::Body>().try_into().unwrap();
+            let sent = client.execute(request).await;
+            if !sent.is_ok_and(|response| response.status().is_success()) {
+                unsent.push((provider, number));
+            }
+        }
+        to_send = later;
+        to_send.extend(unsent);
+        if kills < 8 {
+            kills += 1;
+            tokio::time::sleep(Duration::from_millis(random.u64(100..600))).await;
+            processes[random.usize(0..2)].kill().await;
+            // The turn of a process that was killed ends by itself, minutes later.
+            broken_off += server
+                .count(
+                    "with over as (
+                        update idempotent_webhook.reconciliations
+                        set turn_ends_at = now()
+                        where process is not null
+                        returning 1
+                     )
+                     select count(*) from over",
+                )
+                .await;
+        }
+        for process in &processes {
+            process.address().await;
+        }
+        let done = server
+            .count("select count(distinct delivery_id) from effects")
+            .await;
+        let completed = server.count(complete).await;
+        if done >= 200 && completed == 5 && to_send.is_empty() && kills == 8 {
+            break;
+        }
+        assert!(
+            started.elapsed() < PATIENCE,
+            "{done} of 200 deliveries and {completed} of 5 lists after {PATIENCE:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    // More rounds change nothing.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    check(&server, &missing).await;
+    assert!(broken_off > 0, "no process was killed in a round");
+    println!(
+        "    {kills} kills, {broken_off} rounds broken off, {:.1} s, all 200 deliveries once and nothing else",
+        started.elapsed().as_secs_f64()
+    );
+}
+
+/// What the tables have of a provider's events before.
+async fn prepare(server: &Server, provider: &str) {
+    let processed = ids(provider, &numbers(&[Fate::Processed]));
+    let forgotten = ids(provider, &numbers(&[Fate::Forgotten]));
+    let kept = ids(provider, &numbers(&[Fate::Kept]));
+    for sql in [
+        format!(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+             select '{provider}', {processed}"
+        ),
+        format!(
+            "insert into idempotent_webhook.discarded (endpoint, delivery_id)
+             select '{provider}', {forgotten}"
+        ),
+        format!(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, next_attempt_at)
+             select '{provider}', {kept}, 'due', 1, now() + interval '1 hour'"
+        ),
+        "insert into idempotent_webhook.pruned (before) values (now() - interval '35 days')
+         on conflict do nothing"
+            .to_owned(),
+    ] {
+        let counted = format!("with done as ({sql} returning 1) select count(*) from done");
+        server.count(&counted).await;
+    }
+}
+
+/// Each of the missing has happened once, and nothing else has.
+async fn check(server: &Server, missing: &[u64]) {
+    let expected: BTreeSet<String> = PROVIDERS
+        .iter()
+        .flat_map(|provider| {
+            missing
+                .iter()
+                .map(move |number| format!("{provider}-{number}"))
+        })
+        .collect();
+    let all = server.count("select count(*) from effects").await;
+    let mut absent = Vec::new();
+    for id in &expected {
+        let stored = server.stored(id).await;
+        if (stored.claims, stored.effects) != (1, 1) {
+            absent.push((id, stored));
+        }
+    }
+    assert!(absent.is_empty(), "{absent:?}");
+    assert_eq!(all, 200, "something else has happened");
+    let kept = "select count(*) from idempotent_webhook.kept_deliveries";
+    assert_eq!(server.count(kept).await, 10, "what has failed before stays");
+}
