@@ -4,6 +4,7 @@
 //!     cargo bench --bench growth
 //!     cargo bench --bench growth -- --index
 //!     cargo bench --bench growth -- --large
+//!     cargo bench --bench growth -- --listed
 //!
 //! `benches/README.md` says how each figure is obtained.
 
@@ -27,6 +28,7 @@ mod application;
 )]
 #[path = "../throughput/load.rs"]
 mod load;
+mod listed;
 #[allow(
     dead_code,
     reason = "of the benchmark `throughput`, only a part is needed here"
@@ -76,6 +78,9 @@ async fn main() {
     }
     if std::env::args().any(|argument| argument == "--index") {
         return index(&server).await;
+    }
+    if std::env::args().any(|argument| argument == "--listed") {
+        return listed::run(&server).await;
     }
     rows(&server).await;
     pruning(&server).await;
