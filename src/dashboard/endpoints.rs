@@ -174,7 +174,7 @@ pub(super) struct Endpoint {
     pub(super) is_paused: bool,
     #[serde(rename = "probing")]
     pub(super) is_probing: bool,
-    /// Likewise, whatever the state is.
+    /// Whether the state would be that if it were not a worse one.
     #[serde(rename = "not_reconciled")]
     pub(super) is_unreconciled: bool,
     pub(super) due: Count,

@@ -105,10 +105,10 @@
 //! `id` of the action, whose result `api/action` has for those who see all tenants. `before` is when the deliveries were seen, such as the
 //! `now` of a list: what has failed since is left out. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list
 //! has the address of its `next` page. `missed` is how many deliveries reconciliation has received, and
-//! `not_reconciled` whether it is as in the table above, whatever the state is. `reconciliation` of `api/endpoint`
-//! has each list of the provider, with its `failure` of the last round, and `is_reconciled` of `api/delivery`
-//! says that a delivery comes from such a list. `discarded` of `api/lookup` has the ids that were discarded or
-//! forgotten, and when. A number that was not counted to its end has `or_more`. Errors are
+//! `not_reconciled` whether an endpoint would have that state if it had no worse one. `reconciliation` of
+//! `api/endpoint` has each list of the provider, with the `failure` of its last round, and `late_since` if no
+//! process has begun one. `is_reconciled` of `api/delivery` says that a delivery comes from such a list.
+//! `discarded` of `api/lookup` has what was discarded or forgotten, and when. A number that was not counted to its end has `or_more`. Errors are
 //! `{"error": ".."}` with a status.
 //!
 //! Give programs a token, which `authorize` finds in the head of the request. What is posted has to be

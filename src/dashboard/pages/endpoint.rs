@@ -1,5 +1,5 @@
-//! An endpoint: what it did by hour and by version, what it rejects, what waits, how far it is reconciled, and
-//! its settings.
+//! An endpoint: what it did by hour and by version, what it rejects, what waits, how far it is reconciled,
+//! and its settings.
 
 use maud::{Markup, html};
 use serde::Serialize;
