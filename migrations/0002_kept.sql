@@ -128,7 +128,8 @@ create table idempotent_webhook.discarded (
     tenant text collate "C" not null default '',
     delivery_id text collate "C" not null,
     discarded_at timestamptz not null default now(),
-    primary key (endpoint, tenant, delivery_id)
+    -- The id first, for the look-up of ids.
+    primary key (delivery_id, endpoint, tenant)
 );
 
 create index discarded_at

@@ -19,7 +19,7 @@ const BY_HOUR: &str = "
         extract(epoch from max(last_at))::float8 as last_at
     from idempotent_webhook.activity
     where endpoint = any($1) and hour >= to_timestamp($2) and source <> 'handler'
-        and (source = 'request' or outcome in ('processed', 'failed', 'kept'))
+        and (source = 'request' or outcome in ('processed', 'failed', 'kept', 'missed'))
     group by endpoint, hour, source, outcome
 ";
 
@@ -41,6 +41,8 @@ pub(super) struct Counts {
     pub(super) failed: i64,
     /// Accepted, to be processed later. Each is processed or fails later, and is not in the sum.
     pub(super) accepted: i64,
+    /// Received by reconciliation, likewise.
+    pub(super) missed: i64,
 }
 
 impl Counts {
@@ -51,6 +53,7 @@ impl Counts {
             "duplicate" => &mut self.duplicates,
             "rejected" => &mut self.rejected,
             "accepted" => &mut self.accepted,
+            "missed" => &mut self.missed,
             _ => return,
         };
         *counted += count;
@@ -68,6 +71,7 @@ impl std::ops::AddAssign for Counts {
         self.rejected += other.rejected;
         self.failed += other.failed;
         self.accepted += other.accepted;
+        self.missed += other.missed;
     }
 }
 
@@ -250,7 +254,8 @@ impl History {
             match (source, outcome) {
                 ("handler", bound) => new.times.add(bound, count),
                 ("request", outcome)
-                | ("recovery", outcome @ ("processed" | "failed" | "kept")) => {
+                | ("recovery", outcome @ ("processed" | "failed" | "kept"))
+                | ("reconciliation", outcome @ "missed") => {
                     new.counts.add(outcome, count);
                 }
                 _ => continue,

@@ -18,6 +18,14 @@ const BEHIND_AFTER: f64 = 60.0;
 /// How many of the last hours are meant by "the last hour", as the current one has only begun.
 const RECENT: usize = 2;
 
+/// Whether a row of `reconciliations` waits for a round for so long that no process seems to have any.
+macro_rules! is_late {
+    () => {
+        "greatest(next_round_at, turn_ends_at) < now() - interval '1 hour'"
+    };
+}
+pub(super) use is_late;
+
 /// Of each endpoint `$1`, with numbers up to one more than `$2`.
 const ENDPOINTS: &str = concat!(
     "
@@ -52,7 +60,14 @@ const ENDPOINTS: &str = concat!(
             where kept.endpoint = known.endpoint and kept.state = 'due'
             order by kept.next_attempt_at
             limit 1
-        ) as overdue
+        ) as overdue,
+        exists (
+            select
+            from idempotent_webhook.reconciliations as list
+            where list.endpoint = known.endpoint and (failure is not null or ",
+    is_late!(),
+    ")
+        ) as unreconciled
     from unnest($1::text[]) as known (endpoint)
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
     order by known.endpoint
@@ -89,6 +104,7 @@ pub(super) enum State {
     Probing,
     Behind,
     Paused,
+    Unreconciled,
     Mixed,
     Quiet,
     Fine,
@@ -103,6 +119,7 @@ impl State {
             Self::Probing => "probing",
             Self::Behind => "behind",
             Self::Paused => "paused",
+            Self::Unreconciled => "not reconciled",
             Self::Mixed => "mixed",
             Self::Quiet => "quiet",
             Self::Fine => "fine",
@@ -122,6 +139,10 @@ impl State {
             Self::Paused => {
                 "An operator has paused recovery. Requests are handled as before, but those that are \
                  accepted first are only kept."
+            }
+            Self::Unreconciled => {
+                "Reconciliation has failed, has left something out, or is late by more than an hour. \
+                 Deliveries that never came may be missing."
             }
             Self::Mixed => {
                 "Attempts failed or requests were rejected in this hour or the one before. Others have \
@@ -153,6 +174,9 @@ pub(super) struct Endpoint {
     pub(super) is_paused: bool,
     #[serde(rename = "probing")]
     pub(super) is_probing: bool,
+    /// Whether the state would be that if it were not a worse one.
+    #[serde(rename = "not_reconciled")]
+    pub(super) is_unreconciled: bool,
     pub(super) due: Count,
     pub(super) dead: Count,
     pub(super) recorded: Count,
@@ -192,6 +216,7 @@ pub(super) async fn read(
             state: state(row, &recent, rejected.get(&name).copied())?,
             is_paused: row.try_get("paused")?,
             is_probing: row.try_get("probing")?,
+            is_unreconciled: row.try_get("unreconciled")?,
             due: number("due")?,
             dead: number("dead")?,
             recorded: number("recorded")?,
@@ -244,9 +269,11 @@ fn state(row: &PgRow, last: &Recent, rejected: Option<f64>) -> sqlx::Result<Stat
         State::Failing
     } else if overdue.is_some_and(|overdue| overdue > BEHIND_AFTER) {
         State::Behind
+    } else if row.try_get("unreconciled")? {
+        State::Unreconciled
     } else if has_failed || was_rejected {
         State::Mixed
-    } else if all.total() == 0 && all.accepted == 0 {
+    } else if all.total() == 0 && all.accepted == 0 && all.missed == 0 {
         State::Quiet
     } else {
         State::Fine

@@ -22,13 +22,14 @@
 //!   only in words with digits, such as ids, are one.
 //! - **An endpoint**: the same by hour, for a day or a week; by version of the application
 //!   ([`version`](crate::IdempotentWebhook::version)), with the time that handlers took; what fails and is
-//!   rejected; its settings, as a process told them.
+//!   rejected; how far each list of its provider is reconciled ([`Reconcile`](crate::Reconcile)); its settings,
+//!   as a process told them.
 //! - **Deliveries**: those that fail or are due, and those that were processed, by endpoint, state, event
 //!   type, tenant, time and reason. The address has the filters.
 //! - **A delivery**: its state, its failed attempts, its request, also as a command for a shell.
 //! - **Rejected**: requests that were refused, by cause and hour, with the last reason.
-//! - **Look up**: the state of the deliveries with these ids: processed, due, dead, in flight, or not
-//!   known.
+//! - **Look up**: the state of the deliveries with these ids: processed, due, dead, in flight, discarded, or
+//!   not known.
 //! - **Actions**: what operators did on these pages, and who; what has come of the deliveries that an
 //!   action has made due.
 //!
@@ -49,9 +50,13 @@
 //! | `probing` | many failed in a row, so one delivery is tried at a time |
 //! | `behind` | deliveries wait for their first attempt for more than a minute |
 //! | `paused` | an operator has paused its recovery |
+//! | `not reconciled` | [`Reconcile`](crate::Reconcile) has failed, has left something out, or is late by more than an hour |
 //! | `mixed` | in this hour or the one before, some failed or were rejected, and others succeeded |
 //! | `quiet` | nothing was counted over the last 24 hours |
 //! | `fine` | none of these |
+//!
+//! A list that the application does not reconcile any more is late, until its row in the table
+//! `reconciliations` is deleted.
 //!
 //! The numbers of the last hours come from the tables `activity` and `rejections`
 //! ([`count_activity`](crate::IdempotentWebhook::count_activity)), which layers write every 5 seconds.
@@ -99,7 +104,11 @@
 //! `api/confirm` says to how many deliveries an action applies, and does nothing. `api/act` answers with the
 //! `id` of the action, whose result `api/action` has for those who see all tenants. `before` is when the deliveries were seen, such as the
 //! `now` of a list: what has failed since is left out. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list
-//! has the address of its `next` page. A number that was not counted to its end has `or_more`. Errors are
+//! has the address of its `next` page. `missed` is how many deliveries reconciliation has received, and
+//! `not_reconciled` whether an endpoint would have that state if it had no worse one. `reconciliation` of
+//! `api/endpoint` has each list of the provider, with the `failure` of its last round, and `late_since` if no
+//! process has begun one. `is_reconciled` of `api/delivery` says that a delivery comes from such a list.
+//! `discarded` of `api/lookup` has what was discarded or forgotten, and when. A number that was not counted to its end has `or_more`. Errors are
 //! `{"error": ".."}` with a status.
 //!
 //! Give programs a token, which `authorize` finds in the head of the request. What is posted has to be

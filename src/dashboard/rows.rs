@@ -142,6 +142,8 @@ const ENDPOINTS: &str = "
         where paused_at is not null or served_at > now() - interval '1 day'
         union
         select endpoint from idempotent_webhook.redelivery_windows
+        union
+        select endpoint from idempotent_webhook.reconciliations
     )
     select endpoint
     from known

@@ -81,6 +81,7 @@ pub(in crate::dashboard) fn sparkline(hours: &[Hour]) -> Markup {
             span.scale {
                 (grouped(all.total())) " in all"
                 @if highest > 0 { br; "peak " (grouped(highest)) "/h" }
+                @if all.missed > 0 { br; (grouped(all.missed)) " by reconciliation" }
             }
         }
     }

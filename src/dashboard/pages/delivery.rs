@@ -40,6 +40,7 @@ const DELIVERY: &str = "
         kept.status,
         kept.reason,
         kept.taken_at is not null as running,
+        kept.reconciled,
         extract(epoch from kept.first_received_at)::float8 as first_received_at,
         extract(epoch from kept.first_failed_at)::float8 as first_failed_at,
         extract(epoch from kept.last_failed_at)::float8 as last_failed_at,
@@ -105,6 +106,8 @@ struct Kept {
     status: Option<i16>,
     reason: Option<String>,
     is_running: bool,
+    /// Whether reconciliation has received it, from the provider's list of events.
+    is_reconciled: bool,
     first_received: Timestamp,
     first_failed: Option<Timestamp>,
     last_failed: Option<Timestamp>,
@@ -178,6 +181,11 @@ impl Delivery {
         kept.is_some_and(|kept| kept.last_failed.is_none())
     }
 
+    fn is_reconciled(&self) -> bool {
+        let kept = self.kept.as_ref();
+        kept.is_some_and(|kept| kept.is_reconciled)
+    }
+
     fn meaning(&self) -> &'static str {
         match self.state() {
             "processed" => "Its handler has succeeded, and what it wrote is committed.",
@@ -216,6 +224,7 @@ impl Kept {
             status: row.try_get("status")?,
             reason: seen(row, access)?,
             is_running: row.try_get::<Option<bool>, _>("running")?.unwrap_or(false),
+            is_reconciled: row.try_get("reconciled")?,
             first_received: Timestamp(row.try_get("first_received_at")?),
             first_failed: time("first_failed_at")?,
             last_failed: time("last_failed_at")?,
@@ -360,6 +369,12 @@ impl View for DeliveryPage {
         html! {
             p.lead { (state(delivery.state())) " " (delivery.meaning()) }
             @if viewer.may_operate() { (buttons(delivery, &self.key)) }
+            @if delivery.is_reconciled() {
+                p {
+                    "Received by reconciliation: its webhook had not come, and the provider's list of events \
+                     has it."
+                }
+            }
             (about(delivery, &self.key, self.now))
             @if let Some(kept) = &delivery.kept {
                 h2 { "Failed attempts" }

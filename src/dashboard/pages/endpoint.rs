@@ -1,4 +1,5 @@
-//! An endpoint: what it did by hour and by version, what it rejects, what waits, and its settings.
+//! An endpoint: what it did by hour and by version, what it rejects, what waits, how far it is reconciled,
+//! and its settings.
 
 use maud::{Markup, html};
 use serde::Serialize;
@@ -13,6 +14,7 @@ use super::super::view::View;
 use super::super::{Access, Shared};
 use super::groups::{self, Groups};
 use super::overview;
+use super::reconciliation::{self, List};
 use super::rejected::{self, Cause};
 use super::settings::{self, Told};
 
@@ -25,6 +27,7 @@ pub(in crate::dashboard) struct EndpointPage {
     by_hour: Vec<HourOf>,
     by_version: Vec<Version>,
     rejected: Vec<Cause>,
+    reconciliation: Vec<List>,
     #[serde(flatten)]
     failing: Groups,
     settings: Option<Told>,
@@ -106,6 +109,7 @@ pub(in crate::dashboard) async fn read(
     let first = beginnings.first().copied().unwrap_or_default();
     let history = History::read(&mut reading, name, first).await?;
     let rejected = rejected::causes(&mut reading, &names, first).await?;
+    let reconciliation = reconciliation::read(&mut reading, access, name).await?;
     let failing = groups::read(&mut reading, access, &names).await?;
     let settings = settings::told(&mut reading, name).await?;
     reading.end().await?;
@@ -150,6 +154,7 @@ pub(in crate::dashboard) async fn read(
         by_hour: by_hour.collect(),
         by_version,
         rejected,
+        reconciliation,
         failing,
         settings,
     })
@@ -201,6 +206,10 @@ impl View for EndpointPage {
             } @else {
                 (rejected::table(&self.rejected, self.now))
             }
+            @if !self.reconciliation.is_empty() {
+                h2 { "Reconciliation" }
+                (reconciliation::table(&self.reconciliation, self.now))
+            }
             h2 { "Settings" }
             @match &self.settings {
                 Some(told) => { (settings::facts_of(told, self.now)) }
@@ -238,6 +247,8 @@ impl EndpointPage {
             h2 { @if is_a_day { "Last 24 hours" } @else { "Last 7 days" } }
             (plot(&hours, &began))
             (legend())
+            @let missed = self.totals.counts.missed;
+            @if missed > 0 { p { "Received by reconciliation: " (grouped(missed)) } }
             p { a href=(other) { @if is_a_day { "7 days" } @else { "24 hours" } } }
             details data-key="hours" {
                 summary { "By hour" }

@@ -80,14 +80,15 @@ const REJECTED: &str = "
     where endpoint = any($1) and hour > now() - interval '24 hours'
 ";
 
-/// Whether operators have discarded or forgotten one of these deliveries, or many of these endpoints.
+/// Those that were discarded or forgotten. Retention deletes them as late as deliveries.
 const DISCARDED: &str = "
-    select exists (
-        select from idempotent_webhook.operator_actions
-        where action in ('discard', 'forget') and ($1::text[] is null or endpoints && $1)
-            and (delivery_id is null or delivery_id = any($2))
-            and (changed > 0 or ended_at is null)
-    )
+    select
+        endpoint, tenant, delivery_id,
+        extract(epoch from discarded_at)::float8 as at
+    from idempotent_webhook.discarded
+    where delivery_id = any($1) and ($2::text[] is null or endpoint = any($2))
+    order by delivery_id, endpoint, tenant
+    limit 1000
 ";
 
 #[derive(Serialize)]
@@ -106,11 +107,12 @@ type All = BTreeMap<Key, Found>;
 pub(in crate::dashboard) struct Lookup {
     now: Timestamp,
     found: Vec<Known>,
+    /// Those that a handler or an operator has discarded, or an operator has forgotten, and that did not come
+    /// again.
+    discarded: Vec<Discarded>,
     unknown: Vec<String>,
     /// Before when deliveries may have been deleted.
     deleted_before: Option<Timestamp>,
-    /// Whether operators may have discarded or forgotten them on these pages.
-    discarded: bool,
     /// For those who see all tenants.
     rejected: Option<Rejected>,
     #[serde(skip)]
@@ -129,6 +131,13 @@ struct Known {
     key: Key,
     #[serde(flatten)]
     found: Found,
+}
+
+#[derive(Serialize)]
+struct Discarded {
+    #[serde(flatten)]
+    key: Key,
+    at: Timestamp,
 }
 
 pub(in crate::dashboard) async fn read(
@@ -151,16 +160,14 @@ pub(in crate::dashboard) async fn read(
     let mut reading = shared.database.read().await?;
     let now = Timestamp(rows::now(&mut reading).await?);
     let (mut found, mut deleted_before) = (All::new(), None);
-    let (mut discarded, mut rejected) = (false, None);
+    let (mut discarded, mut rejected) = (Vec::new(), None);
     if !ids.is_empty() {
         let endpoints = rows::endpoints(&mut reading, access).await?;
         found = find(&mut reading, access, &endpoints, &ids).await?;
         let pruned = sqlx::query_scalar::<_, Option<f64>>(PRUNED);
         deleted_before = pruned.fetch_one(&mut *reading).await?.map(Timestamp);
-        let by_operators = sqlx::query_scalar(DISCARDED)
-            .bind(access.endpoints())
-            .bind(&ids);
-        discarded = by_operators.fetch_one(&mut *reading).await?;
+        discarded = find_discarded(&mut reading, access, &ids).await?;
+        discarded.retain(|one| !found.contains_key(&one.key));
         if access.tenants().is_none() {
             let row = sqlx::query(REJECTED).bind(&endpoints);
             let row = row.fetch_one(&mut *reading).await?;
@@ -171,15 +178,16 @@ pub(in crate::dashboard) async fn read(
         }
     }
     reading.end().await?;
-    let known: BTreeSet<&str> = found.keys().map(|key| &*key.id).collect();
+    let keys = found.keys().chain(discarded.iter().map(|one| &one.key));
+    let known: BTreeSet<&str> = keys.map(|key| &*key.id).collect();
     let unknown = asked.without(&known);
     let found = found.into_iter().map(|(key, found)| Known { key, found });
     Ok(Lookup {
         now,
         found: found.collect(),
+        discarded,
         unknown,
         deleted_before,
-        discarded,
         rejected,
         text: asked.0.join("\n"),
     })
@@ -277,6 +285,24 @@ async fn find(
     Ok(found)
 }
 
+/// Where the tenant is not part of the key, it is not known of what was discarded.
+async fn find_discarded(
+    connection: &mut PgConnection,
+    access: &Access,
+    ids: &[String],
+) -> sqlx::Result<Vec<Discarded>> {
+    let rows = sqlx::query(DISCARDED).bind(ids).bind(access.endpoints());
+    let mut discarded = Vec::new();
+    for row in rows.fetch_all(connection).await? {
+        let key = Key::read(&row)?;
+        if access.sees_tenant(&key.tenant) {
+            let at = Timestamp(row.try_get("at")?);
+            discarded.push(Discarded { key, at });
+        }
+    }
+    Ok(discarded)
+}
+
 impl View for Lookup {
     fn title(&self) -> String {
         "Look up".into()
@@ -292,6 +318,14 @@ impl View for Lookup {
                         (self.actions())
                     }
                 } @else { (table) }
+            }
+            @if !self.discarded.is_empty() {
+                h2 { "Discarded or forgotten" }
+                (table_of_discarded(&self.discarded, self.now))
+                p.muted {
+                    "Discarded by its handler or by an operator, or forgotten by an operator. Such a \
+                     delivery is processed if its provider sends it again. Reconciliation leaves it alone."
+                }
             }
             @if !self.unknown.is_empty() {
                 h2 { "Not known" }
@@ -332,7 +366,7 @@ impl Lookup {
             p {
                 "Never received"
                 @match self.rejected {
-                    None => { ", or of another tenant, or rejected" }
+                    None => { ", or of another tenant, or rejected, or discarded" }
                     Some(Rejected { last_24_hours: 0, before: false }) => {}
                     Some(Rejected { last_24_hours: 0, before: true }) => {
                         ", or rejected more than 24 hours ago"
@@ -342,7 +376,6 @@ impl Lookup {
                         a href="rejected" { (grouped(last_24_hours)) " in the last 24 hours" }
                     }
                 }
-                @if self.discarded { ", or discarded or forgotten by an operator" }
                 @match self.deleted_before {
                     Some(before) => { ", or received before " (before) " and deleted since." }
                     None => { ". No deliveries have been deleted here yet." }
@@ -406,6 +439,36 @@ fn table(found: &[Known], now: Timestamp, may_operate: bool) -> Markup {
                             td data-label="When" {
                                 @if let Some(at) = found.at { (at.with_age(now)) }
                             }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn table_of_discarded(discarded: &[Discarded], now: Timestamp) -> Markup {
+    html! {
+        div.scroll {
+            table.stacked {
+                thead {
+                    tr {
+                        th scope="col" { "Delivery" }
+                        th scope="col" { "Endpoint" }
+                        th scope="col" { "When" }
+                    }
+                }
+                tbody {
+                    @for Discarded { key, at } in discarded {
+                        tr {
+                            td.id data-label="Delivery" { code { (short(&key.id, 80)) } }
+                            td data-label="Endpoint" {
+                                (visible(&key.endpoint))
+                                @if let Some(tenant) = key.tenant() {
+                                    " " span.muted { (short(tenant, 40)) }
+                                }
+                            }
+                            td data-label="When" { (at.with_age(now)) }
                         }
                     }
                 }

@@ -12,5 +12,6 @@ mod groups;
 pub(super) mod lookup;
 pub(super) mod overview;
 mod processed;
+mod reconciliation;
 pub(super) mod rejected;
 mod settings;

@@ -128,13 +128,16 @@ fn endpoints_table(endpoints: &[Endpoint], now: Timestamp, may_operate: bool) ->
     }
 }
 
-/// The state, and what else holds recovery back.
+/// The state, and what else is wrong that it does not say.
 pub(super) fn states(endpoint: &Endpoint) -> Markup {
     let also = |is_so: bool, other: State| is_so && endpoint.state != other;
     html! {
         (state(endpoint.state.name()))
         @if also(endpoint.is_paused, State::Paused) { " " (state(State::Paused.name())) }
         @if also(endpoint.is_probing, State::Probing) { " " (state(State::Probing.name())) }
+        @if also(endpoint.is_unreconciled, State::Unreconciled) {
+            " " (state(State::Unreconciled.name()))
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! D3: a delivery, and whether it arrived.
 
+use serde_json::json;
+
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,34 +128,64 @@ async fn d3_a_request_is_a_command_for_those_who_may_see_it() {
     reader.page(page).await.hides("curl");
 }
 
-/// D10 of the faults: what operators have deleted was received.
+/// D10 of the faults: what was discarded was received.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_what_was_discarded_is_not_said_to_be_never_received() {
-    let database = Database::new().await;
+    async fn discards(_: DedupeTx, _: Bytes) -> Result<(), HandlerError> {
+        Err(HandlerError::new("not for us").discard())
+    }
+    let app = TestApp::keeping(|keep| keep, discards).await;
+    let database = &app.database;
     database.run(MANY_DEAD).await;
     let board = Board::operator(&database.pool);
-    board
-        .page("lookup?ids=unheard-of")
-        .await
-        .hides("by an operator");
+    let looked_up = async |id: &str| {
+        let page = format!("lookup?ids={id}");
+        let found = board.json(&page).await;
+        let discarded = found["discarded"].as_array().unwrap();
+        let endpoints: Vec<String> = discarded
+            .iter()
+            .map(|one| {
+                assert_eq!(one["id"], id);
+                assert!(one["at"].as_str().unwrap().ends_with('Z'));
+                one["endpoint"].as_str().unwrap().to_owned()
+            })
+            .collect();
+        let is_unknown = found["unknown"] == json!([id]);
+        let shown = board.page(&page).await;
+        let says_so = shown.text().contains("<h2>Discarded or forgotten</h2>");
+        assert_eq!(says_so, !endpoints.is_empty(), "{}", shown.text());
+        let says_so = shown.text().contains("Never received");
+        assert_eq!(says_so, is_unknown, "{}", shown.text());
+        (endpoints, is_unknown)
+    };
+    let nothing = (Vec::new(), false);
+    let unheard_of = (Vec::new(), true);
+    assert_eq!(looked_up("7").await, nothing);
+    // By an operator: the one of the other endpoint is still there.
     board.post("act", "action=discard&endpoint=test&id=7").await;
+    assert_eq!(looked_up("7").await, (vec!["test".to_owned()], false));
     board
         .post("act", "action=discard&endpoint=other&id=7")
         .await;
-    board
-        .page("lookup?ids=7")
-        .await
-        .shows("or discarded or forgotten by an operator");
-    board
-        .page("lookup?ids=unheard-of")
-        .await
-        .hides("by an operator");
-    let before = unix_now(&database).await;
+    let both = (vec!["other".to_owned(), "test".to_owned()], false);
+    assert_eq!(looked_up("7").await, both);
+    // By an operator, with many.
+    let before = unix_now(database).await;
     let form = format!("action=discard&endpoint=test&state=dead&before={before}");
     board.post("act", &form).await;
     database.until(ALL_ENDED).await;
-    board
-        .page("lookup?ids=unheard-of")
-        .await
-        .shows("or discarded or forgotten by an operator");
+    assert_eq!(looked_up("8").await, (vec!["test".to_owned()], false));
+    // By its handler.
+    assert_eq!(looked_up("a").await, unheard_of);
+    app.send(github("a", "{}")).await;
+    assert_eq!(looked_up("a").await, (vec!["test".to_owned()], false));
+    assert_eq!(looked_up("unheard-of").await, unheard_of);
+    // It came again.
+    database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+             values ('test', 'a')",
+        )
+        .await;
+    assert_eq!(looked_up("a").await, nothing);
 }

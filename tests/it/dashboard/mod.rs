@@ -8,6 +8,7 @@ mod delivery;
 mod lists;
 mod overview;
 mod places;
+mod reconciliation;
 mod sites;
 
 use std::time::Duration;

@@ -69,7 +69,7 @@ async fn g11_the_dashboard_works_for_a_role_with_the_documented_rights() {
              grant usage on schema idempotent_webhook to {role};
              grant select, insert, delete on all tables in schema idempotent_webhook to {role};
              grant update on idempotent_webhook.kept_deliveries, idempotent_webhook.kept_endpoints,
-                idempotent_webhook.operator_actions to {role}"
+                idempotent_webhook.discarded, idempotent_webhook.operator_actions to {role}"
         ))
         .await;
     let options = app.database.options().username(&role);

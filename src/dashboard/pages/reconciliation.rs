@@ -1,0 +1,128 @@
+//! How far an endpoint is reconciled with the lists of its provider.
+
+use maud::{Markup, html};
+use serde::Serialize;
+use sqlx::{PgConnection, Row};
+
+use super::super::Access;
+use super::super::endpoints::is_late;
+use super::super::html::{Timestamp, short, visible};
+use super::super::rows::grouped;
+
+/// Those first that are not reconciled.
+const LISTS: &str = concat!(
+    "
+    select
+        path, source, missed,
+        left(failure, 300) as failure,
+        extract(epoch from reconciled_until)::float8 as reconciled_until,
+        extract(epoch from last_missed_at)::float8 as last_missed_at,
+        extract(epoch from failed_at)::float8 as failed_at,
+        case
+            when ",
+    is_late!(),
+    " then extract(epoch from greatest(next_round_at, turn_ends_at))::float8
+        end as late_since
+    from idempotent_webhook.reconciliations
+    where endpoint = $1
+    order by failure is null and not ",
+    is_late!(),
+    ", source, path
+    limit 1000
+"
+);
+
+/// A list of the provider's events, and how far it is reconciled.
+#[derive(Debug, Serialize)]
+pub(super) struct List {
+    source: String,
+    /// The path of the route, which may have a secret as any URI: for those who may see payloads.
+    path: Option<String>,
+    reconciled_until: Option<Timestamp>,
+    missed: i64,
+    last_missed: Option<Timestamp>,
+    /// Of the last round.
+    failure: Option<String>,
+    failed: Option<Timestamp>,
+    /// When a round was due, if that is long ago and no process has begun it.
+    late_since: Option<Timestamp>,
+}
+
+pub(super) async fn read(
+    connection: &mut PgConnection,
+    access: &Access,
+    endpoint: &str,
+) -> sqlx::Result<Vec<List>> {
+    let rows = sqlx::query(LISTS).bind(endpoint);
+    let mut lists = Vec::new();
+    for row in rows.fetch_all(connection).await? {
+        let time = |column| -> sqlx::Result<Option<Timestamp>> {
+            Ok(row.try_get::<Option<f64>, _>(column)?.map(Timestamp))
+        };
+        let path: String = row.try_get("path")?;
+        let failure: Option<String> = row.try_get("failure")?;
+        lists.push(List {
+            source: row.try_get("source")?,
+            path: access.may_see_payloads().then_some(path),
+            reconciled_until: time("reconciled_until")?,
+            missed: row.try_get("missed")?,
+            last_missed: time("last_missed_at")?,
+            failure: failure.map(|failure| access.reason(failure)),
+            failed: time("failed_at")?,
+            late_since: time("late_since")?,
+        });
+    }
+    Ok(lists)
+}
+
+pub(super) fn table(lists: &[List], now: Timestamp) -> Markup {
+    html! {
+        div.scroll {
+            table.stacked {
+                thead {
+                    tr {
+                        th scope="col" { "List" }
+                        th scope="col" { "Reconciled until" }
+                        th.number scope="col" { "Missed" }
+                        th scope="col" { "Last missed" }
+                        th scope="col" { "Failure" }
+                    }
+                }
+                tbody {
+                    @for list in lists { (row(list, now)) }
+                }
+            }
+        }
+    }
+}
+
+fn row(list: &List, now: Timestamp) -> Markup {
+    html! {
+        tr {
+            th scope="row" {
+                (visible(&list.source))
+                @if let Some(path) = &list.path { " " span.muted { (short(path, 80)) } }
+            }
+            td data-label="Reconciled until" {
+                @match list.reconciled_until {
+                    Some(until) => { (until.with_age(now)) }
+                    None => { "not yet" }
+                }
+            }
+            td.number data-label="Missed" { (grouped(list.missed)) }
+            td data-label="Last missed" {
+                @if let Some(last) = list.last_missed { (last.with_age(now)) }
+            }
+            td.reason data-label="Failure" {
+                @if let Some(failure) = &list.failure {
+                    (short(failure, 300))
+                    @if let Some(at) = list.failed { " " span.muted { (at.with_age(now)) } }
+                }
+                @if let Some(late) = list.late_since {
+                    @if list.failure.is_some() { br; }
+                    "No process has begun the round of " (late.with_age(now)) "."
+                }
+            }
+        }
+    }
+}
