@@ -63,6 +63,7 @@ create table idempotent_webhook.reconciliations (
     last_missed_at timestamptz,
     -- Why the round is not complete, or left something out.
     failure text,
+    -- Since when there is such a reason.
     failed_at timestamptz,
     primary key (endpoint, path, source),
     check ((round_since is null) = (round_until is null))

@@ -112,7 +112,7 @@
 //! | `idempotent_webhook_recovery_attempts_total` | counter | `outcome`, as above, of an attempt at a kept delivery, which is no request; `unhandled` if it did not reach its layer |
 //! | `idempotent_webhook_dead_total` | counter | |
 //! | `idempotent_webhook_missed_total` | counter | deliveries that never came, and that [`Reconcile`] has found |
-//! | `idempotent_webhook_reconciliation_failures_total` | counter | rounds of [`Reconcile`] that have failed |
+//! | `idempotent_webhook_reconciliation_failures_total` | counter | rounds of [`Reconcile`] that have failed or left something out |
 //! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: age of the oldest due delivery; set by each process with [`Recovery`] |
 //! | `idempotent_webhook_unserved_deliveries` | gauge | only `endpoint`: deliveries that are due and that no process recovers; set hourly by each process with [`Recovery`] |
 //! | `idempotent_webhook_pruned_rows_total` | counter | only `table`: `deliveries`, `subjects`, `kept_deliveries`, `discarded` |

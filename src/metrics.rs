@@ -139,7 +139,7 @@ mod facade {
         describe_counter!(
             RECONCILIATION_FAILURES,
             Unit::Count,
-            "Rounds of reconciliation that have failed"
+            "Rounds of reconciliation that have failed, or have left something out"
         );
         describe_counter!(PRUNED_ROWS, Unit::Count, "Rows that retention has deleted");
         describe_gauge!(

@@ -15,6 +15,7 @@ use super::position::{Begun, Limits, Position, Span, TURN};
 use super::source::{Content, EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 use crate::activity::{MISSED, Source};
 use crate::delivery::{Delivery, DeliveryId, DeliveryKey, Tenant};
+use crate::metrics::Metrics;
 use crate::recovery::{Acceptance, Accepted};
 
 /// The longest time for a page.
@@ -120,9 +121,10 @@ impl<S: EventSource> Rounds<'_, S> {
             );
         }
         let mut seen = Seen::new(round.span);
+        let metrics = &self.reconcile.settings.metrics;
         match self.pages(&mut round, &mut seen).await {
             Ok(true) => {
-                seen.report(&self.position);
+                seen.report(&self.position, metrics);
                 let next = self.reconcile.every;
                 let left_out = seen.left_out.as_deref();
                 self.position.complete(&round, next, left_out).await?;
@@ -130,8 +132,8 @@ impl<S: EventSource> Rounds<'_, S> {
             }
             Ok(false) => Ok(Ended::NotNow(self.position.wait().await?)),
             Err(error) => {
-                seen.report(&self.position);
-                self.reconcile.settings.metrics.reconciliation_failed();
+                seen.report(&self.position, metrics);
+                metrics.reconciliation_failed();
                 // The page may not be known to the list any more.
                 let anew = resumed && seen.reconciled.listed == 0;
                 let wait = self.reconcile.failed_wait();
@@ -476,7 +478,7 @@ impl Seen {
         self.left_out.get_or_insert(reason);
     }
 
-    fn report(&self, position: &Position) {
+    fn report(&self, position: &Position, metrics: &Metrics) {
         let Reconciled {
             missed, unusable, ..
         } = self.reconciled;
@@ -490,6 +492,7 @@ impl Seen {
             );
         }
         if let Some(reason) = &self.left_out {
+            metrics.reconciliation_failed();
             tracing::warn!(
                 endpoint,
                 source,

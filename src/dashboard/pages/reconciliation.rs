@@ -43,7 +43,7 @@ pub(super) struct List {
     last_missed: Option<Timestamp>,
     /// Of the last round.
     failure: Option<String>,
-    failed: Option<Timestamp>,
+    failing_since: Option<Timestamp>,
     /// When a round was due, if that is long ago and no process has begun it.
     late_since: Option<Timestamp>,
 }
@@ -68,7 +68,7 @@ pub(super) async fn read(
             missed: row.try_get("missed")?,
             last_missed: time("last_missed_at")?,
             failure: failure.map(|failure| access.reason(failure)),
-            failed: time("failed_at")?,
+            failing_since: time("failed_at")?,
             late_since: time("late_since")?,
         });
     }
@@ -116,7 +116,9 @@ fn row(list: &List, now: Timestamp) -> Markup {
             td.reason data-label="Failure" {
                 @if let Some(failure) = &list.failure {
                     (short(failure, 300))
-                    @if let Some(at) = list.failed { " " span.muted { (at.with_age(now)) } }
+                    @if let Some(since) = list.failing_since {
+                        " " span.muted { "since " (since.with_age(now)) }
+                    }
                 }
                 @if let Some(late) = list.late_since {
                     @if list.failure.is_some() { br; }

@@ -20,7 +20,7 @@ pub(super) enum Step {
     /// Remembers that deliveries of this age may be deleted.
     RememberPruned(Duration),
     /// Deletes the activity of this age, the settings that were told so long ago and, after a year, what
-    /// operators did.
+    /// operators did and how far a list was reconciled.
     DeleteRecords(Duration),
     /// Deletes what is kept of an endpoint's deliveries that were processed since. A failure that was
     /// kept while another process was still running the delivery leaves such a row.
@@ -177,6 +177,12 @@ const DELETE_SETTINGS: &str = "
     where told_at < now() - $1
 ";
 
+/// Those of lists that nobody reconciles any more.
+const DELETE_RECONCILIATIONS: &str = "
+    delete from idempotent_webhook.reconciliations
+    where greatest(next_round_at, turn_ends_at) < now() - greatest($1, interval '1 year')
+";
+
 /// A part of them each time. They are many, and what has come of them is soon of no interest.
 const DELETE_ACTION_DELIVERIES: &str = "
     delete from idempotent_webhook.operator_action_deliveries as of_action
@@ -214,6 +220,7 @@ impl Step {
                     DELETE_ACTIVITY,
                     DELETE_REJECTIONS,
                     DELETE_SETTINGS,
+                    DELETE_RECONCILIATIONS,
                     DELETE_ACTION_DELIVERIES,
                     DELETE_ACTIONS,
                 ] {

@@ -12,5 +12,5 @@ set process = null,
     round_until = case when $6::float8 is null then round_until end,
     cursor = case when $6::float8 is null and not $8 then cursor end,
     failure = $7,
-    failed_at = case when $7 is not null then now() end
+    failed_at = case when $7 is not null then coalesce(failed_at, now()) end
 where endpoint = $1 and path = $2 and source = $3 and process = $4

@@ -11,6 +11,6 @@ set turn_ends_at = now() + $5,
     round_since = to_timestamp($8),
     round_until = to_timestamp($9),
     failure = $10,
-    failed_at = case when $10 is not null then now() end
+    failed_at = case when $10 is not null then coalesce(failed_at, now()) end
 where endpoint = $1 and path = $2 and source = $3 and process = $4
 returning 1

@@ -38,7 +38,7 @@ async fn d3_an_endpoint_shows_how_far_it_is_reconciled() {
     let list = |source: &str| {
         json!({
             "source": source, "path": "/hooks?token=geheim", "reconciled_until": null, "missed": 0,
-            "last_missed": null, "failure": null, "failed": null, "late_since": null
+            "last_missed": null, "failure": null, "failing_since": null, "late_since": null
         })
     };
     let mut fails = list("mine-fails");
@@ -46,7 +46,7 @@ async fn d3_an_endpoint_shows_how_far_it_is_reconciled() {
     fails["missed"] = json!(1234);
     fails["last_missed"] = json!("2026-01-03T01:02:03Z");
     fails["failure"] = json!("no account \"Ada Lovelace\" (404)");
-    fails["failed"] = json!("2026-01-04T05:06:07Z");
+    fails["failing_since"] = json!("2026-01-04T05:06:07Z");
     let mut left = list("mine-is left");
     left["reconciled_until"] = json!("2026-01-05T01:01:01Z");
     left["late_since"] = json!("2026-01-06T02:02:02Z");
