@@ -131,13 +131,13 @@
 //!
 //! [`Reconcile::run_once`] makes a round now, for a command of an operator or a job of a scheduler. Both look at
 //! all that is not older than `look_back`, whatever rounds before have looked at, so they also find what was
-//! left out then, and what an operator has deleted since.
+//! left out then, and what was deleted from the tables by hand since.
 //!
 //! # Several processes
 //!
 //! Spawn it in each process. A list is reconciled by one process at a time, every 15 minutes over all of them
-//! ([`every`](crate::Reconcile::every)). The row of the list in `idempotent_webhook.reconciliations` says whose turn it
-//! is, and at which page. It is written after each page, once what is missing of that page is kept.
+//! ([`every`](crate::Reconcile::every)). The row of the list in `idempotent_webhook.reconciliations` says whose
+//! turn it is, and at which page. It is written after each page, once what is missing of that page is kept.
 //!
 //! - If the process is killed, another one goes on with the page within about 4 minutes.
 //! - If it is stopped ([`ReconcileTask::stop`](crate::reconcile::ReconcileTask::stop)), another one goes on
