@@ -52,7 +52,8 @@
 //! provider signs, identifies and redelivers: one of the [`presets`], or [`Provider::custom`] for
 //! any other. [`TenantSecrets`] serves many tenants behind one route. Handlers take [`DedupeTx`]
 //! and [`Delivery`]. [`migrate`] creates the tables, and [`Retention`] keeps them small. [`Keep`] says which
-//! deliveries a layer keeps, and [`Recovery`] runs them again ([`documentation::recovery`]). [`Endpoint`] is
+//! deliveries a layer keeps, and [`Recovery`] runs them again ([`documentation::recovery`]). [`Reconcile`] finds
+//! those that never came, by the provider's list of events ([`documentation::reconciliation`]). [`Endpoint`] is
 //! for operators' tools, and the module `dashboard` is one. [`documentation`] has a checklist, and which
 //! other crates it works with.
 //!
@@ -92,6 +93,8 @@
 //! - `p256`: the presets of SendGrid and Plaid. `rsa`: those of PayPal and Fireblocks. `md5`: that of
 //!   Patreon.
 //! - `metrics`: the metrics below.
+//! - `reqwest`: the lists of events of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`]. A list of
+//!   your own ([`reconcile::EventSource`]) does not need it.
 //! - `testing`: signed requests and an assertion, for the tests of applications.
 //!
 //! # Metrics

@@ -1,4 +1,4 @@
-//! Longer texts: what is guaranteed, how recovery works, a checklist, engines and scale, other crates.
+//! Longer texts: what is guaranteed, how recovery and reconciliation work, a checklist, engines and scale, other crates.
 
 pub mod checklist;
 pub mod guarantees;

@@ -4,6 +4,8 @@
 //! Postgres, and [`Recovery`] runs them again through the application's router. That is safe because an
 //! attempt of recovery and one of the provider queue for the same claim: at most one of them commits.
 //!
+//! What never arrived is not kept: [reconciliation](super::reconciliation) finds it.
+//!
 //! # Three ways to keep
 //!
 //! | | kept | kill -9 in the handler | the provider gets | over the quota |
@@ -36,6 +38,7 @@
 //! |---|---|---|
 //! | | a request of the provider is kept before its handler runs | due, taken |
 //! | | an attempt of the provider failed | due, dead or recorded |
+//! | | [reconciliation](super::reconciliation) finds that its request never came | due |
 //! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due |
 //! | due | its time has come | due, taken |
 //! | due, taken | the process of the attempt is gone | due, taken |
