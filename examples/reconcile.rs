@@ -35,8 +35,7 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 const EVERY: Duration = Duration::from_secs(1);
 
 /// In earnest the default, 10 minutes. Stripe's times have no fractions: an event looks up to a second older
-/// than it is, so a webhook has the other second to arrive. Nor may it be zero: a round looks again at this
-/// much of the time before the last one, and an event that came after that one may look older.
+/// than it is, so a webhook has the other second to arrive.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// For all webhooks to be processed. It takes a few seconds.

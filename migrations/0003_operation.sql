@@ -5,7 +5,7 @@ create table idempotent_webhook.activity (
     -- In UTC.
     hour timestamptz not null,
     -- `request`: a request of the provider. `recovery`: an attempt at a kept delivery. `handler`: a call of
-    -- the handler.
+    -- the handler. `reconciliation`: a delivery that never came, with the outcome `missed`.
     source text collate "C" not null,
     -- Of a handler: the longest time of a bucket in milliseconds, `1` to `50000`, or `inf`.
     outcome text collate "C" not null,

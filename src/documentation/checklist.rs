@@ -133,7 +133,8 @@
 //! it is processed or dead. [`Keep::all`] keeps each delivery before its handler runs, so that none is lost
 //! with a process that is killed. For a handler that is slower than the provider's deadline,
 //! [`Keep::accept_first`] also answers first, and runs the handler in the background
-//! ([recovery](super::recovery)).
+//! ([recovery](super::recovery)). For those that never come, compare with the provider's list of events
+//! ([reconciliation](super::reconciliation)).
 //!
 //! Left to you: to spawn `Recovery` in each process that serves the routes, and to look at dead deliveries
 //! ([`Endpoint::retry`], [`Endpoint::discard`]). If a handler has done something wrong, mend it and

@@ -159,6 +159,22 @@
 //!   [`advance`](crate::DedupeTx::advance).
 //! - **R17** All of this holds under what G11 names. Each attempt has a span, and is counted.
 //!
+//! # N: reconciliation
+//!
+//! With [`Reconcile`](crate::Reconcile):
+//!
+//! - **N1** The provider's list gives the events of a time with their bodies, or the provider is asked to send a
+//!   webhook again.
+//! - **N2** What runs was neither processed nor kept nor discarded nor forgotten, and is older than the grace
+//!   time. What may have been processed without a record is left alone: events before the first recorded
+//!   delivery, and those of a time whose deliveries may have been deleted.
+//! - **N3** What is missing has the delivery id that the preset takes from the webhook, and is kept. So a webhook
+//!   that arrives after all, an attempt of recovery and reconciliation have one effect. A list that does not
+//!   give what the id is made of is refused when it is built.
+//! - **N4** One process reconciles a list at a time, and another one goes on with its page if it is killed. A
+//!   dry run touches nothing. A limit of the list is waited out. A list that fails changes nothing, and is
+//!   told.
+//!
 //! # D: the dashboard
 //!
 //! With the feature `dashboard`:

@@ -62,7 +62,7 @@
 //! - **The endpoint's first recorded delivery**, as it was when the list was reconciled for the first time. If
 //!   none was recorded, it is the moment of that first round, so a first round on a new endpoint finds nothing.
 //!   [`since`](crate::Reconcile::since) sets another time.
-//! - **The round before**, less the grace time.
+//! - **The end of the round before**, less the grace time, and less a minute at least.
 //! - **[`look_back`](crate::Reconcile::look_back)** before now, by default 7 days. If no round was made for longer, a
 //!   WARN says that the time between is not looked at.
 //! - **What [`Retention`](crate::Retention) or [`prune`](crate::prune) has left.** An older event may have been
@@ -70,9 +70,8 @@
 //!
 //! It looks at events up to the **[`grace`](crate::Reconcile::grace)** time before now, by default 10 minutes. The
 //! webhook of a younger one may still be under way. Keep it longer than the handler takes and than the list lags
-//! behind. It also covers the difference of the clocks and the fractions of seconds that a list leaves out.
-//! **With zero, an event is missed** that the list dates before the end of a round and shows only after it:
-//! Stripe's times are in whole seconds.
+//! behind: **an event is missed** that the list shows only after a round, and dates before the beginning of
+//! the next one. It also covers the difference of the clocks.
 //!
 //! **With `since` before the adoption of this crate, what another system has processed runs again.** This crate
 //! has no record of it. With `since`, the same is true after a change of the endpoint's name, which is part of
@@ -146,7 +145,7 @@
 //!
 //! The row belongs to the endpoint, the path and the [name of the list](crate::reconcile::EventSource::name).
 //! A new path begins anew, which costs requests and nothing else. Delete the row of a list that you do not
-//! reconcile any more.
+//! reconcile any more; `Retention` does so after a year.
 //!
 //! # When it fails
 //!
@@ -157,8 +156,8 @@
 //! | the page to go on with is not known to the provider any more | the next try begins anew, with the first page |
 //! | an event is missing and cannot be run | the round goes on without it; at its end, one WARN with the number and the first reason |
 //!
-//! The last one is told once, by the round that finds it: the next round does not look at it again.
-//! [`dry_run`](#a-look-before) still lists it, with the reason.
+//! The last one is told by the round that finds it: the next round but one does not look at it again.
+//! [`dry_run`](#a-look-before) still lists it, with the reason. The metric of failures counts such a round, too.
 //!
 //! What was missing is a WARN as well, with the number, and INFO with each delivery id. It is rare, and it means
 //! that something in front of the endpoint is wrong.

@@ -54,6 +54,10 @@ const LONGEST_WAIT: Duration = MINUTE;
 ///
 /// Events that the provider had before the endpoint's first recorded delivery are left alone: they may have
 /// been processed before this crate was there. [`since`](Self::since) changes that.
+///
+/// A clone is for another use of the same, such as a [`dry_run`](Self::dry_run) of an operator's tool beside the
+/// background task.
+#[derive(Clone)]
 #[must_use = "nothing is reconciled until it is spawned or run"]
 pub struct Reconcile<S> {
     pub(super) settings: Settings,
@@ -118,7 +122,11 @@ impl<S: EventSource> Reconcile<S> {
         self
     }
 
-    /// How old an event has to be. The webhook of a younger one may still be under way. Default: 10 minutes.
+    /// How old an event has to be. The webhook of a younger one may still be under way. It should be longer than
+    /// handlers take. Default: 10 minutes.
+    ///
+    /// A round begins this long before the end of the one before, and at least a minute: for so long, the
+    /// provider's list may lag behind.
     pub fn grace(mut self, time: Duration) -> Self {
         self.grace = time;
         self
@@ -128,7 +136,7 @@ impl<S: EventSource> Reconcile<S> {
     ///
     /// Default: the endpoint's first delivery that is recorded when it is reconciled for the first time. If
     /// there is none, that moment. With an earlier time, **what was processed before and not recorded runs
-    /// again**.
+    /// again**. [`look_back`](Self::look_back) and retention hold all the same.
     pub fn since(mut self, time: SystemTime) -> Self {
         self.since = Some(time);
         self
@@ -171,6 +179,8 @@ impl<S: EventSource> Reconcile<S> {
 
     /// What [`run_once`](Self::run_once) would have run now. It touches nothing: neither the tables nor, by
     /// asking for a webhook again, the provider.
+    ///
+    /// It lists nothing for an endpoint that has no recorded delivery yet, unless [`since`](Self::since) is set.
     ///
     /// # Errors
     ///

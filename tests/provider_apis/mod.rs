@@ -245,7 +245,7 @@ pub fn webhook(provider: &str, event: Event) -> TestDelivery {
     let delivery = TestDelivery::new(&preset(provider)).body(body(provider, event).to_string());
     match provider {
         "github" => delivery
-            .id(&format!("github-{}", event.number))
+            .id(format!("github-{}", event.number))
             .event_type("push"),
         _ => delivery,
     }

@@ -36,7 +36,7 @@ fn fate(number: u64) -> Fate {
     match number {
         ..=OLD => Fate::Old,
         998.. => Fate::Young,
-        _ if number % 26 == 0 && number / 26 <= 37 => Fate::NeverCame,
+        _ if number.is_multiple_of(26) && number / 26 <= 37 => Fate::NeverCame,
         100 | 901 => Fate::Kept,
         33 | 444 | 955 => Fate::Comes,
         55 | 777 => Fate::Forgotten,

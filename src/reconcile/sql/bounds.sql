@@ -23,7 +23,12 @@ begin as (
             (select received_at from first),
             now()
         ) as begins_at,
-        (select reconciled_until - $5 from known where not $8) as next_since,
+        -- Lists have times in whole seconds, and may show an event late.
+        (
+            select reconciled_until - greatest($5, interval '1 minute')
+            from known
+            where not $8
+        ) as next_since,
         (select least(before, now() - $6) + $5 from idempotent_webhook.pruned) as remembered_since
 )
 select

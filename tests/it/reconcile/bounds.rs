@@ -117,6 +117,26 @@ async fn n2_a_round_goes_on_where_the_one_before_has_ended() {
     assert_eq!(missed(&reconcile()).await.unwrap(), 1);
 }
 
+/// A list that has times in whole seconds dates an event before the end of the round that could not see it.
+#[tokio::test]
+async fn n2_an_event_that_is_listed_late_is_found_without_a_grace_time() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::default();
+    let task = process
+        .reconcile(&list)
+        .every(Duration::from_secs(1))
+        .spawn();
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where reconciled_until is not null)")
+        .await;
+    list.add("evt_1", Duration::from_secs(20));
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where missed = 1)")
+        .await;
+    soon(task.stop()).await;
+}
+
 #[tokio::test]
 async fn n2_a_time_that_is_not_looked_at_is_told() {
     let database = Database::new().await;

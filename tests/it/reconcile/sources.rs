@@ -203,7 +203,6 @@ async fn n4_errors_of_an_api_are_told_without_its_key() {
             let nowhere = source(provider, "127.0.0.1:9".parse().unwrap(), KEY);
             let error = application.reconcile(nowhere).dry_run().await.unwrap_err();
             assert!(error.to_string().contains("GET /"), "{provider}: {error}");
-            assert_eq!(reconcile.run_once().await.is_err(), true);
         }
     })
     .await;
