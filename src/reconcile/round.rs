@@ -159,7 +159,7 @@ impl<S: EventSource> Rounds<'_, S> {
             let missing = self.missing(page.events, &tenant, seen).await?;
             let missed = self.bring_back(missing, seen).await?;
             seen.reconciled.missed += missed;
-            round.cursor = page.next;
+            round.cursor = next(page.next, &round.cursor)?;
             if !self.position.go_on(round, missed, None).await? {
                 return Ok(false);
             }
@@ -246,7 +246,7 @@ impl<S: EventSource> Rounds<'_, S> {
                     unusable: self.why_unusable(&listed),
                 });
             }
-            cursor = page.next;
+            cursor = next(page.next, &cursor)?;
             if cursor.is_none() {
                 return Ok(found);
             }
@@ -458,6 +458,17 @@ impl<S: EventSource> Rounds<'_, S> {
     }
 }
 
+/// The next page. It must not be the same one, or the round would never end.
+fn next(next: Option<String>, this: &Option<String>) -> Result<Option<String>, ReconcileError> {
+    let error = match &next {
+        Some(next) if Some(next) == this.as_ref() => "the list gives the same page as the next one",
+        // Postgres cannot store it.
+        Some(next) if next.contains('\0') => "the list gives no usable next page",
+        _ => return Ok(next),
+    };
+    Err(ReconcileError::Source(SourceError::new(error)))
+}
+
 impl Seen {
     fn new(span: Span) -> Self {
         Self {
@@ -475,7 +486,9 @@ impl Seen {
 
     fn leave_out(&mut self, reason: String) {
         self.reconciled.unusable += 1;
-        self.left_out.get_or_insert(reason);
+        // Postgres cannot store NUL.
+        self.left_out
+            .get_or_insert_with(|| reason.replace('\0', ""));
     }
 
     fn report(&self, position: &Position, metrics: &Metrics) {

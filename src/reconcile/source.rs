@@ -8,6 +8,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::error::{BoxError, ErrorChain};
 
+/// The longest reason of an error, in characters.
+const MAX_REASON: usize = 1000;
+
 /// A list of the events that a provider has, by its API.
 ///
 /// This is one for an API of your own:
@@ -189,7 +192,13 @@ impl SourceError {
     /// have a secret.
     pub fn new(reason: impl fmt::Display) -> Self {
         Self {
-            reason: reason.to_string(),
+            // Postgres cannot store NUL.
+            reason: reason
+                .to_string()
+                .replace('\0', "")
+                .chars()
+                .take(MAX_REASON)
+                .collect(),
             retry_after: None,
         }
     }

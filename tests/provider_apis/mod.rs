@@ -47,6 +47,8 @@ pub enum Refusal {
     Exhausted(u64),
     Broken,
     Html,
+    /// A proxy that shows what it was sent.
+    Echo,
 }
 
 /// The API of one provider. Clones are the same.
@@ -169,6 +171,10 @@ async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response
             (StatusCode::FORBIDDEN, headers, "API rate limit exceeded").into_response()
         }
         Some(Refusal::Broken) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Some(Refusal::Echo) => {
+            let echo = format!("{:?}", request.headers());
+            (StatusCode::BAD_GATEWAY, echo).into_response()
+        }
         Some(Refusal::Html) => "<!DOCTYPE html><title>Maintenance</title>".into_response(),
     }
 }

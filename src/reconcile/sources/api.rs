@@ -102,16 +102,28 @@ impl Authorization {
         let value = match self {
             Self::Bearer(token) => bearer(token),
             Self::BearerOf(token) => bearer(&token()),
-            Self::User(user) => {
-                let encoded = STANDARD.encode([user.expose(), b":"].concat());
-                format!("Basic {encoded}").into_bytes()
-            }
+            Self::User(user) => format!("Basic {}", encoded(user)).into_bytes(),
         };
         let mut value = HeaderValue::from_bytes(&value)
             .map_err(|_| SourceError::new("the API key cannot stand in a header"))?;
         value.set_sensitive(true);
         Ok(value)
     }
+
+    /// A text without the key, which an answer may have from the request.
+    fn mask(&self, text: &str) -> String {
+        let key = match self {
+            Self::Bearer(key) | Self::User(key) => key.clone(),
+            Self::BearerOf(key) => key(),
+        };
+        text.replace(&*String::from_utf8_lossy(key.expose()), "…")
+            .replace(&encoded(&key), "…")
+    }
+}
+
+/// A user without a password, as HTTP Basic has it.
+fn encoded(user: &Secret) -> String {
+    STANDARD.encode([user.expose(), b":"].concat())
 }
 
 impl fmt::Debug for Authorization {
@@ -139,12 +151,19 @@ pub(super) struct Answer {
 
 impl Answer {
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, SourceError> {
-        serde_json::from_slice(&self.body).map_err(|error| {
-            SourceError::new(format_args!(
-                "the answer is not what is documented: {error}"
-            ))
-        })
+        parse(&self.body)
     }
+}
+
+/// Reads JSON. The error does not quote it, since it may be an event.
+pub(super) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, SourceError> {
+    serde_json::from_slice(json).map_err(|error| {
+        SourceError::new(format_args!(
+            "the answer is not what is documented, at line {} column {}",
+            error.line(),
+            error.column()
+        ))
+    })
 }
 
 impl Api {
@@ -216,7 +235,8 @@ impl Api {
                 body,
             });
         }
-        let shown: String = String::from_utf8_lossy(&body).chars().take(SHOWN).collect();
+        let shown = self.authorization.mask(&String::from_utf8_lossy(&body));
+        let shown: String = shown.chars().take(SHOWN).collect();
         let error = SourceError::new(format_args!(
             "{method} {path} was answered with {}: {shown:?}",
             response.status()

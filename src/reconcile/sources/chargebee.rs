@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http};
+use super::api::{Api, Authorization, Http, parse};
 use super::event_types::EventTypes;
 use crate::pg_time::from_unix_time;
 use crate::provider::Secret;
@@ -84,7 +84,7 @@ impl EventSource for ChargebeeEvents {
         let page: Page = self.api.get("/api/v2/events", &parameters).await?.json()?;
         let mut events = Vec::with_capacity(page.list.len());
         for item in &page.list {
-            let event: Event = serde_json::from_str(item.event.get())?;
+            let event: Event = parse(item.event.get().as_bytes())?;
             if self.types.have(&event.event_type) {
                 let time = from_unix_time(event.occurred_at as f64);
                 events.push(ListedEvent::new(time, item.event.get().to_owned()));

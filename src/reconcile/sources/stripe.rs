@@ -2,7 +2,7 @@ use http::HeaderName;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http};
+use super::api::{Api, Authorization, Http, parse};
 use super::event_types::EventTypes;
 use crate::pg_time::{from_unix_time, unix_time};
 use crate::provider::Secret;
@@ -133,7 +133,7 @@ impl EventSource for StripeEvents {
         let page: Page = self.api.get("/v1/events", &parameters).await?.json()?;
         let (mut events, mut last) = (Vec::with_capacity(page.data.len()), None);
         for raw in &page.data {
-            let event: Event = serde_json::from_str(raw.get())?;
+            let event: Event = parse(raw.get().as_bytes())?;
             if self.types.have(&event.event_type) {
                 events.push(self.listed(&event, raw.get()));
             }

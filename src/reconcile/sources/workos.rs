@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http};
+use super::api::{Api, Authorization, Http, parse};
 use super::event_types::EventTypes;
 use crate::provider::Secret;
 use crate::reconcile::source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
@@ -77,7 +77,7 @@ impl EventSource for WorkOsEvents {
         let mut events = Vec::with_capacity(page.data.len());
         let mut is_older = true;
         for raw in page.data {
-            let event: Event = serde_json::from_str(raw.get())?;
+            let event: Event = parse(raw.get().as_bytes())?;
             // Some of the examples in its documentation have neither `T` nor `Z`.
             let time = humantime::parse_rfc3339_weak(&event.created_at)?;
             is_older &= time < query.since();

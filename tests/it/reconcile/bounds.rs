@@ -122,7 +122,7 @@ async fn n2_a_round_goes_on_where_the_one_before_has_ended() {
 async fn n2_an_event_that_is_listed_late_is_found_without_a_grace_time() {
     let database = Database::new().await;
     let process = Process::new(database.pool.clone());
-    let list = List::default();
+    let list = List::empty();
     let task = process
         .reconcile(&list)
         .every(Duration::from_secs(1))
@@ -141,7 +141,7 @@ async fn n2_an_event_that_is_listed_late_is_found_without_a_grace_time() {
 async fn n2_a_time_that_is_not_looked_at_is_told() {
     let database = Database::new().await;
     let process = Process::new(database.pool.clone());
-    let list = List::default();
+    let list = List::empty();
     let log = logged(async {
         assert_eq!(missed(&process.reconcile(&list)).await.unwrap(), 0);
         database

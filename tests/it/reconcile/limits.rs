@@ -17,7 +17,7 @@ use crate::support::{Database, acme, logged, recovery, secret, stripe_event, unt
 fn refused(recovery: &Recovery, provider: Provider) -> String {
     let pool = sqlx::PgPool::connect_lazy("postgres://nowhere").unwrap();
     let layer = IdempotentWebhook::new(pool, "test", provider).keep(Keep::failed(recovery));
-    match Reconcile::new(&layer, List::default(), "/") {
+    match Reconcile::new(&layer, List::empty(), "/") {
         Ok(_) => "built".to_owned(),
         Err(error) => error.to_string(),
     }
@@ -54,11 +54,11 @@ async fn n3_a_key_that_the_list_cannot_give_is_refused_when_it_is_built() {
     );
 
     let layer = IdempotentWebhook::new(pool.clone(), "test", presets::stripe(secret()));
-    let kept = Reconcile::new(&layer, List::default(), "/");
+    let kept = Reconcile::new(&layer, List::empty(), "/");
     assert!(matches!(kept, Err(ReconcileError::NothingKept)), "{kept:?}");
     let layer = layer.keep(Keep::failed(&recovery));
     for path in ["", "no path", "https://example.com/hooks", "hooks"] {
-        let built = Reconcile::new(&layer, List::default(), path);
+        let built = Reconcile::new(&layer, List::empty(), path);
         assert!(
             matches!(built, Err(ReconcileError::Path(_))),
             "{path}: {built:?}"

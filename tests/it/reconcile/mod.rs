@@ -28,7 +28,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A provider's list of events, newest first, in pages. Clones are the same list.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct List(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
@@ -39,15 +39,23 @@ struct Inner {
     failures: VecDeque<SourceError>,
     /// The cursors that it was asked for.
     asked: Vec<Option<String>>,
+    /// The cursor that each page gives.
+    always: Option<String>,
     /// Waits for ever after so many pages.
     hangs_after: Option<usize>,
 }
 
 impl List {
+    fn empty() -> Self {
+        Self::of([])
+    }
+
     /// A list of Stripe's events that occurred so long ago.
     fn of<'a>(events: impl IntoIterator<Item = (&'a str, Duration)>) -> Self {
-        let list = Self::default();
-        list.0.lock().unwrap().page = 2;
+        let list = Self(Arc::new(Mutex::new(Inner {
+            page: 2,
+            ..Inner::default()
+        })));
         for (id, age) in events {
             list.add(id, age);
         }
@@ -69,6 +77,10 @@ impl List {
 
     fn hang_after(&self, pages: Option<usize>) {
         self.0.lock().unwrap().hangs_after = pages;
+    }
+
+    fn always_give(&self, cursor: &str) {
+        self.0.lock().unwrap().always = Some(cursor.to_owned());
     }
 
     fn asked(&self) -> Vec<Option<String>> {
@@ -96,6 +108,9 @@ impl EventSource for List {
             std::future::pending::<()>().await;
         }
         let inner = self.0.lock().unwrap();
+        if let Some(cursor) = &inner.always {
+            return Ok(EventPage::new(inner.events.clone(), Some(cursor.clone())));
+        }
         let from: usize = query.cursor().map_or(Ok(0), str::parse)?;
         let until = (from + inner.page).min(inner.events.len());
         let next = (until < inner.events.len()).then(|| until.to_string());

@@ -15,7 +15,7 @@ async fn n3_in_any_order_in_three_processes_there_is_one_effect() {
         processes.push(Process::new(database.another_pool(5).await));
     }
     let tasks: Vec<_> = processes.iter().map(Process::recover).collect();
-    let list = List::default();
+    let list = List::empty();
     list.0.lock().unwrap().page = 1000;
     for round in 0..ROUNDS {
         let id = format!("evt_{round:03}");

@@ -248,6 +248,25 @@ async fn n4_a_failing_list_changes_nothing_and_is_asked_again() {
     .await;
 }
 
+#[tokio::test]
+async fn n4_a_list_whose_pages_do_not_end_fails() {
+    for next in ["again", "\0"] {
+        let database = Database::new().await;
+        let process = Process::new(database.pool.clone());
+        let list = List::of([("evt_1", MINUTE)]);
+        list.always_give(next);
+        let failed = process.reconcile(&list).run_once().await;
+        assert!(
+            matches!(failed, Err(ReconcileError::Source(_))),
+            "{failed:?}"
+        );
+        assert!(process.reconcile(&list).dry_run().await.is_err());
+        // What was found before is kept.
+        assert_eq!(process.run_due().await, 1);
+        assert_eq!(effects(&database).await, ["evt_1#"]);
+    }
+}
+
 /// A list may not know a page any more that another process was at.
 #[tokio::test]
 async fn n4_a_page_that_is_refused_after_a_break_begins_anew() {

@@ -187,11 +187,14 @@ async fn n4_errors_of_an_api_are_told_without_its_key() {
             let reconcile = application.reconcile(source(provider, address, KEY));
             for (refusal, expected) in [
                 (Refusal::Broken, "was answered with 500"),
-                (Refusal::Html, "not what is documented"),
+                (Refusal::Html, "not what is documented, at line 1"),
+                (Refusal::Echo, "was answered with 502"),
             ] {
                 api.refuse(refusal);
                 let error = reconcile.run_once().await.unwrap_err().to_string();
                 assert!(error.contains(expected), "{provider}: {error}");
+                let shows_key = error.contains(KEY) || error.contains("c2tfdGVzdF9vZl90aGVfYXBp");
+                assert!(!shows_key, "{provider}: {error}");
             }
             let wrong = source(provider, address, "sk_wrong_key");
             let reconcile = application.reconcile(wrong);
