@@ -21,5 +21,7 @@ pub(crate) fn unix_time(time: SystemTime) -> f64 {
 }
 
 pub(crate) fn from_unix_time(seconds: f64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    let since = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    let time = SystemTime::UNIX_EPOCH.checked_add(since);
+    time.unwrap_or(SystemTime::UNIX_EPOCH)
 }

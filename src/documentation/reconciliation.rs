@@ -61,7 +61,9 @@
 //!
 //! - **The endpoint's first recorded delivery**, as it was when the list was reconciled for the first time. If
 //!   none was recorded, it is the moment of that first round, so a first round on a new endpoint finds nothing.
-//!   [`since`](crate::Reconcile::since) sets another time.
+//!   So it is for a further list of an endpoint, and for a list of a tenant: what others have had recorded says
+//!   nothing of it. [`since`](crate::Reconcile::since) sets another time. After a deploy in which the old
+//!   system went on for a while, set the end of that.
 //! - **The end of the round before**, less the grace time, and less a minute at least.
 //! - **[`look_back`](crate::Reconcile::look_back)** before now, by default 7 days. If no round was made for longer, a
 //!   WARN says that the time between is not looked at.
@@ -109,7 +111,7 @@
 //!
 //! GitHub lists no bodies, so **GitHub is asked to deliver again**. What it sends is an ordinary webhook, for
 //! which `is_reconciled` is `false`. If it fails again, a later round asks again, unless the delivery is kept by
-//! then.
+//! then: one that is rejected each time is asked for, and counted as missed, in each round.
 //!
 //! # A look before
 //!
@@ -130,7 +132,8 @@
 //!
 //! [`Reconcile::run_once`] makes a round now, for a command of an operator or a job of a scheduler. Both look at
 //! all that is not older than `look_back`, whatever rounds before have looked at, so they also find what was
-//! left out then, and what was deleted from the tables by hand since.
+//! left out then, and what was deleted from the tables by hand since. `run_once` begins anew if a round of a
+//! task is under way but broken off. It does not make the task leave out a time that no round has looked at.
 //!
 //! # Several processes
 //!
@@ -153,7 +156,9 @@
 //! |---|---|
 //! | the list asks to wait: 429 and rate limits, 5xx with `Retry-After` | the same page is asked for again after that time, for up to an hour at a time and ten times, with a WARN each |
 //! | any other answer or error of the list; no room to keep; Postgres is away | a WARN; the round goes on after 5 minutes, or after `every` if that is shorter |
-//! | the page to go on with is not known to the provider any more | the next try begins anew, with the first page |
+//! | the page to go on with is refused, since the provider does not know it any more: 400, 404 | the next try begins anew, with the first page |
+//! | GitHub refuses a redelivery for good: 404, 422 | it is left out; the round goes on |
+//! | an item of the list cannot be read | it is left out; the round goes on |
 //! | an event is missing and cannot be run | the round goes on without it; at its end, one WARN with the number and the first reason |
 //!
 //! The last one is told by the round that finds it: the next round but one does not look at it again.

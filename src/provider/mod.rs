@@ -410,6 +410,11 @@ impl Provider {
         self.name.clone()
     }
 
+    /// Whether its secrets are those of tenants.
+    pub(crate) fn has_tenants(&self) -> bool {
+        self.secrets.fixed().is_none()
+    }
+
     pub(crate) fn secrets(&self) -> &SecretSource {
         &self.secrets
     }

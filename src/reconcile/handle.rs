@@ -135,7 +135,9 @@ impl<S: EventSource> Reconcile<S> {
     /// Events before this time are left alone.
     ///
     /// Default: the endpoint's first delivery that is recorded when it is reconciled for the first time. If
-    /// there is none, that moment. With an earlier time, **what was processed before and not recorded runs
+    /// there is none, that moment. So it is for a further list of an endpoint, and for a list of a tenant, of
+    /// which the first delivery of others says nothing. After a deploy in which another system went on for a
+    /// while, set the end of it. With an earlier time, **what was processed before and not recorded runs
     /// again**. [`look_back`](Self::look_back) and retention hold all the same.
     pub fn since(mut self, time: SystemTime) -> Self {
         self.since = Some(time);
@@ -202,7 +204,7 @@ impl<S: EventSource> Reconcile<S> {
             limits: Limits {
                 look_back: self.look_back,
                 grace: self.grace,
-                redelivery_window: settings.provider.get_redelivery_window(),
+                has_tenants: settings.provider.has_tenants(),
                 since: self.since,
                 in_full,
             },
@@ -214,7 +216,7 @@ impl<S: EventSource> Reconcile<S> {
         loop {
             let Some(ended) = stop.or(rounds.run(Start::WhenDue)).await else {
                 // Another process may go on at once.
-                let _ = rounds.position.break_off(Duration::ZERO, None, false).await;
+                let _ = rounds.position.leave().await;
                 return;
             };
             let wait = match ended {
@@ -269,7 +271,7 @@ impl ReconcileTask {
     /// Stops. A round that is under way is broken off, and another process goes on with it.
     pub async fn stop(self) {
         self.stop.send();
-        // It neither panics nor is aborted, but the runtime may be shutting down.
+        // It is not aborted, but the runtime may be shutting down.
         let _ = self.task.await;
     }
 }

@@ -27,6 +27,9 @@ pub(super) struct Position {
 /// What a round looks at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
+    /// Since when deliveries are recorded.
+    recorded_since: f64,
+    /// Since when events count.
     begins_at: f64,
     pub(super) span: Span,
     /// Whether there are events after the round before that are too old for this one.
@@ -45,7 +48,8 @@ pub(super) struct Span {
 pub(super) struct Limits {
     pub(super) look_back: Duration,
     pub(super) grace: Duration,
-    pub(super) redelivery_window: Duration,
+    /// Whether deliveries belong to tenants.
+    pub(super) has_tenants: bool,
     pub(super) since: Option<SystemTime>,
     /// Whether to look at what is reconciled, too.
     pub(super) in_full: bool,
@@ -57,6 +61,9 @@ pub(super) struct Begun {
     pub(super) span: Span,
     /// The page to go on with.
     pub(super) cursor: Option<String>,
+    pub(super) is_on_request: bool,
+    /// How many missing deliveries are not counted in the row yet.
+    pub(super) untold: u64,
 }
 
 impl Position {
@@ -82,13 +89,14 @@ impl Position {
             self.query(include_str!("sql/bounds.sql"))
                 .bind(interval(limits.look_back))
                 .bind(interval(limits.grace))
-                .bind(interval(limits.redelivery_window))
+                .bind(limits.has_tenants)
                 .bind(limits.since.map(unix_time))
                 .bind(limits.in_full)
         };
         let rows = self.store.run_on_any(statement).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         Ok(Bounds {
+            recorded_since: row.try_get("recorded_since")?,
             begins_at: row.try_get("begins_at")?,
             span: Span {
                 since: from_unix_time(row.try_get("since")?),
@@ -106,12 +114,13 @@ impl Position {
     ) -> Result<Option<Begun>, DatabaseError> {
         let statement = || {
             self.query(include_str!("sql/begin.sql"))
-                .bind(bounds.begins_at)
+                .bind(bounds.recorded_since)
                 .bind(self.process)
                 .bind(interval(TURN))
                 .bind(unix_time(bounds.span.since))
                 .bind(unix_time(bounds.span.until))
                 .bind(now)
+                .bind(bounds.begins_at)
         };
         let rows = self.store.run_on_any(statement).await?;
         let Some(row) = rows.first() else {
@@ -123,6 +132,8 @@ impl Position {
                 until: from_unix_time(row.try_get("until")?),
             },
             cursor: row.try_get("cursor")?,
+            is_on_request: now,
+            untold: 0,
         }))
     }
 
@@ -137,26 +148,23 @@ impl Position {
         Ok(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default())
     }
 
-    /// Says how far the round is. Returns whether it is still its turn, which lasts for as long as it waits
-    /// and some minutes more.
+    /// Says how far the round is, and why it waits, if it does. Returns whether it is still its turn.
     pub(super) async fn go_on(
         &self,
-        round: &Begun,
-        missed: u64,
-        wait: Option<(Duration, &str)>,
+        round: &mut Begun,
+        waits: Option<&str>,
     ) -> Result<bool, DatabaseError> {
-        let turn = wait.map_or(TURN, |(wait, _)| wait.saturating_add(TURN));
         let statement = || {
             self.query(include_str!("sql/turn.sql"))
                 .bind(self.process)
-                .bind(interval(turn))
+                .bind(interval(TURN))
                 .bind(&round.cursor)
-                .bind(missed.cast_signed())
-                .bind(unix_time(round.span.since))
-                .bind(unix_time(round.span.until))
-                .bind(wait.map(|(_, reason)| reason))
+                .bind(round.untold.cast_signed())
+                .bind(waits)
         };
-        Ok(!self.store.run_on_any(statement).await?.is_empty())
+        let is_its_turn = !self.store.run_on_any(statement).await?.is_empty();
+        round.untold = 0;
+        Ok(is_its_turn)
     }
 
     /// The round is complete. `left_out` says what could not be run.
@@ -166,23 +174,24 @@ impl Position {
         next: Duration,
         left_out: Option<&str>,
     ) -> Result<(), DatabaseError> {
-        let until = Some(unix_time(round.span.until));
-        self.end(until, next, left_out, true).await
+        self.end(round, true, next, left_out, false).await
     }
 
     /// The round is not complete: the next one goes on with it, with its first page or where it is.
     pub(super) async fn break_off(
         &self,
+        round: &Begun,
         next: Duration,
-        failure: Option<&str>,
+        failure: &str,
         anew: bool,
     ) -> Result<(), DatabaseError> {
-        self.end(None, next, failure, anew).await
+        self.end(round, false, next, Some(failure), anew).await
     }
 
     async fn end(
         &self,
-        until: Option<f64>,
+        round: &Begun,
+        is_complete: bool,
         next: Duration,
         failure: Option<&str>,
         anew: bool,
@@ -191,25 +200,43 @@ impl Position {
             self.query(include_str!("sql/end.sql"))
                 .bind(self.process)
                 .bind(interval(next))
-                .bind(until)
+                .bind(is_complete)
                 .bind(failure)
                 .bind(anew)
+                .bind(round.untold.cast_signed())
+                .bind(round.is_on_request)
         };
+        self.store.run_on_any(statement).await.map(drop)
+    }
+
+    /// Leaves the round to others, who go on with it at once.
+    pub(super) async fn leave(&self) -> Result<(), DatabaseError> {
+        let statement = || self.query(include_str!("sql/leave.sql")).bind(self.process);
         self.store.run_on_any(statement).await.map(drop)
     }
 
     /// Which of these deliveries are missing: their places.
     pub(super) async fn missing(
         &self,
-        deliveries: &[&Delivery],
+        deliveries: &[(&Delivery, SystemTime)],
+        grace: Duration,
     ) -> Result<Vec<usize>, DatabaseError> {
-        let tenants: Vec<&str> = deliveries.iter().map(|one| one.key_tenant()).collect();
-        let ids: Vec<&str> = deliveries.iter().map(|one| one.id().as_str()).collect();
+        let tenants: Vec<&str> = deliveries.iter().map(|(one, _)| one.key_tenant()).collect();
+        let ids: Vec<&str> = deliveries
+            .iter()
+            .map(|(one, _)| one.id().as_str())
+            .collect();
+        let times: Vec<f64> = deliveries
+            .iter()
+            .map(|(_, time)| unix_time(*time))
+            .collect();
         let statement = || {
             sqlx::query(include_str!("sql/missing.sql"))
                 .bind(&self.endpoint)
                 .bind(&tenants)
                 .bind(&ids)
+                .bind(&times)
+                .bind(interval(grace))
         };
         let rows = self.store.run_on_any(statement).await?;
         let mut places = Vec::with_capacity(rows.len());

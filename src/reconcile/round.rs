@@ -15,7 +15,7 @@ use super::position::{Begun, Limits, Position, Span, TURN};
 use super::source::{Content, EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 use crate::activity::{MISSED, Source};
 use crate::delivery::{Delivery, DeliveryId, DeliveryKey, Tenant};
-use crate::metrics::Metrics;
+use crate::panic::{catch_panic, message};
 use crate::recovery::{Acceptance, Accepted};
 
 /// The longest time for a page.
@@ -26,6 +26,12 @@ const MAX_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// How often a page is asked for that the list cannot give now.
 const MAX_WAITS: u32 = 10;
+
+/// As many pages, in one process, are no list that ends.
+const MAX_PAGES: usize = 100_000;
+
+/// The longest time to ask for a webhook.
+const REDELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How many deliveries are kept in one transaction.
 const GROUP: usize = 64;
@@ -94,6 +100,15 @@ enum Asked {
     Wait(Duration, String),
 }
 
+/// The answer to a request to send a webhook again.
+enum Redelivered {
+    Asked,
+    /// It is not sent again, however often one asks.
+    Refused(SourceError),
+    /// It is the turn of another process.
+    LostTurn,
+}
+
 /// What a round has seen.
 struct Seen {
     reconciled: Reconciled,
@@ -122,23 +137,25 @@ impl<S: EventSource> Rounds<'_, S> {
         }
         let mut seen = Seen::new(round.span);
         let metrics = &self.reconcile.settings.metrics;
-        match self.pages(&mut round, &mut seen).await {
+        let ended = self.pages(&mut round, &mut seen).await;
+        seen.report(&self.position);
+        match ended {
             Ok(true) => {
-                seen.report(&self.position, metrics);
-                let next = self.reconcile.every;
                 let left_out = seen.left_out.as_deref();
+                if left_out.is_some() {
+                    metrics.reconciliation_failed();
+                }
+                let next = self.reconcile.every;
                 self.position.complete(&round, next, left_out).await?;
                 Ok(Ended::Complete(seen.reconciled))
             }
             Ok(false) => Ok(Ended::NotNow(self.position.wait().await?)),
             Err(error) => {
-                seen.report(&self.position, metrics);
                 metrics.reconciliation_failed();
                 // The page may not be known to the list any more.
-                let anew = resumed && seen.reconciled.listed == 0;
-                let wait = self.reconcile.failed_wait();
-                let failure = error.to_string();
-                let broken_off = self.position.break_off(wait, Some(&failure), anew);
+                let anew = matches!(&error, ReconcileError::Source(error) if error.is_permanent());
+                let (wait, failure) = (self.reconcile.failed_wait(), error.to_string());
+                let broken_off = self.position.break_off(&round, wait, &failure, anew);
                 broken_off.await?;
                 Err(error)
             }
@@ -152,37 +169,58 @@ impl<S: EventSource> Rounds<'_, S> {
             return Ok(true);
         }
         let tenant = self.tenant().await?;
-        loop {
+        for _ in 0..MAX_PAGES {
             let Some(page) = self.page(round).await? else {
                 return Ok(false);
             };
             let missing = self.missing(page.events, &tenant, seen).await?;
-            let missed = self.bring_back(missing, seen).await?;
-            seen.reconciled.missed += missed;
+            if !self.bring_back(missing, round, seen).await? {
+                return Ok(false);
+            }
             round.cursor = next(page.next, &round.cursor)?;
-            if !self.position.go_on(round, missed, None).await? {
+            if !self.position.go_on(round, None).await? {
                 return Ok(false);
             }
             if round.cursor.is_none() {
                 return Ok(true);
             }
         }
+        Err(endless())
     }
 
     /// The page at which the round is. Waits where the list says that it is worth it. `None` if the turn was
     /// lost meanwhile.
-    async fn page(&self, round: &Begun) -> Result<Option<EventPage>, ReconcileError> {
+    async fn page(&self, round: &mut Begun) -> Result<Option<EventPage>, ReconcileError> {
         let mut waits = 0;
         loop {
             match self.ask(round.span, &round.cursor, &mut waits).await? {
                 Asked::Page(page) => return Ok(Some(page)),
                 Asked::Wait(wait, reason) => {
-                    let wait = Some((wait, &*reason));
-                    if !self.position.go_on(round, 0, wait).await? {
+                    if !self.wait(round, wait, &reason).await? {
                         return Ok(None);
                     }
                 }
             }
+        }
+    }
+
+    /// Waits, and keeps the turn meanwhile. Returns whether it could.
+    async fn wait(
+        &self,
+        round: &mut Begun,
+        wait: Duration,
+        reason: &str,
+    ) -> Result<bool, ReconcileError> {
+        let until = Instant::now() + wait;
+        loop {
+            if !self.position.go_on(round, Some(reason)).await? {
+                return Ok(false);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(true);
+            }
+            tokio::time::sleep(left.min(TURN / 3)).await;
         }
     }
 
@@ -198,17 +236,22 @@ impl<S: EventSource> Rounds<'_, S> {
             until: span.until,
             cursor: cursor.clone(),
         };
-        let page = self.reconcile.source.page(&query);
+        let page = caught(self.reconcile.source.page(&query));
         let error = match tokio::time::timeout(PAGE_TIMEOUT, page).await {
             Ok(Ok(page)) => return Ok(Asked::Page(page)),
             Ok(Err(error)) => error,
             Err(_) => SourceError::new("it took longer than 2 minutes"),
         };
         *waits += 1;
-        let Some(wait) = error.wait().filter(|_| *waits <= MAX_WAITS) else {
-            return Err(ReconcileError::Source(error));
-        };
-        let wait = wait.min(MAX_WAIT);
+        match self.wait_after(&error, *waits) {
+            Some(wait) => Ok(Asked::Wait(wait, error.to_string())),
+            None => Err(ReconcileError::Source(error)),
+        }
+    }
+
+    /// How long to wait after an error, if that helps.
+    fn wait_after(&self, error: &SourceError, waits: u32) -> Option<Duration> {
+        let wait = error.wait().filter(|_| waits <= MAX_WAITS)?.min(MAX_WAIT);
         tracing::warn!(
             endpoint = self.position.endpoint,
             source = self.position.source,
@@ -216,7 +259,7 @@ impl<S: EventSource> Rounds<'_, S> {
             seconds = wait.as_secs(),
             "the provider's list of events asks to wait"
         );
-        Ok(Asked::Wait(wait, error.to_string()))
+        Some(wait)
     }
 
     /// What [`Reconcile::dry_run`] returns.
@@ -228,7 +271,7 @@ impl<S: EventSource> Rounds<'_, S> {
         }
         let tenant = self.tenant().await?;
         let (mut seen, mut cursor, mut waits) = (Seen::new(span), None, 0);
-        loop {
+        for _ in 0..MAX_PAGES {
             let page = match self.ask(span, &cursor, &mut waits).await? {
                 Asked::Page(page) => page,
                 Asked::Wait(wait, _) => {
@@ -251,15 +294,16 @@ impl<S: EventSource> Rounds<'_, S> {
                 return Ok(found);
             }
         }
+        Err(endless())
     }
 
     /// The tenant of the path, where the provider has tenants.
     async fn tenant(&self) -> Result<Option<Tenant>, ReconcileError> {
         let head = self.head(Method::POST);
         let secrets = self.reconcile.settings.provider.secrets();
-        let found = secrets
-            .find(&head)
+        let found = catch_panic(secrets.find(&head))
             .await
+            .map_err(|payload| ReconcileError::Tenant(message(&*payload).to_owned()))?
             .map_err(|error| ReconcileError::Tenant(error.to_string()))?;
         match found.secrets {
             Ok(_) => Ok(found.tenant),
@@ -312,10 +356,13 @@ impl<S: EventSource> Rounds<'_, S> {
         if listed.is_empty() {
             return Ok(listed);
         }
-        let deliveries: Vec<&Delivery> = listed.iter().map(|one| &one.delivery).collect();
+        let deliveries: Vec<_> = listed
+            .iter()
+            .map(|one| (&one.delivery, one.event.occurred_at))
+            .collect();
         let places: HashSet<usize> = self
             .position
-            .missing(&deliveries)
+            .missing(&deliveries, self.limits.grace)
             .await?
             .into_iter()
             .collect();
@@ -367,16 +414,16 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// Keeps what is missing, or asks for it. Returns how many there were.
+    /// Keeps what is missing, or asks for it. Returns whether it was the turn of this process to the end.
     async fn bring_back(
         &self,
         missing: Vec<Listed>,
+        round: &mut Begun,
         seen: &mut Seen,
-    ) -> Result<u64, ReconcileError> {
+    ) -> Result<bool, ReconcileError> {
         let settings = &self.reconcile.settings;
         let mut acceptances = Vec::new();
-        let mut missed = 0;
-        let asked_since = Instant::now();
+        let mut told_at: Option<Instant> = None;
         for listed in missing {
             if let Some(reason) = self.why_unusable(&listed) {
                 seen.leave_out(format!("{}: {reason}", listed.delivery.id()));
@@ -393,31 +440,61 @@ impl<S: EventSource> Rounds<'_, S> {
                     }
                 }
                 Content::Redelivery(redelivery) => {
-                    // A page has so few that they are asked for within a turn.
-                    if asked_since.elapsed() > TURN / 2 {
-                        return Err(ReconcileError::Source(SourceError::new(
-                            "it took too long to ask for what is missing",
-                        )));
+                    if told_at.is_none_or(|at| at.elapsed() > TURN / 6) {
+                        if !self.position.go_on(round, None).await? {
+                            return Ok(false);
+                        }
+                        told_at = Some(Instant::now());
                     }
-                    let source = &self.reconcile.source;
-                    let asked = tokio::time::timeout(TURN / 3, source.redeliver(redelivery)).await;
-                    asked
-                        .unwrap_or_else(|_| Err(SourceError::new("it took longer than a minute")))
-                        .map_err(ReconcileError::Source)?;
+                    match self.redeliver(redelivery, round).await? {
+                        Redelivered::Asked => self.note_missed(&listed.delivery, round, seen),
+                        Redelivered::Refused(error) => {
+                            seen.leave_out(format!("{}: {error}", listed.delivery.id()));
+                        }
+                        Redelivered::LostTurn => return Ok(false),
+                    }
                     seen.done.insert(listed.delivery.key());
-                    self.note_missed(&listed.delivery);
-                    missed += 1;
                 }
             }
         }
         for group in acceptances.chunks(GROUP) {
-            missed += self.keep(group).await?;
+            self.keep(group, round, seen).await?;
         }
-        Ok(missed)
+        Ok(true)
     }
 
-    /// Keeps deliveries. Returns how many were not known meanwhile.
-    async fn keep(&self, group: &[Acceptance]) -> Result<u64, ReconcileError> {
+    /// Asks for a webhook. Waits where the provider says that it is worth it.
+    async fn redeliver(
+        &self,
+        redelivery: &str,
+        round: &mut Begun,
+    ) -> Result<Redelivered, ReconcileError> {
+        let mut waits = 0;
+        loop {
+            let asked = caught(self.reconcile.source.redeliver(redelivery));
+            let error = match tokio::time::timeout(REDELIVERY_TIMEOUT, asked).await {
+                Ok(Ok(())) => return Ok(Redelivered::Asked),
+                Ok(Err(error)) if error.is_permanent() => return Ok(Redelivered::Refused(error)),
+                Ok(Err(error)) => error,
+                Err(_) => SourceError::new("it took longer than a minute"),
+            };
+            waits += 1;
+            let Some(wait) = self.wait_after(&error, waits) else {
+                return Err(ReconcileError::Source(error));
+            };
+            if !self.wait(round, wait, &error.to_string()).await? {
+                return Ok(Redelivered::LostTurn);
+            }
+        }
+    }
+
+    /// Keeps deliveries, unless they are known meanwhile.
+    async fn keep(
+        &self,
+        group: &[Acceptance],
+        round: &mut Begun,
+        seen: &mut Seen,
+    ) -> Result<(), ReconcileError> {
         let settings = &self.reconcile.settings;
         let Some(keep) = &settings.keep else {
             return Err(ReconcileError::NothingKept);
@@ -432,21 +509,23 @@ impl<S: EventSource> Rounds<'_, S> {
             }
         }
         let accepted = keep.accept_listed(&settings.store, group).await?;
-        let mut missed = 0;
+        let mut is_news = false;
         for (one, accepted) in group.iter().zip(accepted) {
             if let Accepted::New(_) = accepted {
-                self.note_missed(&one.delivery);
-                missed += 1;
+                self.note_missed(&one.delivery, round, seen);
+                is_news = true;
             }
         }
-        if missed > 0 {
+        if is_news {
             keep.note_kept(&settings.store, &settings.endpoint, false);
         }
-        Ok(missed)
+        Ok(())
     }
 
-    fn note_missed(&self, delivery: &Delivery) {
+    fn note_missed(&self, delivery: &Delivery, round: &mut Begun, seen: &mut Seen) {
         let settings = &self.reconcile.settings;
+        round.untold += 1;
+        seen.reconciled.missed += 1;
         settings.metrics.missed();
         settings.count(Source::Reconciliation, MISSED);
         tracing::info!(
@@ -456,6 +535,18 @@ impl<S: EventSource> Rounds<'_, S> {
             "a webhook that never came is run"
         );
     }
+}
+
+/// A panic of a list is an error of it.
+async fn caught<T>(work: impl Future<Output = Result<T, SourceError>>) -> Result<T, SourceError> {
+    catch_panic(work).await.unwrap_or_else(|payload| {
+        let text = message(&*payload);
+        Err(SourceError::new(format_args!("it panicked: {text}")))
+    })
+}
+
+fn endless() -> ReconcileError {
+    ReconcileError::Source(SourceError::new("its pages do not end"))
 }
 
 /// The next page. It must not be the same one, or the round would never end.
@@ -491,7 +582,7 @@ impl Seen {
             .get_or_insert_with(|| reason.replace('\0', ""));
     }
 
-    fn report(&self, position: &Position, metrics: &Metrics) {
+    fn report(&self, position: &Position) {
         let Reconciled {
             missed, unusable, ..
         } = self.reconciled;
@@ -505,7 +596,6 @@ impl Seen {
             );
         }
         if let Some(reason) = &self.left_out {
-            metrics.reconciliation_failed();
             tracing::warn!(
                 endpoint,
                 source,

@@ -185,6 +185,7 @@ impl ListedEvent {
 pub struct SourceError {
     reason: String,
     retry_after: Option<Duration>,
+    is_permanent: bool,
 }
 
 impl SourceError {
@@ -200,6 +201,7 @@ impl SourceError {
                 .take(MAX_REASON)
                 .collect(),
             retry_after: None,
+            is_permanent: false,
         }
     }
 
@@ -209,6 +211,18 @@ impl SourceError {
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
+    }
+
+    /// The same request would be refused again. If it was for a page, the round begins anew with the first one.
+    /// If it was for a redelivery, that one is left out.
+    #[must_use]
+    pub fn permanent(mut self) -> Self {
+        self.is_permanent = true;
+        self
+    }
+
+    pub(super) fn is_permanent(&self) -> bool {
+        self.is_permanent
     }
 
     pub(super) fn wait(&self) -> Option<Duration> {

@@ -242,7 +242,7 @@ async fn the_alerts_see_the_first_event_of_a_process() {
     recovery.stop().await;
 
     let before = exporter.render();
-    assert_eq!(alerts().len(), 6);
+    assert_eq!(alerts().len(), 8);
     // A gauge, of endpoints that this one is not among.
     let unserved = ("idempotent_webhook_unserved_deliveries", "");
     for alert in alerts() {

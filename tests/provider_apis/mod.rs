@@ -47,6 +47,7 @@ pub enum Refusal {
     Exhausted(u64),
     Broken,
     Html,
+    Unprocessable,
     /// A proxy that shows what it was sent.
     Echo,
 }
@@ -61,7 +62,7 @@ pub struct Api {
 #[derive(Default)]
 struct Shared {
     events: Vec<Event>,
-    refusals: VecDeque<Refusal>,
+    refusals: VecDeque<Option<Refusal>>,
     /// The paths and queries.
     requests: Vec<String>,
     /// The numbers of the events that GitHub is to deliver again.
@@ -103,7 +104,12 @@ impl Api {
 
     /// Refuses the next requests so, one after the other.
     pub fn refuse(&self, refusal: Refusal) {
-        self.shared().refusals.push_back(refusal);
+        self.shared().refusals.push_back(Some(refusal));
+    }
+
+    /// Answers the next request that is not refused yet.
+    pub fn pass(&self) {
+        self.shared().refusals.push_back(None);
     }
 
     /// Takes so long for each answer.
@@ -152,7 +158,7 @@ async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response
     let (refusal, delay) = {
         let mut shared = api.shared();
         shared.requests.push(request.uri().to_string());
-        (shared.refusals.pop_front(), shared.delay)
+        (shared.refusals.pop_front().flatten(), shared.delay)
     };
     tokio::time::sleep(delay).await;
     match refusal {
@@ -171,6 +177,7 @@ async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response
             (StatusCode::FORBIDDEN, headers, "API rate limit exceeded").into_response()
         }
         Some(Refusal::Broken) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Some(Refusal::Unprocessable) => StatusCode::UNPROCESSABLE_ENTITY.into_response(),
         Some(Refusal::Echo) => {
             let echo = format!("{:?}", request.headers());
             (StatusCode::BAD_GATEWAY, echo).into_response()

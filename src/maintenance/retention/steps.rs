@@ -261,6 +261,9 @@ impl Old {
             let kept = keys.bind(sqlx::query(STILL_KEPT), endpoint);
             let kept = Keys::read(&kept.fetch_all(&mut *connection).await?)?;
             keys.remove(&kept);
+            // In the same transaction: what is unknown because it was deleted must not be taken for missing.
+            let remember = sqlx::query(REMEMBER_PRUNED).bind(interval(self.age));
+            remember.execute(&mut *connection).await?;
             keys.delete_claims(endpoint, Some(self.age), connection)
                 .await?
         } else {

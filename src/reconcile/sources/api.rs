@@ -11,9 +11,10 @@ use http::header::{ACCEPT, AUTHORIZATION, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest::{Client, Response};
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use crate::provider::Secret;
-use crate::reconcile::source::SourceError;
+use crate::reconcile::source::{ListedEvent, PageQuery, SourceError};
 
 /// The largest answer, in bytes.
 const MAX_ANSWER: usize = 128 * 1024 * 1024;
@@ -22,7 +23,7 @@ const MAX_ANSWER: usize = 128 * 1024 * 1024;
 const SHOWN: usize = 200;
 
 /// How long to wait if a rate limit does not say it.
-const DEFAULT_WAIT: Duration = Duration::from_secs(10);
+const DEFAULT_WAIT: Duration = Duration::from_secs(60);
 
 /// How the API of a provider is called.
 ///
@@ -166,6 +167,19 @@ pub(super) fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, SourceError> 
     })
 }
 
+/// An item of a list, as `read` has it. One that cannot be read is left out and told: it must not stop the
+/// rest.
+pub(super) fn item(
+    query: &PageQuery,
+    json: &RawValue,
+    read: impl FnOnce(&[u8]) -> Result<ListedEvent, SourceError>,
+) -> ListedEvent {
+    read(json.get().as_bytes()).unwrap_or_else(|error| {
+        let event = ListedEvent::new(query.since(), json.get().to_owned());
+        event.unusable(error.to_string())
+    })
+}
+
 impl Api {
     pub(super) fn new(address: impl Into<String>, authorization: Authorization) -> Self {
         Self {
@@ -243,6 +257,7 @@ impl Api {
         ));
         Err(match wait_of(&response) {
             Some(wait) => error.retry_after(wait),
+            None if is_permanent(response.status()) => error.permanent(),
             None => error,
         })
     }
@@ -257,6 +272,16 @@ impl Api {
         let client = Client::builder().build()?;
         Ok(self.client.get_or_init(|| client))
     }
+}
+
+/// Whether it is this request that is wrong, and not the key, the moment or the provider.
+fn is_permanent(status: StatusCode) -> bool {
+    let may_pass = [
+        StatusCode::UNAUTHORIZED,
+        StatusCode::FORBIDDEN,
+        StatusCode::REQUEST_TIMEOUT,
+    ];
+    status.is_client_error() && !may_pass.contains(&status)
 }
 
 /// How long to wait after an answer, if it is one that says to.
@@ -277,5 +302,47 @@ fn wait_of(response: &Response) -> Option<Duration> {
         StatusCode::FORBIDDEN => after.or_else(reset),
         status if status.is_server_error() => after,
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn an_item_that_cannot_be_read_is_left_out_and_not_quoted() -> Result<(), serde_json::Error> {
+        let query = PageQuery {
+            since: SystemTime::UNIX_EPOCH,
+            until: SystemTime::UNIX_EPOCH,
+            cursor: None,
+        };
+        let json = RawValue::from_string(r#"{"created":"a name"}"#.to_owned())?;
+        let read = |json: &[u8]| {
+            let _: std::collections::BTreeMap<String, u64> = parse(json)?;
+            Ok(ListedEvent::new(SystemTime::now(), "{}"))
+        };
+        let event = item(&query, &json, read);
+        assert_eq!(event.occurred_at, query.since);
+        assert_eq!(
+            event.unusable.as_deref(),
+            Some("the answer is not what is documented, at line 1 column 19")
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_key_or_the_moment_may_pass() {
+        for (status, expected) in [
+            (404, true),
+            (422, true),
+            (401, false),
+            (403, false),
+            (500, false),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap_or_default();
+            assert_eq!(is_permanent(status), expected, "{status}");
+        }
     }
 }

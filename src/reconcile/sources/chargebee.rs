@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http, parse};
+use super::api::{Api, Authorization, Http, item, parse};
 use super::event_types::EventTypes;
 use crate::pg_time::from_unix_time;
 use crate::provider::Secret;
@@ -27,7 +27,7 @@ pub struct ChargebeeEvents {
 
 #[derive(Deserialize)]
 struct Page {
-    list: Vec<Item>,
+    list: Vec<Box<RawValue>>,
     next_offset: Option<String>,
 }
 
@@ -83,12 +83,16 @@ impl EventSource for ChargebeeEvents {
         parameters.extend(query.cursor().map(|cursor| ("offset", cursor.to_owned())));
         let page: Page = self.api.get("/api/v2/events", &parameters).await?.json()?;
         let mut events = Vec::with_capacity(page.list.len());
-        for item in &page.list {
-            let event: Event = parse(item.event.get().as_bytes())?;
-            if self.types.have(&event.event_type) {
+        for raw in &page.list {
+            let mut is_of_type = true;
+            let event = item(query, raw, |json| {
+                let Item { event: raw } = parse(json)?;
+                let event: Event = parse(raw.get().as_bytes())?;
+                is_of_type = self.types.have(&event.event_type);
                 let time = from_unix_time(event.occurred_at as f64);
-                events.push(ListedEvent::new(time, item.event.get().to_owned()));
-            }
+                Ok(ListedEvent::new(time, raw.get().to_owned()))
+            });
+            events.extend(is_of_type.then_some(event));
         }
         Ok(EventPage::new(events, page.next_offset))
     }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use http::header::LINK;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http};
+use super::api::{Api, Authorization, Http, item, parse};
 use crate::provider::Secret;
 use crate::reconcile::source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 
@@ -95,17 +96,18 @@ impl EventSource for GitHubDeliveries {
         let mut parameters = vec![("per_page", "100".to_owned())];
         parameters.extend(query.cursor().map(|cursor| ("cursor", cursor.to_owned())));
         let answer = self.api.get(&self.path, &parameters).await?;
-        let attempts: Vec<Attempt> = answer.json()?;
+        let attempts: Vec<Box<RawValue>> = answer.json()?;
         let mut events = Vec::with_capacity(attempts.len());
         let mut is_older = true;
-        for attempt in attempts {
-            let time = humantime::parse_rfc3339(&attempt.delivered_at)?;
-            is_older &= time < query.since();
-            events.push(
-                ListedEvent::to_redeliver(time, attempt.id.to_string())
+        for raw in &attempts {
+            events.push(item(query, raw, |json| {
+                let attempt: Attempt = parse(json)?;
+                let time = humantime::parse_rfc3339(&attempt.delivered_at)?;
+                is_older &= time < query.since();
+                Ok(ListedEvent::to_redeliver(time, attempt.id.to_string())
                     .header(DELIVERY, HeaderValue::from_str(&attempt.guid)?)
-                    .header(EVENT, HeaderValue::from_str(&attempt.event)?),
-            );
+                    .header(EVENT, HeaderValue::from_str(&attempt.event)?))
+            }));
         }
         let next = next_cursor(&answer.headers).filter(|_| !is_older);
         Ok(EventPage::new(events, next))

@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http};
+use super::api::{Api, Authorization, Http, item, parse};
 use crate::provider::Secret;
 use crate::reconcile::source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 
@@ -25,7 +25,7 @@ pub struct PaddleNotifications {
 
 #[derive(Deserialize)]
 struct Page {
-    data: Vec<Notification>,
+    data: Vec<Box<RawValue>>,
     meta: Meta,
 }
 
@@ -40,8 +40,12 @@ struct Pagination {
 }
 
 #[derive(Deserialize)]
-struct Notification {
+struct Id {
     id: String,
+}
+
+#[derive(Deserialize)]
+struct Notification {
     occurred_at: String,
     payload: Box<RawValue>,
 }
@@ -80,19 +84,20 @@ impl EventSource for PaddleNotifications {
         parameters.extend(query.cursor().map(|cursor| ("after", cursor.to_owned())));
         let page: Page = self.api.get("/notifications", &parameters).await?.json()?;
         let mut events = Vec::with_capacity(page.data.len());
-        for notification in &page.data {
-            let time = humantime::parse_rfc3339(&notification.occurred_at)?;
-            events.push(ListedEvent::new(
-                time,
-                notification.payload.get().to_owned(),
-            ));
+        for raw in &page.data {
+            events.push(item(query, raw, |json| {
+                let notification: Notification = parse(json)?;
+                let time = humantime::parse_rfc3339(&notification.occurred_at)?;
+                Ok(ListedEvent::new(
+                    time,
+                    notification.payload.get().to_owned(),
+                ))
+            }));
         }
-        let last = page
-            .data
-            .into_iter()
-            .last()
-            .map(|notification| notification.id);
-        let next = last.filter(|_| page.meta.pagination.has_more);
+        let next = match page.data.last().filter(|_| page.meta.pagination.has_more) {
+            Some(last) => Some(parse::<Id>(last.get().as_bytes())?.id),
+            None => None,
+        };
         Ok(EventPage::new(events, next))
     }
 }

@@ -2,7 +2,7 @@ use http::HeaderName;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http, parse};
+use super::api::{Api, Authorization, Http, item, parse};
 use super::event_types::EventTypes;
 use crate::pg_time::{from_unix_time, unix_time};
 use crate::provider::Secret;
@@ -21,7 +21,7 @@ use crate::reconcile::source::{EventPage, EventSource, ListedEvent, PageQuery, S
 ///   events of another one are not run, and it is told.
 /// - Order: newest first.
 /// - What it cannot see: events whose generation failed, and thin events, which have a list of their own.
-/// - Limits: 25 requests a second. A 429 has no `Retry-After`, and is waited out for 10 seconds.
+/// - Limits: 25 requests a second. A 429 has no `Retry-After`, and is waited out for a minute.
 #[derive(Clone, Debug)]
 pub struct StripeEvents {
     api: Api,
@@ -37,8 +37,12 @@ struct Page {
 }
 
 #[derive(Deserialize)]
-struct Event {
+struct Id {
     id: String,
+}
+
+#[derive(Deserialize)]
+struct Event {
     created: u64,
     #[serde(rename = "type")]
     event_type: String,
@@ -131,14 +135,20 @@ impl EventSource for StripeEvents {
             parameters.push(("starting_after", cursor.to_owned()));
         }
         let page: Page = self.api.get("/v1/events", &parameters).await?.json()?;
-        let (mut events, mut last) = (Vec::with_capacity(page.data.len()), None);
+        let mut events = Vec::with_capacity(page.data.len());
         for raw in &page.data {
-            let event: Event = parse(raw.get().as_bytes())?;
-            if self.types.have(&event.event_type) {
-                events.push(self.listed(&event, raw.get()));
-            }
-            last = Some(event.id);
+            let mut is_of_type = true;
+            let event = item(query, raw, |json| {
+                let event: Event = parse(json)?;
+                is_of_type = self.types.have(&event.event_type);
+                Ok(self.listed(&event, raw.get()))
+            });
+            events.extend(is_of_type.then_some(event));
         }
-        Ok(EventPage::new(events, last.filter(|_| page.has_more)))
+        let next = match page.data.last().filter(|_| page.has_more) {
+            Some(last) => Some(parse::<Id>(last.get().as_bytes())?.id),
+            None => None,
+        };
+        Ok(EventPage::new(events, next))
     }
 }

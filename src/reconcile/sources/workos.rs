@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http, parse};
+use super::api::{Api, Authorization, Http, item, parse};
 use super::event_types::EventTypes;
 use crate::provider::Secret;
 use crate::reconcile::source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
@@ -76,12 +76,14 @@ impl EventSource for WorkOsEvents {
         let page: Page = self.api.get("/events", &parameters).await?.json()?;
         let mut events = Vec::with_capacity(page.data.len());
         let mut is_older = true;
-        for raw in page.data {
-            let event: Event = parse(raw.get().as_bytes())?;
-            // Some of the examples in its documentation have neither `T` nor `Z`.
-            let time = humantime::parse_rfc3339_weak(&event.created_at)?;
-            is_older &= time < query.since();
-            events.push(ListedEvent::new(time, raw.get().to_owned()));
+        for raw in &page.data {
+            events.push(item(query, raw, |json| {
+                let event: Event = parse(json)?;
+                // Some of the examples in its documentation have neither `T` nor `Z`.
+                let time = humantime::parse_rfc3339_weak(&event.created_at)?;
+                is_older &= time < query.since();
+                Ok(ListedEvent::new(time, raw.get().to_owned()))
+            }));
         }
         // WorkOS has given the same order whatever was asked for. If that is the newest first, the rest is older.
         let next = page.list_metadata.after.filter(|_| !is_older);

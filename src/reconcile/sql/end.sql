@@ -1,16 +1,25 @@
 -- The round of the process $4 is over. The next one is due after $5.
 --
--- $1 endpoint, $2 path, $3 source, $6 up to when all is reconciled, `null` if the round is not complete: then
--- another process goes on with it, $7 why it is not complete or what it has left out, $8 whether to go on with
--- the first page.
+-- $1 endpoint, $2 path, $3 source, $6 whether the round is complete, $7 why it is not complete or what it has left
+-- out, $8 whether to go on with the first page, if it is not complete, $9 how many deliveries were missing since the
+-- last time, $10 whether it was a round on request: another one does not go on with it, and it leaves no gap
+-- behind that no round has looked at.
 update idempotent_webhook.reconciliations
 set process = null,
     turn_ends_at = null,
     next_round_at = now() + $5,
-    reconciled_until = greatest(reconciled_until, to_timestamp($6)),
-    round_since = case when $6::float8 is null then round_since end,
-    round_until = case when $6::float8 is null then round_until end,
-    cursor = case when $6::float8 is null and not $8 then cursor end,
-    failure = $7,
-    failed_at = case when $7 is not null then coalesce(failed_at, now()) end
+    reconciled_until = case
+        when $6 and (not $10 or round_since <= reconciled_until)
+            then greatest(reconciled_until, round_until)
+        else reconciled_until
+    end,
+    round_since = case when not $6 and not $10 then round_since end,
+    round_until = case when not $6 and not $10 then round_until end,
+    cursor = case when not $6 and not $10 and not $8 then cursor end,
+    missed = missed + $9,
+    last_missed_at = case when $9 > 0 then now() else last_missed_at end,
+    failure = case when $6 then $7 else coalesce($7, failure) end,
+    failed_at = case
+        when $7 is not null or not $6 and failure is not null then coalesce(failed_at, now())
+    end
 where endpoint = $1 and path = $2 and source = $3 and process = $4

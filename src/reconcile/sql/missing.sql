@@ -1,10 +1,12 @@
--- Which deliveries of the endpoint $1 are neither processed nor kept nor discarded, by their places in the
--- tenants $2 and the ids $3.
+-- Which deliveries of the endpoint $1 are neither processed nor kept nor discarded, and cannot have been
+-- deleted, by their places in the tenants $2, the ids $3, and the times $4 of the events in Unix seconds. The
+-- provider's clock may go before by $5.
 --
 -- The tables are asked apart, so that one of them may be distributed.
 with listed as materialized (
-    select tenant, delivery_id, place
-    from unnest((select $2::text[]), $3::text[]) with ordinality as listed (tenant, delivery_id, place)
+    select tenant, delivery_id, occurred_at, place
+    from unnest((select $2::text[]), $3::text[], $4::float8[]) with ordinality
+        as listed (tenant, delivery_id, occurred_at, place)
 ),
 processed as materialized (
     select tenant, delivery_id
@@ -14,7 +16,11 @@ processed as materialized (
 )
 select place
 from listed
-where not exists (
+where to_timestamp(occurred_at) >= coalesce(
+        (select before + $5 from idempotent_webhook.pruned),
+        '-infinity'
+    )
+    and not exists (
         select
         from processed
         where processed.tenant = listed.tenant and processed.delivery_id = listed.delivery_id

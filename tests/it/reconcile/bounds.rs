@@ -68,9 +68,8 @@ async fn n2_what_may_have_been_pruned_and_what_is_under_way_is_left_alone() {
             .grace(5 * MINUTE)
             .look_back(300 * DAY)
     };
-    // Retention keeps deliveries for at least the redelivery window, which is 30 days for Stripe.
     database
-        .run("insert into idempotent_webhook.pruned (before) values (now() - interval '10 days')")
+        .run("insert into idempotent_webhook.pruned (before) values (now() - interval '30 days')")
         .await;
     let found = reconcile().dry_run().await.unwrap();
     let ids: Vec<_> = found.iter().map(|one| one.id.as_str()).collect();
@@ -162,6 +161,117 @@ async fn n2_a_time_that_is_not_looked_at_is_told() {
     until_logged("look_back").await;
     })
     .await;
+}
+
+/// A round that goes on may be older than the deliveries that retention has left, and than a later `since`.
+#[tokio::test]
+async fn n2_a_round_that_goes_on_looks_at_nothing_that_may_be_pruned_or_no_longer_counts() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::of([
+        ("evt_1", DAY),
+        ("evt_2", DAY),
+        ("evt_3", DAY),
+        ("evt_4", MINUTE),
+    ]);
+    let completed = "exists (
+        select from idempotent_webhook.reconciliations where reconciled_until is not null
+    )";
+    for sql in [
+        "insert into idempotent_webhook.pruned (before) values (now() - interval '1 hour')",
+        "delete from idempotent_webhook.pruned",
+    ] {
+        list.hang_after(Some(1));
+        let task = process.reconcile(&list).spawn();
+        database
+            .until("exists (select from idempotent_webhook.reconciliations where cursor = '2')")
+            .await;
+        soon(task.stop()).await;
+        list.hang_after(None);
+        list.asked();
+        database.run(sql).await;
+        database
+            .run("delete from idempotent_webhook.kept_deliveries")
+            .await;
+        let since = SystemTime::now() - 30 * MINUTE;
+        let task = process.reconcile(&list).since(since).spawn();
+        database.until(completed).await;
+        soon(task.stop()).await;
+        assert_eq!(list.asked(), [Some("2".to_owned())]);
+        database
+            .until(
+                "(select array_agg(delivery_id) = array['evt_4']
+                 from idempotent_webhook.kept_deliveries)",
+            )
+            .await;
+        database
+            .run(
+                "delete from idempotent_webhook.reconciliations;
+                 delete from idempotent_webhook.kept_deliveries",
+            )
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn n2_a_round_on_request_leaves_no_gap_behind_and_its_since_is_not_remembered() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::of([("evt_1", 60 * MINUTE), ("evt_2", MINUTE)]);
+    let on_request = process.reconcile(&list).look_back(5 * MINUTE);
+    assert_eq!(missed(&on_request).await.unwrap(), 1);
+    let unset = Reconcile::new(&process.layer, list.clone(), "/").unwrap();
+    let unset = unset.grace(Duration::ZERO);
+    assert_eq!(unset.dry_run().await.unwrap().len(), 0);
+
+    // The hour before is still to be looked at.
+    database
+        .run("update idempotent_webhook.reconciliations set next_round_at = now()")
+        .await;
+    let task = process.reconcile(&list).spawn();
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where missed = 2)")
+        .await;
+    soon(task.stop()).await;
+
+    // Nor is it after days without a round.
+    list.add("evt_3", 2 * DAY);
+    database
+        .run(
+            "update idempotent_webhook.reconciliations
+             set reconciled_until = now() - interval '3 days', next_round_at = now() + interval '1 hour'",
+        )
+        .await;
+    assert_eq!(missed(&on_request).await.unwrap(), 0);
+    database
+        .run("update idempotent_webhook.reconciliations set next_round_at = now()")
+        .await;
+    let task = process.reconcile(&list).spawn();
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where missed = 3)")
+        .await;
+    soon(task.stop()).await;
+}
+
+/// What one list has had recorded says nothing of another one.
+#[tokio::test]
+async fn n2_a_further_list_of_an_endpoint_begins_with_its_first_round() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    send(&process.router, stripe(stripe_event("evt_0"), now())).await;
+    database
+        .run("update idempotent_webhook.deliveries set received_at = now() - interval '10 days'")
+        .await;
+    let list = List::of([("evt_1", DAY)]);
+    let of = |path| {
+        let reconcile = Reconcile::new(&process.layer, list.clone(), path).unwrap();
+        reconcile.grace(Duration::ZERO)
+    };
+    assert_eq!(of("/").dry_run().await.unwrap().len(), 1);
+    assert_eq!(missed(&of("/")).await.unwrap(), 1);
+    list.add("evt_2", DAY);
+    assert_eq!(of("/another").dry_run().await.unwrap().len(), 0);
+    assert_eq!(of("/").dry_run().await.unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -101,7 +101,7 @@ async fn n2_what_cannot_be_run_is_told_and_does_not_stop_the_rest() {
                 "exists (
                 select from idempotent_webhook.reconciliations
                 where failure = 'large: its body is larger than `Keep::body_limit`'
-                    and reconciled_until is not null
+                    and process is null and missed = 2
             )",
             )
             .await;

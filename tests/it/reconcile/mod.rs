@@ -83,6 +83,10 @@ impl List {
         self.0.lock().unwrap().always = Some(cursor.to_owned());
     }
 
+    fn always_give_no_more(&self) {
+        self.0.lock().unwrap().always = None;
+    }
+
     fn asked(&self) -> Vec<Option<String>> {
         std::mem::take(&mut self.0.lock().unwrap().asked)
     }
@@ -109,6 +113,11 @@ impl EventSource for List {
         }
         let inner = self.0.lock().unwrap();
         if let Some(cursor) = &inner.always {
+            // Not while it is locked.
+            if cursor == "panic" {
+                drop(inner);
+                panic!("as the test says");
+            }
             return Ok(EventPage::new(inner.events.clone(), Some(cursor.clone())));
         }
         let from: usize = query.cursor().map_or(Ok(0), str::parse)?;

@@ -200,6 +200,9 @@ async fn n4_a_rate_limit_is_waited_out_and_told() {
             )",
             )
             .await;
+        // It waits, and keeps its turn.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(list.asked(), [None]);
         assert_eq!(running.await.unwrap().unwrap().missed, 3);
         until_logged("asks to wait").await;
         database
@@ -249,6 +252,32 @@ async fn n4_a_failing_list_changes_nothing_and_is_asked_again() {
 }
 
 #[tokio::test]
+async fn n4_a_list_that_panics_is_a_list_that_fails() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::of([("evt_1", MINUTE)]);
+    list.always_give("panic");
+    let task = process
+        .reconcile(&list)
+        .every(Duration::from_secs(1))
+        .spawn();
+    database
+        .until(
+            "exists (
+                select from idempotent_webhook.reconciliations
+                where failure like '%it panicked: as the test says'
+            )",
+        )
+        .await;
+    list.always_give_no_more();
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where failure is null)")
+        .await;
+    soon(task.stop()).await;
+    assert_eq!(process.run_due().await, 1);
+}
+
+#[tokio::test]
 async fn n4_a_list_whose_pages_do_not_end_fails() {
     for next in ["again", "\0"] {
         let database = Database::new().await;
@@ -273,7 +302,7 @@ async fn n4_a_page_that_is_refused_after_a_break_begins_anew() {
     let database = Database::new().await;
     let process = Process::new(database.pool.clone());
     let list = List::of(["evt_1", "evt_2", "evt_3"].map(|id| (id, MINUTE)));
-    let failed = || SourceError::new("answered 503");
+    let failed = || SourceError::new("answered 400").permanent();
     list.hang_after(Some(1));
     let task = process
         .reconcile(&list)

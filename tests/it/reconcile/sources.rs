@@ -161,6 +161,41 @@ async fn n1_github_is_not_asked_for_what_it_is_just_delivering_again() {
 }
 
 #[tokio::test]
+async fn n4_a_redelivery_that_github_refuses_is_left_out_and_one_that_it_limits_is_waited_for() {
+    let (api, address) = Api::start("github").await;
+    fill(&api, 4);
+    api.pass();
+    api.pass();
+    api.refuse(Refusal::Unprocessable);
+    api.refuse(Refusal::TooMany(Some(1)));
+    let application = Application::of("github").await;
+    let reconcile = application.reconcile(source("github", address, KEY));
+    let round = reconcile.run_once().await.unwrap();
+    assert_eq!((round.missed, round.unusable), (3, 1));
+    assert_eq!(api.take_redeliveries(), [4, 2, 1]);
+    application
+        .database
+        .until(
+            "exists (
+                select from idempotent_webhook.reconciliations
+                where missed = 3 and failure like 'github-3: %422%'
+            )",
+        )
+        .await;
+
+    // What may pass is asked for again.
+    api.pass();
+    api.pass();
+    api.refuse(Refusal::Broken);
+    assert!(reconcile.run_once().await.is_err());
+    assert_eq!(api.take_redeliveries(), [4]);
+    application
+        .database
+        .until("exists (select from idempotent_webhook.reconciliations where missed = 4)")
+        .await;
+}
+
+#[tokio::test]
 async fn n4_the_limits_of_an_api_are_waited_out() {
     for (provider, refusal) in [
         ("paddle", Refusal::TooMany(Some(1))),
