@@ -3,6 +3,7 @@
 
 mod error;
 mod handle;
+mod missing;
 mod position;
 mod round;
 mod source;

@@ -1,0 +1,259 @@
+//! What is missing: how it is found among the events of a page, and brought back.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderValue, Method};
+use tokio::time::Instant;
+
+use super::error::ReconcileError;
+use super::position::{Begun, TURN};
+use super::round::{Reconciled, Rounds, Seen, caught};
+use super::source::{Content, EventSource, ListedEvent, SourceError};
+use crate::activity::{MISSED, Source};
+use crate::delivery::{Delivery, Tenant};
+use crate::recovery::{Acceptance, Accepted};
+
+/// The longest time to ask for a webhook.
+const REDELIVERY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How many deliveries are kept in one transaction.
+const GROUP: usize = 64;
+
+/// An event of the list, as the delivery that its webhook would have been.
+pub(super) struct Listed {
+    pub(super) delivery: Delivery,
+    head: Parts,
+    pub(super) event: ListedEvent,
+}
+
+/// The answer to a request to send a webhook again.
+enum Redelivered {
+    Asked,
+    /// It is not sent again, however often one asks.
+    Refused(SourceError),
+    /// It is the turn of another process.
+    LostTurn,
+}
+
+impl<S: EventSource> Rounds<'_, S> {
+    /// The events of the round's time of which nothing is known.
+    pub(super) async fn missing(
+        &self,
+        events: Vec<ListedEvent>,
+        tenant: &Option<Tenant>,
+        seen: &mut Seen,
+    ) -> Result<Vec<Listed>, ReconcileError> {
+        let Reconciled { since, until, .. } = seen.reconciled;
+        let mut listed = Vec::with_capacity(events.len());
+        let mut in_page = HashSet::new();
+        for event in events {
+            if event.occurred_at < since {
+                continue;
+            }
+            let occurred_at = event.occurred_at;
+            let event = match self.identify(event, tenant) {
+                Ok(event) => event,
+                Err(reason) => {
+                    if occurred_at <= until {
+                        seen.leave_out(reason);
+                    }
+                    continue;
+                }
+            };
+            let key = event.delivery.key();
+            if occurred_at > until {
+                seen.done.insert(key);
+                continue;
+            }
+            seen.reconciled.listed += 1;
+            if !seen.done.contains(&key) && in_page.insert(key) {
+                listed.push(event);
+            }
+        }
+        if listed.is_empty() {
+            return Ok(listed);
+        }
+        let deliveries: Vec<_> = listed
+            .iter()
+            .map(|one| (&one.delivery, one.event.occurred_at))
+            .collect();
+        let places: HashSet<usize> = self
+            .position
+            .missing(&deliveries, self.limits.grace)
+            .await?
+            .into_iter()
+            .collect();
+        let places_of_all = listed.into_iter().enumerate();
+        Ok(places_of_all
+            .filter_map(|(place, one)| places.contains(&place).then_some(one))
+            .collect())
+    }
+
+    /// The delivery that the webhook of an event would have been.
+    fn identify(&self, event: ListedEvent, tenant: &Option<Tenant>) -> Result<Listed, String> {
+        let settings = &self.reconcile.settings;
+        let method = settings.provider.get_methods().first().cloned();
+        let mut head = self.head(method.unwrap_or(Method::POST));
+        head.headers = event.headers.clone();
+        let body = match &event.content {
+            Content::Body(body) => {
+                let json = HeaderValue::from_static("application/json");
+                head.headers.entry(CONTENT_TYPE).or_insert(json);
+                body.clone()
+            }
+            Content::Redelivery(_) => Bytes::new(),
+        };
+        let verified = settings
+            .provider
+            .identify(&head, &body)
+            .map_err(|error| error.to_string())?;
+        let (endpoint, provider) = (settings.endpoint.clone(), settings.provider.shared_name());
+        let delivery = Delivery::new(endpoint, provider, tenant.clone(), verified);
+        Ok(Listed {
+            delivery: delivery.reconciled(),
+            head,
+            event,
+        })
+    }
+
+    /// Why a missing delivery cannot be run, if it cannot.
+    pub(super) fn why_unusable(&self, listed: &Listed) -> Option<String> {
+        if let Some(reason) = &listed.event.unusable {
+            return Some(reason.clone());
+        }
+        match &listed.event.content {
+            Content::Body(body) => {
+                let kept = self.reconcile.settings.kept_request(&listed.head, body);
+                kept.is_none()
+                    .then(|| "its body is larger than `Keep::body_limit`".to_owned())
+            }
+            Content::Redelivery(_) => None,
+        }
+    }
+
+    /// Keeps what is missing, or asks for it. Returns whether it was the turn of this process to the end.
+    pub(super) async fn bring_back(
+        &self,
+        missing: Vec<Listed>,
+        round: &mut Begun,
+        seen: &mut Seen,
+    ) -> Result<bool, ReconcileError> {
+        let settings = &self.reconcile.settings;
+        let mut acceptances = Vec::new();
+        let mut told_at: Option<Instant> = None;
+        for listed in missing {
+            if let Some(reason) = self.why_unusable(&listed) {
+                seen.leave_out(format!("{}: {reason}", listed.delivery.id()));
+                continue;
+            }
+            match &listed.event.content {
+                Content::Body(body) => {
+                    if let Some(request) = settings.kept_request(&listed.head, body) {
+                        acceptances.push(Acceptance {
+                            delivery: listed.delivery,
+                            request,
+                            begins: false,
+                        });
+                    }
+                }
+                Content::Redelivery(redelivery) => {
+                    if told_at.is_none_or(|at| at.elapsed() > TURN / 6) {
+                        if !self.position.go_on(round, None).await? {
+                            return Ok(false);
+                        }
+                        told_at = Some(Instant::now());
+                    }
+                    match self.redeliver(redelivery, round).await? {
+                        Redelivered::Asked => self.note_missed(&listed.delivery, round, seen),
+                        Redelivered::Refused(error) => {
+                            seen.leave_out(format!("{}: {error}", listed.delivery.id()));
+                        }
+                        Redelivered::LostTurn => return Ok(false),
+                    }
+                    seen.done.insert(listed.delivery.key());
+                }
+            }
+        }
+        for group in acceptances.chunks(GROUP) {
+            self.keep(group, round, seen).await?;
+        }
+        Ok(true)
+    }
+
+    /// Asks for a webhook. Waits where the provider says that it is worth it.
+    async fn redeliver(
+        &self,
+        redelivery: &str,
+        round: &mut Begun,
+    ) -> Result<Redelivered, ReconcileError> {
+        let mut waits = 0;
+        loop {
+            let asked = caught(self.reconcile.source.redeliver(redelivery));
+            let error = match tokio::time::timeout(REDELIVERY_TIMEOUT, asked).await {
+                Ok(Ok(())) => return Ok(Redelivered::Asked),
+                Ok(Err(error)) if error.is_permanent() => return Ok(Redelivered::Refused(error)),
+                Ok(Err(error)) => error,
+                Err(_) => SourceError::new("it took longer than a minute"),
+            };
+            waits += 1;
+            let Some(wait) = self.wait_after(&error, waits) else {
+                return Err(ReconcileError::Source(error));
+            };
+            if !self.wait(round, wait, &error.to_string()).await? {
+                return Ok(Redelivered::LostTurn);
+            }
+        }
+    }
+
+    /// Keeps deliveries, unless they are known meanwhile.
+    async fn keep(
+        &self,
+        group: &[Acceptance],
+        round: &mut Begun,
+        seen: &mut Seen,
+    ) -> Result<(), ReconcileError> {
+        let settings = &self.reconcile.settings;
+        let Some(keep) = &settings.keep else {
+            return Err(ReconcileError::NothingKept);
+        };
+        for one in group {
+            if !keep
+                .quota
+                .has_room_for(&settings.store, &one.delivery)
+                .await?
+            {
+                return Err(ReconcileError::QuotaExhausted);
+            }
+        }
+        let accepted = keep.accept_listed(&settings.store, group).await?;
+        let mut is_news = false;
+        for (one, accepted) in group.iter().zip(accepted) {
+            if let Accepted::New(_) = accepted {
+                self.note_missed(&one.delivery, round, seen);
+                is_news = true;
+            }
+        }
+        if is_news {
+            keep.note_kept(&settings.store, &settings.endpoint, false);
+        }
+        Ok(())
+    }
+
+    fn note_missed(&self, delivery: &Delivery, round: &mut Begun, seen: &mut Seen) {
+        let settings = &self.reconcile.settings;
+        round.untold += 1;
+        seen.reconciled.missed += 1;
+        settings.metrics.missed();
+        settings.count(Source::Reconciliation, MISSED);
+        tracing::info!(
+            endpoint = delivery.endpoint(),
+            delivery_id = delivery.id().as_str(),
+            event_type = delivery.event_type(),
+            "a webhook that never came is run"
+        );
+    }
+}
