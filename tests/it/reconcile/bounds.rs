@@ -291,3 +291,31 @@ async fn n2_retention_forgets_what_was_discarded_with_the_deliveries() {
         .until("(select array_agg(delivery_id) = array['young'] from idempotent_webhook.discarded)")
         .await;
 }
+
+/// A pass may take hours: what it deletes at its end is younger than what it could delete when it began.
+#[tokio::test]
+async fn n2_retention_remembers_with_each_batch_up_to_when_deliveries_may_be_deleted() {
+    let database = Database::new().await;
+    database.has_window("test", "1 day").await;
+    database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
+             values ('test', 'old', now() - interval '9 days');
+             create function check_remembered() returns trigger language plpgsql as $$
+             begin
+                 -- The time of this transaction.
+                 if (select before from idempotent_webhook.pruned) < now() - interval '7 days' then
+                     raise 'it is not remembered';
+                 end if;
+                 return old;
+             end
+             $$;
+             create trigger check_remembered before delete on idempotent_webhook.deliveries
+                 for each row execute function check_remembered()",
+        )
+        .await;
+    let pruned = idempotent_webhook::prune(&database.pool, 7 * DAY)
+        .await
+        .unwrap();
+    assert_eq!(pruned.deliveries, 1);
+}
