@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use idempotent_webhook::Reconcile;
 
-use super::{DAY, List, MINUTE, Process, missed};
+use super::{DAY, List, MINUTE, Process, missed, spawn_until};
 use crate::support::{Database, logged, now, send, soon, stripe, stripe_event, until_logged};
 
 /// Another system may have processed what came before.
@@ -153,11 +153,7 @@ async fn n2_a_time_that_is_not_looked_at_is_told() {
     .await;
     assert!(!log.contains("look_back"), "{log}");
     logged(async {
-    let task = process.reconcile(&list).spawn();
-    database
-        .until("exists (select from idempotent_webhook.reconciliations where reconciled_until > now() - interval '1 hour')")
-        .await;
-    soon(task.stop()).await;
+    spawn_until(process.reconcile(&list), &database, "exists (select from idempotent_webhook.reconciliations where reconciled_until > now() - interval '1 hour')").await;
     until_logged("look_back").await;
     })
     .await;
@@ -182,11 +178,12 @@ async fn n2_a_round_that_goes_on_looks_at_nothing_that_may_be_pruned_or_no_longe
         "delete from idempotent_webhook.pruned",
     ] {
         list.hang_after(Some(1));
-        let task = process.reconcile(&list).spawn();
-        database
-            .until("exists (select from idempotent_webhook.reconciliations where cursor = '2')")
-            .await;
-        soon(task.stop()).await;
+        spawn_until(
+            process.reconcile(&list),
+            &database,
+            "exists (select from idempotent_webhook.reconciliations where cursor = '2')",
+        )
+        .await;
         list.hang_after(None);
         list.asked();
         database.run(sql).await;
@@ -194,9 +191,7 @@ async fn n2_a_round_that_goes_on_looks_at_nothing_that_may_be_pruned_or_no_longe
             .run("delete from idempotent_webhook.kept_deliveries")
             .await;
         let since = SystemTime::now() - 30 * MINUTE;
-        let task = process.reconcile(&list).since(since).spawn();
-        database.until(completed).await;
-        soon(task.stop()).await;
+        spawn_until(process.reconcile(&list).since(since), &database, completed).await;
         assert_eq!(list.asked(), [Some("2".to_owned())]);
         database
             .until(
@@ -228,11 +223,12 @@ async fn n2_a_round_on_request_leaves_no_gap_behind_and_its_since_is_not_remembe
     database
         .run("update idempotent_webhook.reconciliations set next_round_at = now()")
         .await;
-    let task = process.reconcile(&list).spawn();
-    database
-        .until("exists (select from idempotent_webhook.reconciliations where missed = 2)")
-        .await;
-    soon(task.stop()).await;
+    spawn_until(
+        process.reconcile(&list),
+        &database,
+        "exists (select from idempotent_webhook.reconciliations where missed = 2)",
+    )
+    .await;
 
     // Nor is it after days without a round.
     list.add("evt_3", 2 * DAY);
@@ -246,11 +242,12 @@ async fn n2_a_round_on_request_leaves_no_gap_behind_and_its_since_is_not_remembe
     database
         .run("update idempotent_webhook.reconciliations set next_round_at = now()")
         .await;
-    let task = process.reconcile(&list).spawn();
-    database
-        .until("exists (select from idempotent_webhook.reconciliations where missed = 3)")
-        .await;
-    soon(task.stop()).await;
+    spawn_until(
+        process.reconcile(&list),
+        &database,
+        "exists (select from idempotent_webhook.reconciliations where missed = 3)",
+    )
+    .await;
 }
 
 /// What one list has had recorded says nothing of another one.

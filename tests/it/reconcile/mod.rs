@@ -22,7 +22,7 @@ use idempotent_webhook::{
 };
 use sqlx::PgPool;
 
-use crate::support::{Database, insert_effect, recovery, secret, stripe_event};
+use crate::support::{Database, insert_effect, recovery, secret, soon, stripe_event};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -170,6 +170,13 @@ impl Process {
     async fn run_due(&self) -> usize {
         self.recovery.run_due(&self.router).await.unwrap().len()
     }
+}
+
+/// Reconciles in the background until a condition in SQL holds.
+async fn spawn_until(reconcile: Reconcile<List>, database: &Database, condition: &str) {
+    let task = reconcile.spawn();
+    database.until(condition).await;
+    soon(task.stop()).await;
 }
 
 async fn handle(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {

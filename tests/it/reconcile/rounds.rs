@@ -5,7 +5,7 @@ use std::time::Duration;
 use idempotent_webhook::Endpoint;
 use idempotent_webhook::reconcile::{ReconcileError, SourceError};
 
-use super::{List, MINUTE, Process, effects, missed, tables};
+use super::{List, MINUTE, Process, effects, missed, spawn_until, tables};
 use crate::support::{
     Database, answer, assert_rows, logged, now, send, soon, stripe, stripe_event, until_logged,
 };
@@ -149,18 +149,20 @@ async fn n4_a_task_that_stops_leaves_its_round_to_others_at_once() {
     let process = Process::new(database.pool.clone());
     let list = List::of(["evt_1", "evt_2", "evt_3"].map(|id| (id, MINUTE)));
     list.hang_after(Some(1));
-    let task = process.reconcile(&list).spawn();
-    database
-        .until("exists (select from idempotent_webhook.reconciliations where cursor = '2')")
-        .await;
-    soon(task.stop()).await;
+    spawn_until(
+        process.reconcile(&list),
+        &database,
+        "exists (select from idempotent_webhook.reconciliations where cursor = '2')",
+    )
+    .await;
     list.hang_after(None);
     let other = Process::new(database.another_pool(5).await);
-    let task = other.reconcile(&list).spawn();
-    database
-        .until("(select count(*) = 3 from idempotent_webhook.kept_deliveries)")
-        .await;
-    soon(task.stop()).await;
+    spawn_until(
+        other.reconcile(&list),
+        &database,
+        "(select count(*) = 3 from idempotent_webhook.kept_deliveries)",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -238,14 +240,12 @@ async fn n4_a_failing_list_changes_nothing_and_is_asked_again() {
         database
             .run("update idempotent_webhook.reconciliations set next_round_at = now()")
             .await;
-        let task = process
-            .reconcile(&list)
-            .every(Duration::from_secs(1))
-            .spawn();
-        database
-            .until("(select count(*) = 3 from idempotent_webhook.kept_deliveries)")
-            .await;
-        soon(task.stop()).await;
+        spawn_until(
+            process.reconcile(&list).every(Duration::from_secs(1)),
+            &database,
+            "(select count(*) = 3 from idempotent_webhook.kept_deliveries)",
+        )
+        .await;
         until_logged("answered 502").await;
     })
     .await;
@@ -304,24 +304,17 @@ async fn n4_a_page_that_is_refused_after_a_break_begins_anew() {
     let list = List::of(["evt_1", "evt_2", "evt_3"].map(|id| (id, MINUTE)));
     let failed = || SourceError::new("answered 400").permanent();
     list.hang_after(Some(1));
-    let task = process
-        .reconcile(&list)
-        .every(Duration::from_secs(1))
-        .spawn();
-    database
-        .until("exists (select from idempotent_webhook.reconciliations where cursor = '2')")
-        .await;
-    soon(task.stop()).await;
+    spawn_until(
+        process.reconcile(&list).every(Duration::from_secs(1)),
+        &database,
+        "exists (select from idempotent_webhook.reconciliations where cursor = '2')",
+    )
+    .await;
     list.hang_after(None);
     list.asked();
     list.fail_with(failed());
-    let task = process
+    spawn_until(process
         .reconcile(&list)
-        .every(Duration::from_secs(1))
-        .spawn();
-    database
-        .until("exists (select from idempotent_webhook.reconciliations where reconciled_until is not null)")
-        .await;
-    soon(task.stop()).await;
+        .every(Duration::from_secs(1)), &database, "exists (select from idempotent_webhook.reconciliations where reconciled_until is not null)").await;
     assert_eq!(list.asked()[..2], [Some("2".to_owned()), None]);
 }
