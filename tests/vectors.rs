@@ -23,6 +23,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request};
 use idempotent_webhook::presets::Preset;
+use idempotent_webhook::provider::keys::KeySource;
 use idempotent_webhook::provider::{Handshake, SecretError, Verified, VerifyError};
 use idempotent_webhook::signature::Tolerance;
 use idempotent_webhook::{Provider, Secret, Secrets, presets, testing};
@@ -35,6 +36,9 @@ struct Case {
     secret: String,
     /// As the provider shows it, where the scheme has one.
     public_key: Option<String>,
+    /// What the address with the provider's keys answers, where they are fetched. Nothing usable, if it is
+    /// an error.
+    keys: Option<String>,
     /// Further secrets that are valid at the same time.
     #[serde(default)]
     extra_secrets: Vec<String>,
@@ -147,7 +151,10 @@ impl Case {
 
     /// The preset with the settings of the case, or why the secrets are refused.
     fn provider(&self, preset: &Preset) -> Result<Provider, SecretError> {
-        let provider = preset.provider(self.secrets()?);
+        let mut provider = preset.provider(self.secrets()?);
+        if let Some(Ok(keys)) = self.keys.as_deref().map(KeySource::given) {
+            provider = provider.keys(keys);
+        }
         let tolerance = match self.tolerance {
             None => Tolerance::unlimited(),
             Some(limit) => provider

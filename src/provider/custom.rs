@@ -49,12 +49,14 @@ impl SignedProvider {
     /// Where the delivery id is. It must be the same on every retry and different for every
     /// delivery.
     pub fn delivery_id(self, source: Source) -> Provider {
+        let keys = self.secrets.keys().cloned();
         Provider {
             name: self.name,
             scheme: self.scheme,
             secrets: self.secrets,
             methods: vec![Method::POST],
             url_base: UrlBase::Unknown,
+            keys,
             tolerance: Tolerance::two_sided(Duration::from_secs(300)),
             identity: Identity::new(source),
             handshakes: Handshakes::default(),

@@ -5,6 +5,7 @@ mod custom;
 mod handshake;
 mod identity;
 pub(crate) mod json_path;
+pub mod keys;
 pub mod presets;
 mod public_url;
 mod retry;
@@ -24,6 +25,7 @@ use http::{HeaderName, Method, StatusCode};
 use handshake::Handshakes;
 #[cfg(not(feature = "testing"))]
 use identity::Identity;
+use keys::KeySource;
 use public_url::UrlBase;
 use signature::{SignatureError, SignatureScheme, Tolerance};
 
@@ -73,6 +75,7 @@ pub struct Provider {
     secrets: SecretSource,
     methods: Vec<Method>,
     url_base: UrlBase,
+    keys: Option<KeySource>,
     tolerance: Tolerance,
     identity: Identity,
     handshakes: Handshakes,
@@ -216,6 +219,28 @@ impl Provider {
     #[must_use]
     pub fn trust_forwarded_headers(mut self) -> Self {
         self.url_base = UrlBase::Forwarded;
+        self
+    }
+
+    /// Where the provider's public keys come from, for schemes whose keys rotate and are found at an
+    /// address: see [`keys`]. Those schemes need it. No effect on others.
+    ///
+    /// ```
+    /// use idempotent_webhook::provider::keys::KeySource;
+    /// # use idempotent_webhook::Provider;
+    ///
+    /// # fn with_keys(provider: Provider) -> Result<Provider, Box<dyn std::error::Error>> {
+    /// // In a test, or where the keys are fetched by other means:
+    /// let jwks = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1",
+    ///     "x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
+    /// # #[cfg(feature = "ed25519")]
+    /// let provider = provider.keys(KeySource::given(jwks)?);
+    /// # Ok(provider)
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn keys(mut self, source: KeySource) -> Self {
+        self.keys = Some(source);
         self
     }
 
@@ -373,13 +398,20 @@ impl Provider {
     /// # Errors
     ///
     /// [`SecretError`] for a secret that could match no signature: for example one that is not
-    /// base64, with [`StandardWebhooks`](crate::signature::StandardWebhooks). Secrets of
-    /// [`TenantSecrets`] are not checked here; an unusable one is logged when it is used.
+    /// base64, with [`StandardWebhooks`](crate::signature::StandardWebhooks); or if the scheme needs
+    /// [keys](Self::keys) that are not set. Secrets of [`TenantSecrets`] are not checked here; an unusable
+    /// one is logged when it is used.
     pub fn check_secrets(&self) -> Result<(), SecretError> {
-        self.secrets
-            .fixed()
-            .into_iter()
-            .flat_map(Secrets::iter)
+        let Some(secrets) = self.secrets.fixed() else {
+            return Ok(());
+        };
+        if self.keys.is_none() && self.scheme.needs_keys(secrets) {
+            return Err(SecretError::new(
+                "the provider signs with keys that are fetched: set `Provider::keys`",
+            ));
+        }
+        secrets
+            .iter()
             .try_for_each(|secret| self.scheme.check_secret(secret))
     }
 
@@ -417,6 +449,10 @@ impl Provider {
 
     pub(crate) fn secrets(&self) -> &SecretSource {
         &self.secrets
+    }
+
+    pub(crate) fn key_source(&self) -> Option<&KeySource> {
+        self.keys.as_ref()
     }
 
     pub(crate) fn url_base(&self) -> &UrlBase {

@@ -121,6 +121,11 @@ impl Secrets {
         Self(vec![secret])
     }
 
+    /// Where public keys are all that it takes.
+    pub(super) fn none() -> Self {
+        Self(Vec::new())
+    }
+
     /// A dummy, so that rejecting an unknown tenant takes as long. It is valid base64, which
     /// some schemes decode.
     pub(super) fn dummy() -> Self {
@@ -134,7 +139,7 @@ impl Secrets {
         self
     }
 
-    /// The secrets, at least one.
+    /// The secrets: at least one, unless a [`KeySource`](super::keys::KeySource) stands in their place.
     pub fn iter(&self) -> impl Iterator<Item = &Secret> {
         self.0.iter()
     }

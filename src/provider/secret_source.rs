@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use http::request::Parts;
 
+use super::keys::KeySource;
 use super::secret::{Secret, Secrets};
 use super::signature::SignatureError;
 use super::tenant::TenantSecrets;
@@ -11,11 +12,14 @@ use crate::delivery::Tenant;
 use crate::error::BoxError;
 
 /// Where the secrets of a provider come from: a [`Secret`], several [`Secrets`], or
-/// [`TenantSecrets`].
+/// [`TenantSecrets`]; or a [`KeySource`] alone, where the provider's public keys are all that it takes.
 ///
 /// Presets take `impl Into<SecretSource>`.
 #[derive(Clone, Debug)]
-pub struct SecretSource(Kind);
+pub struct SecretSource {
+    kind: Kind,
+    keys: Option<KeySource>,
+}
 
 #[derive(Clone, Debug)]
 enum Kind {
@@ -34,15 +38,19 @@ pub(crate) struct SecretLookup<'a> {
 impl SecretSource {
     /// The secrets, if they do not depend on the request.
     pub(super) fn fixed(&self) -> Option<&Secrets> {
-        match &self.0 {
+        match &self.kind {
             Kind::Fixed(secrets) => Some(secrets),
             Kind::ByTenant(_) => None,
         }
     }
 
+    pub(super) fn keys(&self) -> Option<&KeySource> {
+        self.keys.as_ref()
+    }
+
     /// Looks up the secrets for a request.
     pub(crate) async fn find(&self, head: &Parts) -> Result<SecretLookup<'_>, BoxError> {
-        Ok(match &self.0 {
+        Ok(match &self.kind {
             Kind::Fixed(secrets) => SecretLookup {
                 tenant: None,
                 secrets: Ok(Cow::Borrowed(secrets)),
@@ -61,6 +69,21 @@ impl SecretSource {
     }
 }
 
+impl From<Kind> for SecretSource {
+    fn from(kind: Kind) -> Self {
+        Self { kind, keys: None }
+    }
+}
+
+impl From<KeySource> for SecretSource {
+    fn from(keys: KeySource) -> Self {
+        Self {
+            kind: Kind::Fixed(Secrets::none()),
+            keys: Some(keys),
+        }
+    }
+}
+
 impl From<Secret> for SecretSource {
     fn from(secret: Secret) -> Self {
         Secrets::new(secret).into()
@@ -69,12 +92,12 @@ impl From<Secret> for SecretSource {
 
 impl From<Secrets> for SecretSource {
     fn from(secrets: Secrets) -> Self {
-        Self(Kind::Fixed(secrets))
+        Kind::Fixed(secrets).into()
     }
 }
 
 impl From<TenantSecrets> for SecretSource {
     fn from(tenants: TenantSecrets) -> Self {
-        Self(Kind::ByTenant(tenants))
+        Kind::ByTenant(tenants).into()
     }
 }

@@ -73,6 +73,10 @@ impl Provider {
     /// A provider with [`TenantSecrets`](crate::TenantSecrets) has no secrets without a lookup:
     /// use [`verify_with`](Self::verify_with).
     ///
+    /// Nothing is fetched. If the provider's [keys](Self::keys) have to be, the error is
+    /// [`SignatureError::KeyNotFetched`], which says what is needed: pass it to
+    /// [`KeySource::fetch`](super::keys::KeySource::fetch), and verify again.
+    ///
     /// # Errors
     ///
     /// [`VerifyError::Signature`] if the request is not authentic or not recent,
@@ -116,7 +120,7 @@ impl Provider {
         body: &[u8],
         now: SystemTime,
     ) -> Result<Verified, VerifyError> {
-        let request = SignedRequest::new(head, body).url_base(&self.url_base);
+        let request = self.signed_request(head, body);
         if let Some(handshake) = self.recognize_unsigned(secrets.ok(), head, body) {
             return Ok(Verified::Handshake(handshake));
         }
@@ -177,6 +181,12 @@ impl Provider {
         }
     }
 
+    fn signed_request<'a>(&'a self, head: &'a Parts, body: &'a [u8]) -> SignedRequest<'a> {
+        SignedRequest::new(head, body)
+            .url_base(&self.url_base)
+            .key_source(self.keys.as_ref())
+    }
+
     /// A handshake that need not be signed.
     pub(crate) fn recognize_unsigned(
         &self,
@@ -187,7 +197,7 @@ impl Provider {
         if !self.handshakes.has_unsigned() {
             return None;
         }
-        let request = SignedRequest::new(head, body).url_base(&self.url_base);
+        let request = self.signed_request(head, body);
         let request = HandshakeRequest::new(request, head, &*self.scheme, secrets);
         self.handshakes.unsigned(&request)
     }

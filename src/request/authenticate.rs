@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::rejection::Rejection;
 use super::response::Answer;
 use crate::delivery::Delivery;
+use crate::provider::signature::SignatureError;
 use crate::provider::{Handshake, Verified, VerifyError};
 use crate::recovery::RecoveryAttempt;
 use crate::settings::Settings;
@@ -79,12 +80,24 @@ where
             None => Err(rejection.into()),
         };
     }
-    let verified = provider
-        .verify_as(secrets, head, &body, SystemTime::now())
-        .map_err(|error| match error {
-            VerifyError::Signature(error) => Rejection::from(error),
-            VerifyError::Identity(error) => Rejection::from(error),
-        })?;
+    let now = SystemTime::now();
+    let mut verified = provider.verify_as(secrets, head, &body, now);
+    if let (Err(VerifyError::Signature(SignatureError::KeyNotFetched(needed))), Some(keys)) =
+        (&verified, provider.key_source())
+    {
+        let limit = provider.get_response_deadline() / 2;
+        keys.fetch_within(needed, limit).await;
+        verified = provider.verify_as(secrets, head, &body, now);
+    }
+    let verified = verified.map_err(|error| -> Answer<R, E> {
+        match error {
+            VerifyError::Signature(SignatureError::KeyNotFetched(needed)) => {
+                Failure::KeyFetch(needed).into()
+            }
+            VerifyError::Signature(error) => Rejection::from(error).into(),
+            VerifyError::Identity(error) => Rejection::from(error).into(),
+        }
+    })?;
     match verified {
         Verified::Delivery(verified) => {
             let endpoint = settings.endpoint.clone();

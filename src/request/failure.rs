@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::error::{BoxError, ErrorChain};
 use crate::panic;
+use crate::provider::signature::KeyNotFetched;
 use crate::transaction::{CommitError, DatabaseError};
 
 /// Why an attempt failed. Nothing was committed, or the result is unknown; a retry settles it.
@@ -13,6 +14,8 @@ use crate::transaction::{CommitError, DatabaseError};
 pub(super) enum Failure {
     /// The tenant's secrets could not be looked up.
     SecretLookup(BoxError),
+    /// The provider's keys could not be fetched.
+    KeyFetch(KeyNotFetched),
     /// The secret that a handshake brought could not be kept.
     SecretExchange(BoxError),
     /// The request has passed through another layer of this kind.
@@ -44,6 +47,7 @@ impl Failure {
         !matches!(
             self,
             Self::SecretLookup(_)
+                | Self::KeyFetch(_)
                 | Self::SecretExchange(_)
                 | Self::Nested
                 | Self::Claim(_)
@@ -63,6 +67,7 @@ impl fmt::Display for Failure {
                 "could not look up the tenant's secrets: {}",
                 ErrorChain(&**error)
             ),
+            Self::KeyFetch(needed) => write!(f, "could not verify the request: {needed}"),
             Self::SecretExchange(error) => write!(
                 f,
                 "could not keep the secret that a handshake brought: {}",

@@ -58,6 +58,12 @@ impl Rejection {
                 SignatureError::NoPublicUrl => "no_public_url",
                 SignatureError::NoMatch => "no_match",
                 SignatureError::UnusableSecret => "unusable_secret",
+                SignatureError::KeyNotFetched(_) => "key_not_fetched",
+                SignatureError::OtherAlgorithm => "other_algorithm",
+                SignatureError::UnknownKey => "unknown_key",
+                #[cfg(feature = "x509")]
+                SignatureError::Certificate(_) => "certificate",
+                SignatureError::NotForUs(_) => "not_for_us",
                 SignatureError::NoTenant => "no_tenant",
                 SignatureError::UnknownTenant => "unknown_tenant",
                 SignatureError::NoTimestamp => "no_timestamp",

@@ -104,6 +104,7 @@ impl Failure {
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::SecretLookup(_)
+            | Self::KeyFetch(_)
             | Self::SecretExchange(_)
             | Self::Claim(_)
             | Self::Acceptance(_)

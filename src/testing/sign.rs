@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::Request;
 
+use crate::provider::keys::KeySource;
 use crate::provider::signature::{SignError, UnsignedRequest};
 use crate::provider::{Provider, Secret};
 
@@ -38,7 +39,9 @@ pub fn sign(
     time: SystemTime,
 ) -> Result<Request<Bytes>, SignError> {
     let (head, body) = request.into_parts();
-    let mut request = UnsignedRequest::new(head, body, time, provider.url_base().clone());
+    let keys = provider.key_source().and_then(KeySource::get_given);
+    let mut request =
+        UnsignedRequest::new(head, body, time, provider.url_base().clone()).keys(keys.cloned());
     provider.scheme().sign(&mut request, secret)?;
     let (head, body) = request.into_parts();
     Ok(Request::from_parts(head, body))

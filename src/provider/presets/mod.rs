@@ -47,6 +47,8 @@ mod flutterwave;
 mod github;
 mod gitlab;
 mod gocardless;
+#[cfg(feature = "rsa")]
+mod google_pubsub;
 mod heroku;
 mod hubspot;
 #[cfg(feature = "sha1")]
@@ -212,6 +214,8 @@ presets! {
     github = "github";
     gitlab = "gitlab";
     gocardless = "gocardless";
+    #[cfg(feature = "rsa")]
+    google_pubsub = "google-pubsub";
     heroku = "heroku";
     hubspot = "hubspot";
     #[cfg(feature = "sha1")]

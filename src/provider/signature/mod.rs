@@ -3,6 +3,7 @@
 //! - [`Hmac`] describes by data where an HMAC is in the headers, and what it covers
 //!   ([`SignedContent`]).
 //! - [`StandardWebhooks`] is the scheme of the specification of that name.
+//! - [`Jwt`] is for JSON Web Tokens, with a secret or with keys that are fetched.
 //! - [`Token`] and [`BasicAuth`] are for providers that send a secret and sign nothing.
 //! - [`ByHeader`] chooses between two schemes.
 //! - [`SignatureScheme`] is what all of them implement, and what any other scheme can.
@@ -18,8 +19,7 @@ pub(in crate::provider) mod jwt;
 mod key;
 pub(in crate::provider) mod keyed;
 mod mac;
-#[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
-pub(in crate::provider) mod public_key;
+mod public_key;
 mod scheme;
 mod sign;
 mod signed_content;
@@ -27,6 +27,8 @@ mod standard_webhooks;
 pub(in crate::provider) mod token;
 pub(in crate::provider) mod timestamp;
 mod tolerance;
+#[cfg(feature = "x509")]
+pub(in crate::provider) mod x509;
 
 use http::HeaderMap;
 use http::header::HeaderName;
@@ -34,16 +36,20 @@ use http::header::HeaderName;
 pub use by_header::ByHeader;
 pub use encoding::Encoding;
 pub use hmac::Hmac;
+pub use jwt::Jwt;
 pub use key::Key;
 pub use mac::Hash;
 #[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
 pub use public_key::PublicKeySignature;
-pub use scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
+pub use public_key::{PublicKey, SignatureAlgorithm};
+pub use scheme::{KeyNotFetched, SignatureError, SignatureScheme, Signed, SignedRequest};
 pub use sign::{SignError, UnsignedRequest};
 pub use signed_content::SignedContent;
 pub use standard_webhooks::StandardWebhooks;
 pub use token::{BasicAuth, Token};
 pub use tolerance::Tolerance;
+#[cfg(feature = "x509")]
+pub use x509::{CertificateError, X509Chain};
 
 /// The value of a header that must be there exactly once, in visible ASCII.
 ///

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::header::HeaderName;
@@ -9,6 +10,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
 
 use super::sign::{SignError, UnsignedRequest};
+use crate::provider::keys::{KeyRequest, KeySet, KeySource};
 use crate::provider::public_url::{UrlBase, path_and_query, public_path_and_query};
 use crate::provider::{Secret, SecretError, Secrets};
 
@@ -136,6 +138,13 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         self.signs_body()
     }
 
+    /// Whether requests are verified by [keys](SignedRequest::keys) that are not among the secrets, so that
+    /// [`Provider::keys`](crate::Provider::keys) must be set. Default: `false`.
+    fn needs_keys(&self, secrets: &Secrets) -> bool {
+        let _ = secrets;
+        false
+    }
+
     /// Checks that the scheme can use a secret, when the layer is built.
     ///
     /// # Errors
@@ -164,6 +173,7 @@ pub struct SignedRequest<'a> {
     head: &'a Parts,
     body: &'a [u8],
     url_base: &'a UrlBase,
+    keys: Option<&'a KeySource>,
 }
 
 impl<'a> SignedRequest<'a> {
@@ -175,12 +185,39 @@ impl<'a> SignedRequest<'a> {
             head,
             body,
             url_base: &UrlBase::Unknown,
+            keys: None,
         }
     }
 
     pub(in crate::provider) fn url_base(mut self, base: &'a UrlBase) -> Self {
         self.url_base = base;
         self
+    }
+
+    pub(in crate::provider) fn key_source(mut self, keys: Option<&'a KeySource>) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    /// The keys at an address, among which at least one has this id, or any keys without an id. The layer
+    /// fetches them if [`Provider::keys`](crate::Provider::keys) says so, and verifies the request again.
+    ///
+    /// # Errors
+    ///
+    /// [`SignatureError::KeyNotFetched`] if they have to be fetched first,
+    /// [`SignatureError::UnknownKey`] if there is none with this id.
+    pub fn keys(
+        &self,
+        request: &KeyRequest,
+        id: Option<&str>,
+    ) -> Result<Arc<KeySet>, SignatureError> {
+        match self.keys {
+            Some(keys) => keys.look_up(request, id),
+            None => Err(SignatureError::KeyNotFetched(KeyNotFetched::new(
+                request,
+                "`Provider::keys` is not set",
+            ))),
+        }
     }
 
     /// The method.
@@ -317,6 +354,19 @@ pub enum SignatureError {
     /// No signature matches, and the scheme cannot use one of the secrets: it is not base64, or
     /// a key of another kind.
     UnusableSecret,
+    /// The key has to be fetched, or could not be. The layer answers 503, and not as if the signature were
+    /// wrong.
+    KeyNotFetched(KeyNotFetched),
+    /// The request says that it is signed by another algorithm than the provider's.
+    OtherAlgorithm,
+    /// The provider has no key of the id that the request names.
+    UnknownKey,
+    /// The certificates do not end at a certificate of the provider's, or are not valid. Feature `x509`.
+    #[cfg(feature = "x509")]
+    Certificate(super::x509::CertificateError),
+    /// The signature is valid, but what is signed is for another receiver, or from another sender. The text
+    /// says which part it is.
+    NotForUs(&'static str),
     /// The request names no tenant, or one whose name is not usable, so there is no secret.
     NoTenant,
     /// The tenant is unknown, so there is no secret.
@@ -349,6 +399,14 @@ impl fmt::Display for SignatureError {
             Self::UnusableSecret => {
                 f.write_str("signature matches none of the secrets, and one of them is unusable")
             }
+            Self::KeyNotFetched(needed) => needed.fmt(f),
+            Self::OtherAlgorithm => {
+                f.write_str("the request is signed by another algorithm than the provider's")
+            }
+            Self::UnknownKey => f.write_str("the provider has no key of the id in the request"),
+            #[cfg(feature = "x509")]
+            Self::Certificate(error) => error.fmt(f),
+            Self::NotForUs(part) => write!(f, "the signature is valid, but not for us: {part}"),
             Self::NoTenant => f.write_str(
                 "the function of TenantSecrets has read no tenant from the request, or none with a \
                  usable name",
@@ -364,3 +422,40 @@ impl fmt::Display for SignatureError {
 }
 
 impl std::error::Error for SignatureError {}
+
+/// A key that has to be fetched, by [`KeySource::fetch`], before a request can be verified.
+#[derive(Clone, Debug)]
+pub struct KeyNotFetched(Arc<(KeyRequest, String)>);
+
+impl KeyNotFetched {
+    pub(in crate::provider) fn new(request: &KeyRequest, reason: &str) -> Self {
+        Self(Arc::new((request.clone(), reason.to_owned())))
+    }
+
+    /// What has to be asked.
+    pub fn request(&self) -> &KeyRequest {
+        &self.0.0
+    }
+}
+
+impl PartialEq for KeyNotFetched {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.0.id() == other.0.0.id() && self.0.1 == other.0.1
+    }
+}
+
+impl Eq for KeyNotFetched {}
+
+impl fmt::Display for KeyNotFetched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (request, reason) = &*self.0;
+        write!(f, "no key of {}: {reason}", request.host())
+    }
+}
+
+#[cfg(feature = "x509")]
+impl From<super::x509::CertificateError> for SignatureError {
+    fn from(error: super::x509::CertificateError) -> Self {
+        Self::Certificate(error)
+    }
+}

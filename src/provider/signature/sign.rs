@@ -1,6 +1,7 @@
 //! Signing, the reverse of verification, for tests.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -8,6 +9,8 @@ use http::header::{HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
 
+use super::PublicKey;
+use crate::provider::keys::KeySet;
 use crate::provider::public_url::{UrlBase, path_and_query, public_path_and_query};
 
 /// A request that a [`SignatureScheme`](super::SignatureScheme) signs as the provider does.
@@ -19,6 +22,7 @@ pub struct UnsignedRequest {
     body: Bytes,
     time: SystemTime,
     url_base: UrlBase,
+    keys: Option<Arc<KeySet>>,
 }
 
 impl UnsignedRequest {
@@ -29,7 +33,14 @@ impl UnsignedRequest {
             body,
             time,
             url_base,
+            keys: None,
         }
+    }
+
+    #[cfg(feature = "testing")]
+    pub(crate) fn keys(mut self, keys: Option<Arc<KeySet>>) -> Self {
+        self.keys = keys;
+        self
     }
 
     #[cfg(feature = "testing")]
@@ -81,6 +92,11 @@ impl UnsignedRequest {
     /// The time of signing.
     pub fn time(&self) -> SystemTime {
         self.time
+    }
+
+    /// The first of the keys that are given to the provider, with its id. It signs if it is a private one.
+    pub(in crate::provider) fn signing_key(&self) -> Option<(Option<&str>, &PublicKey)> {
+        self.keys.as_ref()?.first()
     }
 
     /// Sets a header.

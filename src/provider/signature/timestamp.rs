@@ -18,7 +18,7 @@ pub(in crate::provider) enum TimeFormat {
 }
 
 impl TimeFormat {
-    pub(super) fn parse(self, text: &str) -> Option<SystemTime> {
+    pub(in crate::provider) fn parse(self, text: &str) -> Option<SystemTime> {
         match self {
             Self::Unix(unit) => unix_time(text, unit),
             Self::UnixOfEitherUnit if text.len() > 11 => unix_time(text, TimeUnit::Milliseconds),

@@ -9,15 +9,15 @@ use http::{HeaderMap, HeaderName};
 use serde_json::json;
 
 use crate::provider::signature::jwt::{Compact, encode};
-use crate::provider::signature::public_key::rsa::{RsaHash, public_key, sign};
 use crate::provider::signature::{
-    PublicKeySignature, SignError, SignatureError, SignatureScheme, Signed, SignedRequest,
-    UnsignedRequest, only_value,
+    PublicKeySignature, SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed,
+    SignedRequest, UnsignedRequest, only_value,
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
 const DETACHED: HeaderName = HeaderName::from_static("fireblocks-webhook-signature");
 const ALGORITHM: &str = "RS512";
+const RS512: SignatureAlgorithm = SignatureAlgorithm::RsaSha512;
 
 #[derive(Debug)]
 pub(super) struct Fireblocks {
@@ -63,8 +63,8 @@ impl SignatureScheme for Fireblocks {
         let token = detached(request.headers())?;
         let content = content(token.header, request.body());
         let mut error = SignatureError::NoMatch;
-        let has_signed = |secret: &Secret| match public_key(secret.expose()) {
-            Some(key) => key.verify(RsaHash::Sha512, content.as_bytes(), &token.signature),
+        let has_signed = |secret: &Secret| match RS512.key_of(secret.expose()) {
+            Some(key) => key.verify(RS512, content.as_bytes(), &token.signature),
             None => {
                 error = SignatureError::UnusableSecret;
                 false
@@ -87,7 +87,9 @@ impl SignatureScheme for Fireblocks {
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let header = encode(&json!({"alg": ALGORITHM, "kid": "test"}));
         let content = content(&header, request.body());
-        let signature = sign(RsaHash::Sha512, secret.expose(), content.as_bytes())
+        let key = RS512.key_of(secret.expose());
+        let signature = key
+            .and_then(|key| key.sign(RS512, content.as_bytes()))
             .ok_or(SignError::new("the secret is not a private key"))?;
         let token = format!("{header}..{}", BASE64URL.encode(signature));
         request.insert_header(DETACHED, token)

@@ -12,11 +12,14 @@ mod scheme;
 /// fetch what the event is about from PayPal's API before acting on it.
 ///
 /// - Signature: `PAYPAL-TRANSMISSION-SIG: <base64>`, an RSA signature with SHA-256 of
-///   `<transmission id>|<time>|<webhook id>|<CRC-32 of the body>`. The secret is
-///   `<webhook id>:<public key in PEM>`. The key is that of the certificate at `PAYPAL-CERT-URL`,
-///   which is not fetched and whose chain has to be checked by whoever takes the key from it:
-///   `openssl x509 -pubkey -noout`. When PayPal changes its certificate, the key has to follow. A
-///   certificate URL outside `paypal.com` is refused.
+///   `<transmission id>|<time>|<webhook id>|<CRC-32 of the body>`.
+/// - Keys: in the certificate at `PAYPAL-CERT-URL`. The secret is the webhook id, and
+///   [`Provider::keys`](Provider::keys) fetches the certificate, with the feature `x509`. The address must be on
+///   `api.paypal.com` or `api.sandbox.paypal.com`, whose TLS vouches for the certificate. Its name must be
+///   `messageverificationcerts.….paypal.com`, and it must have been valid at the time of transmission. Its
+///   issuers are not checked, as PayPal's SDKs do with a root that is out of date.
+///   Without fetching, the secret is `<webhook id>:<public key in PEM>`. When PayPal changes its
+///   certificate, the key has to follow.
 /// - Tolerance: any age, as PayPal asks for none. **What was captured once stays valid for ever.**
 /// - Delivery id: `$.id`, **not** covered by more than the CRC-32. `PAYPAL-TRANSMISSION-ID` would be
 ///   wrong, as it is new for each transmission. Event type: `$.event_type`.

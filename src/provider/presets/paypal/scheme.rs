@@ -5,12 +5,17 @@ use std::borrow::Cow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, Uri};
+use http::{HeaderMap, HeaderName};
 
-use crate::provider::signature::public_key::rsa::{RsaHash, public_key, sign};
+#[cfg(feature = "x509")]
+use crate::provider::keys::KeyRequest;
+use crate::provider::keys::is_https_at;
+#[cfg(feature = "x509")]
+use crate::provider::signature::CertificateError;
 use crate::provider::signature::timestamp::TimeFormat;
 use crate::provider::signature::{
-    SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
+    PublicKey, SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed,
+    SignedRequest, UnsignedRequest, only_value,
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
@@ -20,6 +25,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("paypal-transmission-sig")
 const ALGORITHM: HeaderName = HeaderName::from_static("paypal-auth-algo");
 const CERTIFICATE: HeaderName = HeaderName::from_static("paypal-cert-url");
 const RSA_SHA256: &str = "SHA256withRSA";
+const RSA: SignatureAlgorithm = SignatureAlgorithm::RsaSha256;
 
 #[derive(Debug)]
 pub(super) struct PayPal;
@@ -28,6 +34,8 @@ pub(super) struct PayPal;
 struct Head<'a> {
     id: &'a str,
     time: &'a str,
+    #[cfg(feature = "x509")]
+    certificate: &'a str,
     signature: Vec<u8>,
 }
 
@@ -36,7 +44,8 @@ impl<'a> Head<'a> {
         if only_value(headers, &ALGORITHM)? != RSA_SHA256 {
             return Err(SignatureError::MalformedHeader(ALGORITHM));
         }
-        if !is_of_paypal(only_value(headers, &CERTIFICATE)?) {
+        let certificate = only_value(headers, &CERTIFICATE)?;
+        if !is_https_at(certificate, is_of_paypal) {
             return Err(SignatureError::MalformedHeader(CERTIFICATE));
         }
         let part = |name: HeaderName| -> Result<&'a str, SignatureError> {
@@ -50,6 +59,8 @@ impl<'a> Head<'a> {
         Ok(Self {
             id: part(ID)?,
             time: part(TIME)?,
+            #[cfg(feature = "x509")]
+            certificate,
             signature: BASE64
                 .decode(only_value(headers, &SIGNATURE)?)
                 .map_err(|_| SignatureError::MalformedHeader(SIGNATURE))?,
@@ -57,20 +68,63 @@ impl<'a> Head<'a> {
     }
 }
 
-fn is_of_paypal(url: &str) -> bool {
-    let uri: Option<Uri> = url.parse().ok();
-    uri.is_some_and(|uri| {
-        let is_https = uri.scheme_str() == Some("https");
-        let host = uri.host().unwrap_or_default();
-        is_https && (host == "paypal.com" || host.ends_with(".paypal.com"))
-    })
+fn is_of_paypal(host: &str, path: &str) -> bool {
+    let is_known = ["api.paypal.com", "api.sandbox.paypal.com"].contains(&host);
+    is_known && path.starts_with("/v1/notifications/certs/")
 }
 
-/// The webhook's id and the key in a secret.
-fn parts(secret: &Secret) -> Option<(&str, &str)> {
-    let text = std::str::from_utf8(secret.expose()).ok()?;
-    let (id, key) = text.split_once(':')?;
-    (!id.is_empty() && !id.contains('|')).then_some((id, key))
+/// A secret: the webhook's id, and the key if it is given.
+struct Webhook<'a> {
+    id: &'a str,
+    key: Option<PublicKey>,
+}
+
+impl<'a> Webhook<'a> {
+    fn of(secret: &'a Secret) -> Option<Self> {
+        let text = std::str::from_utf8(secret.expose()).ok()?;
+        let (id, key) = match text.split_once(':') {
+            Some((id, key)) => (id, Some(RSA.key_of(key.as_bytes())?)),
+            None => (text, None),
+        };
+        let is_fetched = cfg!(feature = "x509");
+        let is_usable = !id.is_empty() && !id.contains('|') && (key.is_some() || is_fetched);
+        is_usable.then_some(Self { id, key })
+    }
+
+    /// The key that is given, or that of the certificate that the request names.
+    fn key(
+        &self,
+        request: &SignedRequest<'_>,
+        head: &Head<'_>,
+    ) -> Result<PublicKey, SignatureError> {
+        match &self.key {
+            Some(key) => Ok(key.clone()),
+            None => fetched_key(request, head),
+        }
+    }
+}
+
+/// PayPal serves the certificate without its issuers, so its address vouches for it.
+#[cfg(feature = "x509")]
+fn fetched_key(request: &SignedRequest<'_>, head: &Head<'_>) -> Result<PublicKey, SignatureError> {
+    let at = KeyRequest::get(head.certificate.to_owned()).named_by_request();
+    let keys = request.keys(&at, None)?;
+    let time = TimeFormat::Rfc3339
+        .parse(head.time)
+        .ok_or(SignatureError::MalformedHeader(TIME))?;
+    let certificate = keys.certificates().next();
+    let certificate =
+        certificate.ok_or(SignatureError::Certificate(CertificateError::Malformed))?;
+    certificate.check(time, |name| {
+        name.starts_with("messageverificationcerts.") && name.ends_with(".paypal.com")
+    })?;
+    let key = certificate.key();
+    key.ok_or(SignatureError::Certificate(CertificateError::Malformed))
+}
+
+#[cfg(not(feature = "x509"))]
+fn fetched_key(_: &SignedRequest<'_>, _: &Head<'_>) -> Result<PublicKey, SignatureError> {
+    Err(SignatureError::UnusableSecret)
 }
 
 fn content(id: &str, time: &str, webhook: &str, body: &[u8]) -> String {
@@ -90,14 +144,13 @@ impl SignatureScheme for PayPal {
         let head = Head::read(request.headers())?;
         let mut error = SignatureError::NoMatch;
         for secret in secrets.iter() {
-            let parts = parts(secret);
-            let key = parts.and_then(|(_, key)| public_key(key.as_bytes()));
-            let (Some((webhook, _)), Some(key)) = (parts, key) else {
+            let Some(webhook) = Webhook::of(secret) else {
                 error = SignatureError::UnusableSecret;
                 continue;
             };
-            let content = content(head.id, head.time, webhook, request.body());
-            if key.verify(RsaHash::Sha256, content.as_bytes(), &head.signature) {
+            let content = content(head.id, head.time, webhook.id, request.body());
+            let key = webhook.key(request, &head)?;
+            if key.verify(RSA, content.as_bytes(), &head.signature) {
                 return Ok(Signed::new());
             }
         }
@@ -112,11 +165,17 @@ impl SignatureScheme for PayPal {
         "RSA PKCS #1, SHA-256, of a CRC-32 of the body".into()
     }
 
+    fn needs_keys(&self, secrets: &Secrets) -> bool {
+        let mut webhooks = secrets.iter().filter_map(Webhook::of);
+        webhooks.any(|webhook| webhook.key.is_none())
+    }
+
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
-        match parts(secret).and_then(|(_, key)| public_key(key.as_bytes())) {
+        match Webhook::of(secret) {
             Some(_) => Ok(()),
             None => Err(SecretError::new(
-                "PayPal needs `<webhook id>:<public key in PEM>`",
+                "PayPal needs `<webhook id>:<public key in PEM>`, or with the feature `x509` the webhook id \
+                 alone",
             )),
         }
     }
@@ -124,11 +183,14 @@ impl SignatureScheme for PayPal {
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         const TRANSMISSION: &str = "00000000-0000-0000-0000-000000000000";
         const URL: &str = "https://api.paypal.com/v1/notifications/certs/CERT-test";
-        let (webhook, key) =
-            parts(secret).ok_or(SignError::new("the secret is not `<webhook id>:<key>`"))?;
+        let webhook =
+            Webhook::of(secret).ok_or(SignError::new("the secret is not `<webhook id>:<key>`"))?;
         let time = TimeFormat::Rfc3339.format(request.time());
-        let content = content(TRANSMISSION, &time, webhook, request.body());
-        let signature = sign(RsaHash::Sha256, key.as_bytes(), content.as_bytes())
+        let content = content(TRANSMISSION, &time, webhook.id, request.body());
+        let key = webhook.key.as_ref();
+        let key = key.or(request.signing_key().map(|(_, key)| key));
+        let signature = key
+            .and_then(|key| key.sign(RSA, content.as_bytes()))
             .ok_or(SignError::new("the key of the secret is not a private one"))?;
         request.insert_header(ID, TRANSMISSION)?;
         request.insert_header(TIME, time)?;
@@ -183,19 +245,24 @@ mod tests {
             "https://api.paypal.com/v1/notifications/certs/CERT-1",
             "https://api.sandbox.paypal.com/v1/notifications/certs/CERT-1",
         ] {
-            assert!(is_of_paypal(right), "{right}");
+            assert!(is_https_at(right, is_of_paypal), "{right}");
         }
         for wrong in [
             "",
             "api.paypal.com",
-            "http://api.paypal.com/",
+            "http://api.paypal.com/v1/notifications/certs/CERT-1",
+            "https://www.paypal.com/v1/notifications/certs/CERT-1",
+            "https://api.paypal.com/v1/notifications/certs/../x",
+            "https://api.paypal.com/v1/notifications/certs/CERT-1?x",
+            "https://api.paypal.com/v1/other",
             "https://evilpaypal.com/",
             "https://paypal.com.evil.example/",
             "https://evil.example/.paypal.com",
             "https://evil.example#.paypal.com",
             "https://.paypal.com@evil.example/",
+            "https://api.paypal.com:8443/v1/notifications/certs/CERT-1",
         ] {
-            assert!(!is_of_paypal(wrong), "{wrong}");
+            assert!(!is_https_at(wrong, is_of_paypal), "{wrong}");
         }
     }
 }

@@ -11,10 +11,11 @@ mod scheme;
 /// [Plaid](https://plaid.com/docs/api/webhooks/webhook-verification/). Feature `p256`.
 ///
 /// - Signature: `Plaid-Verification`, a JSON Web Token with ES256, whose claim
-///   `request_body_sha256` is the SHA-256 of the body. White space of the body counts. The secret is
-///   the key as JSON, as `/webhook_verification_key/get` returns it for the `kid` of a token. Plaid
-///   changes its keys: give each key that is in use as a secret, and refuse none before its
-///   `expired_at`.
+///   `request_body_sha256` is the SHA-256 of the body. White space of the body counts.
+/// - Keys: at `https://production.plaid.com/webhook_verification_key/get`, by the id in the token. The secret
+///   is `<client id>:<secret>`, with `sandbox:` before it for the sandbox, and
+///   [`Provider::keys`](Provider::keys) fetches them. A key with an `expired_at` is refused.
+///   The secret may also be a key itself, as JSON as that address returns it; then nothing is fetched.
 /// - Tolerance: 24 hours, past only, of the claim `iat`, which is the redelivery window. Plaid asks for
 ///   5 minutes, but does not say that a retry has a new `iat`; a captured request is a duplicate.
 /// - Delivery id: the token's `iat` and the SHA-256 of the body, covered by the signature, as there is

@@ -1,20 +1,22 @@
 //! Plaid's token, with a hash of the body.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::digest::sha256_hex;
+use crate::provider::keys::{KeyRequest, KeySet};
 use crate::provider::signature::jwt::{Compact, encode};
 use crate::provider::signature::keyed::is_same;
-use crate::provider::signature::public_key::ecdsa::{PublicKey, public_key_of_jwk, sign_with_jwk};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
-    SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
+    SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,
+    UnsignedRequest, only_value,
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
@@ -25,41 +27,57 @@ const TOKEN: HeaderName = HeaderName::from_static("plaid-verification");
 const ALGORITHM: &str = "ES256";
 const BODY_HASH: &str = "request_body_sha256";
 
+const ES256: SignatureAlgorithm = SignatureAlgorithm::Es256;
+
 #[derive(Debug)]
 pub(super) struct Plaid;
 
-/// A key that has not expired.
-struct Key {
-    id: Option<String>,
-    public: PublicKey,
+/// A secret.
+enum Kind {
+    /// A key that has not expired.
+    Key(Arc<KeySet>),
+    /// What the API with the keys asks for.
+    Account {
+        host: &'static str,
+        client_id: String,
+        secret: String,
+    },
 }
 
-fn jwk(secret: &Secret) -> Option<Map<String, Value>> {
-    serde_json::from_slice(secret.expose()).ok()
-}
-
-impl Key {
+impl Kind {
     fn of(secret: &Secret) -> Option<Self> {
-        let jwk = jwk(secret)?;
-        let expired = jwk.get("expired_at").is_some_and(|at| !at.is_null());
-        if expired {
-            return None;
+        let text = std::str::from_utf8(secret.expose()).ok()?;
+        if text.starts_with('{') {
+            return Some(Self::Key(Arc::new(KeySet::parse(text).ok()?)));
         }
-        let id = jwk.get("kid").and_then(Value::as_str);
-        Some(Self {
-            id: id.map(str::to_owned),
-            public: public_key_of_jwk(&jwk)?,
+        let (host, account) = match text.strip_prefix("sandbox:") {
+            Some(account) => ("sandbox.plaid.com", account),
+            None => ("production.plaid.com", text),
+        };
+        let (client_id, secret) = account.split_once(':')?;
+        let is_usable = |part: &str| !part.is_empty() && !part.contains(':');
+        (is_usable(client_id) && is_usable(secret)).then(|| Self::Account {
+            host,
+            client_id: client_id.to_owned(),
+            secret: secret.to_owned(),
         })
     }
 
-    fn has_signed(&self, token: &Compact<'_>) -> bool {
-        // A key without an id is the only one.
-        let is_meant = self.id.is_none() || self.id == token.key_id;
-        is_meant
-            && token.algorithm == ALGORITHM
-            && self
-                .public
-                .verify_fixed(&token.signed().concat(), &token.signature)
+    /// The keys, among which is the one of this id.
+    fn keys(&self, request: &SignedRequest<'_>, id: &str) -> Result<Arc<KeySet>, SignatureError> {
+        match self {
+            Self::Key(keys) => Ok(keys.clone()),
+            Self::Account {
+                host,
+                client_id,
+                secret,
+            } => {
+                let url = format!("https://{host}/webhook_verification_key/get");
+                let asked = json!({"client_id": client_id, "secret": secret, "key_id": id});
+                let at = KeyRequest::get(url).post_json(&asked).named_by_request();
+                request.keys(&at, Some(id))
+            }
+        }
     }
 }
 
@@ -78,15 +96,24 @@ impl SignatureScheme for Plaid {
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
         let token = token(request.headers())?;
+        if token.algorithm != ALGORITHM {
+            return Err(SignatureError::OtherAlgorithm);
+        }
+        let id = token.key_id.as_deref().unwrap_or_default();
+        let message = token.signed().concat();
         let mut error = SignatureError::NoMatch;
-        let has_signed = |secret: &Secret| match Key::of(secret) {
-            Some(key) => key.has_signed(&token),
-            None => {
+        let mut is_signed = false;
+        for secret in secrets.iter() {
+            let Some(kind) = Kind::of(secret) else {
                 error = SignatureError::UnusableSecret;
-                false
-            }
-        };
-        if !secrets.iter().any(has_signed) {
+                continue;
+            };
+            let keys = kind.keys(request, id)?;
+            is_signed |= keys
+                .with_id(id)
+                .any(|key| key.verify(ES256, &message, &token.signature));
+        }
+        if !is_signed {
             return Err(error);
         }
         let malformed = SignatureError::MalformedHeader(TOKEN);
@@ -108,22 +135,35 @@ impl SignatureScheme for Plaid {
         "JWT, ES256, of the body".into()
     }
 
+    fn needs_keys(&self, secrets: &Secrets) -> bool {
+        let mut kinds = secrets.iter().map(Kind::of);
+        kinds.any(|kind| matches!(kind, Some(Kind::Account { .. })))
+    }
+
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
-        match Key::of(secret) {
+        match Kind::of(secret) {
             Some(_) => Ok(()),
             None => Err(SecretError::new(
-                "Plaid's keys are JSON Web Keys of P-256, and not expired",
+                "Plaid takes `<client id>:<secret>`, or a JSON Web Key of P-256 that has not expired",
             )),
         }
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
-        let jwk = jwk(secret).ok_or(SignError::new("the secret is not a JSON Web Key"))?;
+        let keys = match Kind::of(secret) {
+            Some(Kind::Key(keys)) => Some(keys),
+            Some(Kind::Account { .. }) | None => None,
+        };
+        let own = keys.as_ref().and_then(|keys| keys.first());
+        let (id, key) = own
+            .or(request.signing_key())
+            .ok_or(SignError::new("there is no private key to sign with"))?;
         let time = u64::try_from(to_unix_time(request.time(), TimeUnit::Seconds)).unwrap_or(0);
-        let header = json!({"alg": ALGORITHM, "kid": jwk.get("kid"), "typ": "JWT"});
+        let header = json!({"alg": ALGORITHM, "kid": id, "typ": "JWT"});
         let claims = json!({"iat": time, BODY_HASH: sha256_hex(request.body())});
         let signed = format!("{}.{}", encode(&header), encode(&claims));
-        let signature = sign_with_jwk(&jwk, signed.as_bytes())
+        let signature = key
+            .sign(ES256, signed.as_bytes())
             .ok_or(SignError::new("the secret is not a private key"))?;
         let token = format!("{signed}.{}", BASE64URL.encode(signature));
         request.insert_header(TOKEN, token)

@@ -1,40 +1,61 @@
-//! Ed25519 with keys in hex or base64.
+//! Ed25519 with keys in hex, in base64 or as JSON Web Keys.
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use base64::engine::general_purpose::{STANDARD as BASE64, URL_SAFE_NO_PAD as BASE64URL};
+use serde_json::{Map, Value};
 
 use crate::provider::signature::mac::{ed25519_signature, is_ed25519_key, is_ed25519_signature};
 
-/// A private key, if there is one, and the public key.
-type KeyPair = (Option<[u8; 32]>, [u8; 32]);
+/// A key that verifies, and in tests the private one.
+#[derive(Clone)]
+pub(super) struct Key {
+    public: [u8; 32],
+    private: Option<[u8; 32]>,
+}
 
-fn key_pair(secret: &[u8]) -> Option<KeyPair> {
-    // The lengths differ, so that no text is both.
-    let decoded = match secret.len() {
-        64 | 128 => hex::decode(secret).ok()?,
-        _ => BASE64.decode(secret).ok()?,
-    };
-    let (private, public) = match decoded.len() {
-        32 => (None, decoded.as_slice()),
-        64 => {
-            let (private, public) = decoded.split_at(32);
-            (Some(private.try_into().ok()?), public)
+impl Key {
+    /// The key of a secret: 32 bytes, or 64 with the private key first, in hex or base64.
+    pub(super) fn from_secret(secret: &[u8]) -> Option<Self> {
+        // The lengths differ, so that no text is both.
+        let decoded = match secret.len() {
+            64 | 128 => hex::decode(secret).ok()?,
+            _ => BASE64.decode(secret).ok()?,
+        };
+        let (private, public) = match decoded.len() {
+            32 => (None, decoded.as_slice()),
+            64 => {
+                let (private, public) = decoded.split_at(32);
+                (Some(private.try_into().ok()?), public)
+            }
+            _ => return None,
+        };
+        Self::new(public, private)
+    }
+
+    /// RFC 8037.
+    pub(super) fn from_jwk(jwk: &Map<String, Value>) -> Option<Self> {
+        let text = |name| jwk.get(name).and_then(Value::as_str);
+        if text("kty") != Some("OKP") || text("crv") != Some("Ed25519") {
+            return None;
         }
-        _ => return None,
-    };
-    let public = public.try_into().ok()?;
-    is_ed25519_key(&public).then_some((private, public))
-}
+        let bytes = |name| BASE64URL.decode(text(name)?).ok();
+        let private = bytes("d").and_then(|private| private.try_into().ok());
+        Self::new(&bytes("x")?, private)
+    }
 
-pub(super) fn verify(secret: &[u8], message: &[u8], signature: &[u8]) -> Option<bool> {
-    let (_, public) = key_pair(secret)?;
-    let signature = signature.try_into().ok();
-    Some(signature.is_some_and(|signature| is_ed25519_signature(&public, message, signature)))
-}
+    fn new(public: &[u8], private: Option<[u8; 32]>) -> Option<Self> {
+        let public = public.try_into().ok()?;
+        is_ed25519_key(&public).then_some(Self { public, private })
+    }
 
-pub(super) fn sign(secret: &[u8], message: &[u8]) -> Option<Vec<u8>> {
-    let (private, _) = key_pair(secret)?;
-    Some(ed25519_signature(&private?, message).to_vec())
+    pub(super) fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
+        let signature = signature.try_into().ok();
+        signature.is_some_and(|signature| is_ed25519_signature(&self.public, message, signature))
+    }
+
+    pub(super) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
+        Some(ed25519_signature(self.private.as_ref()?, message).to_vec())
+    }
 }
 
 #[cfg(test)]
@@ -51,18 +72,17 @@ mod tests {
     fn it_agrees_with_rfc_8032() -> Result<(), hex::FromHexError> {
         let pair = format!("{PRIVATE}{PUBLIC}");
         let signature = hex::decode(SIGNATURE)?;
-        assert_eq!(sign(pair.as_bytes(), &[0x72]), Some(signature.clone()));
+        let sign = |key: &str| Key::from_secret(key.as_bytes())?.sign(&[0x72]);
+        assert_eq!(sign(&pair), Some(signature.clone()));
         let base64 = BASE64.encode(hex::decode(PUBLIC)?);
+        let short = signature.get(1..).unwrap_or(&[]);
         for key in [PUBLIC, &pair, &base64] {
-            let key = key.as_bytes();
-            assert_eq!(verify(key, &[0x72], &signature), Some(true));
-            assert_eq!(verify(key, &[0x73], &signature), Some(false));
-            assert_eq!(
-                verify(key, &[0x72], signature.get(1..).unwrap_or(&[])),
-                Some(false)
-            );
+            let key = Key::from_secret(key.as_bytes()).ok_or(hex::FromHexError::OddLength)?;
+            assert!(key.verify(&[0x72], &signature));
+            assert!(!key.verify(&[0x73], &signature));
+            assert!(!key.verify(&[0x72], short));
         }
-        assert_eq!(sign(PUBLIC.as_bytes(), b""), None);
+        assert_eq!(sign(PUBLIC), None);
         Ok(())
     }
 
@@ -76,7 +96,7 @@ mod tests {
             &"02".repeat(32),
             &PUBLIC[2..],
         ] {
-            assert_eq!(verify(wrong.as_bytes(), b"", b""), None, "{wrong}");
+            assert!(Key::from_secret(wrong.as_bytes()).is_none(), "{wrong}");
         }
     }
 }

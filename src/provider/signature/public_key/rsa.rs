@@ -1,17 +1,28 @@
 //! RSA PKCS #1 v1.5: the only user of `rsa`.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use rsa::pkcs8::{DecodePrivateKey, DecodePublicKey};
-use rsa::{Pkcs1v15Sign, RsaPrivateKey, RsaPublicKey};
+use rsa::traits::PublicKeyParts;
+use rsa::{BigUint, Pkcs1v15Sign, RsaPrivateKey, RsaPublicKey};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256, Sha512};
 
+/// The least size of a fetched key, in bytes: 2048 bits (NIST SP 800-131A).
+const MIN_FETCHED: usize = 256;
+
 /// The hash of a signature.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::provider) enum RsaHash {
+#[derive(Clone, Copy)]
+pub(super) enum RsaHash {
+    #[cfg(feature = "sha1")]
+    Sha1,
     Sha256,
     Sha512,
 }
 
 /// What comes before the hash in a signature: its algorithm, in DER (RFC 8017, section 9.2).
+#[cfg(feature = "sha1")]
+const SHA_1: [u8; 15] = *b"\x30\x21\x30\x09\x06\x05\x2b\x0e\x03\x02\x1a\x05\x00\x04\x14";
 const SHA_256: [u8; 19] =
     *b"\x30\x31\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01\x05\x00\x04\x20";
 const SHA_512: [u8; 19] =
@@ -21,50 +32,75 @@ impl RsaHash {
     /// The padding and the hash of a message. `rsa` has an older version of the hash functions, so
     /// it is given their results.
     fn of(self, message: &[u8]) -> (Pkcs1v15Sign, Vec<u8>) {
-        let (prefix, hash) = match self {
-            Self::Sha256 => (SHA_256, Sha256::digest(message).to_vec()),
-            Self::Sha512 => (SHA_512, Sha512::digest(message).to_vec()),
+        let (prefix, hash): (Box<[u8]>, _) = match self {
+            #[cfg(feature = "sha1")]
+            Self::Sha1 => (SHA_1.into(), sha1::Sha1::digest(message).to_vec()),
+            Self::Sha256 => (SHA_256.into(), Sha256::digest(message).to_vec()),
+            Self::Sha512 => (SHA_512.into(), Sha512::digest(message).to_vec()),
         };
         let padding = Pkcs1v15Sign {
             hash_len: Some(hash.len()),
-            prefix: prefix.into(),
+            prefix,
         };
         (padding, hash)
     }
 }
 
-/// A key that verifies.
-pub(in crate::provider) struct PublicKey(RsaPublicKey);
+/// A key that verifies, and in tests the private one.
+#[derive(Clone)]
+pub(super) struct Key {
+    public: RsaPublicKey,
+    private: Option<RsaPrivateKey>,
+}
 
-impl PublicKey {
-    pub(in crate::provider) fn verify(
-        &self,
-        hash: RsaHash,
-        message: &[u8],
-        signature: &[u8],
-    ) -> bool {
-        let (padding, hash) = hash.of(message);
-        self.0.verify(padding, &hash, signature).is_ok()
+impl Key {
+    /// The key of a secret in PEM, be it a public or a private one.
+    pub(super) fn from_secret(secret: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(secret).ok()?;
+        match RsaPrivateKey::from_pkcs8_pem(text) {
+            Ok(private) => Some(Self {
+                public: private.to_public_key(),
+                private: Some(private),
+            }),
+            Err(_) => Some(Self::public(RsaPublicKey::from_public_key_pem(text).ok()?)),
+        }
     }
-}
 
-/// The public key of a secret in PEM, be it a public or a private one.
-pub(in crate::provider) fn public_key(secret: &[u8]) -> Option<PublicKey> {
-    let text = std::str::from_utf8(secret).ok()?;
-    let key = match private_key(text) {
-        Some(private) => private.to_public_key(),
-        None => RsaPublicKey::from_public_key_pem(text).ok()?,
-    };
-    Some(PublicKey(key))
-}
+    /// A public key with its algorithm (`SubjectPublicKeyInfo`).
+    #[cfg(feature = "x509")]
+    pub(super) fn from_der(der: &[u8]) -> Option<Self> {
+        let public = RsaPublicKey::from_public_key_der(der).ok()?;
+        (public.size() >= MIN_FETCHED).then(|| Self::public(public))
+    }
 
-/// Signs for tests: the time that it takes is not constant.
-pub(in crate::provider) fn sign(hash: RsaHash, secret: &[u8], message: &[u8]) -> Option<Vec<u8>> {
-    let (padding, hash) = hash.of(message);
-    let key = private_key(std::str::from_utf8(secret).ok()?)?;
-    key.sign(padding, &hash).ok()
-}
+    pub(super) fn from_jwk(jwk: &Map<String, Value>) -> Option<Self> {
+        let text = |name| jwk.get(name).and_then(Value::as_str);
+        if text("kty") != Some("RSA") {
+            return None;
+        }
+        let number = |name| {
+            let bytes = BASE64URL.decode(text(name)?).ok()?;
+            Some(BigUint::from_bytes_be(&bytes))
+        };
+        let public = RsaPublicKey::new(number("n")?, number("e")?).ok()?;
+        (public.size() >= MIN_FETCHED).then(|| Self::public(public))
+    }
 
-fn private_key(text: &str) -> Option<RsaPrivateKey> {
-    RsaPrivateKey::from_pkcs8_pem(text).ok()
+    fn public(public: RsaPublicKey) -> Self {
+        Self {
+            public,
+            private: None,
+        }
+    }
+
+    pub(super) fn verify(&self, hash: RsaHash, message: &[u8], signature: &[u8]) -> bool {
+        let (padding, hash) = hash.of(message);
+        self.public.verify(padding, &hash, signature).is_ok()
+    }
+
+    /// Signs for tests: the time that it takes is not constant.
+    pub(super) fn sign(&self, hash: RsaHash, message: &[u8]) -> Option<Vec<u8>> {
+        let (padding, hash) = hash.of(message);
+        self.private.as_ref()?.sign(padding, &hash).ok()
+    }
 }

@@ -3,20 +3,21 @@
 use std::time::{Duration, SystemTime};
 
 use base64::Engine;
+#[cfg(feature = "x509")]
+use base64::engine::general_purpose::STANDARD as BASE64;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use serde_json::Value;
 
-use super::keyed::{Hash, hmac, is_same};
+use crate::provider::signature::keyed::{Hash, hmac, is_same};
 
 /// A token in the compact form, decoded, whose signature has not been verified yet.
 pub(in crate::provider) struct Compact<'a> {
     /// The algorithm that it claims. A scheme compares it with those that it allows.
     pub(in crate::provider) algorithm: String,
-    #[cfg_attr(
-        not(feature = "p256"),
-        expect(dead_code, reason = "only Plaid sends one")
-    )]
     pub(in crate::provider) key_id: Option<String>,
+    /// The certificates that it brings, in DER.
+    #[cfg(feature = "x509")]
+    pub(in crate::provider) certificates: Vec<Vec<u8>>,
     /// The header as it is signed, in base64url.
     pub(in crate::provider) header: &'a str,
     /// The payload as it is signed, in base64url. Empty if it is detached.
@@ -39,6 +40,8 @@ impl<'a> Compact<'a> {
         Some(Self {
             algorithm: decoded.text("alg")?.to_owned(),
             key_id: decoded.text("kid").map(str::to_owned),
+            #[cfg(feature = "x509")]
+            certificates: decoded.certificates(),
             header,
             payload,
             signature: BASE64URL.decode(signature).ok()?,
@@ -67,8 +70,33 @@ impl<'a> Compact<'a> {
 pub(in crate::provider) struct Claims(serde_json::Map<String, Value>);
 
 impl Claims {
+    #[cfg(test)]
+    pub(super) fn new(claims: serde_json::Map<String, Value>) -> Self {
+        Self(claims)
+    }
+
     pub(in crate::provider) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_str()
+    }
+
+    /// The texts of a member that is one text, or a list of them.
+    pub(in crate::provider) fn texts(&self, name: &str) -> Vec<&str> {
+        match self.0.get(name) {
+            Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
+            Some(one) => one.as_str().into_iter().collect(),
+            None => Vec::new(),
+        }
+    }
+
+    pub(in crate::provider) fn is_true(&self, name: &str) -> bool {
+        self.0.get(name) == Some(&Value::Bool(true))
+    }
+
+    /// The member `x5c`, in which one that is not base64 counts as an empty one.
+    #[cfg(feature = "x509")]
+    fn certificates(&self) -> Vec<Vec<u8>> {
+        let decode = |text: &str| BASE64.decode(text).unwrap_or_default();
+        self.texts("x5c").into_iter().map(decode).collect()
     }
 
     pub(in crate::provider) fn has(&self, name: &str) -> bool {

@@ -1,0 +1,114 @@
+//! Where keys are, and how the address is asked.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::{Method, Request, Uri};
+
+/// How an address is asked for keys.
+///
+/// ```
+/// use idempotent_webhook::provider::keys::KeyRequest;
+///
+/// let keys = KeyRequest::get("https://www.googleapis.com/oauth2/v3/certs");
+/// ```
+#[derive(Clone)]
+pub struct KeyRequest {
+    url: Cow<'static, str>,
+    json: Option<String>,
+    is_fixed: bool,
+}
+
+impl KeyRequest {
+    /// A GET of a fixed address. Its answer is read by [`KeySet::parse`](super::KeySet::parse).
+    pub fn get(url: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            url: url.into(),
+            json: None,
+            is_fixed: true,
+        }
+    }
+
+    /// A POST of JSON instead of a GET.
+    #[must_use]
+    pub fn post_json(mut self, json: &serde_json::Value) -> Self {
+        self.json = Some(json.to_string());
+        self
+    }
+
+    /// The address, or the JSON, has a part of a request in it. The number of such addresses is bounded.
+    #[must_use]
+    pub fn named_by_request(mut self) -> Self {
+        self.is_fixed = false;
+        self
+    }
+
+    /// The address.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(super) fn is_fixed(&self) -> bool {
+        self.is_fixed
+    }
+
+    /// What tells it from others.
+    pub(in crate::provider) fn id(&self) -> String {
+        format!("{}\n{}", self.url, self.json.as_deref().unwrap_or_default())
+    }
+
+    /// The host, for messages: the rest may be chosen by the sender of a request.
+    pub(in crate::provider) fn host(&self) -> String {
+        let uri: Option<Uri> = self.url.parse().ok();
+        let host = uri.as_ref().and_then(Uri::host);
+        host.unwrap_or_default().to_owned()
+    }
+
+    pub(super) fn to_http(&self) -> Result<Request<Bytes>, http::Error> {
+        let request = Request::builder()
+            .uri(&*self.url)
+            .header(
+                ACCEPT,
+                "application/json, application/x-pem-file;q=0.9, */*;q=0.8",
+            )
+            .header(
+                USER_AGENT,
+                concat!("idempotent-webhook/", env!("CARGO_PKG_VERSION")),
+            );
+        match &self.json {
+            None => request.method(Method::GET).body(Bytes::new()),
+            Some(json) => request
+                .method(Method::POST)
+                .header(CONTENT_TYPE, "application/json")
+                .body(json.clone().into()),
+        }
+    }
+}
+
+impl fmt::Debug for KeyRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The JSON may have an API key.
+        f.debug_struct("KeyRequest")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether an address that a request names is `https`, without a user and a port, on a host and with a
+/// path that `is_known` knows. No query and no fragment.
+#[cfg(feature = "rsa")]
+pub(in crate::provider) fn is_https_at(url: &str, is_known: impl Fn(&str, &str) -> bool) -> bool {
+    let Some((host, path)) = url.strip_prefix("https://").and_then(|rest| {
+        let slash = rest.find('/')?;
+        Some(rest.split_at(slash))
+    }) else {
+        return false;
+    };
+    let is_plain = |text: &str, others: &str| {
+        text.chars()
+            .all(|c| c.is_ascii_alphanumeric() || others.contains(c))
+    };
+    is_plain(host, ".-") && is_plain(path, "/._-") && !path.contains("..") && is_known(host, path)
+}

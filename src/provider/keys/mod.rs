@@ -1,0 +1,66 @@
+//! Keys that rotate and are found at an address: who fetches them, and when.
+//!
+//! Some providers sign with private keys that they replace, and publish the public ones: Google,
+//! AWS, Apple, Plaid, PayPal. [`KeySource`] has these keys, and
+//! [`Provider::keys`](crate::Provider::keys) takes it:
+//!
+//! ```no_run
+//! # #[cfg(all(feature = "reqwest", feature = "rsa"))]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use idempotent_webhook::provider::keys::KeySource;
+//! use idempotent_webhook::{Secret, presets};
+//!
+//! let keys = KeySource::https()?;
+//! // The service account of the subscription, and its audience.
+//! let expected = "push@my-project.iam.gserviceaccount.com https://hooks.example.com/pubsub";
+//! let pubsub = presets::google_pubsub(Secret::new(expected)?).keys(keys.clone());
+//! # Ok(())
+//! # }
+//! # #[cfg(not(all(feature = "reqwest", feature = "rsa")))]
+//! # fn main() {}
+//! ```
+//!
+//! # When keys are fetched
+//!
+//! - With the first request that needs them, and never at start: an application without network
+//!   starts, answers 503 until the keys can be fetched, and heals.
+//! - Again when they are older than an hour ([`KeySource::max_age`]), so that a key that the provider has
+//!   withdrawn ends. While that fails, the old keys are used.
+//! - Again when a request names a key that is not among them, which is how a rotation is seen. That, and
+//!   any other fetch of one address, happens at most once a minute ([`KeySource::pause`]); after a
+//!   failure with no keys at all, after 5 seconds. Meanwhile a request with an unknown key is answered
+//!   with 401, and with 503 if the last fetch has failed.
+//!
+//! So no request costs a fetch of its own, and a flood of forged requests with made-up key ids causes
+//! one fetch a minute. Requests that come during a fetch wait for it, and share it. They wait for at most
+//! 3 seconds ([`KeySource::timeout`]), or for half of the provider's
+//! [response deadline](crate::Provider::response_deadline) if that is less, and are then answered with
+//! 503 and `Retry-After`. A fetch goes on if the sender hangs up.
+//!
+//! Each process fetches for itself. Clones of a [`KeySource`] share what is fetched.
+//!
+//! # Which addresses are asked
+//!
+//! The preset says it. Where a request names the address, as with AWS SNS and PayPal, the preset checks
+//! it first: `https`, a host of the provider's own, no port, no user, the path that the provider uses. Of
+//! such addresses, and of those with a key id in them, at most 10 that are new are asked in a minute, and
+//! at most 100 are remembered. **A flood of forged requests with new addresses can use these up.** A
+//! key that has not been fetched yet then waits for the end of the flood: its requests are answered with
+//! 503. Keys that are known stay in use.
+//!
+//! An answer counts if its status is 200, it has at most 256 KiB, and there are keys in it. Redirects
+//! are not followed.
+
+mod address;
+mod client;
+mod fetched;
+mod set;
+mod source;
+
+pub use address::KeyRequest;
+pub use client::KeyClient;
+pub use set::{KeySet, KeySetError};
+pub use source::KeySource;
+
+#[cfg(feature = "rsa")]
+pub(in crate::provider) use address::is_https_at;

@@ -1,0 +1,139 @@
+//! Where the keys of a provider come from.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::address::KeyRequest;
+use super::client::KeyClient;
+use super::fetched::Fetched;
+use super::set::{KeySet, KeySetError};
+use crate::provider::signature::{KeyNotFetched, SignatureError};
+
+/// Where the public keys of a provider come from: given once, or fetched from the address that the preset
+/// knows. [The module](self) says when.
+///
+/// [`Provider::keys`](crate::Provider::keys) takes it. Clones share the keys, so one will do for all
+/// providers of an application.
+#[derive(Clone)]
+pub struct KeySource(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    Given(Arc<KeySet>),
+    Fetched(Fetched),
+}
+
+impl KeySource {
+    /// These keys, whatever the address, for tests and for providers that are asked by other means:
+    /// what the address answers, as [`KeySet::parse`] reads it.
+    ///
+    /// # Errors
+    ///
+    /// [`KeySetError`] if there is no key in it.
+    pub fn given(keys: &str) -> Result<Self, KeySetError> {
+        KeySet::parse(keys).map(Self::from)
+    }
+
+    /// Keys that this client fetches.
+    pub fn fetched(client: impl KeyClient) -> Self {
+        Self(Kind::Fetched(Fetched::new(client)))
+    }
+
+    /// Keys that a client of its own fetches, by `https` alone. Feature `reqwest`.
+    ///
+    /// # Errors
+    ///
+    /// An error of `reqwest` if the client cannot be made, because the system has no certificates.
+    #[cfg(feature = "reqwest")]
+    pub fn https() -> Result<Self, reqwest::Error> {
+        let client = reqwest::Client::builder()
+            .https_only(true)
+            .redirect(reqwest::redirect::Policy::none())
+            .build()?;
+        Ok(Self::fetched(client))
+    }
+
+    /// The age after which keys are fetched again. Default: an hour. No effect on given keys.
+    #[must_use]
+    pub fn max_age(self, age: Duration) -> Self {
+        self.with(|fetched| fetched.max_age = age)
+    }
+
+    /// The least time from one fetch of an address to the next. Default: a minute. After a failure with no
+    /// keys at all, it is a twelfth of it. No effect on given keys.
+    #[must_use]
+    pub fn pause(self, pause: Duration) -> Self {
+        self.with(|fetched| fetched.pause = pause)
+    }
+
+    /// How long a fetch may take, and a request may wait for it. Default: 3 seconds. No effect on given
+    /// keys.
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.with(|fetched| fetched.timeout = timeout)
+    }
+
+    fn with(mut self, set: impl FnOnce(&mut Fetched)) -> Self {
+        if let Kind::Fetched(fetched) = &mut self.0 {
+            set(fetched);
+        }
+        self
+    }
+
+    /// The keys, among which one has this id.
+    pub(in crate::provider) fn look_up(
+        &self,
+        request: &KeyRequest,
+        id: Option<&str>,
+    ) -> Result<Arc<KeySet>, SignatureError> {
+        match &self.0 {
+            Kind::Given(keys) if has(keys, id) => Ok(keys.clone()),
+            Kind::Given(_) => Err(SignatureError::UnknownKey),
+            Kind::Fetched(fetched) => fetched.look_up(request, id),
+        }
+    }
+
+    /// Fetches what [`Provider::verify`](crate::Provider::verify) needs, for those who call it themselves.
+    /// The layer does so by itself. Whether it has failed is seen by verifying again.
+    pub async fn fetch(&self, needed: &KeyNotFetched) {
+        self.fetch_within(needed, Duration::MAX).await;
+    }
+
+    /// The same, within this time.
+    pub(crate) async fn fetch_within(&self, needed: &KeyNotFetched, limit: Duration) {
+        if let Kind::Fetched(fetched) = &self.0 {
+            let timeout = fetched.timeout.min(limit);
+            fetched.fetch(needed.request(), timeout).await;
+        }
+    }
+
+    /// The keys that are given, for tests, which sign with them.
+    #[cfg(feature = "testing")]
+    pub(crate) fn get_given(&self) -> Option<&Arc<KeySet>> {
+        match &self.0 {
+            Kind::Given(keys) => Some(keys),
+            Kind::Fetched(_) => None,
+        }
+    }
+}
+
+/// Whether a key may be the one with this id.
+pub(super) fn has(keys: &KeySet, id: Option<&str>) -> bool {
+    id.is_none_or(|id| keys.with_id(id).next().is_some())
+}
+
+impl From<KeySet> for KeySource {
+    fn from(keys: KeySet) -> Self {
+        Self(Kind::Given(Arc::new(keys)))
+    }
+}
+
+impl fmt::Debug for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Kind::Given(_) => "KeySource(given)",
+            Kind::Fetched(_) => "KeySource(fetched)",
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! Google's token, for one service account and one audience.
+
+use std::borrow::Cow;
+use std::iter;
+
+use http::request::Parts;
+use serde_json::json;
+
+use crate::provider::keys::KeyRequest;
+use crate::provider::signature::{
+    Jwt, SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,
+    UnsignedRequest,
+};
+use crate::provider::{Secret, SecretError, Secrets};
+
+const KEYS: &str = "https://www.googleapis.com/oauth2/v3/certs";
+
+#[derive(Debug)]
+pub(super) struct PubSub(Jwt);
+
+impl PubSub {
+    pub(super) fn new() -> Self {
+        let token = Jwt::public_key(SignatureAlgorithm::RsaSha256, KeyRequest::get(KEYS))
+            .issuer("https://accounts.google.com")
+            .issuer("accounts.google.com");
+        Self(token)
+    }
+}
+
+/// The service account and the audience in a secret.
+fn parts(secret: &Secret) -> Option<(&str, &str)> {
+    let text = std::str::from_utf8(secret.expose()).ok()?;
+    let (account, audience) = text.split_once(' ')?;
+    let is_usable = account.contains('@') && !audience.is_empty() && !audience.contains(' ');
+    is_usable.then_some((account, audience))
+}
+
+impl SignatureScheme for PubSub {
+    fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
+        self.0.check_head(head)
+    }
+
+    fn verify(
+        &self,
+        request: &SignedRequest<'_>,
+        secrets: &Secrets,
+    ) -> Result<Signed, SignatureError> {
+        let (claims, signed) = self.0.open(request, iter::empty())?;
+        let mut error = SignatureError::UnusableSecret;
+        for (account, audience) in secrets.iter().filter_map(parts) {
+            if claims.text("aud") != Some(audience) {
+                error = SignatureError::NotForUs("another audience (`aud`)");
+            } else if claims.text("email") != Some(account) || !claims.is_true("email_verified") {
+                error = SignatureError::NotForUs("another service account (`email`)");
+            } else {
+                return Ok(signed);
+            }
+        }
+        Err(error)
+    }
+
+    fn signs_body(&self) -> bool {
+        false
+    }
+
+    fn signs_time(&self) -> bool {
+        true
+    }
+
+    fn description(&self) -> Cow<'static, str> {
+        self.0.description()
+    }
+
+    fn needs_keys(&self, _: &Secrets) -> bool {
+        true
+    }
+
+    fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
+        match parts(secret) {
+            Some(_) => Ok(()),
+            None => Err(SecretError::new(
+                "it is not `<service account> <audience>` with one space between",
+            )),
+        }
+    }
+
+    fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
+        let (account, audience) = parts(secret).ok_or(SignError::new(
+            "the secret is not `<service account> <audience>`",
+        ))?;
+        let claims = json!({"aud": audience, "email": account, "email_verified": true});
+        self.0.sign_with(request, &[], claims)
+    }
+}

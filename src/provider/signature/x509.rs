@@ -1,0 +1,267 @@
+//! X.509 certificates and their chains (RFC 5280): the only user of `rustls-webpki` and `x509-cert`.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use rustls_pki_types::{CertificateDer, TrustAnchor, UnixTime};
+use webpki::{EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter};
+use x509_cert::der::oid::ObjectIdentifier;
+use x509_cert::der::{Decode, Encode};
+
+use super::PublicKey;
+
+/// A certificate, of which nothing is verified.
+#[derive(Clone)]
+pub(in crate::provider) struct Certificate {
+    der: Vec<u8>,
+    parsed: x509_cert::Certificate,
+}
+
+impl Certificate {
+    pub(in crate::provider) fn from_der(der: &[u8]) -> Option<Self> {
+        Some(Self {
+            der: der.to_owned(),
+            parsed: x509_cert::Certificate::from_der(der).ok()?,
+        })
+    }
+
+    /// All certificates of a text in PEM.
+    pub(in crate::provider) fn from_pem(pem: &str) -> Option<Vec<Self>> {
+        let chain = x509_cert::Certificate::load_pem_chain(pem.as_bytes()).ok()?;
+        let certificates = chain.into_iter().map(|parsed| {
+            let der = parsed.to_der().ok()?;
+            Some(Self { der, parsed })
+        });
+        certificates.collect()
+    }
+
+    pub(in crate::provider) fn key(&self) -> Option<PublicKey> {
+        let key = self.parsed.tbs_certificate().subject_public_key_info();
+        PublicKey::from_der(&key.to_der().ok()?)
+    }
+
+    /// Checks that it was valid at a time, and is for a name (`CN`) that `is_meant`. For a certificate that
+    /// comes without its issuers from an address of the provider's own, whose TLS vouches for it.
+    pub(in crate::provider) fn check(
+        &self,
+        at: SystemTime,
+        is_meant: impl FnOnce(&str) -> bool,
+    ) -> Result<(), CertificateError> {
+        let certificate = self.parsed.tbs_certificate();
+        let validity = certificate.validity();
+        let at = at
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        if at < validity.not_before.to_unix_duration() {
+            return Err(CertificateError::NotYetValid);
+        }
+        if at > validity.not_after.to_unix_duration() {
+            return Err(CertificateError::Expired);
+        }
+        match certificate.subject().common_name() {
+            Ok(Some(name)) if is_meant(&name.value()) => Ok(()),
+            _ => Err(CertificateError::Name),
+        }
+    }
+
+    fn has_extension(&self, oid: ObjectIdentifier) -> bool {
+        let extensions = self.parsed.tbs_certificate().extensions();
+        extensions.is_some_and(|all| all.iter().any(|extension| extension.extn_id == oid))
+    }
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let subject = self.parsed.tbs_certificate().subject();
+        write!(f, "Certificate({subject})")
+    }
+}
+
+/// Why certificates do not prove whose a key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// A certificate cannot be read.
+    Malformed,
+    /// There are more certificates, or fewer, than the provider sends.
+    Length,
+    /// They do not end at one of the roots, or one of them may not issue others.
+    UnknownIssuer,
+    /// A certificate was not valid yet.
+    NotYetValid,
+    /// A certificate was not valid any more.
+    Expired,
+    /// A certificate lacks an extension that the provider's own have.
+    MissingExtension,
+    /// The certificate is for another name.
+    Name,
+    /// Another fault of a certificate.
+    Invalid,
+}
+
+impl fmt::Display for CertificateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "a certificate cannot be read",
+            Self::Length => "the chain of certificates is longer or shorter than the provider's",
+            Self::UnknownIssuer => "the chain of certificates does not end at the provider's root",
+            Self::NotYetValid => "a certificate was not valid yet",
+            Self::Expired => "a certificate had expired",
+            Self::MissingExtension => "a certificate lacks an extension of the provider's own",
+            Self::Name => "the certificate is for another name",
+            Self::Invalid => "a certificate is not valid",
+        })
+    }
+}
+
+impl std::error::Error for CertificateError {}
+
+/// A chain of three certificates that a request brings, and that has to end at a root that is known:
+/// the one that signs, the one that has issued it, and the root. For a
+/// [`SignatureScheme`](super::SignatureScheme) of your own. Feature `x509`.
+///
+/// It is checked by `rustls-webpki`: the signatures (ECDSA with P-256, P-384 or P-521, RSA from 2048 bits,
+/// Ed25519), the validity, and that the issuer is a CA. Whether a certificate is revoked is not checked.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use idempotent_webhook::signature::{CertificateError, PublicKey, X509Chain};
+///
+/// # fn key(root: &str, sent: &[Vec<u8>], at: SystemTime) -> Result<PublicKey, CertificateError> {
+/// let chain = X509Chain::new(root)?.leaf_extension("1.2.840.113635.100.6.11.1");
+/// let key = chain.verify(sent, at)?;
+/// # Ok(key)
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct X509Chain {
+    roots: Vec<Certificate>,
+    leaf_extension: Option<ObjectIdentifier>,
+    issuer_extension: Option<ObjectIdentifier>,
+}
+
+impl X509Chain {
+    /// A chain that ends at one of these roots, in PEM.
+    ///
+    /// # Errors
+    ///
+    /// [`CertificateError::Malformed`] if there is no certificate in it, or one that cannot be read.
+    pub fn new(roots: &str) -> Result<Self, CertificateError> {
+        let roots = Certificate::from_pem(roots).unwrap_or_default();
+        Self::of(roots)
+    }
+
+    pub(in crate::provider) fn of(roots: Vec<Certificate>) -> Result<Self, CertificateError> {
+        if roots.is_empty() {
+            return Err(CertificateError::Malformed);
+        }
+        Ok(Self {
+            roots,
+            leaf_extension: None,
+            issuer_extension: None,
+        })
+    }
+
+    /// The certificate that signs has an extension with this OID, such as `1.2.840.113635.100.6.11.1`.
+    ///
+    /// # Panics
+    ///
+    /// If it is not an OID.
+    #[must_use]
+    pub fn leaf_extension(mut self, oid: &str) -> Self {
+        self.leaf_extension = Some(ObjectIdentifier::new_unwrap(oid));
+        self
+    }
+
+    /// The certificate that has issued it has an extension with this OID.
+    ///
+    /// # Panics
+    ///
+    /// If it is not an OID.
+    #[must_use]
+    pub fn issuer_extension(mut self, oid: &str) -> Self {
+        self.issuer_extension = Some(ObjectIdentifier::new_unwrap(oid));
+        self
+    }
+
+    /// The key of the first certificate of a chain in DER, if the chain was valid at a time. The third one is
+    /// not read: the root is one of those that are known.
+    ///
+    /// # Errors
+    ///
+    /// A [`CertificateError`] that says what is wrong with it.
+    pub fn verify(&self, chain: &[Vec<u8>], at: SystemTime) -> Result<PublicKey, CertificateError> {
+        let [leaf, issuer, _] = chain else {
+            return Err(CertificateError::Length);
+        };
+        let read = |der: &[u8]| Certificate::from_der(der).ok_or(CertificateError::Malformed);
+        let (leaf, issuer) = (read(leaf)?, read(issuer)?);
+        let lacks = |certificate: &Certificate, oid: Option<ObjectIdentifier>| {
+            oid.is_some_and(|oid| !certificate.has_extension(oid))
+        };
+        if lacks(&leaf, self.leaf_extension) || lacks(&issuer, self.issuer_extension) {
+            return Err(CertificateError::MissingExtension);
+        }
+        self.check_path(&leaf.der, &issuer.der, at)?;
+        leaf.key().ok_or(CertificateError::Malformed)
+    }
+
+    fn check_path(
+        &self,
+        leaf: &[u8],
+        issuer: &[u8],
+        at: SystemTime,
+    ) -> Result<(), CertificateError> {
+        let roots: Vec<_> = self
+            .roots
+            .iter()
+            .map(|root| root.der.as_slice().into())
+            .collect();
+        let anchors: Result<Vec<TrustAnchor<'_>>, _> =
+            roots.iter().map(webpki::anchor_from_trusted_cert).collect();
+        let anchors = anchors.map_err(|_| CertificateError::Malformed)?;
+        let (leaf, issuers): (CertificateDer<'_>, [CertificateDer<'_>; 1]) =
+            (leaf.into(), [issuer.into()]);
+        let since_epoch = at
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let path = EndEntityCert::try_from(&leaf).map_err(|error| fault(&error))?;
+        let path = path
+            .verify_for_usage(
+                webpki::ALL_VERIFICATION_ALGS,
+                &anchors,
+                &issuers,
+                UnixTime::since_unix_epoch(since_epoch),
+                AnyUsage,
+                None,
+                None,
+            )
+            .map_err(|error| fault(&error))?;
+        // Otherwise the issuer, whose extension counts, would not be the one that has issued it.
+        match path.intermediate_certificates().count() {
+            1 => Ok(()),
+            _ => Err(CertificateError::UnknownIssuer),
+        }
+    }
+}
+
+/// The extensions of the provider say what a certificate is for.
+struct AnyUsage;
+
+impl ExtendedKeyUsageValidator for AnyUsage {
+    fn validate(&self, _: KeyPurposeIdIter<'_, '_>) -> Result<(), webpki::Error> {
+        Ok(())
+    }
+}
+
+fn fault(error: &webpki::Error) -> CertificateError {
+    match error {
+        webpki::Error::BadDer => CertificateError::Malformed,
+        webpki::Error::CertExpired { .. } => CertificateError::Expired,
+        webpki::Error::CertNotValidYet { .. } => CertificateError::NotYetValid,
+        webpki::Error::UnknownIssuer | webpki::Error::EndEntityUsedAsCa => {
+            CertificateError::UnknownIssuer
+        }
+        _ => CertificateError::Invalid,
+    }
+}
