@@ -112,16 +112,16 @@ where
     }
 }
 
-/// The answer to a handshake, whose secret is kept first if it brings one.
+/// The answer to a handshake, after what it asks for.
 async fn answer_handshake<R, E>(
     settings: &Settings,
     head: &Parts,
     handshake: Handshake,
 ) -> Answer<R, E> {
-    let keeping = settings.provider.keep_secret(head, &handshake);
-    match tokio::time::timeout(settings.store.timeout, keeping).await {
+    let completing = settings.provider.complete(head, &handshake);
+    match tokio::time::timeout(settings.store.timeout, completing).await {
         Ok(Ok(())) => Answer::Handshake(handshake),
-        Ok(Err(error)) => Failure::SecretExchange(error).into(),
-        Err(_) => Failure::SecretExchange("it took too long".into()).into(),
+        Ok(Err(error)) => Failure::Handshake(error).into(),
+        Err(_) => Failure::Handshake("it took too long".into()).into(),
     }
 }

@@ -16,8 +16,8 @@ pub(super) enum Failure {
     SecretLookup(BoxError),
     /// The provider's keys could not be fetched.
     KeyFetch(KeyNotFetched),
-    /// The secret that a handshake brought could not be kept.
-    SecretExchange(BoxError),
+    /// The secret of a handshake could not be kept, or the address that confirms it could not be visited.
+    Handshake(BoxError),
     /// The request has passed through another layer of this kind.
     Nested,
     /// No connection, no transaction or no claim.
@@ -48,7 +48,7 @@ impl Failure {
             self,
             Self::SecretLookup(_)
                 | Self::KeyFetch(_)
-                | Self::SecretExchange(_)
+                | Self::Handshake(_)
                 | Self::Nested
                 | Self::Claim(_)
                 | Self::Acceptance(_)
@@ -68,9 +68,9 @@ impl fmt::Display for Failure {
                 ErrorChain(&**error)
             ),
             Self::KeyFetch(needed) => write!(f, "could not verify the request: {needed}"),
-            Self::SecretExchange(error) => write!(
+            Self::Handshake(error) => write!(
                 f,
-                "could not keep the secret that a handshake brought: {}",
+                "could not do what a handshake asks for: {}",
                 ErrorChain(&**error)
             ),
             Self::Nested => f.write_str(

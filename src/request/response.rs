@@ -105,7 +105,7 @@ impl Failure {
         match self {
             Self::SecretLookup(_)
             | Self::KeyFetch(_)
-            | Self::SecretExchange(_)
+            | Self::Handshake(_)
             | Self::Claim(_)
             | Self::Acceptance(_)
             | Self::QuotaExhausted

@@ -37,6 +37,7 @@ pub struct Handshake {
     text: String,
     headers: Vec<(HeaderName, HeaderValue)>,
     secret: Option<Secret>,
+    confirm_at: Option<String>,
 }
 
 impl Handshake {
@@ -48,6 +49,7 @@ impl Handshake {
             text: String::new(),
             headers: Vec::new(),
             secret: None,
+            confirm_at: None,
         }
     }
 
@@ -94,6 +96,14 @@ impl Handshake {
         self
     }
 
+    /// The handshake is answered once this address was visited with a GET, for
+    /// [`Provider::confirm_subscription`](crate::Provider::confirm_subscription).
+    #[must_use]
+    pub fn confirmed_at(mut self, url: impl Into<String>) -> Self {
+        self.confirm_at = Some(url.into());
+        self
+    }
+
     /// The event type that makes the request a handshake.
     pub fn event_type(&self) -> &str {
         &self.event_type
@@ -107,6 +117,11 @@ impl Handshake {
     /// The secret that the handshake brings.
     pub fn secret(&self) -> Option<&Secret> {
         self.secret.as_ref()
+    }
+
+    /// The address that is visited before the answer.
+    pub fn confirmation_url(&self) -> Option<&str> {
+        self.confirm_at.as_deref()
     }
 
     /// The response that the provider wants.

@@ -10,10 +10,12 @@ use http::request::Parts;
 use super::{Handshake, HandshakeRequest};
 use crate::error::BoxError;
 use crate::provider::Secret;
+use crate::provider::keys::KeySource;
 use crate::provider::signature::keyed::is_same;
 
 type RecognizeFn = Arc<dyn Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send + Sync>;
 type Kept = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
+type ConfirmFn = Arc<dyn Fn(String) -> Kept + Send + Sync>;
 type KeepFn = Arc<dyn Fn(&Parts, Secret) -> Kept + Send + Sync>;
 
 /// The handshakes of a provider that are more than data.
@@ -22,6 +24,7 @@ pub(in crate::provider) struct Handshakes {
     unsigned: Vec<RecognizeFn>,
     signed: Vec<RecognizeFn>,
     keep_secret: Option<KeepFn>,
+    confirm: Option<ConfirmFn>,
 }
 
 impl Handshakes {
@@ -48,6 +51,15 @@ impl Handshakes {
         self.keep_secret = Some(Arc::new(move |head, secret| Box::pin(keep(head, secret))));
     }
 
+    pub(in crate::provider) fn confirm<F>(
+        &mut self,
+        confirm: impl Fn(String) -> F + Send + Sync + 'static,
+    ) where
+        F: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        self.confirm = Some(Arc::new(move |url| Box::pin(confirm(url))));
+    }
+
     pub(in crate::provider) fn has_unsigned(&self) -> bool {
         !self.unsigned.is_empty()
     }
@@ -69,6 +81,19 @@ impl Handshakes {
         self.signed.iter().find_map(|recognize| recognize(request))
     }
 
+    /// Has a handshake confirmed: as the application says, or else by the client of the keys.
+    pub(in crate::provider) async fn visit(
+        &self,
+        url: &str,
+        keys: Option<&KeySource>,
+    ) -> Result<(), BoxError> {
+        match (&self.confirm, keys) {
+            (Some(confirm), _) => confirm(url.to_owned()).await,
+            (None, Some(keys)) => keys.visit(url).await,
+            (None, None) => Err("nothing confirms it: set `Provider::confirm_subscription`".into()),
+        }
+    }
+
     /// Has the secret of a handshake kept.
     pub(in crate::provider) async fn keep(
         &self,
@@ -88,6 +113,7 @@ impl fmt::Debug for Handshakes {
             .field("unsigned", &self.unsigned.len())
             .field("signed", &self.signed.len())
             .field("keeps_secret", &self.keep_secret.is_some())
+            .field("confirms", &self.confirm.is_some())
             .finish()
     }
 }

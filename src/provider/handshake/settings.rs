@@ -129,6 +129,36 @@ impl Provider {
         self
     }
 
+    /// Confirms subscriptions, where the provider sends an address that has to be visited: AWS SNS. `confirm`
+    /// gets the address, which the preset has checked, and visits it with a GET. The handshake is answered
+    /// with success after it is done, and with 503 if it fails or takes longer than
+    /// [`database_timeout`](crate::IdempotentWebhook::database_timeout).
+    ///
+    /// Default: the client of [`keys`](Self::keys) does it, if it fetches them.
+    ///
+    /// ```
+    /// use idempotent_webhook::Provider;
+    ///
+    /// fn by_operator(sns: Provider) -> Provider {
+    ///     // For a topic whose subscriptions somebody confirms: it stays pending until then.
+    ///     sns.confirm_subscription(|url: String| async move {
+    ///         println!("to confirm, visit {url}");
+    ///         Ok(())
+    ///     })
+    /// }
+    /// ```
+    #[must_use]
+    pub fn confirm_subscription<F>(
+        mut self,
+        confirm: impl Fn(String) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        self.handshakes.confirm(confirm);
+        self
+    }
+
     /// Answers the GET with `hub.challenge` by which Meta and providers of WebSub check a
     /// subscription, if its `hub.verify_token` is this token. Without it, such a GET is answered
     /// with 405.
@@ -156,15 +186,19 @@ impl Provider {
         self.handshakes.has_unsigned()
     }
 
-    /// Has the secret of a handshake kept, if it brings one.
-    pub(crate) async fn keep_secret(
+    /// Does what a handshake asks for before its answer: keeps the secret that it brings, and visits the
+    /// address that confirms it.
+    pub(crate) async fn complete(
         &self,
         head: &Parts,
         handshake: &Handshake,
     ) -> Result<(), BoxError> {
-        match handshake.secret() {
-            Some(secret) => self.handshakes.keep(head, secret).await,
-            None => Ok(()),
+        if let Some(secret) = handshake.secret() {
+            self.handshakes.keep(head, secret).await?;
         }
+        if let Some(url) = handshake.confirmation_url() {
+            self.handshakes.visit(url, self.keys.as_ref()).await?;
+        }
+        Ok(())
     }
 }

@@ -207,6 +207,18 @@ impl Fetched {
         Ok(KeySet::parse(std::str::from_utf8(answer.body())?)?)
     }
 
+    pub(super) async fn visit(&self, url: &str) -> Result<(), BoxError> {
+        let request = KeyRequest::get(url.to_owned()).to_http()?;
+        let answer = tokio::time::timeout(self.timeout, (self.client)(request)).await;
+        match answer
+            .unwrap_or_else(|_| Err("it took too long".into()))?
+            .status()
+        {
+            StatusCode::OK => Ok(()),
+            status => Err(format!("it was answered with {status}").into()),
+        }
+    }
+
     fn end(&self, id: &str, request: &KeyRequest, answer: Result<KeySet, BoxError>) {
         let host = request.host();
         let mut addresses = self.lock();

@@ -10,25 +10,17 @@ use crate::provider::signature::x509::Certificate;
 
 /// The public keys of a provider.
 #[derive(Clone, Debug)]
-pub struct KeySet(Vec<Key>);
+pub struct KeySet {
+    keys: Vec<Key>,
+    /// In the order of the text. The key of a certificate may be of an unknown kind.
+    #[cfg(feature = "x509")]
+    certificates: Vec<Certificate>,
+}
 
 #[derive(Clone, Debug)]
 struct Key {
     id: Option<String>,
     key: PublicKey,
-    #[cfg(feature = "x509")]
-    certificate: Option<Certificate>,
-}
-
-impl Key {
-    fn new(id: Option<String>, key: PublicKey) -> Self {
-        Self {
-            id,
-            key,
-            #[cfg(feature = "x509")]
-            certificate: None,
-        }
-    }
 }
 
 /// A text has no key that can be used.
@@ -59,6 +51,17 @@ impl KeySet {
     ///
     /// [`KeySetError`] if no key is left.
     pub fn parse(text: &str) -> Result<Self, KeySetError> {
+        #[cfg(feature = "x509")]
+        if let Some(certificates) = Certificate::from_pem(text.trim()) {
+            let key = |key| Key { id: None, key };
+            return Ok(Self {
+                keys: certificates
+                    .iter()
+                    .filter_map(|of| of.key().map(key))
+                    .collect(),
+                certificates,
+            });
+        }
         let keys: Vec<Key> = match serde_json::from_str::<Value>(text) {
             Ok(json) => match ["keys", "public_keys"]
                 .iter()
@@ -68,34 +71,38 @@ impl KeySet {
                 Some(_) => Vec::new(),
                 None => Key::from_json(&json).into_iter().collect(),
             },
-            Err(_) => Key::from_pem(text.trim()),
+            Err(_) => Key::from_pem(text.trim()).into_iter().collect(),
         };
-        match keys.is_empty() {
-            true => Err(KeySetError),
-            false => Ok(Self(keys)),
+        if keys.is_empty() {
+            return Err(KeySetError);
         }
+        Ok(Self {
+            keys,
+            #[cfg(feature = "x509")]
+            certificates: Vec::new(),
+        })
     }
 
     /// The keys with this id, and those that have none.
     pub fn with_id<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a PublicKey> {
         let is_meant = move |key: &&Key| key.id.as_deref().is_none_or(|known| known == id);
-        self.0.iter().filter(is_meant).map(|key| &key.key)
+        self.keys.iter().filter(is_meant).map(|key| &key.key)
     }
 
     /// All keys.
     pub fn iter(&self) -> impl Iterator<Item = &PublicKey> {
-        self.0.iter().map(|key| &key.key)
+        self.keys.iter().map(|key| &key.key)
     }
 
     /// The certificates, in the order of the text.
     #[cfg(feature = "x509")]
-    pub(in crate::provider) fn certificates(&self) -> impl Iterator<Item = &Certificate> {
-        self.0.iter().filter_map(|key| key.certificate.as_ref())
+    pub(in crate::provider) fn certificates(&self) -> &[Certificate] {
+        &self.certificates
     }
 
     /// The id of the first key, for tests, which sign with it.
     pub(in crate::provider) fn first(&self) -> Option<(Option<&str>, &PublicKey)> {
-        let key = self.0.first()?;
+        let key = self.keys.first()?;
         Some((key.id.as_deref(), &key.key))
     }
 }
@@ -115,34 +122,12 @@ impl Key {
             Some(key) => PublicKey::from_text(key)?,
             None => PublicKey::from_jwk(json.as_object()?)?,
         };
-        let id = text(&["kid", "key_identifier", "id"]);
-        Some(Self::new(id.map(str::to_owned), key))
+        let id = text(&["kid", "key_identifier", "id"]).map(str::to_owned);
+        Some(Self { id, key })
     }
 
-    fn from_pem(text: &str) -> Vec<Self> {
-        #[cfg(feature = "x509")]
-        if text.starts_with("-----BEGIN CERTIFICATE-----") {
-            return Certificate::from_pem(text)
-                .into_iter()
-                .flatten()
-                .filter_map(Self::from_certificate)
-                .collect();
-        }
-        let key = text
-            .starts_with("-----BEGIN ")
-            .then(|| PublicKey::from_text(text));
-        key.flatten()
-            .map(|key| Self::new(None, key))
-            .into_iter()
-            .collect()
-    }
-
-    #[cfg(feature = "x509")]
-    fn from_certificate(certificate: Certificate) -> Option<Self> {
-        Some(Self {
-            key: certificate.key()?,
-            id: None,
-            certificate: Some(certificate),
-        })
+    fn from_pem(text: &str) -> Option<Self> {
+        let key = PublicKey::from_text(text.starts_with("-----BEGIN ").then_some(text)?)?;
+        Some(Self { id: None, key })
     }
 }

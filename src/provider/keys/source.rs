@@ -8,6 +8,7 @@ use super::address::KeyRequest;
 use super::client::KeyClient;
 use super::fetched::Fetched;
 use super::set::{KeySet, KeySetError};
+use crate::error::BoxError;
 use crate::provider::signature::{KeyNotFetched, SignatureError};
 
 /// Where the public keys of a provider come from: given once, or fetched from the address that the preset
@@ -108,8 +109,17 @@ impl KeySource {
         }
     }
 
-    /// The keys that are given, for tests, which sign with them.
-    #[cfg(feature = "testing")]
+    /// Visits an address, by which a provider has a handshake confirmed.
+    pub(in crate::provider) async fn visit(&self, url: &str) -> Result<(), BoxError> {
+        match &self.0 {
+            Kind::Fetched(fetched) => fetched.visit(url).await,
+            Kind::Given(_) => {
+                Err("there is no client: set `Provider::confirm_subscription`".into())
+            }
+        }
+    }
+
+    /// The keys, if they are given.
     pub(crate) fn get_given(&self) -> Option<&Arc<KeySet>> {
         match &self.0 {
             Kind::Given(keys) => Some(keys),

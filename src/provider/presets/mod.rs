@@ -17,9 +17,13 @@
 
 mod adyen;
 mod airtable;
+#[cfg(feature = "x509")]
+mod apple_app_store;
 mod asana;
 mod auth0_log_streams;
 mod awardee;
+#[cfg(feature = "x509")]
+mod aws_sns;
 mod bitbucket;
 mod box_com;
 #[cfg(feature = "sha1")]
@@ -184,9 +188,13 @@ macro_rules! presets {
 presets! {
     adyen = "adyen";
     airtable = "airtable";
+    #[cfg(feature = "x509")]
+    apple_app_store = "apple-app-store";
     asana = "asana";
     auth0_log_streams = "auth0-log-streams";
     awardee = "awardee";
+    #[cfg(feature = "x509")]
+    aws_sns = "aws-sns";
     bitbucket = "bitbucket";
     box_com = "box";
     #[cfg(feature = "sha1")]

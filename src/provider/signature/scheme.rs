@@ -220,6 +220,12 @@ impl<'a> SignedRequest<'a> {
         }
     }
 
+    /// The keys that are given to the provider, for schemes that fetch none.
+    #[cfg(feature = "x509")]
+    pub(in crate::provider) fn given_keys(&self) -> Option<&'a KeySet> {
+        self.keys?.get_given().map(|keys| &**keys)
+    }
+
     /// The method.
     pub fn method(&self) -> &'a Method {
         &self.head.method

@@ -25,8 +25,11 @@ impl Certificate {
         })
     }
 
-    /// All certificates of a text in PEM.
+    /// All certificates of a text in PEM. `None` if there is none, or one that cannot be read.
     pub(in crate::provider) fn from_pem(pem: &str) -> Option<Vec<Self>> {
+        if !pem.starts_with("-----BEGIN CERTIFICATE-----") {
+            return None;
+        }
         let chain = x509_cert::Certificate::load_pem_chain(pem.as_bytes()).ok()?;
         let certificates = chain.into_iter().map(|parsed| {
             let der = parsed.to_der().ok()?;

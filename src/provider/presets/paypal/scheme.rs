@@ -112,7 +112,7 @@ fn fetched_key(request: &SignedRequest<'_>, head: &Head<'_>) -> Result<PublicKey
     let time = TimeFormat::Rfc3339
         .parse(head.time)
         .ok_or(SignatureError::MalformedHeader(TIME))?;
-    let certificate = keys.certificates().next();
+    let certificate = keys.certificates().first();
     let certificate =
         certificate.ok_or(SignatureError::Certificate(CertificateError::Malformed))?;
     certificate.check(time, |name| {

@@ -99,6 +99,11 @@ impl Claims {
         self.texts("x5c").into_iter().map(decode).collect()
     }
 
+    #[cfg(feature = "x509")]
+    pub(in crate::provider) fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
     pub(in crate::provider) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }

@@ -1,0 +1,139 @@
+//! Apple's token in the body, with its certificates.
+
+use std::borrow::Cow;
+use std::time::{Duration, SystemTime};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::provider::signature::jwt::{Claims, Compact};
+use crate::provider::signature::{
+    CertificateError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,
+    X509Chain,
+};
+use crate::provider::{Secret, SecretError, Secrets};
+
+pub(super) const ID: &str = "notificationUUID";
+pub(super) const TYPE: &str = "notificationType";
+
+/// Apple Root CA - G3, valid until 2039. Its SHA-256 begins with `63343abf` (Apple's page of certificates).
+const ROOT: &str = include_str!("apple_root_ca_g3.pem");
+
+/// Apple's extensions: of certificates that sign receipts, and of those that issue these.
+const SIGNS_RECEIPTS: &str = "1.2.840.113635.100.6.11.1";
+const ISSUES: &str = "1.2.840.113635.100.6.2.1";
+
+const ES256: SignatureAlgorithm = SignatureAlgorithm::Es256;
+
+/// Where a payload says for which app it is.
+const ABOUT: [&str; 4] = ["data", "summary", "externalPurchaseToken", "appData"];
+
+#[derive(Debug)]
+pub(super) struct AppStore {
+    /// Fails only if the file of the root is broken, which a test would show.
+    chain: Result<X509Chain, CertificateError>,
+}
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow, rename = "signedPayload")]
+    payload: Cow<'a, str>,
+}
+
+impl AppStore {
+    pub(super) fn new() -> Self {
+        Self {
+            chain: X509Chain::new(ROOT).map(of_apple),
+        }
+    }
+
+    /// Apple's chain, or one that ends at given roots.
+    fn chain(&self, request: &SignedRequest<'_>) -> Result<X509Chain, CertificateError> {
+        match request.given_keys() {
+            Some(keys) => X509Chain::of(keys.certificates().to_vec()).map(of_apple),
+            None => self.chain.clone(),
+        }
+    }
+}
+
+fn of_apple(chain: X509Chain) -> X509Chain {
+    chain
+        .leaf_extension(SIGNS_RECEIPTS)
+        .issuer_extension(ISSUES)
+}
+
+/// The bundle id and the environment in a secret.
+fn parts(secret: &Secret) -> Option<(&str, &str)> {
+    let text = std::str::from_utf8(secret.expose()).ok()?;
+    let (bundle, environment) = text.split_once(' ').unwrap_or((text, "Production"));
+    let is_known = ["Production", "Sandbox"].contains(&environment);
+    (is_known && !bundle.is_empty()).then_some((bundle, environment))
+}
+
+/// The bundle id and the environment of a notification.
+fn about(claims: &Claims) -> Option<(&str, &str)> {
+    let about = ABOUT.iter().find_map(|name| claims.get(name))?;
+    let text = |name| about.get(name).and_then(Value::as_str);
+    let environment = match text("environment") {
+        Some(environment) => environment,
+        None if text("externalPurchaseId")?.starts_with("SANDBOX") => "Sandbox",
+        None => "Production",
+    };
+    Some((text("bundleId")?, environment))
+}
+
+fn signed_at(claims: &Claims) -> Option<SystemTime> {
+    let milliseconds = claims.get("signedDate")?.as_u64()?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds))
+}
+
+impl SignatureScheme for AppStore {
+    fn verify(
+        &self,
+        request: &SignedRequest<'_>,
+        secrets: &Secrets,
+    ) -> Result<Signed, SignatureError> {
+        let malformed = SignatureError::MalformedBody;
+        let body: Body<'_> =
+            serde_json::from_slice(request.body()).map_err(|_| malformed.clone())?;
+        let token = Compact::parse(&body.payload).ok_or(malformed.clone())?;
+        if ES256.jws_name() != Some(&*token.algorithm) {
+            return Err(SignatureError::OtherAlgorithm);
+        }
+        let claims = token.claims().ok_or(malformed.clone())?;
+        let time = signed_at(&claims).ok_or(malformed.clone())?;
+        let key = self.chain(request)?.verify(&token.certificates, time)?;
+        if !key.verify(ES256, &token.signed().concat(), &token.signature) {
+            return Err(SignatureError::NoMatch);
+        }
+        let about = about(&claims).ok_or(malformed.clone())?;
+        if !secrets.iter().filter_map(parts).any(|ours| ours == about) {
+            return Err(SignatureError::NotForUs(
+                "another app, or another environment",
+            ));
+        }
+        let kind = claims.text(TYPE).ok_or(malformed)?;
+        let signed = Signed::new().at(time).value(TYPE, kind);
+        Ok(match claims.text(ID) {
+            Some(id) => signed.value(ID, id),
+            None => signed,
+        })
+    }
+
+    fn signs_time(&self) -> bool {
+        true
+    }
+
+    fn description(&self) -> Cow<'static, str> {
+        "JWS, ES256, with its certificates, in the body".into()
+    }
+
+    fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
+        match parts(secret) {
+            Some(_) => Ok(()),
+            None => Err(SecretError::new(
+                "it is not a bundle id, or `<bundle id> Sandbox` with one space between",
+            )),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The signature in a message of SNS.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::HeaderName;
+use serde_json::{Value, json};
+
+use super::is_confirmation_url;
+use super::message::{Kind, Message};
+use crate::provider::keys::{KeyRequest, is_https_at};
+use crate::provider::signature::timestamp::TimeFormat;
+use crate::provider::signature::{
+    CertificateError, SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed,
+    SignedRequest, UnsignedRequest, only_value,
+};
+use crate::provider::{Secret, SecretError, Secrets};
+
+const TYPE: HeaderName = HeaderName::from_static("x-amz-sns-message-type");
+
+/// The domains of AWS's partitions.
+const DOMAINS: [&str; 3] = ["amazonaws.com", "amazonaws.com.cn", "amazonaws.eu"];
+
+#[derive(Debug)]
+pub(super) struct AwsSns;
+
+/// Whether a host is that of SNS in a region: `sns.us-east-1.amazonaws.com`.
+pub(super) fn is_sns(host: &str) -> bool {
+    let region = host.strip_prefix("sns.").and_then(|rest| {
+        let (region, domain) = rest.split_once('.')?;
+        DOMAINS.contains(&domain).then_some(region)
+    });
+    region.is_some_and(|region| {
+        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        region.len() > 2 && region.chars().all(is_plain)
+    })
+}
+
+/// Other paths of these hosts are SNS's API, which can be made to answer with a text of the caller's.
+fn is_certificate(host: &str, path: &str) -> bool {
+    let name = path
+        .strip_prefix("/SimpleNotificationService-")
+        .and_then(|rest| rest.strip_suffix(".pem"));
+    is_sns(host) && name.is_some_and(|name| name.chars().all(|c| c.is_ascii_hexdigit()))
+}
+
+/// Whether a certificate is one of SNS: `sns.amazonaws.com`, `sns-signing.<region>.amazonaws.com`.
+fn is_name(name: &str) -> bool {
+    let domain = name.split_once('.').map(|(_, domain)| domain);
+    let is_known = |domain: &str| {
+        DOMAINS.iter().any(|known| {
+            domain == *known
+                || domain
+                    .strip_suffix(known)
+                    .is_some_and(|rest| rest.ends_with('.'))
+        })
+    };
+    (name.starts_with("sns.") || name.starts_with("sns-")) && domain.is_some_and(is_known)
+}
+
+impl SignatureScheme for AwsSns {
+    fn verify(
+        &self,
+        request: &SignedRequest<'_>,
+        secrets: &Secrets,
+    ) -> Result<Signed, SignatureError> {
+        let message = Message::read(request.body()).ok_or(SignatureError::MalformedBody)?;
+        if !is_https_at(&message.certificate, is_certificate) {
+            return Err(SignatureError::NotForUs(
+                "another address of the certificate",
+            ));
+        }
+        let content = message.content().ok_or(SignatureError::MalformedBody)?;
+        let time = TimeFormat::Rfc3339.parse(&message.timestamp);
+        let time = time.ok_or(SignatureError::MalformedBody)?;
+        let signature = message.signature().ok_or(SignatureError::MalformedBody)?;
+        let at = KeyRequest::get(message.certificate.clone()).named_by_request();
+        let keys = request.keys(&at, None)?;
+        let certificate = keys
+            .certificates()
+            .first()
+            .ok_or(CertificateError::Malformed)?;
+        certificate.check(time, is_name)?;
+        let key = certificate.key().ok_or(CertificateError::Malformed)?;
+        if !key.verify(message.algorithm(), content.as_bytes(), &signature) {
+            return Err(SignatureError::NoMatch);
+        }
+        if only_value(request.headers(), &TYPE).is_ok_and(|kind| kind != message.kind.name()) {
+            return Err(SignatureError::MalformedHeader(TYPE));
+        }
+        let is_ours = |secret: &Secret| secret.expose() == message.topic_arn.as_bytes();
+        if !secrets.iter().any(is_ours) {
+            return Err(SignatureError::NotForUs("another topic"));
+        }
+        match &message.subscribe_url {
+            Some(url) if message.kind != Kind::Notification && !is_confirmation_url(url) => {
+                Err(SignatureError::NotForUs("another address to confirm at"))
+            }
+            Some(_) | None => Ok(Signed::new().at(time)),
+        }
+    }
+
+    fn signs_time(&self) -> bool {
+        true
+    }
+
+    fn description(&self) -> Cow<'static, str> {
+        "RSA PKCS #1, SHA-256 or SHA-1, in the body".into()
+    }
+
+    fn needs_keys(&self, _: &Secrets) -> bool {
+        true
+    }
+
+    fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
+        let is_arn = secret.expose().starts_with(b"arn:aws");
+        match is_arn && secret.expose().split(|byte| *byte == b':').count() == 6 {
+            true => Ok(()),
+            false => Err(SecretError::new(
+                "it is not the ARN of a topic, such as `arn:aws:sns:us-east-1:123456789012:orders`",
+            )),
+        }
+    }
+
+    /// The body of a test is the message, unless it is one of SNS already.
+    fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
+        let (_, key) = request
+            .signing_key()
+            .ok_or(SignError::new("there is no private key to sign with"))?;
+        let key = key.clone();
+        let Ok(Value::Object(mut body)) = serde_json::from_slice(request.body()) else {
+            return Err(SignError::new("the body is not a JSON object"));
+        };
+        let mut set = |name: &str, value: Value| {
+            body.entry(name).or_insert(value);
+        };
+        set("Type", "Notification".into());
+        set("Message", "".into());
+        set(
+            "Timestamp",
+            TimeFormat::Rfc3339.format(request.time()).into(),
+        );
+        set("TopicArn", String::from_utf8_lossy(secret.expose()).into());
+        set("SignatureVersion", "2".into());
+        set("Signature", "".into());
+        let address = "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-0.pem";
+        set("SigningCertURL", address.into());
+        let unsigned = json!(body).to_string();
+        let message = Message::read(unsigned.as_bytes());
+        let message = message.ok_or(SignError::new("the body is not a message of SNS"))?;
+        let signature = message
+            .content()
+            .and_then(|content| key.sign(SignatureAlgorithm::RsaSha256, content.as_bytes()));
+        let signature = signature.ok_or(SignError::new("the key cannot sign the message"))?;
+        body.insert("Signature".to_owned(), BASE64.encode(signature).into());
+        request.insert_header(TYPE, message.kind.name())?;
+        request.set_body(json!(body).to_string());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_are_at_sns_alone() {
+        for right in [
+            "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-0f.pem",
+            "https://sns.cn-north-1.amazonaws.com.cn/SimpleNotificationService-0f.pem",
+            "https://sns.eusc-de-east-1.amazonaws.eu/SimpleNotificationService-0f.pem",
+        ] {
+            assert!(is_https_at(right, is_certificate), "{right}");
+        }
+        for wrong in [
+            "http://sns.us-east-1.amazonaws.com/SimpleNotificationService-0f.pem",
+            "https://sns.us-east-1.amazonaws.com.evil.test/SimpleNotificationService-0f.pem",
+            "https://sns.us-east-1.amazonaws.com@evil.test/SimpleNotificationService-0f.pem",
+            "https://user@sns.us-east-1.amazonaws.com/SimpleNotificationService-0f.pem",
+            "https://sns.us-east-1.amazonaws.com:8443/SimpleNotificationService-0f.pem",
+            "https://sns.evil.test.amazonaws.com/SimpleNotificationService-0f.pem",
+            "https://sns.us-east-1.amazonaws.com/?Action=x&y=.pem",
+            "https://sns.us-east-1.amazonaws.com/x/SimpleNotificationService-0f.pem",
+            "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-0f.pem#",
+            "https://sns.us-east-1.amazonaws.com\\@evil.test/SimpleNotificationService-0f.pem",
+        ] {
+            assert!(!is_https_at(wrong, is_certificate), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn certificates_are_for_sns() {
+        for right in ["sns.amazonaws.com", "sns-signing.eu-south-2.amazonaws.com"] {
+            assert!(is_name(right), "{right}");
+        }
+        for wrong in [
+            "sqs.amazonaws.com",
+            "sns.evilamazonaws.com",
+            "sns.amazonaws.com.evil.test",
+        ] {
+            assert!(!is_name(wrong), "{wrong}");
+        }
+    }
+}

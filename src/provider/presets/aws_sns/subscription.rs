@@ -1,0 +1,25 @@
+//! The messages by which SNS says that a subscription begins or ends.
+
+use super::message::{Kind, Message};
+use super::scheme::is_sns;
+use crate::provider::{Handshake, HandshakeRequest};
+
+/// Whether an address confirms a subscription, and is SNS's.
+pub(super) fn is_confirmation_url(url: &str) -> bool {
+    let host = url
+        .strip_prefix("https://")
+        .and_then(|rest| rest.split_once("/?Action=ConfirmSubscription&"))
+        .map(|(host, _)| host);
+    host.is_some_and(is_sns) && url.chars().all(|c| c.is_ascii_graphic())
+}
+
+pub(super) fn confirmation(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let message = Message::read(request.body())?;
+    let handshake = Handshake::empty(message.kind.name());
+    match message.kind {
+        Kind::Notification => None,
+        Kind::SubscriptionConfirmation => Some(handshake.confirmed_at(message.subscribe_url?)),
+        // A visit of its address would subscribe again.
+        Kind::UnsubscribeConfirmation => Some(handshake),
+    }
+}
