@@ -19,6 +19,7 @@ mod adyen;
 mod airtable;
 #[cfg(feature = "x509")]
 mod apple_app_store;
+mod anthropic;
 mod asana;
 mod auth0_log_streams;
 mod awardee;
@@ -28,13 +29,17 @@ mod bitbucket;
 mod box_com;
 #[cfg(feature = "sha1")]
 mod braintree;
+mod brex;
 mod buildkite;
+mod cal;
 mod calendly;
 mod chargebee;
 mod checkout;
 mod circleci;
 mod clerk;
 mod cloudflare_stream;
+#[cfg(feature = "sha1")]
+mod cloudinary;
 mod coinbase_commerce;
 mod contentful;
 mod customerio;
@@ -59,10 +64,13 @@ mod hubspot;
 mod intercom;
 mod jira;
 mod jira_connect;
+mod knock;
 mod kofi;
+mod launchdarkly;
 mod lemonsqueezy;
 mod line;
 mod linear;
+mod lithic;
 mod mailgun;
 #[cfg(feature = "sha1")]
 mod mandrill;
@@ -70,8 +78,10 @@ mod mercadopago;
 mod messagebird;
 mod meta;
 mod mollie;
+mod netlify;
 mod notion;
 mod npm_hooks;
+mod nylas;
 mod okta;
 mod onfido;
 mod openai;
@@ -87,12 +97,17 @@ mod persona;
 mod plaid;
 #[cfg(feature = "sha1")]
 mod plivo;
+mod polar;
 mod postmark;
 mod pusher;
 mod quickbooks;
 mod razorpay;
 mod recurly;
+mod render;
+mod replicate;
 mod resend;
+mod retell;
+mod revenuecat;
 mod sanity;
 #[cfg(feature = "sha1")]
 mod segment;
@@ -110,12 +125,14 @@ mod svix;
 mod telegram;
 #[cfg(feature = "ed25519")]
 mod telnyx;
+mod terraform_cloud;
 #[cfg(feature = "sha1")]
 mod trello;
 #[cfg(feature = "sha1")]
 mod twilio;
 mod twitch;
 mod typeform;
+mod vapi;
 #[cfg(feature = "sha1")]
 mod vercel;
 mod veriff;
@@ -190,6 +207,7 @@ presets! {
     airtable = "airtable";
     #[cfg(feature = "x509")]
     apple_app_store = "apple-app-store";
+    anthropic = "anthropic";
     asana = "asana";
     auth0_log_streams = "auth0-log-streams";
     awardee = "awardee";
@@ -199,13 +217,17 @@ presets! {
     box_com = "box";
     #[cfg(feature = "sha1")]
     braintree = "braintree";
+    brex = "brex";
     buildkite = "buildkite";
+    cal = "cal";
     calendly = "calendly";
     chargebee = "chargebee";
     checkout = "checkout";
     circleci = "circleci";
     clerk = "clerk";
     cloudflare_stream = "cloudflare-stream";
+    #[cfg(feature = "sha1")]
+    cloudinary = "cloudinary";
     coinbase_commerce = "coinbase-commerce";
     contentful = "contentful";
     customerio = "customerio";
@@ -230,10 +252,13 @@ presets! {
     intercom = "intercom";
     jira = "jira";
     jira_connect = "jira-connect";
+    knock = "knock";
     kofi = "kofi";
+    launchdarkly = "launchdarkly";
     lemonsqueezy = "lemonsqueezy";
     line = "line";
     linear = "linear";
+    lithic = "lithic";
     mailgun = "mailgun";
     #[cfg(feature = "sha1")]
     mandrill = "mandrill";
@@ -241,8 +266,10 @@ presets! {
     messagebird = "messagebird";
     meta = "meta";
     mollie = "mollie";
+    netlify = "netlify";
     notion = "notion";
     npm_hooks = "npm-hooks";
+    nylas = "nylas";
     okta = "okta";
     onfido = "onfido";
     openai = "openai";
@@ -258,12 +285,17 @@ presets! {
     plaid = "plaid";
     #[cfg(feature = "sha1")]
     plivo = "plivo";
+    polar = "polar";
     postmark = "postmark";
     pusher = "pusher";
     quickbooks = "quickbooks";
     razorpay = "razorpay";
     recurly = "recurly";
+    render = "render";
+    replicate = "replicate";
     resend = "resend";
+    retell = "retell";
+    revenuecat = "revenuecat";
     sanity = "sanity";
     #[cfg(feature = "sha1")]
     segment = "segment";
@@ -281,12 +313,14 @@ presets! {
     telegram = "telegram";
     #[cfg(feature = "ed25519")]
     telnyx = "telnyx";
+    terraform_cloud = "terraform-cloud";
     #[cfg(feature = "sha1")]
     trello = "trello";
     #[cfg(feature = "sha1")]
     twilio = "twilio";
     twitch = "twitch";
     typeform = "typeform";
+    vapi = "vapi";
     #[cfg(feature = "sha1")]
     vercel = "vercel";
     veriff = "veriff";

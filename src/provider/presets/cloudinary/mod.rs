@@ -1,0 +1,32 @@
+use self::scheme::Cloudinary;
+use crate::provider::signature::Tolerance;
+use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source};
+
+mod scheme;
+
+/// [Cloudinary](https://cloudinary.com/documentation/notification_signatures). Feature `sha1`.
+///
+/// - Signature: `X-Cld-Signature: <hex>`, the SHA-1 or, if the account is set so, the SHA-256 of the
+///   body, `X-Cld-Timestamp` and the API secret, one after the other. **That is no HMAC**: with SHA-1, who
+///   can make Cloudinary sign a text of theirs might find another text with the same signature. Both
+///   hashes are accepted.
+/// - Tolerance: 1 day, past only, which is the redelivery window. Cloudinary's SDKs take 2 hours, and
+///   nothing says that a retry is signed at a new time.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
+///   `$.timestamp` and `$.request_id` make it unique. Event type: `$.notification_type`.
+/// - Redelivery: 3 times, after 3, 6 and 9 minutes (second-hand); the redelivery window is 1 day, to
+///   leave room for late ones.
+/// - Retry: not documented. One with another body runs the handler again.
+/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Handshake: none.
+/// - Body limit: 4 MiB, as one notification can have many assets; Cloudinary publishes none.
+pub fn cloudinary(secrets: impl Into<SecretSource>) -> Provider {
+    Provider::custom("cloudinary")
+        .signature(Cloudinary, secrets)
+        .delivery_id(Source::body_digest())
+        .event_type(Source::json(JsonPath::member("notification_type")))
+        .tolerance(Tolerance::past_only(DAY))
+        .body_limit(4 * MIB)
+        .redelivery_window(DAY)
+        .retry(Retry::unknown().id_unknown())
+}

@@ -1,0 +1,29 @@
+use super::standard_webhooks::{ID, standard};
+use crate::provider::signature::StandardWebhooks;
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+
+/// [Lithic](https://docs.lithic.com/docs/events-api), the webhooks of its Events API, which are sent
+/// through Svix.
+///
+/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. Each event subscription has a secret of
+///   its own.
+/// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`, as in Lithic's SDKs.
+/// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.event_type`, which Lithic's
+///   SDKs have in all events.
+/// - Redelivery: as [`svix`](super::svix()) (second-hand), and on request; the redelivery window is 30
+///   days.
+/// - Retry: the same id, signed at a new time, as Svix has it.
+/// - Answer: any 2xx.
+/// - Response deadline: not confirmed; 15 seconds, as Svix has it.
+/// - Body limit: 2 MiB.
+pub fn lithic(secrets: impl Into<SecretSource>) -> Provider {
+    standard(
+        "lithic",
+        StandardWebhooks::new(),
+        secrets,
+        Source::header(ID),
+    )
+    .event_type(Source::json(JsonPath::member("event_type")))
+    .redelivery_window(30 * DAY)
+    .retry(Retry::signed_anew())
+}

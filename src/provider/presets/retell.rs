@@ -1,0 +1,43 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::signature::{Encoding, Hmac, SignedContent, Tolerance};
+use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source};
+
+/// [Retell AI](https://docs.retellai.com/features/webhook).
+///
+/// - Signature: `x-retell-signature: v=<milliseconds>,d=<hex>`, an HMAC-SHA256 of the body and, after
+///   it, the milliseconds, under the API key that has the webhook badge.
+/// - Tolerance: 1 day, on both sides, which is the redelivery window. Retell's SDKs take 5 minutes, but
+///   nothing says that a retry is signed at a new time.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the event,
+///   the id of the call or chat, and the transcript make it unique. `$.call.call_id` would be wrong: a
+///   call has several events, and some of them more than once. Event type: `$.event`.
+/// - Redelivery: up to 3 times, if there is no 2xx within 10 seconds; the redelivery window is 1 day, to
+///   leave room for late ones.
+/// - Retry: not documented. One with another body runs the handler again.
+/// - Answer: any 2xx.
+/// - Response deadline: 10 seconds, unless the agent has another one.
+/// - Handshake: none.
+/// - Body limit: 4 MiB, as a body can have the transcript of a call; Retell publishes none.
+///
+/// The webhook for inbound calls wants an answer of its own, which a duplicate would not get.
+pub fn retell(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::hex(HeaderName::from_static("x-retell-signature"))
+        .encoding(Encoding::HexOfAnyCase)
+        .prefix("d=")
+        .separator(",")
+        .timestamp_field("v=")
+        .timestamp_in_milliseconds()
+        .signed(SignedContent::new().body().timestamp());
+    Provider::custom("retell")
+        .signature(scheme, secrets)
+        .delivery_id(Source::body_digest())
+        .event_type(Source::json(JsonPath::member("event")))
+        .tolerance(Tolerance::two_sided(DAY))
+        .body_limit(4 * MIB)
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(DAY)
+        .retry(Retry::unknown().id_unknown())
+}
