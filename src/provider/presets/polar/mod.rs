@@ -1,17 +1,18 @@
 use std::time::Duration;
 
-use http::HeaderName;
-
+use self::scheme::Polar;
 use super::standard_webhooks::ID;
-use crate::provider::signature::{Hmac, SignedContent, Tolerance};
+use crate::provider::signature::Tolerance;
 use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+
+mod scheme;
 
 /// [Polar](https://polar.sh/docs/integrate/webhooks/delivery), which follows Standard Webhooks except
 /// for its secrets.
 ///
 /// - Signature: `webhook-signature: v1,<base64>`, an HMAC-SHA256 of `<id>.<time>.<body>` under the
-///   secret as text, a `whsec_` before it included. With any other reader of Standard Webhooks, the
-///   secret has to be put in base64 first; here it has not.
+///   secret as text, a `whsec_` before it included. Give it as Polar shows it, and not in base64. As in
+///   Polar's newest SDK, the key may also be what the text after `whsec_` is in base64.
 /// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`, as in Polar's SDKs.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.type`.
 /// - Redelivery: up to 10 attempts at growing intervals of at most 20 minutes, after any answer but a
@@ -25,21 +26,8 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///
 /// Only the format *Raw* is meant; those for Slack and Discord have other bodies.
 pub fn polar(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = Hmac::base64(HeaderName::from_static("webhook-signature"))
-        .prefix("v1,")
-        .separator(" ")
-        .id_header(ID)
-        .timestamp_header(HeaderName::from_static("webhook-timestamp"))
-        .signed(
-            SignedContent::new()
-                .id()
-                .text(".")
-                .timestamp()
-                .text(".")
-                .body(),
-        );
     Provider::custom("polar")
-        .signature(scheme, secrets)
+        .signature(Polar::new(), secrets)
         .delivery_id(Source::header(ID))
         .event_type(Source::json(JsonPath::member("type")))
         .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
