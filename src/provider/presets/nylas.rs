@@ -15,8 +15,8 @@ use crate::provider::{
 /// - Handshake: the GET with `challenge` is answered with its text.
 /// - Redelivery: up to 2 times, after any answer but 200 and after no answer; for how long is not
 ///   confirmed, and the redelivery window is 7 days.
-/// - Retry: the same notification under the same `$.id`, with a higher `$.webhook_delivery_attempt`
-///   (not confirmed).
+/// - Retry: the same notification under the same `$.id`, as documented; `$.webhook_delivery_attempt`
+///   likely counts.
 /// - Answer: Nylas asks for 200, so every success gets it.
 /// - Response deadline: 10 seconds.
 /// - Switched off: while most notifications fail, and for good after days of that (not confirmed).
