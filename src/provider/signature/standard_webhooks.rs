@@ -14,6 +14,7 @@ use super::mac::{ExpectedMac, MAC_LEN, hmac_sha256};
 use super::scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
 use super::sign::{SignError, UnsignedRequest};
 use super::timestamp::{TimeUnit, to_unix_time, unix_time};
+use crate::digest::sha256_hex;
 use crate::provider::{Secret, SecretError, Secrets};
 
 /// The scheme of [Standard Webhooks](https://www.standardwebhooks.com), with the headers of
@@ -185,9 +186,17 @@ impl SignatureScheme for StandardWebhooks {
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let time = to_unix_time(request.time(), TimeUnit::Seconds).to_string();
-        let (_, id) = first_value(request.headers(), &self.ids)
-            .map_err(|_| SignError::new("the header with the delivery id is missing"))?;
-        let content = content(id, &time, request.body());
+        let id = match first_value(request.headers(), &self.ids) {
+            Ok((_, id)) => id.to_owned(),
+            // The delivery id is not this one: the same for each request of one delivery will do.
+            Err(SignatureError::MissingHeader(name)) => {
+                let id = format!("msg_{}", sha256_hex(request.body()));
+                request.insert_header(name, id.as_str())?;
+                id
+            }
+            Err(_) => return Err(SignError::new("the header with the id cannot be read")),
+        };
+        let content = content(&id, &time, request.body());
         let secret = self.variant.parts(secret).next().unwrap_or_default();
         let signature = match SigningKey::of(secret, self.variant) {
             Some(SigningKey::Hmac(key)) => {
