@@ -11,7 +11,8 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   Anthropic's SDKs take 5 minutes, but that a retry is signed at a new time is not confirmed. The id
 ///   is signed, so that a replay stays a duplicate.
 /// - Delivery id: `$.id`, covered by the signature, which Anthropic's SDKs name for this, and which a
-///   retry keeps. Event type: `$.data.type`; `$.type` is always `event`.
+///   retry keeps. Two endpoints likely get the same one, so give each route an endpoint name of its own.
+///   Event type: `$.data.type`; `$.type` is always `event`.
 /// - Redelivery: after any answer but a 2xx, redirects included; how often is not confirmed. What fails
 ///   for good is dropped (second-hand). The redelivery window is 30 days.
 /// - Retry: the same `$.id` (second-hand), likely signed at a new time, as Standard Webhooks has it.

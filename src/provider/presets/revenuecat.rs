@@ -18,7 +18,9 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   the authorization value alone is refused.**
 /// - Tolerance: 7 days, on both sides, which is the redelivery window; none for an authorization value.
 ///   RevenueCat takes 5 minutes and signs each retry at a new time (both second-hand).
-/// - Delivery id: `$.event.id`, covered by the signature, if there is one. Event type: `$.event.type`.
+/// - Delivery id: `$.event.id`, covered by the signature, if there is one. Two webhooks of a project
+///   likely get the same one, so give each route an endpoint name of its own. Event type:
+///   `$.event.type`.
 /// - Redelivery: 5 times, after 5, 10, 20, 40 and 80 minutes; the redelivery window is 7 days, to leave
 ///   room for those on request.
 /// - Retry: the same `$.event.id`, likely signed at a new time.

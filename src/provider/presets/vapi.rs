@@ -14,8 +14,7 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source}
 /// - Signature: none. `X-Vapi-Secret` has the secret, as it is. A bearer credential sends it so if its
 ///   header is set to that name, without the prefix.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is not covered, as nothing is;
-///   `$.message.timestamp`, in milliseconds, and the call make it unique. Event type:
-///   `$.message.type`.
+///   `$.message.timestamp` and the call make it unique. Event type: `$.message.type`.
 /// - Redelivery: none by default, and as often as the server's backoff plan says; the redelivery window
 ///   is 1 day.
 /// - Retry: not documented. One with another body runs the handler again.

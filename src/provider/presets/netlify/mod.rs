@@ -5,7 +5,7 @@ use crate::provider::{Provider, Retry, SecretSource, Source};
 
 mod scheme;
 
-/// [Netlify](https://docs.netlify.com/deploy/deploy-notifications/), its HTTP POST notifications of
+/// [Netlify](https://docs.netlify.com/site-deploys/notifications/#payload-signature), its HTTP POST notifications of
 /// deploys and form submissions.
 ///
 /// - Signature: `X-Webhook-Signature`, a token with HS256 under the JWS secret, which Netlify only sends
