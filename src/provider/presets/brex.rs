@@ -7,8 +7,8 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Signature: `Webhook-Signature`, see [`StandardWebhooks`]. Brex's API lists the secrets, of which
 ///   there are two while one is rotated; they are base64, after `whsec_` or not (which is not
 ///   confirmed).
-/// - Tolerance: 30 days, on both sides, of `Webhook-Timestamp`, which is the redelivery window: that a
-///   retry is signed at a new time is not documented. The id is signed, so that a replay stays a
+/// - Tolerance: 30 days, on both sides, of `Webhook-Timestamp`, which is the redelivery window: that
+///   a retry is signed at a new time is not documented. The id is signed, so that a replay stays a
 ///   duplicate.
 /// - Delivery id: `Webhook-Id`, covered by the signature. Event type: `$.event_type`.
 /// - Redelivery: not confirmed; the redelivery window is 30 days.

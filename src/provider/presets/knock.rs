@@ -7,10 +7,11 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///
 /// - Signature: `x-knock-signature: t=<milliseconds>,s=<base64>`, an HMAC-SHA256 of
 ///   `<milliseconds>.<body>`.
-/// - Tolerance: 30 days, past only, which is the redelivery window. Knock suggests 5 minutes, but does
-///   not say that a retry is signed at a new time.
+/// - Tolerance: 30 days, past only, which is the redelivery window. Knock suggests 5 minutes, but
+///   does not say that a retry is signed at a new time.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
-///   `$.created_at`, in microseconds, and the entity in `$.data` make it unique. Event type: `$.type`.
+///   `$.created_at`, in microseconds, and the entity in `$.data` make it unique. Event type:
+///   `$.type`.
 /// - Redelivery: 8 attempts, after a 3xx, a 4xx, a 5xx or a timeout; over how long is not documented,
 ///   and the redelivery window is 30 days.
 /// - Retry: not documented. One with another body runs the handler again.

@@ -5,8 +5,8 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [LaunchDarkly](https://launchdarkly.com/docs/home/infrastructure/webhooks).
 ///
-/// - Signature: `X-LD-Signature: <hex>`, an HMAC-SHA256 of the body. LaunchDarkly only sends it if the
-///   webhook has a secret.
+/// - Signature: `X-LD-Signature: <hex>`, an HMAC-SHA256 of the body. LaunchDarkly only sends it if
+///   the webhook has a secret.
 /// - Delivery id: `$._id`, that of the entry in the audit log, covered by the signature. Each webhook
 ///   delivers an entry under the same id, so give each route an endpoint name of its own. Event type:
 ///   `$.kind`, such as `flag`; what was done is in `$.accesses[].action`.

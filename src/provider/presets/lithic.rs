@@ -5,13 +5,13 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// [Lithic](https://docs.lithic.com/docs/events-api), the webhooks of its Events API, which are sent
 /// through Svix.
 ///
-/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. Each event subscription has a secret of
-///   its own.
+/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. Each event subscription has a secret
+///   of its own.
 /// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`, as in Lithic's SDKs.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.event_type`, which Lithic's
 ///   SDKs have in all events.
-/// - Redelivery: as [`svix`](super::svix()) (second-hand), and on request; the redelivery window is 30
-///   days.
+/// - Redelivery: as [`svix`](super::svix()) (second-hand), and on request; the redelivery window is
+///   30 days.
 /// - Retry: the same id, signed at a new time, as Svix has it.
 /// - Answer: any 2xx.
 /// - Response deadline: not confirmed; 15 seconds, as Svix has it.

@@ -10,8 +10,8 @@ use crate::provider::{
 /// [Nylas](https://developer.nylas.com/docs/v3/notifications/), the webhooks of its version 3.
 ///
 /// - Signature: `X-Nylas-Signature: <hex>`, an HMAC-SHA256 of the body.
-/// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`, with `.truncated` after it if
-///   the notification was too large.
+/// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`, with `.truncated` after it
+///   if the notification was too large.
 /// - Handshake: the GET with `challenge` is answered with its text.
 /// - Redelivery: up to 2 times, after any answer but 200 and after no answer; for how long is not
 ///   confirmed, and the redelivery window is 7 days.

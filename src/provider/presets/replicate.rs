@@ -10,12 +10,12 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Signature: `webhook-signature`, see [`StandardWebhooks`]. The secret (`whsec_…`) is one for the
 ///   user or the organization.
 /// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`. Replicate's SDKs check none.
-/// - Delivery id: `webhook-id`, covered by the signature and the same when a webhook is sent again, as
-///   documented. `$.id` would be wrong: it is that of the prediction, which has several webhooks. Event
-///   type: `$.status`.
-/// - Redelivery: of the last webhook of a prediction only, several times until about a minute after its
-///   end, after a 4xx, a 5xx or no answer. **A webhook of an intermediate state is never sent again.**
-///   The redelivery window is 1 day.
+/// - Delivery id: `webhook-id`, covered by the signature and the same when a webhook is sent again,
+///   as documented. `$.id` would be wrong: it is that of the prediction, which has several webhooks.
+///   Event type: `$.status`.
+/// - Redelivery: of the last webhook of a prediction only, several times until about a minute after
+///   its end, after a 4xx, a 5xx or no answer. **A webhook of an intermediate state is never sent
+///   again.** The redelivery window is 1 day.
 /// - Retry: the same id; the time is that of the attempt, as documented.
 /// - Response deadline: "a few seconds"; 5 are assumed.
 /// - Body limit: 2 MiB; Replicate publishes none.

@@ -9,13 +9,13 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source}
 ///
 /// - Signature: `x-retell-signature: v=<milliseconds>,d=<hex>`, an HMAC-SHA256 of the body and, after
 ///   it, the milliseconds, under the API key that has the webhook badge.
-/// - Tolerance: 1 day, on both sides, which is the redelivery window. Retell's SDKs take 5 minutes, but
-///   nothing says that a retry is signed at a new time.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the event,
-///   the id of the call or chat, and the transcript make it unique. `$.call.call_id` would be wrong: a
-///   call has several events, and some of them more than once. Event type: `$.event`.
-/// - Redelivery: up to 3 times, if there is no 2xx within 10 seconds; the redelivery window is 1 day, to
-///   leave room for late ones.
+/// - Tolerance: 1 day, on both sides, which is the redelivery window. Retell's SDKs take 5 minutes,
+///   but nothing says that a retry is signed at a new time.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the
+///   event, the id of the call or chat, and the transcript make it unique. `$.call.call_id` would be
+///   wrong: a call has several events, and some of them more than once. Event type: `$.event`.
+/// - Redelivery: up to 3 times, if there is no 2xx within 10 seconds; the redelivery window is 1 day,
+///   to leave room for late ones.
 /// - Retry: not documented. One with another body runs the handler again.
 /// - Answer: any 2xx.
 /// - Response deadline: 10 seconds, unless the agent has another one.

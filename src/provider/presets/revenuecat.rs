@@ -8,21 +8,21 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [RevenueCat](https://www.revenuecat.com/docs/integrations/webhooks).
 ///
-/// **With an authorization value, nothing is signed: whoever learns it can send any event.** Switch on
-/// the signing of the webhook, and give its signing secret instead.
+/// **With an authorization value, nothing is signed: whoever learns it can send any event.** Switch
+/// on the signing of the webhook, and give its signing secret instead.
 ///
 /// - Signature: `X-RevenueCat-Webhook-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of
 ///   `<time>.<body>` under the signing secret (second-hand). There are several `v1` while a secret is
-///   rotated, and one matching signature is enough. Without that header, `Authorization`, which has the
-///   value that was configured, as it is: with `Bearer ` only if that is part of it. **Once signing is on,
-///   the authorization value alone is refused.**
-/// - Tolerance: 7 days, on both sides, which is the redelivery window; none for an authorization value.
-///   RevenueCat takes 5 minutes and signs each retry at a new time (both second-hand).
+///   rotated, and one matching signature is enough. Without that header, `Authorization`, which has
+///   the value that was configured, as it is: with `Bearer ` only if that is part of it. **Once
+///   signing is on, the authorization value alone is refused.**
+/// - Tolerance: 7 days, on both sides, which is the redelivery window; none for an authorization
+///   value. RevenueCat takes 5 minutes and signs each retry at a new time (both second-hand).
 /// - Delivery id: `$.event.id`, covered by the signature, if there is one. Two webhooks of a project
 ///   likely get the same one, so give each route an endpoint name of its own. Event type:
 ///   `$.event.type`.
-/// - Redelivery: 5 times, after 5, 10, 20, 40 and 80 minutes; the redelivery window is 7 days, to leave
-///   room for those on request.
+/// - Redelivery: 5 times, after 5, 10, 20, 40 and 80 minutes; the redelivery window is 7 days, to
+///   leave room for those on request.
 /// - Retry: the same `$.event.id`, likely signed at a new time.
 /// - Answer: only 200 is success, so every success gets it.
 /// - Response deadline: 60 seconds.

@@ -8,11 +8,12 @@ use crate::provider::{
 /// [HCP Terraform](https://developer.hashicorp.com/terraform/cloud-docs/api-docs/notification-configurations),
 /// formerly Terraform Cloud, and Terraform Enterprise: generic notifications.
 ///
-/// - Signature: `X-TFE-Notification-Signature: <hex>`, an HMAC-SHA512 of the body under the token of the
-///   notification configuration. It is only sent if there is a token.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the id of
-///   the configuration, the trigger, and the run with the time of its update make it unique. Event type:
-///   `$.notifications[0].trigger` for runs, such as `run:completed`, and `$.trigger` for workspaces.
+/// - Signature: `X-TFE-Notification-Signature: <hex>`, an HMAC-SHA512 of the body under the token of
+///   the notification configuration. It is only sent if there is a token.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the id
+///   of the configuration, the trigger, and the run with the time of its update make it unique. Event
+///   type: `$.notifications[0].trigger` for runs, such as `run:completed`, and `$.trigger` for
+///   workspaces.
 /// - Handshake: the verification when a configuration is saved or tested, whose trigger is
 ///   `verification`, is signed and answered with 200. A configuration cannot be switched on without.
 /// - Redelivery: not documented; the redelivery window is 30 days.

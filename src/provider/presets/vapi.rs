@@ -11,16 +11,16 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source}
 /// instead, whose header, content and encoding are set in its dashboard: describe what was set there
 /// with [`Hmac`](crate::signature::Hmac) and [`Provider::custom`].
 ///
-/// - Signature: none. `X-Vapi-Secret` has the secret, as it is. A bearer credential sends it so if its
-///   header is set to that name, without the prefix.
+/// - Signature: none. `X-Vapi-Secret` has the secret, as it is. A bearer credential sends it so if
+///   its header is set to that name, without the prefix.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is not covered, as nothing is;
 ///   `$.message.timestamp` and the call make it unique. Event type: `$.message.type`.
-/// - Redelivery: none by default, and as often as the server's backoff plan says; the redelivery window
-///   is 1 day.
+/// - Redelivery: none by default, and as often as the server's backoff plan says; the redelivery
+///   window is 1 day.
 /// - Retry: not documented. One with another body runs the handler again.
 /// - Answer: any 2xx. **Vapi uses the answer to `assistant-request`, `tool-calls`,
-///   `transfer-destination-request` and `knowledge-base-request`**: have these sent to a route without
-///   the layer, as a duplicate would not get it.
+///   `transfer-destination-request` and `knowledge-base-request`**: have these sent to a route
+///   without the layer, as a duplicate would not get it.
 /// - Response deadline: 20 seconds, unless the server has another one.
 /// - Handshake: none.
 /// - Body limit: 4 MiB, as a body can have the transcript of a call; Vapi publishes none.

@@ -11,15 +11,15 @@ mod scheme;
 /// for its secrets.
 ///
 /// - Signature: `webhook-signature: v1,<base64>`, an HMAC-SHA256 of `<id>.<time>.<body>` under the
-///   secret as text, a `whsec_` before it included. Give it as Polar shows it, and not in base64. As in
-///   Polar's newest SDK, the key may also be what the text after `whsec_` is in base64.
+///   secret as text, a `whsec_` before it included. Give it as Polar shows it, and not in base64. As
+///   in Polar's newest SDK, the key may also be what the text after `whsec_` is in base64.
 /// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`, as in Polar's SDKs.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.type`.
 /// - Redelivery: up to 10 attempts at growing intervals of at most 20 minutes, after any answer but a
-///   2xx, redirects included; on request for as long as Polar has the payload, which is 90 days. That is
-///   the redelivery window.
-/// - Retry: the same id and body, signed at a new time, as Polar's source has it. So is one on request:
-///   of what was processed, it is a duplicate.
+///   2xx, redirects included; on request for as long as Polar has the payload, which is 90 days. That
+///   is the redelivery window.
+/// - Retry: the same id and body, signed at a new time, as Polar's source has it. So is one on
+///   request: of what was processed, it is a duplicate.
 /// - Response deadline: 10 seconds; Polar asks for 2.
 /// - Switched off: after 10 events in a row that failed for good.
 /// - Body limit: 2 MiB; Polar publishes none.
