@@ -20,6 +20,7 @@ mod airtable;
 #[cfg(feature = "x509")]
 mod apple_app_store;
 mod anthropic;
+mod alchemy;
 mod asana;
 mod auth0_log_streams;
 mod awardee;
@@ -30,6 +31,7 @@ mod box_com;
 #[cfg(feature = "sha1")]
 mod braintree;
 mod brex;
+mod brevo;
 mod buildkite;
 mod cal;
 mod calendly;
@@ -37,6 +39,7 @@ mod chargebee;
 mod checkout;
 mod circleci;
 mod clerk;
+mod clickup;
 mod cloudflare_stream;
 #[cfg(feature = "sha1")]
 mod cloudinary;
@@ -53,11 +56,16 @@ mod figma;
 #[cfg(feature = "rsa")]
 mod fireblocks;
 mod flutterwave;
+mod forgejo;
+mod front;
+mod gitea;
 mod github;
 mod gitlab;
 mod gocardless;
 #[cfg(feature = "rsa")]
 mod google_pubsub;
+#[cfg(feature = "sha1")]
+mod help_scout;
 mod heroku;
 mod hubspot;
 #[cfg(feature = "sha1")]
@@ -65,6 +73,7 @@ mod intercom;
 mod jira;
 mod jira_connect;
 mod knock;
+mod klaviyo;
 mod kofi;
 mod launchdarkly;
 mod lemonsqueezy;
@@ -79,6 +88,7 @@ mod messagebird;
 mod meta;
 mod mollie;
 mod netlify;
+mod mux;
 mod notion;
 mod npm_hooks;
 mod nylas;
@@ -114,6 +124,7 @@ mod segment;
 #[cfg(feature = "p256")]
 mod sendgrid;
 mod sentry;
+mod shippo;
 mod shopify;
 mod slack;
 mod square;
@@ -137,8 +148,10 @@ mod vapi;
 mod vercel;
 mod veriff;
 mod webflow;
+mod websub;
 mod woocommerce;
 mod workos;
+mod x;
 mod xero;
 mod zendesk;
 mod zoom;
@@ -208,6 +221,7 @@ presets! {
     #[cfg(feature = "x509")]
     apple_app_store = "apple-app-store";
     anthropic = "anthropic";
+    alchemy = "alchemy";
     asana = "asana";
     auth0_log_streams = "auth0-log-streams";
     awardee = "awardee";
@@ -218,6 +232,7 @@ presets! {
     #[cfg(feature = "sha1")]
     braintree = "braintree";
     brex = "brex";
+    brevo = "brevo";
     buildkite = "buildkite";
     cal = "cal";
     calendly = "calendly";
@@ -225,6 +240,7 @@ presets! {
     checkout = "checkout";
     circleci = "circleci";
     clerk = "clerk";
+    clickup = "clickup";
     cloudflare_stream = "cloudflare-stream";
     #[cfg(feature = "sha1")]
     cloudinary = "cloudinary";
@@ -241,11 +257,16 @@ presets! {
     #[cfg(feature = "rsa")]
     fireblocks = "fireblocks";
     flutterwave = "flutterwave";
+    forgejo = "forgejo";
+    front = "front";
+    gitea = "gitea";
     github = "github";
     gitlab = "gitlab";
     gocardless = "gocardless";
     #[cfg(feature = "rsa")]
     google_pubsub = "google-pubsub";
+    #[cfg(feature = "sha1")]
+    help_scout = "help-scout";
     heroku = "heroku";
     hubspot = "hubspot";
     #[cfg(feature = "sha1")]
@@ -253,6 +274,7 @@ presets! {
     jira = "jira";
     jira_connect = "jira-connect";
     knock = "knock";
+    klaviyo = "klaviyo";
     kofi = "kofi";
     launchdarkly = "launchdarkly";
     lemonsqueezy = "lemonsqueezy";
@@ -267,6 +289,7 @@ presets! {
     meta = "meta";
     mollie = "mollie";
     netlify = "netlify";
+    mux = "mux";
     notion = "notion";
     npm_hooks = "npm-hooks";
     nylas = "nylas";
@@ -302,6 +325,7 @@ presets! {
     #[cfg(feature = "p256")]
     sendgrid = "sendgrid";
     sentry = "sentry";
+    shippo = "shippo";
     shopify = "shopify";
     slack = "slack";
     square = "square";
@@ -325,8 +349,10 @@ presets! {
     vercel = "vercel";
     veriff = "veriff";
     webflow = "webflow";
+    websub = "websub";
     woocommerce = "woocommerce";
     workos = "workos";
+    x = "x";
     xero = "xero";
     zendesk = "zendesk";
     zoom = "zoom";

@@ -1,0 +1,30 @@
+use http::{HeaderName, StatusCode};
+
+use crate::provider::signature::Hmac;
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+
+/// [Alchemy](https://www.alchemy.com/docs/reference/notify-api-faq) webhooks, once Alchemy Notify.
+///
+/// - Signature: `X-Alchemy-Signature: <hex>`, an HMAC-SHA256 of the body under the signing key, which
+///   each webhook has of its own. The auth token of the account is another one.
+/// - Tolerance: any age, as no time is signed.
+/// - Delivery id: `$.id` (`whevt_…`), covered by the signature. `$.webhookId` is the same for all events
+///   of a webhook. Event type: `$.type`.
+/// - Redelivery: several times with growing delays (not confirmed); the redelivery window is 7 days.
+/// - Retry: likely the same body (not confirmed).
+/// - Answer: which statuses are success is not confirmed, so every success gets 200.
+/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Handshake: none.
+/// - Body limit: 2 MiB; Alchemy publishes none.
+///
+/// The old webhooks V1 have no `$.id`, and are refused.
+pub fn alchemy(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::hex(HeaderName::from_static("x-alchemy-signature"));
+    Provider::custom("alchemy")
+        .signature(scheme, secrets)
+        .delivery_id(Source::json(JsonPath::member("id")))
+        .event_type(Source::json(JsonPath::member("type")))
+        .success_status(StatusCode::OK)
+        .redelivery_window(7 * DAY)
+        .retry(Retry::identical().likely())
+}

@@ -1,0 +1,37 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::signature::Hmac;
+use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+
+/// [Forgejo](https://forgejo.org/docs/latest/user/webhooks/), which Codeberg runs.
+///
+/// - Signature: `X-Forgejo-Signature: <hex>`, an HMAC-SHA256 of the body. The `X-Gitea-Signature`,
+///   `X-Gogs-Signature` and `X-Hub-Signature-256` beside it are the same MAC, and are ignored. Without
+///   a secret, the header is empty. Set the content type to `application/json`: of a form, and of a
+///   GET, Forgejo signs the JSON in it and not the body.
+/// - Delivery id: `X-Forgejo-Delivery`, **not** covered by the signature: whoever has captured a
+///   request can replay it under another id. Each hook has ids of its own. Event type:
+///   `X-Forgejo-Event`; `X-Forgejo-Event-Type` is finer.
+/// - Redelivery: never automatically; on request, as long as Forgejo keeps the delivery, which is 7
+///   days (not confirmed). The redelivery window is 30 days.
+/// - Retry: none. What is delivered again on request has the same body under a **new id**, so that
+///   the handler runs again.
+/// - Answer: any 2xx. **A delivery that fails is lost unless somebody requests it again, or the layer
+///   keeps it.**
+/// - Response deadline: 5 seconds, if `DELIVER_TIMEOUT` is not set (not confirmed).
+/// - Handshake: none.
+/// - Body limit: 2 MiB; Forgejo has none.
+pub fn forgejo(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::hex(HeaderName::from_static("x-forgejo-signature"));
+    Provider::custom("forgejo")
+        .signature(scheme, secrets)
+        .delivery_id(Source::header(HeaderName::from_static(
+            "x-forgejo-delivery",
+        )))
+        .event_type(Source::header(HeaderName::from_static("x-forgejo-event")))
+        .response_deadline(Duration::from_secs(5))
+        .redelivery_window(30 * DAY)
+        .retry(Retry::none().new_id())
+}

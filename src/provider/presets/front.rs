@@ -1,0 +1,48 @@
+use std::time::Duration;
+
+use http::HeaderName;
+use serde_json::json;
+
+use crate::provider::signature::{Hmac, SignedContent, Tolerance};
+use crate::provider::{
+    DAY, Handshake, HandshakeRequest, JsonPath, Provider, Retry, SecretSource, Source,
+};
+
+/// [Front](https://dev.frontapp.com/docs/application-webhooks): application webhooks. Those of rules
+/// are signed otherwise.
+///
+/// - Signature: `X-Front-Signature: <base64>`, an HMAC-SHA256 of `<milliseconds>:<body>` with the time
+///   in `X-Front-Request-Timestamp`, under the app secret.
+/// - Tolerance: 3 days, on both sides, which is the redelivery window. Front advises 5 minutes for
+///   channels, but does not say that a retry is signed at a new time.
+/// - Delivery id: `$.payload.id` (`evt_…`), covered by the signature; that it is there is likely (not
+///   confirmed). Event type: `$.type`, such as `inbound_received`.
+/// - Handshake: the signed `sync` with `X-Front-Challenge`, when the webhook is saved, is answered with
+///   `{"challenge": "<its value>"}`.
+/// - Redelivery: up to 3 times after an error (second-hand); over how long is not documented, and the
+///   redelivery window is 3 days.
+/// - Retry: whether it is signed at a new time is not documented.
+/// - Response deadline: 5 seconds (second-hand).
+/// - Body limit: 2 MiB; Front publishes none.
+pub fn front(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::base64(HeaderName::from_static("x-front-signature"))
+        .timestamp_header(HeaderName::from_static("x-front-request-timestamp"))
+        .timestamp_in_milliseconds()
+        .signed(SignedContent::new().timestamp().text(":").body());
+    Provider::custom("front")
+        .signature(scheme, secrets)
+        .delivery_id(Source::json(JsonPath::member("payload").then("id")))
+        .event_type(Source::json(JsonPath::member("type")))
+        .signed_handshake(sync)
+        .tolerance(Tolerance::two_sided(3 * DAY))
+        .response_deadline(Duration::from_secs(5))
+        .redelivery_window(3 * DAY)
+        .retry(Retry::unknown())
+}
+
+/// The check of a webhook that is saved.
+fn sync(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let event_type = request.json(&JsonPath::member("type"))?;
+    let challenge = request.header("x-front-challenge")?;
+    (event_type == "sync").then(|| Handshake::json(event_type, &json!({"challenge": challenge})))
+}

@@ -1,0 +1,33 @@
+use http::HeaderName;
+
+use crate::provider::signature::{Hmac, SignedContent};
+use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+
+/// [Klaviyo](https://developers.klaviyo.com/en/docs/working_with_system_webhooks): system webhooks.
+/// The webhooks of a flow are not signed.
+///
+/// - Signature: `Klaviyo-Signature: <hex>`, an HMAC-SHA256 of the body and, after it, the text of
+///   `Klaviyo-Timestamp`, under the secret key of the webhook.
+/// - Tolerance: any age. `Klaviyo-Timestamp` is a date such as `Thu, 04 Jan 2024 18:05:25 GMT`; it is
+///   covered by the signature, but not read, and Klaviyo names no limit.
+/// - Delivery id: none, as a body is a batch of up to 1000 events. The key is the SHA-256 of the body,
+///   which is covered by the signature. Each event has a `$.data[].external_id`, by which a handler can
+///   tell those that it knows from another batch. Event type: none, as the events of a batch have a
+///   `topic` each.
+/// - Redelivery: not documented for system webhooks; the redelivery window is 7 days.
+/// - Retry: not documented. **If its `$.meta.timestamp`, when the request was sent, is new, the handler
+///   runs again.**
+/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Handshake: none.
+/// - Body limit: 10 MiB, as a batch is large; Klaviyo publishes none.
+pub fn klaviyo(secrets: impl Into<SecretSource>) -> Provider {
+    let time = HeaderName::from_static("klaviyo-timestamp");
+    let scheme = Hmac::hex(HeaderName::from_static("klaviyo-signature"))
+        .signed(SignedContent::new().body().header(time));
+    Provider::custom("klaviyo")
+        .signature(scheme, secrets)
+        .delivery_id(Source::body_digest())
+        .body_limit(10 * crate::provider::MIB)
+        .redelivery_window(7 * DAY)
+        .retry(Retry::unknown().id_unknown())
+}

@@ -1,0 +1,35 @@
+use std::time::Duration;
+
+use http::{HeaderName, StatusCode};
+
+use crate::provider::signature::{Hmac, Tolerance};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+
+/// [Shippo](https://docs.goshippo.com/tracking/webhook-security), with HMAC, which Shippo switches on
+/// for an account on request.
+///
+/// - Signature: `Shippo-Auth-Signature: t=<time>,v1=<hex>`, an HMAC-SHA256 of `<time>.<body>`.
+/// - Tolerance: 7 days, past only, which is the redelivery window; nothing says that a retry is signed
+///   at a new time.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the times
+///   of the object in `$.data` make it unique. Event type: `$.event`.
+/// - Redelivery: after an error (second-hand); how often is not confirmed, and the redelivery window is
+///   7 days.
+/// - Retry: not documented; if its body differs, the handler runs again.
+/// - Answer: likely only a 408, a 429, a 5xx or a timeout is retried (not confirmed), so every failure
+///   gets 503.
+/// - Response deadline: 3 seconds (second-hand).
+/// - Handshake: none.
+/// - Body limit: 2 MiB; Shippo publishes none.
+pub fn shippo(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::timestamped(HeaderName::from_static("shippo-auth-signature"));
+    Provider::custom("shippo")
+        .signature(scheme, secrets)
+        .delivery_id(Source::body_digest())
+        .event_type(Source::json(JsonPath::member("event")))
+        .tolerance(Tolerance::past_only(7 * DAY))
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
+        .response_deadline(Duration::from_secs(3))
+        .redelivery_window(7 * DAY)
+        .retry(Retry::unknown().id_unknown())
+}
