@@ -64,6 +64,7 @@ impl SignedProvider {
             acknowledgement_status: None,
             failure_status: None,
             rejection_status: StatusCode::UNAUTHORIZED,
+            success_text: None,
             empty_answers: false,
             body_limit: 2 * MIB,
             response_deadline: Duration::from_secs(10),

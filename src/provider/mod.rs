@@ -83,6 +83,7 @@ pub struct Provider {
     acknowledgement_status: Option<StatusCode>,
     failure_status: Option<StatusCode>,
     rejection_status: StatusCode,
+    success_text: Option<&'static str>,
     empty_answers: bool,
     body_limit: usize,
     response_deadline: Duration,
@@ -172,6 +173,14 @@ impl Provider {
     #[must_use]
     pub fn empty_answers(mut self) -> Self {
         self.empty_answers = true;
+        self
+    }
+
+    /// The text of every success, for providers that take no other one. A body of the handler is
+    /// dropped.
+    #[must_use]
+    fn success_text(mut self, text: &'static str) -> Self {
+        self.success_text = Some(text);
         self
     }
 
@@ -360,6 +369,11 @@ impl Provider {
     /// The status of every failure, as set by [`failure_status`](Self::failure_status).
     pub fn get_failure_status(&self) -> Option<StatusCode> {
         self.failure_status
+    }
+
+    /// The text of every success that the provider insists on.
+    pub(crate) fn get_success_text(&self) -> Option<&'static str> {
+        self.success_text
     }
 
     /// Whether answers have no body, as set by [`empty_answers`](Self::empty_answers).

@@ -188,6 +188,12 @@ impl<B: From<Bytes>, E> Answer<B, E> {
             }
             Self::InnerError(error) => return Err(error),
         };
+        if let Some(text) = provider.get_success_text()
+            && response.status().is_success()
+            && !is_handshake
+        {
+            response = with_text(response, text);
+        }
         if provider.gives_empty_answers() && !is_handshake {
             response = emptied(response);
         }
@@ -267,6 +273,14 @@ fn unavailable<B: From<Bytes>>(text: &str, retry_after: Duration) -> Response<B>
 fn retry_later<B>(response: &mut Response<B>, retry_after: Duration) {
     let seconds = retry_after.as_secs().max(1);
     response.headers_mut().insert(RETRY_AFTER, seconds.into());
+}
+
+/// The response with another body.
+fn with_text<B: From<Bytes>>(response: Response<B>, text: &'static str) -> Response<B> {
+    let mut response = emptied(response).map(|_| B::from(Bytes::from_static(text.as_bytes())));
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
 }
 
 /// The response without its body.

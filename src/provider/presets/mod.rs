@@ -50,6 +50,7 @@ mod customerio;
 mod discord;
 mod docusign;
 mod dropbox;
+mod dropbox_sign;
 mod easypost;
 mod elevenlabs;
 mod figma;
@@ -251,6 +252,7 @@ presets! {
     discord = "discord";
     docusign = "docusign";
     dropbox = "dropbox";
+    dropbox_sign = "dropbox-sign";
     easypost = "easypost";
     elevenlabs = "elevenlabs";
     figma = "figma";

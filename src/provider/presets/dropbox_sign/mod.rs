@@ -1,0 +1,52 @@
+use http::StatusCode;
+
+use self::scheme::{DropboxSign, EVENT, TYPE, event_type};
+use crate::provider::signature::Tolerance;
+use crate::provider::{
+    DAY, Handshake, HandshakeRequest, MIB, Provider, Retry, SecretSource, Source,
+};
+
+mod multipart;
+mod scheme;
+
+/// What Dropbox Sign takes for a success.
+const RECEIVED: &str = "Hello API Event Received";
+
+/// [Dropbox Sign](https://developers.hellosign.com/docs/events/overview/), once HelloSign.
+///
+/// **The signature covers the time and the type of an event, and nothing else of the body.** Whoever
+/// has captured a request can send any event of that type within the tolerance: fetch from Dropbox Sign
+/// what the handler relies on.
+///
+/// - Signature: `event.event_hash` in hex, an HMAC-SHA256 of `<event_time><event_type>` under the API
+///   key of the account, in the JSON of the part `json` of the body, which is `multipart/form-data`.
+/// - Tolerance: 7 days, past only, which is the redelivery window, as `event_time` is that of the event.
+/// - Delivery id: none. The key is the SHA-256 of the JSON, which is **not** covered by the signature.
+///   `event.event_hash` would be wrong, as all events of one type within a second share it. The boundary
+///   between the parts does not count. Event type: `event.event_type`.
+/// - Handshake: the `callback_test` of a new URL, which is signed.
+/// - Redelivery: with growing intervals for about 3 days; the redelivery window is 7 days, to leave room
+///   for late ones.
+/// - Retry: not documented; if its JSON differs, the handler runs again.
+/// - Answer: Dropbox Sign takes 200 with the text `Hello API Event Received` alone, so every success
+///   gets it, and the text of the handler is dropped.
+/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Body limit: 4 MiB; Dropbox Sign publishes none.
+pub fn dropbox_sign(secrets: impl Into<SecretSource>) -> Provider {
+    Provider::custom("dropbox-sign")
+        .signature(DropboxSign::new(), secrets)
+        .delivery_id(Source::signed_value(EVENT))
+        .event_type(Source::signed_value(TYPE))
+        .signed_handshake(callback_test)
+        .tolerance(Tolerance::past_only(7 * DAY))
+        .body_limit(4 * MIB)
+        .success_status(StatusCode::OK)
+        .success_text(RECEIVED)
+        .redelivery_window(7 * DAY)
+        .retry(Retry::unknown().id_unknown())
+}
+
+fn callback_test(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let event_type = event_type(request.headers(), request.body())?;
+    (event_type == "callback_test").then(|| Handshake::text(event_type, RECEIVED))
+}
