@@ -58,6 +58,49 @@ fn assert_answer(response: &Response<Bytes>, status: u16, outcome: &str, body: &
     assert_eq!(response.body(), body);
 }
 
+/// The answer to a token is also the signature of a body with its text.
+#[tokio::test]
+async fn x_is_not_told_the_signature_of_a_json_object() {
+    let challenge = |query: &str| call(presets::x(secret()), get(&format!("/?crc_token={query}")));
+    assert_answer(
+        &challenge("bWF5IDE").await,
+        200,
+        "handshake",
+        // The HMAC-SHA256 of the token in base64, by Python.
+        r#"{"response_token":"sha256=7xC+oN3mBrGDvLKY6uCPnsK9TMtBxErgrWACi2BHGf4="}"#,
+    );
+    for json in [
+        "%7B%7D",
+        "%7B%22for_user_id%22:%221%22%7D",
+        "%5B1%5D",
+        "%22a%22",
+        "",
+    ] {
+        let response = challenge(json).await;
+        assert_answer(&response, 405, "rejected", "method not allowed");
+    }
+}
+
+#[tokio::test]
+async fn fronts_and_dropbox_signs_checks_of_a_url_are_answered_if_they_are_signed() {
+    let front = presets::front(secret());
+    let sync = TestDelivery::new(&front)
+        .header(
+            http::HeaderName::from_static("x-front-challenge"),
+            "c4a11e4e",
+        )
+        .body(r#"{"type":"sync","authorization":{"id":"cmp_abc"}}"#);
+    let response = call(front.clone(), sync.request()).await;
+    assert_answer(&response, 200, "handshake", r#"{"challenge":"c4a11e4e"}"#);
+    let response = call(front, sync.tampered().request()).await;
+    assert_eq!(response.status(), 401);
+
+    let dropbox_sign = presets::dropbox_sign(secret());
+    let test = TestDelivery::new(&dropbox_sign).body(r#"{"event":{"event_type":"callback_test"}}"#);
+    let response = call(dropbox_sign, test.request()).await;
+    assert_answer(&response, 200, "handshake", "Hello API Event Received");
+}
+
 #[tokio::test]
 async fn metas_challenge_is_answered_if_the_token_is_right() {
     let meta = || presets::meta(secret()).verify_token(Secret::new("my token").unwrap());

@@ -297,3 +297,34 @@ fn list(methods: &[Method]) -> HeaderValue {
     // A method is a token, which is always a valid header value.
     HeaderValue::try_from(methods.join(", ")).unwrap_or(HeaderValue::from_static(""))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+    use crate::provider::{Secret, SecretError, presets};
+
+    #[test]
+    fn a_provider_that_wants_a_text_gets_it_with_every_success() -> Result<(), SecretError> {
+        const TEXT: &str = "Hello API Event Received";
+        let provider = presets::dropbox_sign(Secret::new("secret")?);
+        let answer = |answer: Answer<Bytes, Infallible>| {
+            let Ok(response) = answer.into_response(&provider, Duration::from_secs(1));
+            (response.status().as_u16(), response.into_body())
+        };
+        let mut created = Response::new(Bytes::from("made by the handler"));
+        *created.status_mut() = StatusCode::CREATED;
+        for success in [
+            Answer::Processed(created),
+            Answer::Duplicate(DuplicateOf::Id),
+            Answer::Accepted,
+        ] {
+            assert_eq!(answer(success), (200, TEXT.into()));
+        }
+        let mut failed = Response::new(Bytes::from("failed"));
+        *failed.status_mut() = StatusCode::BAD_GATEWAY;
+        assert_eq!(answer(Answer::RolledBack(failed)), (502, "failed".into()));
+        Ok(())
+    }
+}
