@@ -131,7 +131,7 @@ fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// The time in UTC, in whole seconds.
-fn to_rfc_3339(time: SystemTime) -> String {
+pub(in crate::provider) fn to_rfc_3339(time: SystemTime) -> String {
     // Four digits hold no later year than 9999.
     let seconds = to_unix_time(time, TimeUnit::Seconds).min(253_402_300_799);
     let seconds = i64::try_from(seconds).unwrap_or_default();

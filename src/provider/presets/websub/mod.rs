@@ -8,7 +8,7 @@ mod scheme;
 ///
 /// - Signature: `X-Hub-Signature: <method>=<hex>`, an HMAC of the body under the `hub.secret` of the
 ///   subscription. The hub chooses the method: `sha256`, `sha384`, `sha512` or, with the feature
-///   `sha1`, `sha1`, which the specification discourages and most hubs use. A hub only signs if the
+///   `sha1`, `sha1`, which the specification discourages. A hub only signs if the
 ///   subscription has a secret.
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature. **Content
