@@ -7,6 +7,7 @@ use http::{HeaderMap, Method};
 
 use crate::provider::json_path::{JsonPath, Match, Reader};
 use crate::provider::public_url::path_and_query;
+use crate::provider::signature::form::query_values;
 use crate::provider::signature::{SignatureScheme, SignedRequest};
 use crate::provider::{Secret, Secrets};
 
@@ -53,10 +54,7 @@ impl<'a> HandshakeRequest<'a> {
 
     /// The first value with this name in the query, decoded.
     pub fn query_value(&self, name: &str) -> Option<Cow<'a, str>> {
-        let (_, query) = path_and_query(self.head).split_once('?')?;
-        form_urlencoded::parse(query.as_bytes())
-            .find(|(other, _)| other == name)
-            .map(|(_, value)| value)
+        query_values(path_and_query(self.head), name).next()
     }
 
     /// The raw body.

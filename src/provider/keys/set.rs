@@ -39,47 +39,57 @@ impl fmt::Display for KeySetError {
 impl std::error::Error for KeySetError {}
 
 impl KeySet {
-    /// Reads keys: a JSON Web Key or a set of them (RFC 7517), a public key in PEM, certificates in PEM
-    /// (feature `x509`), or what Circle, eBay, GitHub and Plaid answer. Keys that are not for signatures,
+    /// Reads keys: a JSON Web Key or a set of them (RFC 7517), public keys or certificates (feature `x509`)
+    /// in PEM, or what Circle, eBay, GitHub and Plaid answer. Keys that are not for signatures,
     /// those that have expired, and those of unknown kinds are left out. An RSA key has at least 2048 bits,
     /// unless it is a public key in PEM.
     ///
-    /// A key without an id, such as one in PEM, matches any id. For tests, a private key in PEM (PKCS #8)
-    /// will do.
+    /// A key without an id, such as one in PEM, matches any id. For tests, a private key (PKCS #8) will do,
+    /// with its certificate after it where the provider has one.
     ///
     /// # Errors
     ///
     /// [`KeySetError`] if no key is left.
     pub fn parse(text: &str) -> Result<Self, KeySetError> {
-        #[cfg(feature = "x509")]
-        if let Some(certificates) = Certificate::from_pem(text.trim()) {
-            let key = |key| Key { id: None, key };
-            return Ok(Self {
-                keys: certificates
-                    .iter()
-                    .filter_map(|of| of.key().map(key))
-                    .collect(),
-                certificates,
-            });
+        match serde_json::from_str::<Value>(text) {
+            Ok(json) => Self::of_json(&json).ok_or(KeySetError),
+            Err(_) => Self::of_pem(text).ok_or(KeySetError),
         }
-        let keys: Vec<Key> = match serde_json::from_str::<Value>(text) {
-            Ok(json) => match ["keys", "public_keys"]
-                .iter()
-                .find_map(|name| json.get(name))
-            {
-                Some(Value::Array(keys)) => keys.iter().filter_map(Key::from_json).collect(),
-                Some(_) => Vec::new(),
-                None => Key::from_json(&json).into_iter().collect(),
-            },
-            Err(_) => Key::from_pem(text.trim()).into_iter().collect(),
+    }
+
+    fn of_json(json: &Value) -> Option<Self> {
+        let lists = ["keys", "public_keys"];
+        let keys: Vec<Key> = match lists.iter().find_map(|name| json.get(name)) {
+            Some(list) => list.as_array()?.iter().filter_map(Key::from_json).collect(),
+            None => vec![Key::from_json(json)?],
         };
-        if keys.is_empty() {
-            return Err(KeySetError);
-        }
-        Ok(Self {
+        (!keys.is_empty()).then_some(Self {
             keys,
             #[cfg(feature = "x509")]
             certificates: Vec::new(),
+        })
+    }
+
+    /// Keys come before those of certificates, so that a test signs with the private one.
+    fn of_pem(text: &str) -> Option<Self> {
+        let blocks = || pem_blocks(text);
+        let keys = blocks().filter_map(PublicKey::from_text);
+        #[cfg(feature = "x509")]
+        let certificates: Vec<_> = blocks()
+            .filter(|block| block.starts_with("-----BEGIN CERTIFICATE-----"))
+            .map(Certificate::from_pem)
+            .collect::<Option<_>>()?;
+        #[cfg(feature = "x509")]
+        let keys = keys.chain(certificates.iter().filter_map(Certificate::key));
+        let keys: Vec<_> = keys.map(|key| Key { id: None, key }).collect();
+        #[cfg(feature = "x509")]
+        let is_empty = keys.is_empty() && certificates.is_empty();
+        #[cfg(not(feature = "x509"))]
+        let is_empty = keys.is_empty();
+        (!is_empty).then_some(Self {
+            keys,
+            #[cfg(feature = "x509")]
+            certificates,
         })
     }
 
@@ -107,6 +117,17 @@ impl KeySet {
     }
 }
 
+/// The blocks of a text in PEM, with the lines around them.
+fn pem_blocks(text: &str) -> impl Iterator<Item = &str> {
+    let begins = text.match_indices("-----BEGIN ").map(|(begin, _)| begin);
+    begins.filter_map(|begin| {
+        let block = text.get(begin..)?;
+        let end = block.find("-----END ")?;
+        let label = block.get(end + "-----END ".len()..)?.find("-----")?;
+        block.get(..end + "-----END ".len() + label + "-----".len())
+    })
+}
+
 impl Key {
     fn from_json(json: &Value) -> Option<Self> {
         let text = |names: &[&str]| names.iter().find_map(|name| json.get(name)?.as_str());
@@ -124,10 +145,5 @@ impl Key {
         };
         let id = text(&["kid", "key_identifier", "id"]).map(str::to_owned);
         Some(Self { id, key })
-    }
-
-    fn from_pem(text: &str) -> Option<Self> {
-        let key = PublicKey::from_text(text.starts_with("-----BEGIN ").then_some(text)?)?;
-        Some(Self { id: None, key })
     }
 }

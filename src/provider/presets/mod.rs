@@ -26,6 +26,7 @@ mod auth0_log_streams;
 mod awardee;
 #[cfg(feature = "x509")]
 mod aws_sns;
+mod azure_event_grid;
 mod bitbucket;
 mod box_com;
 #[cfg(feature = "sha1")]
@@ -40,6 +41,7 @@ mod checkout;
 mod circleci;
 mod clerk;
 mod clickup;
+mod cloudevents;
 mod cloudflare_stream;
 #[cfg(feature = "sha1")]
 mod cloudinary;
@@ -87,6 +89,7 @@ mod mandrill;
 mod mercadopago;
 mod messagebird;
 mod meta;
+mod microsoft_graph;
 mod mollie;
 mod netlify;
 mod mux;
@@ -228,6 +231,7 @@ presets! {
     awardee = "awardee";
     #[cfg(feature = "x509")]
     aws_sns = "aws-sns";
+    azure_event_grid = "azure-event-grid";
     bitbucket = "bitbucket";
     box_com = "box";
     #[cfg(feature = "sha1")]
@@ -242,6 +246,7 @@ presets! {
     circleci = "circleci";
     clerk = "clerk";
     clickup = "clickup";
+    cloudevents = "cloudevents";
     cloudflare_stream = "cloudflare-stream";
     #[cfg(feature = "sha1")]
     cloudinary = "cloudinary";
@@ -289,6 +294,7 @@ presets! {
     mercadopago = "mercadopago";
     messagebird = "messagebird";
     meta = "meta";
+    microsoft_graph = "microsoft-graph";
     mollie = "mollie";
     netlify = "netlify";
     mux = "mux";

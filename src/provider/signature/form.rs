@@ -1,5 +1,7 @@
 //! Form fields and query parameters, to the byte.
 
+use std::borrow::Cow;
+
 /// A decoded name and value.
 pub(in crate::provider) type Field = (Vec<u8>, Vec<u8>);
 
@@ -83,6 +85,17 @@ pub(in crate::provider) fn encode(text: &[u8], safe: &str) -> String {
 /// A form of one field.
 pub(in crate::provider) fn form(name: &str, value: &[u8]) -> String {
     format!("{name}={}", encode(value, "-_."))
+}
+
+/// The values with this name in a query, decoded.
+pub(in crate::provider) fn query_values<'a>(
+    path_and_query: &'a str,
+    name: &str,
+) -> impl Iterator<Item = Cow<'a, str>> {
+    let query = path_and_query.split_once('?').map(|(_, query)| query);
+    form_urlencoded::parse(query.unwrap_or_default().as_bytes())
+        .filter(move |(other, _)| other == name)
+        .map(|(_, value)| value)
 }
 
 #[cfg(test)]

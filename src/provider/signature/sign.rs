@@ -99,6 +99,12 @@ impl UnsignedRequest {
         self.keys.as_ref()?.first()
     }
 
+    /// The keys that are given to the provider.
+    #[cfg(feature = "x509")]
+    pub(in crate::provider) fn given_keys(&self) -> Option<&KeySet> {
+        self.keys.as_deref()
+    }
+
     /// Sets a header.
     ///
     /// # Errors

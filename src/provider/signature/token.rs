@@ -156,7 +156,7 @@ impl SignatureScheme for BasicAuth {
 }
 
 /// The bytes of a header that must be there exactly once. A token need not be ASCII.
-fn one_value<'a>(
+pub(in crate::provider) fn one_value<'a>(
     headers: &'a http::HeaderMap,
     name: &HeaderName,
 ) -> Result<&'a [u8], SignatureError> {

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::SystemTime;
 
-use rustls_pki_types::{CertificateDer, TrustAnchor, UnixTime};
+use rustls_pki_types::{CertificateDer, UnixTime};
 use webpki::{EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter};
 use x509_cert::der::oid::ObjectIdentifier;
-use x509_cert::der::{Decode, Encode};
+use x509_cert::der::{Decode, DecodePem, Encode};
 
 use super::PublicKey;
 
@@ -25,17 +25,14 @@ impl Certificate {
         })
     }
 
-    /// All certificates of a text in PEM. `None` if there is none, or one that cannot be read.
-    pub(in crate::provider) fn from_pem(pem: &str) -> Option<Vec<Self>> {
-        if !pem.starts_with("-----BEGIN CERTIFICATE-----") {
-            return None;
-        }
-        let chain = x509_cert::Certificate::load_pem_chain(pem.as_bytes()).ok()?;
-        let certificates = chain.into_iter().map(|parsed| {
-            let der = parsed.to_der().ok()?;
-            Some(Self { der, parsed })
-        });
-        certificates.collect()
+    pub(in crate::provider) fn from_pem(pem: &str) -> Option<Self> {
+        let parsed = x509_cert::Certificate::from_pem(pem).ok()?;
+        let der = parsed.to_der().ok()?;
+        Some(Self { der, parsed })
+    }
+
+    pub(in crate::provider) fn to_der(&self) -> &[u8] {
+        &self.der
     }
 
     pub(in crate::provider) fn key(&self) -> Option<PublicKey> {
@@ -88,7 +85,7 @@ pub enum CertificateError {
     Malformed,
     /// There are more certificates, or fewer, than the provider sends.
     Length,
-    /// They do not end at one of the roots, or one of them may not issue others.
+    /// They do not end at the root, or one of them may not issue others.
     UnknownIssuer,
     /// A certificate was not valid yet.
     NotYetValid,
@@ -138,31 +135,28 @@ impl std::error::Error for CertificateError {}
 /// ```
 #[derive(Clone, Debug)]
 pub struct X509Chain {
-    roots: Vec<Certificate>,
+    root: Certificate,
     leaf_extension: Option<ObjectIdentifier>,
     issuer_extension: Option<ObjectIdentifier>,
 }
 
 impl X509Chain {
-    /// A chain that ends at one of these roots, in PEM.
+    /// A chain that ends at this root, in PEM.
     ///
     /// # Errors
     ///
-    /// [`CertificateError::Malformed`] if there is no certificate in it, or one that cannot be read.
-    pub fn new(roots: &str) -> Result<Self, CertificateError> {
-        let roots = Certificate::from_pem(roots).unwrap_or_default();
-        Self::of(roots)
+    /// [`CertificateError::Malformed`] if it cannot be read.
+    pub fn new(root: &str) -> Result<Self, CertificateError> {
+        let root = Certificate::from_pem(root).ok_or(CertificateError::Malformed)?;
+        Ok(Self::of(root))
     }
 
-    pub(in crate::provider) fn of(roots: Vec<Certificate>) -> Result<Self, CertificateError> {
-        if roots.is_empty() {
-            return Err(CertificateError::Malformed);
-        }
-        Ok(Self {
-            roots,
+    pub(in crate::provider) fn of(root: Certificate) -> Self {
+        Self {
+            root,
             leaf_extension: None,
             issuer_extension: None,
-        })
+        }
     }
 
     /// The certificate that signs has an extension with this OID, such as `1.2.840.113635.100.6.11.1`.
@@ -188,7 +182,7 @@ impl X509Chain {
     }
 
     /// The key of the first certificate of a chain in DER, if the chain was valid at a time. The third one is
-    /// not read: the root is one of those that are known.
+    /// not read: the root is the one that is known.
     ///
     /// # Errors
     ///
@@ -215,14 +209,9 @@ impl X509Chain {
         issuer: &[u8],
         at: SystemTime,
     ) -> Result<(), CertificateError> {
-        let roots: Vec<_> = self
-            .roots
-            .iter()
-            .map(|root| root.der.as_slice().into())
-            .collect();
-        let anchors: Result<Vec<TrustAnchor<'_>>, _> =
-            roots.iter().map(webpki::anchor_from_trusted_cert).collect();
-        let anchors = anchors.map_err(|_| CertificateError::Malformed)?;
+        let root = self.root.der.as_slice().into();
+        let anchor = webpki::anchor_from_trusted_cert(&root);
+        let anchors = [anchor.map_err(|_| CertificateError::Malformed)?];
         let (leaf, issuers): (CertificateDer<'_>, [CertificateDer<'_>; 1]) =
             (leaf.into(), [issuer.into()]);
         let since_epoch = at

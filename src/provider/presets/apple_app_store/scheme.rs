@@ -3,13 +3,17 @@
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD as BASE64, URL_SAFE_NO_PAD as BASE64URL};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::provider::signature::jwt::{Claims, Compact};
+use crate::digest::sha256_hex;
+use crate::provider::signature::jwt::{Claims, Compact, encode};
+use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
-    CertificateError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,
-    X509Chain,
+    CertificateError, SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed,
+    SignedRequest, UnsignedRequest, X509Chain,
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
@@ -47,10 +51,11 @@ impl AppStore {
         }
     }
 
-    /// Apple's chain, or one that ends at given roots.
+    /// Apple's chain, or one that ends at a given root.
     fn chain(&self, request: &SignedRequest<'_>) -> Result<X509Chain, CertificateError> {
-        match request.given_keys() {
-            Some(keys) => X509Chain::of(keys.certificates().to_vec()).map(of_apple),
+        match request.given_keys().map(|keys| keys.certificates().last()) {
+            Some(Some(root)) => Ok(of_apple(X509Chain::of(root.clone()))),
+            Some(None) => Err(CertificateError::Malformed),
             None => self.chain.clone(),
         }
     }
@@ -135,5 +140,71 @@ impl SignatureScheme for AppStore {
                 "it is not a bundle id, or `<bundle id> Sandbox` with one space between",
             )),
         }
+    }
+
+    /// The body of a test is the notification, with what it lacks. The keys are the private one, and the
+    /// three certificates.
+    fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
+        let (bundle, environment) = parts(secret).ok_or(SignError::new(
+            "the secret is not a bundle id with an environment",
+        ))?;
+        let no_key = SignError::new("there is no private key with its certificates to sign with");
+        let keys = request.given_keys().ok_or(no_key.clone())?.clone();
+        let Ok(Value::Object(mut claims)) = serde_json::from_slice(request.body()) else {
+            return Err(SignError::new("the body is not a JSON object"));
+        };
+        let milliseconds = to_unix_time(request.time(), TimeUnit::Milliseconds);
+        let about = json!({"bundleId": bundle, "environment": environment});
+        for (name, value) in [
+            (ID, json!(sha256_hex(request.body()))),
+            (TYPE, json!("TEST")),
+            (
+                "signedDate",
+                json!(u64::try_from(milliseconds).unwrap_or(0)),
+            ),
+            ("data", about),
+        ] {
+            claims.entry(name).or_insert(value);
+        }
+        let certificates = keys.certificates().iter();
+        let chain: Vec<_> = certificates
+            .map(|one| BASE64.encode(one.to_der()))
+            .collect();
+        let header = encode(&json!({"alg": ES256.jws_name(), "x5c": chain}));
+        let signed = format!("{header}.{}", encode(&Value::Object(claims)));
+        let signature = keys
+            .first()
+            .and_then(|(_, key)| key.sign(ES256, signed.as_bytes()))
+            .ok_or(no_key)?;
+        let token = format!("{signed}.{}", BASE64URL.encode(signature));
+        request.set_body(json!({"signedPayload": token}).to_string());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::keys::KeySet;
+
+    /// Of the test suite of Apple's own library.
+    const REAL: &str = include_str!("../../../../tests/keys/apple_real.pem");
+
+    #[test]
+    fn a_chain_of_apples_ends_at_the_root() -> Result<(), Box<dyn std::error::Error>> {
+        let keys = KeySet::parse(REAL)?;
+        let certificates = keys.certificates().iter();
+        let sent: Vec<_> = certificates.map(|one| one.to_der().to_vec()).collect();
+        let chain = AppStore::new().chain?;
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        // 2026-01-01, and the years in which the leaf was not valid.
+        assert!(chain.verify(&sent, at(1_767_225_600)).is_ok());
+        let fault = |time| chain.verify(&sent, time).err();
+        assert_eq!(
+            fault(at(1_735_689_600)),
+            Some(CertificateError::NotYetValid)
+        );
+        assert_eq!(fault(at(1_861_920_000)), Some(CertificateError::Expired));
+        Ok(())
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::is_confirmation_url;
 use super::message::{Kind, Message};
+use crate::digest::sha256_hex;
 use crate::provider::keys::{KeyRequest, is_https_at};
 use crate::provider::signature::timestamp::TimeFormat;
 use crate::provider::signature::{
@@ -137,6 +138,7 @@ impl SignatureScheme for AwsSns {
         };
         set("Type", "Notification".into());
         set("Message", "".into());
+        set("MessageId", sha256_hex(request.body()).into());
         set(
             "Timestamp",
             TimeFormat::Rfc3339.format(request.time()).into(),

@@ -1,0 +1,59 @@
+use std::time::Duration;
+
+use http::header::ALLOW;
+use http::{HeaderName, HeaderValue, Method};
+
+use self::scheme::CloudEvents;
+use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, Retry, SecretSource, Source};
+
+pub(super) mod event;
+mod scheme;
+
+/// [CloudEvents](https://github.com/cloudevents/spec/blob/main/cloudevents/http-webhook.md) 1.0 by HTTP, from
+/// any sender that follows the specification of webhooks.
+///
+/// **Nothing is signed: whoever learns the token can send any event.**
+///
+/// - Signature: none. `Authorization: Bearer <token>`, or `access_token` in the query, has the token that was
+///   configured, as it is.
+/// - Delivery id: `ce-source` and `ce-id` together, or `$.source` and `$.id` of an event in structured mode;
+///   **not** covered, as nothing is. Where they are longer than 255 bytes, their SHA-256. For a batch it is
+///   the SHA-256 of the body: an event that comes again in another batch runs again. Event type:
+///   `ce-type`, or `$.type`.
+/// - Handshake: OPTIONS with `WebHook-Request-Origin` is answered with consent to that origin at any rate. It
+///   is not authenticated, as the specification has it.
+/// - Redelivery: the specification has no schedule; the redelivery window is 30 days.
+/// - Retry: an event that is sent again may have the same id, by the specification.
+/// - Response deadline: the specification has none; 10 seconds are assumed.
+/// - Body limit: 2 MiB; the specification asks for 64 KiB at least.
+pub fn cloudevents(secrets: impl Into<SecretSource>) -> Provider {
+    Provider::custom("cloudevents")
+        .signature(CloudEvents, secrets)
+        .delivery_id(Source::signed_value(event::ID))
+        .event_type(Source::signed_value(event::TYPE))
+        .unsigned_handshake(consent)
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(30 * DAY)
+        .retry(Retry::unknown())
+}
+
+/// Consent to an origin that asks whether it may send.
+pub(super) fn consent(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    const ORIGIN: &str = "webhook-request-origin";
+    let is_asked = request.method() == Method::OPTIONS;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
+    let origin = request
+        .header(ORIGIN)
+        .filter(|origin| is_asked && !origin.is_empty() && origin.chars().all(is_name))?;
+    let handshake = Handshake::empty("OPTIONS")
+        .header(
+            HeaderName::from_static("webhook-allowed-origin"),
+            HeaderValue::from_str(origin).ok()?,
+        )
+        .header(
+            HeaderName::from_static("webhook-allowed-rate"),
+            HeaderValue::from_static("*"),
+        )
+        .header(ALLOW, HeaderValue::from_static("POST"));
+    Some(handshake)
+}
