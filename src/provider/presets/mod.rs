@@ -21,12 +21,15 @@ mod airtable;
 mod apple_app_store;
 mod anthropic;
 mod alchemy;
+mod airwallex;
 mod asana;
 mod auth0_log_streams;
+mod authorize_net;
 mod awardee;
 #[cfg(feature = "x509")]
 mod aws_sns;
 mod azure_event_grid;
+mod bigcommerce;
 mod bitbucket;
 mod box_com;
 #[cfg(feature = "sha1")]
@@ -36,8 +39,11 @@ mod brevo;
 mod buildkite;
 mod cal;
 mod calendly;
+mod cashfree;
 mod chargebee;
 mod checkout;
+#[cfg(feature = "p256")]
+mod circle;
 mod circleci;
 mod clerk;
 mod clickup;
@@ -45,6 +51,7 @@ mod cloudevents;
 mod cloudflare_stream;
 #[cfg(feature = "sha1")]
 mod cloudinary;
+mod coinbase;
 mod coinbase_commerce;
 mod contentful;
 mod customerio;
@@ -53,6 +60,7 @@ mod discord;
 mod docusign;
 mod dropbox;
 mod dropbox_sign;
+mod dwolla;
 mod easypost;
 mod elevenlabs;
 mod figma;
@@ -70,7 +78,9 @@ mod google_pubsub;
 #[cfg(feature = "sha1")]
 mod help_scout;
 mod heroku;
+mod hook0;
 mod hubspot;
+mod increase;
 #[cfg(feature = "sha1")]
 mod intercom;
 mod jira;
@@ -86,10 +96,12 @@ mod lithic;
 mod mailgun;
 #[cfg(feature = "sha1")]
 mod mandrill;
+mod maxio;
 mod mercadopago;
 mod messagebird;
 mod meta;
 mod microsoft_graph;
+mod modern_treasury;
 mod mollie;
 mod netlify;
 mod mux;
@@ -122,6 +134,7 @@ mod replicate;
 mod resend;
 mod retell;
 mod revenuecat;
+mod revolut;
 mod sanity;
 #[cfg(feature = "sha1")]
 mod segment;
@@ -132,6 +145,7 @@ mod shippo;
 mod shopify;
 mod slack;
 mod square;
+mod squarespace;
 mod standard_webhooks;
 mod stripe;
 mod sumsub;
@@ -156,6 +170,11 @@ mod websub;
 mod woocommerce;
 mod workos;
 mod x;
+#[cfg(feature = "rsa")]
+mod wise;
+mod woocommerce;
+mod workos;
+mod xendit;
 mod xero;
 mod zendesk;
 mod zoom;
@@ -226,12 +245,15 @@ presets! {
     apple_app_store = "apple-app-store";
     anthropic = "anthropic";
     alchemy = "alchemy";
+    airwallex = "airwallex";
     asana = "asana";
     auth0_log_streams = "auth0-log-streams";
+    authorize_net = "authorize-net";
     awardee = "awardee";
     #[cfg(feature = "x509")]
     aws_sns = "aws-sns";
     azure_event_grid = "azure-event-grid";
+    bigcommerce = "bigcommerce";
     bitbucket = "bitbucket";
     box_com = "box";
     #[cfg(feature = "sha1")]
@@ -241,8 +263,11 @@ presets! {
     buildkite = "buildkite";
     cal = "cal";
     calendly = "calendly";
+    cashfree = "cashfree";
     chargebee = "chargebee";
     checkout = "checkout";
+    #[cfg(feature = "p256")]
+    circle = "circle";
     circleci = "circleci";
     clerk = "clerk";
     clickup = "clickup";
@@ -250,6 +275,7 @@ presets! {
     cloudflare_stream = "cloudflare-stream";
     #[cfg(feature = "sha1")]
     cloudinary = "cloudinary";
+    coinbase = "coinbase";
     coinbase_commerce = "coinbase-commerce";
     contentful = "contentful";
     customerio = "customerio";
@@ -258,6 +284,7 @@ presets! {
     docusign = "docusign";
     dropbox = "dropbox";
     dropbox_sign = "dropbox-sign";
+    dwolla = "dwolla";
     easypost = "easypost";
     elevenlabs = "elevenlabs";
     figma = "figma";
@@ -275,7 +302,9 @@ presets! {
     #[cfg(feature = "sha1")]
     help_scout = "help-scout";
     heroku = "heroku";
+    hook0 = "hook0";
     hubspot = "hubspot";
+    increase = "increase";
     #[cfg(feature = "sha1")]
     intercom = "intercom";
     jira = "jira";
@@ -291,10 +320,12 @@ presets! {
     mailgun = "mailgun";
     #[cfg(feature = "sha1")]
     mandrill = "mandrill";
+    maxio = "maxio";
     mercadopago = "mercadopago";
     messagebird = "messagebird";
     meta = "meta";
     microsoft_graph = "microsoft-graph";
+    modern_treasury = "modern-treasury";
     mollie = "mollie";
     netlify = "netlify";
     mux = "mux";
@@ -327,6 +358,7 @@ presets! {
     resend = "resend";
     retell = "retell";
     revenuecat = "revenuecat";
+    revolut = "revolut";
     sanity = "sanity";
     #[cfg(feature = "sha1")]
     segment = "segment";
@@ -337,6 +369,7 @@ presets! {
     shopify = "shopify";
     slack = "slack";
     square = "square";
+    squarespace = "squarespace";
     standard_webhooks = "standard-webhooks";
     stripe = "stripe";
     sumsub = "sumsub";
@@ -361,6 +394,11 @@ presets! {
     woocommerce = "woocommerce";
     workos = "workos";
     x = "x";
+    #[cfg(feature = "rsa")]
+    wise = "wise";
+    woocommerce = "woocommerce";
+    workos = "workos";
+    xendit = "xendit";
     xero = "xero";
     zendesk = "zendesk";
     zoom = "zoom";

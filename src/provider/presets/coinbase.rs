@@ -1,0 +1,35 @@
+use std::time::Duration;
+
+use super::hook0::speaker;
+use crate::provider::signature::Tolerance;
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+
+/// [Coinbase Developer Platform](https://docs.cdp.coinbase.com/webhooks/verify-signatures): transfers,
+/// onramp, wallets and on-chain activity. For Coinbase Commerce, see
+/// [`coinbase_commerce`](super::coinbase_commerce).
+///
+/// - Signature: `X-Hook0-Signature: t=<time>,v0=<hex>,h=<names>,v1=<hex>`. The `v1` counts, an
+///   HMAC-SHA256 of `<time>.<names>.<values>.<body>` under the secret of the subscription. The names are
+///   those of the covered headers, with spaces between them, and the values theirs, with full stops.
+///   **A request with nothing but a `v0`, which covers no header, is refused.**
+/// - Tolerance: 30 days, on both sides, which is the redelivery window. Coinbase's sample has 5 minutes;
+///   that a retry is signed at a new time is likely, but not confirmed.
+/// - Delivery id: `X-Event-Id`, which has to be a UUID and be covered, as in Coinbase's documentation it
+///   is. In a request that covers none it is the SHA-256 of the body. Event type: `X-Event-Type`, if it
+///   is covered, or `$.eventType`.
+/// - Redelivery: up to 60 times (second-hand); the redelivery window is 30 days.
+/// - Retry: likely signed at a new time under the same `X-Event-Id`.
+/// - Answer: any 2xx (likely).
+/// - Response deadline: Coinbase does not publish one; 10 seconds are assumed.
+/// - Handshake: none.
+/// - Body limit: 2 MiB; Coinbase publishes none.
+pub fn coinbase(secrets: impl Into<SecretSource>) -> Provider {
+    speaker("coinbase", secrets)
+        .event_type(
+            Source::signed_value(super::hook0::scheme::TYPE)
+                .or(Source::json(JsonPath::member("eventType"))),
+        )
+        .tolerance(Tolerance::two_sided(30 * DAY))
+        .response_deadline(Duration::from_secs(10))
+        .retry(Retry::signed_anew().likely())
+}

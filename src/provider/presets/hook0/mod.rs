@@ -1,0 +1,41 @@
+use std::time::Duration;
+
+use self::scheme::{EVENT, Hook0, TYPE};
+use crate::provider::signature::Tolerance;
+use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+
+pub(super) mod scheme;
+
+/// [Hook0](https://documentation.hook0.com/tutorials/webhook-authentication), which sends the webhooks
+/// of other services.
+///
+/// - Signature: `X-Hook0-Signature: t=<time>,h=<names>,v1=<hex>`, an HMAC-SHA256 of
+///   `<time>.<names>.<values>.<body>` under the whole secret. The names are those of the covered
+///   headers, with spaces between them, and the values theirs, with full stops. A `v0` beside it, which
+///   covers no header, is skipped. **A request with nothing but a `v0` is refused**: Hook0's libraries
+///   take it.
+/// - Tolerance: 300 seconds, on both sides.
+/// - Delivery id: `X-Event-Id`, which has to be a UUID and be covered, as with Hook0 it is. In a request
+///   that covers none it is the SHA-256 of the body. Event type: `X-Event-Type`, if it is covered.
+/// - Redelivery: 24 times over 8 days by default, and on request later; the redelivery window is 30
+///   days.
+/// - Retry: signed at a new time under the same `X-Event-Id`, as Hook0's source has it.
+/// - Answer: any 2xx.
+/// - Response deadline: 15 seconds by default.
+/// - Handshake: none.
+/// - Body limit: 2 MiB.
+pub fn hook0(secrets: impl Into<SecretSource>) -> Provider {
+    speaker("hook0", secrets)
+        .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
+        .response_deadline(Duration::from_secs(15))
+        .redelivery_window(30 * DAY)
+        .retry(Retry::signed_anew())
+}
+
+/// What all services that send with Hook0 have in common.
+pub(super) fn speaker(name: &'static str, secrets: impl Into<SecretSource>) -> Provider {
+    Provider::custom(name)
+        .signature(Hook0, secrets)
+        .delivery_id(Source::signed_value(EVENT))
+        .event_type(Source::signed_value(TYPE))
+}

@@ -1,0 +1,30 @@
+use std::time::Duration;
+
+use super::standard_webhooks::standard;
+use crate::provider::signature::{StandardWebhooks, Tolerance};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+
+/// [Increase](https://increase.com/documentation/webhooks), which follows Standard Webhooks.
+///
+/// - Signature: `webhook-signature`, see [`StandardWebhooks`]. As in Increase's Python SDK, the key is
+///   the shared secret of the event subscription as text, and not base64.
+/// - Tolerance: 30 days, on both sides, of `webhook-timestamp`, which is the redelivery window.
+///   Increase's SDK has 5 minutes; that a retry is signed at a new time is likely, but not confirmed.
+/// - Delivery id: `$.id` (`event_…`), covered by the signature. Event type: `$.category`.
+/// - Redelivery: not confirmed; the redelivery window is 30 days.
+/// - Retry: the same event, likely signed at a new time, as Standard Webhooks has it.
+/// - Answer: any 2xx (likely). The body has only the id of the object, which the handler has to ask for.
+/// - Response deadline: not confirmed; 10 seconds are assumed.
+/// - Body limit: 2 MiB.
+///
+/// The older header `Increase-Webhook-Signature` is not read.
+pub fn increase(secrets: impl Into<SecretSource>) -> Provider {
+    let member = |name| Source::json(JsonPath::member(name));
+    // A secret without `whsec_` is the key itself.
+    standard("increase", StandardWebhooks::openai(), secrets, member("id"))
+        .event_type(member("category"))
+        .tolerance(Tolerance::two_sided(30 * DAY))
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(30 * DAY)
+        .retry(Retry::signed_anew().likely())
+}

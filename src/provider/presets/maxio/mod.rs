@@ -1,0 +1,32 @@
+use std::time::Duration;
+
+use http::StatusCode;
+
+use self::scheme::{EVENT, ID, Maxio};
+use crate::provider::{Provider, Retry, SecretSource, Source};
+
+mod scheme;
+
+/// [Maxio Advanced Billing](https://docs.maxio.com/hc/en-us/categories/24116766539277), formerly
+/// Chargify.
+///
+/// - Signature: `X-Chargify-Webhook-Signature-Hmac-Sha-256: <hex>`, an HMAC-SHA256 of the body under the
+///   shared key of the site (second-hand). `X-Chargify-Webhook-Signature`, which is an MD5, is not read.
+/// - Tolerance: any age, as no time is signed.
+/// - Delivery id: the field `id` of the form, covered by the signature. `X-Chargify-Webhook-Id`, which is
+///   the same, is not. Event type: the field `event`.
+/// - Redelivery: for a time that is not confirmed, and on request; the redelivery window is 30 days.
+/// - Retry: the same id, as Maxio documents; likely the same body.
+/// - Answer: only 200 is success, so every success gets it.
+/// - Response deadline: 15 seconds.
+/// - Handshake: none.
+/// - Body limit: 2 MiB; Maxio publishes none.
+pub fn maxio(secrets: impl Into<SecretSource>) -> Provider {
+    Provider::custom("maxio")
+        .signature(Maxio::new(), secrets)
+        .delivery_id(Source::signed_value(ID))
+        .event_type(Source::signed_value(EVENT))
+        .success_status(StatusCode::OK)
+        .response_deadline(Duration::from_secs(15))
+        .retry(Retry::identical().likely())
+}

@@ -1,0 +1,48 @@
+use http::HeaderName;
+
+use crate::provider::signature::{Hmac, SignedContent, Tolerance};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+
+/// [Revolut](https://developer.revolut.com/docs/guides/merchant/monitor-and-observe/webhooks/verify-the-payload-signature):
+/// the Merchant, the Business (version 2) and the Crypto Ramp API.
+///
+/// - Signature: `Revolut-Signature: v1=<hex>`, an HMAC-SHA256 of `v1.<milliseconds>.<body>`, with the
+///   time in `Revolut-Request-Timestamp`, under the whole `wsk_…` string. There are several, with
+///   commas, while a secret is rotated, and one matching signature is enough.
+/// - Tolerance: 24 hours, on both sides, which is the redelivery window. Revolut asks for 5 minutes;
+///   that a retry is signed at a new time is likely, but not confirmed.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature. **The
+///   events of the Merchant API have no time: two of one kind for one order, such as two declined
+///   payments, may have the same body, and the second one is then a duplicate.** Ask Revolut for the
+///   order. Events of the Business API have `$.timestamp`. Event type: `$.event`.
+/// - Redelivery: 3 times, every 10 minutes; the redelivery window is 24 hours, to leave room for late
+///   ones.
+/// - Retry: likely signed at a new time, as the time is that of sending. That the body stays is likely.
+/// - Answer: any status but an error (likely a 2xx).
+/// - Response deadline: Revolut does not publish one; 10 seconds are assumed.
+/// - Handshake: none.
+/// - Body limit: 2 MiB; Revolut publishes none.
+///
+/// Where each event of an order counts, let the key be
+/// `Source::body_digest().and(Source::signed_time())`: the handler then runs again for a retry.
+pub fn revolut(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::hex(HeaderName::from_static("revolut-signature"))
+        .prefix("v1=")
+        .separator(",")
+        .timestamp_header(HeaderName::from_static("revolut-request-timestamp"))
+        .timestamp_in_milliseconds()
+        .signed(
+            SignedContent::new()
+                .text("v1.")
+                .timestamp()
+                .text(".")
+                .body(),
+        );
+    Provider::custom("revolut")
+        .signature(scheme, secrets)
+        .delivery_id(Source::body_digest())
+        .event_type(Source::json(JsonPath::member("event")))
+        .tolerance(Tolerance::two_sided(DAY))
+        .redelivery_window(DAY)
+        .retry(Retry::signed_anew().likely())
+}

@@ -1,0 +1,32 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::signature::Token;
+use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
+
+/// [Xendit](https://docs.xendit.co/apidocs/webhook-behavior).
+///
+/// **Nothing is signed: whoever learns the token can send any event.**
+///
+/// - Signature: none. `x-callback-token` has the verification token of the account, as it is.
+/// - Delivery id: the SHA-256 of the body, which is not covered, as nothing is. What the events have in
+///   common is no id of an event: `$.id` and `$.data.id` name the payment. Event type: `$.event`,
+///   which the webhooks of invoices and other older products lack.
+/// - Redelivery: 6 times over 24 hours after any answer but a 2xx, and on request in the dashboard, for
+///   a time that is not published; the redelivery window is 30 days.
+/// - Retry: the same body (likely). If it differs, the handler runs again. A payment channel may report
+///   the same payment twice.
+/// - Answer: any 2xx.
+/// - Response deadline: 30 seconds.
+/// - Handshake: none.
+/// - Body limit: 2 MiB; Xendit publishes none.
+pub fn xendit(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Token::header(HeaderName::from_static("x-callback-token"));
+    Provider::custom("xendit")
+        .signature(scheme, secrets)
+        .delivery_id(Source::body_digest())
+        .event_type(Source::json(JsonPath::member("event")))
+        .response_deadline(Duration::from_secs(30))
+        .retry(Retry::identical().likely())
+}
