@@ -21,10 +21,15 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 pub fn increase(secrets: impl Into<SecretSource>) -> Provider {
     let member = |name| Source::json(JsonPath::member(name));
     // A secret without `whsec_` is the key itself.
-    standard("increase", StandardWebhooks::openai(), secrets, member("id"))
-        .event_type(member("category"))
-        .tolerance(Tolerance::two_sided(30 * DAY))
-        .response_deadline(Duration::from_secs(10))
-        .redelivery_window(30 * DAY)
-        .retry(Retry::signed_anew().likely())
+    standard(
+        "increase",
+        StandardWebhooks::openai(),
+        secrets,
+        member("id"),
+    )
+    .event_type(member("category"))
+    .tolerance(Tolerance::two_sided(30 * DAY))
+    .response_deadline(Duration::from_secs(10))
+    .redelivery_window(30 * DAY)
+    .retry(Retry::signed_anew().likely())
 }

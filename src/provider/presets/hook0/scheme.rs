@@ -49,7 +49,9 @@ impl<'a> Head<'a> {
     /// Of a repeated field, it is unclear which one counts.
     fn parse(text: &'a str) -> Option<Self> {
         let only = |prefix| {
-            let mut found = text.split(',').filter_map(|field| field.strip_prefix(prefix));
+            let mut found = text
+                .split(',')
+                .filter_map(|field| field.strip_prefix(prefix));
             found.next().filter(|_| found.next().is_none())
         };
         let time = only("t=")?;
@@ -124,12 +126,8 @@ impl SignatureScheme for Hook0 {
         let head = Head::of(headers)?;
         let values = head.values(headers)?;
         let content = content(head.time, head.names, &values, request.body());
-        let has_signed = |secret: &Secret| {
-            is_same(
-                &hmac(Hash::Sha256, secret.expose(), content),
-                &head.mac,
-            )
-        };
+        let has_signed =
+            |secret: &Secret| is_same(&hmac(Hash::Sha256, secret.expose(), content), &head.mac);
         if !secrets.iter().any(has_signed) {
             return Err(SignatureError::NoMatch);
         }
