@@ -57,6 +57,8 @@ mod contentful;
 mod customerio;
 #[cfg(feature = "ed25519")]
 mod discord;
+mod documenso;
+mod docuseal;
 mod docusign;
 mod dropbox;
 mod dropbox_sign;
@@ -143,6 +145,7 @@ mod sendgrid;
 mod sentry;
 mod shippo;
 mod shopify;
+mod shopware;
 mod slack;
 mod square;
 mod squarespace;
@@ -281,6 +284,8 @@ presets! {
     customerio = "customerio";
     #[cfg(feature = "ed25519")]
     discord = "discord";
+    documenso = "documenso";
+    docuseal = "docuseal";
     docusign = "docusign";
     dropbox = "dropbox";
     dropbox_sign = "dropbox-sign";
@@ -367,6 +372,7 @@ presets! {
     sentry = "sentry";
     shippo = "shippo";
     shopify = "shopify";
+    shopware = "shopware";
     slack = "slack";
     square = "square";
     squarespace = "squarespace";
