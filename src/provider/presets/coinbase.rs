@@ -6,7 +6,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [Coinbase Developer Platform](https://docs.cdp.coinbase.com/webhooks/verify-signatures): transfers,
 /// onramp, wallets and on-chain activity. For Coinbase Commerce, see
-/// [`coinbase_commerce`](super::coinbase_commerce).
+/// [`coinbase_commerce`](super::coinbase_commerce()).
 ///
 /// - Signature: `X-Hook0-Signature: t=<time>,v0=<hex>,h=<names>,v1=<hex>`. The `v1` counts, an
 ///   HMAC-SHA256 of `<time>.<names>.<values>.<body>` under the secret of the subscription. The names are

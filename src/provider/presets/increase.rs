@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::standard_webhooks::standard;
+use super::standard_webhooks::{ID, standard};
 use crate::provider::signature::{StandardWebhooks, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
@@ -10,16 +10,16 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   the shared secret of the event subscription as text, and not base64.
 /// - Tolerance: 30 days, on both sides, of `webhook-timestamp`, which is the redelivery window.
 ///   Increase's SDK has 5 minutes; that a retry is signed at a new time is likely, but not confirmed.
-/// - Delivery id: `$.id` (`event_…`), covered by the signature. Event type: `$.category`.
+/// - Delivery id: `webhook-id`, covered by the signature. `$.id` (`event_…`), which is covered, too, is
+///   the same for each subscription of an event. Event type: `$.category`.
 /// - Redelivery: not confirmed; the redelivery window is 30 days.
-/// - Retry: the same event, likely signed at a new time, as Standard Webhooks has it.
+/// - Retry: likely signed at a new time under the same `webhook-id`, as Standard Webhooks has it.
 /// - Answer: any 2xx (likely). The body has only the id of the object, which the handler has to ask for.
 /// - Response deadline: not confirmed; 10 seconds are assumed.
 /// - Body limit: 2 MiB.
 ///
 /// The older header `Increase-Webhook-Signature` is not read.
 pub fn increase(secrets: impl Into<SecretSource>) -> Provider {
-    let member = |name| Source::json(JsonPath::member(name));
     // A secret without `whsec_` is the key itself.
     standard(
         "increase",
@@ -27,7 +27,7 @@ pub fn increase(secrets: impl Into<SecretSource>) -> Provider {
         secrets,
         member("id"),
     )
-    .event_type(member("category"))
+    .event_type(Source::json(JsonPath::member("category")))
     .tolerance(Tolerance::two_sided(30 * DAY))
     .response_deadline(Duration::from_secs(10))
     .redelivery_window(30 * DAY)

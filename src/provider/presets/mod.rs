@@ -64,6 +64,7 @@ mod dropbox;
 mod dropbox_sign;
 mod dwolla;
 mod easypost;
+mod ecwid;
 mod elevenlabs;
 mod figma;
 #[cfg(feature = "rsa")]
@@ -291,6 +292,7 @@ presets! {
     dropbox_sign = "dropbox-sign";
     dwolla = "dwolla";
     easypost = "easypost";
+    ecwid = "ecwid";
     elevenlabs = "elevenlabs";
     figma = "figma";
     #[cfg(feature = "rsa")]
