@@ -21,15 +21,11 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// The older header `Increase-Webhook-Signature` is not read.
 pub fn increase(secrets: impl Into<SecretSource>) -> Provider {
     // A secret without `whsec_` is the key itself.
-    standard(
-        "increase",
-        StandardWebhooks::openai(),
-        secrets,
-        member("id"),
-    )
-    .event_type(Source::json(JsonPath::member("category")))
-    .tolerance(Tolerance::two_sided(30 * DAY))
-    .response_deadline(Duration::from_secs(10))
-    .redelivery_window(30 * DAY)
-    .retry(Retry::signed_anew().likely())
+    let scheme = StandardWebhooks::openai();
+    standard("increase", scheme, secrets, Source::header(ID))
+        .event_type(Source::json(JsonPath::member("category")))
+        .tolerance(Tolerance::two_sided(30 * DAY))
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(30 * DAY)
+        .retry(Retry::signed_anew().likely())
 }
