@@ -74,13 +74,17 @@ mod facade {
         "kept",
         "unhandled",
     ];
-    const REASONS: [&str; 16] = [
+    const REASONS: [&str; 20] = [
         "method_not_allowed",
         "missing_header",
         "malformed_header",
         "malformed_body",
         "no_public_url",
         "no_match",
+        "other_algorithm",
+        "unknown_key",
+        "certificate",
+        "not_for_us",
         "too_old",
         "too_new",
         "no_tenant",

@@ -18,6 +18,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request};
 use idempotent_webhook::presets::{self, Preset};
+use idempotent_webhook::provider::keys::KeySource;
 use idempotent_webhook::provider::{Verified, VerifyError};
 use idempotent_webhook::signature::Tolerance;
 use idempotent_webhook::{Provider, Secret};
@@ -28,6 +29,7 @@ struct Case {
     name: String,
     secret: String,
     public_key: Option<String>,
+    keys: Option<String>,
     headers: BTreeMap<String, String>,
     body_base64: String,
     method: Option<String>,
@@ -65,6 +67,9 @@ impl Delivery {
         let mut provider = preset
             .provider(Secret::new(secret).unwrap())
             .tolerance(Tolerance::unlimited());
+        if let Some(keys) = &case.keys {
+            provider = provider.keys(KeySource::given(keys).unwrap());
+        }
         let mut request = Request::new(());
         let method = case.method.as_deref().unwrap_or("POST");
         *request.method_mut() = method.parse().unwrap();

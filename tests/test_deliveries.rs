@@ -8,6 +8,8 @@
     reason = "a test that fails may panic"
 )]
 
+mod keys;
+
 use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
@@ -19,6 +21,8 @@ use idempotent_webhook::provider::{Verified, VerifyError};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret};
 use serde::Deserialize;
+
+use keys::with_test_keys;
 
 #[derive(Deserialize)]
 struct Case {
@@ -47,8 +51,7 @@ fn verify(provider: &Provider, request: Request<Bytes>) -> Result<Verified, Veri
 fn a_delivery_of_each_preset_is_accepted() {
     for preset in presets::ALL {
         let name = preset.name();
-        let provider = preset
-            .provider(secret(preset))
+        let provider = with_test_keys(preset.provider(secret(preset)))
             .public_url("https://example.com".parse().unwrap());
         provider.check_secrets().expect(name);
         let delivery = TestDelivery::new(&provider)
@@ -78,7 +81,7 @@ fn a_delivery_of_each_preset_is_accepted() {
 fn another_public_url_is_refused_by_those_that_sign_the_url() {
     for preset in presets::ALL {
         let behind = |url: &str| {
-            let provider = preset.provider(secret(preset));
+            let provider = with_test_keys(preset.provider(secret(preset)));
             provider.public_url(url.parse().unwrap())
         };
         let signed = behind("https://example.com/a");

@@ -93,6 +93,7 @@ impl Provider {
             head,
             body,
             now,
+            KeysAre::ToBeFetched,
         )
     }
 
@@ -108,7 +109,7 @@ impl Provider {
         body: &[u8],
         now: SystemTime,
     ) -> Result<Verified, VerifyError> {
-        self.verify_as(Ok(secrets), head, body, now)
+        self.verify_as(Ok(secrets), head, body, now, KeysAre::ToBeFetched)
     }
 
     /// Without secrets it rejects, after the same work as for a wrong signature: the time must
@@ -119,8 +120,9 @@ impl Provider {
         head: &Parts,
         body: &[u8],
         now: SystemTime,
+        keys: KeysAre,
     ) -> Result<Verified, VerifyError> {
-        let request = self.signed_request(head, body);
+        let request = self.signed_request(head, body, keys);
         if let Some(handshake) = self.recognize_unsigned(secrets.ok(), head, body) {
             return Ok(Verified::Handshake(handshake));
         }
@@ -181,10 +183,15 @@ impl Provider {
         }
     }
 
-    fn signed_request<'a>(&'a self, head: &'a Parts, body: &'a [u8]) -> SignedRequest<'a> {
+    fn signed_request<'a>(
+        &'a self,
+        head: &'a Parts,
+        body: &'a [u8],
+        keys: KeysAre,
+    ) -> SignedRequest<'a> {
         SignedRequest::new(head, body)
             .url_base(&self.url_base)
-            .key_source(self.keys.as_ref())
+            .key_source(self.keys.as_ref(), keys == KeysAre::Fetched)
     }
 
     /// A handshake that need not be signed.
@@ -197,7 +204,7 @@ impl Provider {
         if !self.handshakes.has_unsigned() {
             return None;
         }
-        let request = self.signed_request(head, body);
+        let request = self.signed_request(head, body, KeysAre::ToBeFetched);
         let request = HandshakeRequest::new(request, head, &*self.scheme, secrets);
         self.handshakes.unsigned(&request)
     }
@@ -206,6 +213,15 @@ impl Provider {
     pub(crate) fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
         self.scheme.check_head(head)
     }
+}
+
+/// What is done if a key is not known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeysAre {
+    /// It may be fetched, and the request be verified again.
+    ToBeFetched,
+    /// That was done for this request.
+    Fetched,
 }
 
 /// Why a listed event is no delivery.

@@ -13,7 +13,7 @@ use super::rejection::Rejection;
 use super::response::Answer;
 use crate::delivery::Delivery;
 use crate::provider::signature::SignatureError;
-use crate::provider::{Handshake, Verified, VerifyError};
+use crate::provider::{Handshake, KeysAre, Verified, VerifyError};
 use crate::recovery::RecoveryAttempt;
 use crate::settings::Settings;
 
@@ -81,13 +81,14 @@ where
         };
     }
     let now = SystemTime::now();
-    let mut verified = provider.verify_as(secrets, head, &body, now);
+    let verify = |keys| provider.verify_as(secrets, head, &body, now, keys);
+    let mut verified = verify(KeysAre::ToBeFetched);
     if let (Err(VerifyError::Signature(SignatureError::KeyNotFetched(needed))), Some(keys)) =
         (&verified, provider.key_source())
     {
         let limit = provider.get_response_deadline() / 2;
         keys.fetch_within(needed, limit).await;
-        verified = provider.verify_as(secrets, head, &body, now);
+        verified = verify(KeysAre::Fetched);
     }
     let verified = verified.map_err(|error| -> Answer<R, E> {
         match error {

@@ -58,9 +58,9 @@ impl Rejection {
                 SignatureError::NoPublicUrl => "no_public_url",
                 SignatureError::NoMatch => "no_match",
                 SignatureError::UnusableSecret => "unusable_secret",
-                SignatureError::KeyNotFetched(_) => "key_not_fetched",
                 SignatureError::OtherAlgorithm => "other_algorithm",
-                SignatureError::UnknownKey => "unknown_key",
+                // The first is answered as a failure.
+                SignatureError::KeyNotFetched(_) | SignatureError::UnknownKey => "unknown_key",
                 #[cfg(feature = "x509")]
                 SignatureError::Certificate(_) => "certificate",
                 SignatureError::NotForUs(_) => "not_for_us",

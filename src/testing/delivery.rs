@@ -80,7 +80,7 @@ impl TestDelivery {
             .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Self {
             provider: provider.clone(),
-            secret: provider.first_secret().cloned(),
+            secret: provider.first_secret(),
             head: request.into_parts().0,
             id: None,
             event_type: None,

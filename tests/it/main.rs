@@ -23,6 +23,7 @@ mod forget;
 mod hang_up;
 mod identity;
 mod in_flight;
+mod keys;
 mod log;
 mod metrics;
 mod handshake;

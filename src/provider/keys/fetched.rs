@@ -83,11 +83,13 @@ impl Fetched {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The keys at an address, among which one has this id; or that they have to be fetched.
+    /// The keys at an address, among which one has this id; or that they have to be fetched. After that was
+    /// done for this request, what there is counts.
     pub(super) fn look_up(
         &self,
         request: &KeyRequest,
         id: Option<&str>,
+        was_fetched: bool,
     ) -> Result<Arc<KeySet>, SignatureError> {
         let needed =
             |reason: &str| SignatureError::KeyNotFetched(KeyNotFetched::new(request, reason));
@@ -96,7 +98,7 @@ impl Fetched {
             return Err(needed("it was not asked yet, or too many were"));
         };
         let is_under_way = address.is_under_way();
-        let may_ask = !is_under_way && self.may_ask(address);
+        let may_ask = !is_under_way && !was_fetched && self.may_ask(address);
         let keys = address.keys.as_ref().filter(|keys| has(keys, id));
         match keys {
             Some(_) if may_ask && address.fetched.elapsed() >= self.max_age => {

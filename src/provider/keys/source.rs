@@ -87,11 +87,12 @@ impl KeySource {
         &self,
         request: &KeyRequest,
         id: Option<&str>,
+        was_fetched: bool,
     ) -> Result<Arc<KeySet>, SignatureError> {
         match &self.0 {
             Kind::Given(keys) if has(keys, id) => Ok(keys.clone()),
             Kind::Given(_) => Err(SignatureError::UnknownKey),
-            Kind::Fetched(fetched) => fetched.look_up(request, id),
+            Kind::Fetched(fetched) => fetched.look_up(request, id, was_fetched),
         }
     }
 

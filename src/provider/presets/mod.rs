@@ -17,11 +17,11 @@
 
 mod adyen;
 mod airtable;
+mod airwallex;
+mod alchemy;
+mod anthropic;
 #[cfg(feature = "x509")]
 mod apple_app_store;
-mod anthropic;
-mod alchemy;
-mod airwallex;
 mod asana;
 mod auth0_log_streams;
 mod authorize_net;
@@ -34,8 +34,8 @@ mod bitbucket;
 mod box_com;
 #[cfg(feature = "sha1")]
 mod braintree;
-mod brex;
 mod brevo;
+mod brex;
 mod buildkite;
 mod cal;
 mod calendly;
@@ -88,8 +88,8 @@ mod increase;
 mod intercom;
 mod jira;
 mod jira_connect;
-mod knock;
 mod klaviyo;
+mod knock;
 mod kofi;
 mod launchdarkly;
 mod lemonsqueezy;
@@ -106,8 +106,8 @@ mod meta;
 mod microsoft_graph;
 mod modern_treasury;
 mod mollie;
-mod netlify;
 mod mux;
+mod netlify;
 mod notion;
 mod npm_hooks;
 mod nylas;
@@ -171,13 +171,11 @@ mod vercel;
 mod veriff;
 mod webflow;
 mod websub;
-mod woocommerce;
-mod workos;
-mod x;
 #[cfg(feature = "rsa")]
 mod wise;
 mod woocommerce;
 mod workos;
+mod x;
 mod xendit;
 mod xero;
 mod zendesk;
@@ -245,11 +243,11 @@ macro_rules! presets {
 presets! {
     adyen = "adyen";
     airtable = "airtable";
+    airwallex = "airwallex";
+    alchemy = "alchemy";
+    anthropic = "anthropic";
     #[cfg(feature = "x509")]
     apple_app_store = "apple-app-store";
-    anthropic = "anthropic";
-    alchemy = "alchemy";
-    airwallex = "airwallex";
     asana = "asana";
     auth0_log_streams = "auth0-log-streams";
     authorize_net = "authorize-net";
@@ -262,8 +260,8 @@ presets! {
     box_com = "box";
     #[cfg(feature = "sha1")]
     braintree = "braintree";
-    brex = "brex";
     brevo = "brevo";
+    brex = "brex";
     buildkite = "buildkite";
     cal = "cal";
     calendly = "calendly";
@@ -316,8 +314,8 @@ presets! {
     intercom = "intercom";
     jira = "jira";
     jira_connect = "jira-connect";
-    knock = "knock";
     klaviyo = "klaviyo";
+    knock = "knock";
     kofi = "kofi";
     launchdarkly = "launchdarkly";
     lemonsqueezy = "lemonsqueezy";
@@ -334,8 +332,8 @@ presets! {
     microsoft_graph = "microsoft-graph";
     modern_treasury = "modern-treasury";
     mollie = "mollie";
-    netlify = "netlify";
     mux = "mux";
+    netlify = "netlify";
     notion = "notion";
     npm_hooks = "npm-hooks";
     nylas = "nylas";
@@ -399,13 +397,11 @@ presets! {
     veriff = "veriff";
     webflow = "webflow";
     websub = "websub";
-    woocommerce = "woocommerce";
-    workos = "workos";
-    x = "x";
     #[cfg(feature = "rsa")]
     wise = "wise";
     woocommerce = "woocommerce";
     workos = "workos";
+    x = "x";
     xendit = "xendit";
     xero = "xero";
     zendesk = "zendesk";

@@ -174,6 +174,7 @@ pub struct SignedRequest<'a> {
     body: &'a [u8],
     url_base: &'a UrlBase,
     keys: Option<&'a KeySource>,
+    keys_were_fetched: bool,
 }
 
 impl<'a> SignedRequest<'a> {
@@ -186,6 +187,7 @@ impl<'a> SignedRequest<'a> {
             body,
             url_base: &UrlBase::Unknown,
             keys: None,
+            keys_were_fetched: false,
         }
     }
 
@@ -194,8 +196,13 @@ impl<'a> SignedRequest<'a> {
         self
     }
 
-    pub(in crate::provider) fn key_source(mut self, keys: Option<&'a KeySource>) -> Self {
+    pub(in crate::provider) fn key_source(
+        mut self,
+        keys: Option<&'a KeySource>,
+        were_fetched: bool,
+    ) -> Self {
         self.keys = keys;
+        self.keys_were_fetched = were_fetched;
         self
     }
 
@@ -212,7 +219,7 @@ impl<'a> SignedRequest<'a> {
         id: Option<&str>,
     ) -> Result<Arc<KeySet>, SignatureError> {
         match self.keys {
-            Some(keys) => keys.look_up(request, id),
+            Some(keys) => keys.look_up(request, id, self.keys_were_fetched),
             None => Err(SignatureError::KeyNotFetched(KeyNotFetched::new(
                 request,
                 "`Provider::keys` is not set",

@@ -11,7 +11,8 @@ mod scheme;
 /// [App Store Server Notifications V2](https://developer.apple.com/documentation/appstoreservernotifications)
 /// of Apple. Feature `x509`.
 ///
-/// - Signature: `$.signedPayload`, a JSON Web Signature with ES256. It brings its certificates, which must end
+/// - Signature: `$.signedPayload`, a JSON Web Signature with ES256. **Members beside it are not covered.** It
+///   brings its certificates, which must end
 ///   at *Apple Root CA - G3*, have Apple's extensions for receipts, and have been valid at the time of
 ///   signing. They are checked by [`X509Chain`](crate::signature::X509Chain). Whether one is revoked is not
 ///   checked. The secret is the bundle id, which is not secret: a notification of another app is refused.

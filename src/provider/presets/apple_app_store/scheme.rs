@@ -125,6 +125,15 @@ impl SignatureScheme for AppStore {
         })
     }
 
+    /// Members beside the token are not covered.
+    fn signs_body(&self) -> bool {
+        false
+    }
+
+    fn signs_value(&self, _: &str) -> bool {
+        true
+    }
+
     fn signs_time(&self) -> bool {
         true
     }

@@ -13,7 +13,7 @@ pub(super) struct Message {
     #[serde(rename = "Type")]
     pub(super) kind: Kind,
     message: String,
-    message_id: String,
+    pub(super) message_id: String,
     subject: Option<String>,
     #[serde(rename = "SubscribeURL")]
     pub(super) subscribe_url: Option<String>,

@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use self::scheme::AwsSns;
+use self::scheme::{AwsSns, ID};
 use self::subscription::{confirmation, is_confirmation_url};
 use crate::provider::signature::Tolerance;
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
 
 mod message;
 mod scheme;
@@ -43,7 +43,7 @@ mod subscription;
 pub fn aws_sns(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("aws-sns")
         .signature(AwsSns, secrets)
-        .delivery_id(Source::json(JsonPath::member("MessageId")))
+        .delivery_id(Source::signed_value(ID))
         .signed_handshake(confirmation)
         .tolerance(Tolerance::past_only(DAY))
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)

@@ -18,6 +18,9 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
+/// The id, which is signed.
+pub(super) const ID: &str = "MessageId";
+
 const TYPE: HeaderName = HeaderName::from_static("x-amz-sns-message-type");
 
 /// The domains of AWS's partitions.
@@ -98,8 +101,17 @@ impl SignatureScheme for AwsSns {
             Some(url) if message.kind != Kind::Notification && !is_confirmation_url(url) => {
                 Err(SignatureError::NotForUs("another address to confirm at"))
             }
-            Some(_) | None => Ok(Signed::new().at(time)),
+            Some(_) | None => Ok(Signed::new().at(time).value(ID, message.message_id)),
         }
+    }
+
+    /// Attributes and white space are not covered.
+    fn signs_body(&self) -> bool {
+        false
+    }
+
+    fn signs_value(&self, _: &str) -> bool {
+        true
     }
 
     fn signs_time(&self) -> bool {

@@ -1,0 +1,351 @@
+//! F1: keys that are fetched. Nothing authentic is lost while they rotate or cannot be fetched, nothing
+//! else gets in, and the address is not asked for each request.
+
+mod server;
+mod sns;
+
+use std::time::{Duration, SystemTime};
+
+use axum::body::Body;
+use axum::http::header::{AUTHORIZATION, RETRY_AFTER};
+use axum::http::{HeaderValue, Request};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
+use bytes::Bytes;
+use futures_util::future::join_all;
+use idempotent_webhook::provider::keys::{KeyRequest, KeySource};
+use idempotent_webhook::provider::{SecretSource, VerifyError};
+use idempotent_webhook::signature::{Encoding, Jwt, SignatureAlgorithm, SignatureError};
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Provider, Source};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use self::server::{Answering, KeyServer, private_key};
+use crate::support::{TestApp, answer, assert_rows, logged, soon, write_effect};
+
+const REFUSED: &str = "signature missing or not valid";
+const UNAVAILABLE: &str = "temporarily unavailable";
+
+/// Acme signs its webhooks with tokens, whose keys are at an address.
+fn acme(keys: impl Into<SecretSource>) -> Provider {
+    let at = KeyRequest::get("https://keys.acme.test/jwks.json");
+    let scheme = Jwt::public_key(SignatureAlgorithm::Es256, at)
+        .issuer("https://acme.test")
+        .audience("us")
+        .body_hash("body", Encoding::Hex);
+    Provider::custom("acme")
+        .signature(scheme, keys)
+        .delivery_id(Source::json("$.id".parse().unwrap()))
+}
+
+/// A delivery that is signed with this key.
+fn signed(key: &str, id: &str) -> TestDelivery {
+    let signer = acme(KeySource::given(private_key(key)).unwrap());
+    TestDelivery::new(&signer).id(id)
+}
+
+/// The application, whose keys are those of the server. An address is asked again after a moment.
+async fn app(server: &KeyServer) -> TestApp {
+    let keys = server.source().pause(Duration::from_millis(120));
+    TestApp::of(acme(keys), write_effect).await
+}
+
+/// More than a pause.
+async fn a_moment() {
+    tokio::time::sleep(Duration::from_millis(150)).await;
+}
+
+/// The delivery with another header of its token.
+fn with_header(delivery: &TestDelivery, change: impl FnOnce(&mut Value)) -> Request<Body> {
+    let mut request: Request<Body> = delivery.request();
+    let token = request.headers()[AUTHORIZATION].to_str().unwrap();
+    let (header, rest) = token["Bearer ".len()..].split_once('.').unwrap();
+    let mut header = serde_json::from_slice(&BASE64URL.decode(header).unwrap()).unwrap();
+    change(&mut header);
+    let token = format!("Bearer {}.{rest}", BASE64URL.encode(header.to_string()));
+    let token = HeaderValue::from_str(&token).unwrap();
+    request.headers_mut().insert(AUTHORIZATION, token);
+    request
+}
+
+fn with_key_id(delivery: &TestDelivery, id: &str) -> Request<Body> {
+    with_header(delivery, |header| header["kid"] = id.into())
+}
+
+#[tokio::test]
+async fn f1_a_rotation_in_a_storm_refuses_nothing_authentic_and_accepts_nothing_else() {
+    let server = KeyServer::new(Answering::Keys(vec!["first"])).await;
+    let app = app(&server).await;
+    let storm = async |key: &str, from: u32| {
+        let authentic = (from..from + 40).map(|i| signed(key, &format!("{key}-{i}")).request());
+        let forged = (from..from + 40).map(|i| signed("forged", &format!("forged-{i}")).request());
+        let answers = join_all(authentic.chain(forged).map(|request| app.send(request))).await;
+        let (authentic, forged) = answers.split_at(40);
+        assert!(
+            authentic
+                .iter()
+                .all(|got| *got == answer(200, "processed", "done"))
+        );
+        assert!(
+            forged
+                .iter()
+                .all(|got| *got == answer(401, "rejected", REFUSED))
+        );
+    };
+    storm("first", 0).await;
+    // The new key is published beside the old one, and then used. The old one still signs what is on its way.
+    server.answer(Answering::Keys(vec!["first", "second"]));
+    a_moment().await;
+    tokio::join!(storm("second", 0), storm("first", 40));
+    // The old one is withdrawn.
+    server.answer(Answering::Keys(vec!["second"]));
+    storm("second", 40).await;
+    assert_rows!(app.database, claims: 160, effects: 160);
+    // Once for each set that was needed, whatever the number of requests.
+    assert_eq!(server.asked(), ["keys.acme.test/jwks.json"; 2]);
+}
+
+#[tokio::test]
+async fn f1_a_key_that_was_withdrawn_ends_with_the_age_of_the_set() {
+    let server = KeyServer::new(Answering::Keys(vec!["first"])).await;
+    let keys = server
+        .source()
+        .pause(Duration::ZERO)
+        .max_age(Duration::from_millis(100));
+    let app = TestApp::of(acme(keys), write_effect).await;
+    let first = app.send(signed("first", "a").request()).await;
+    assert_eq!(first, answer(200, "processed", "done"));
+    server.answer(Answering::Keys(vec!["second"]));
+    tokio::time::sleep(Duration::from_millis(120)).await;
+    let captured = app.send(signed("first", "b").request()).await;
+    assert_eq!(captured, answer(401, "rejected", REFUSED));
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn f1_a_flood_of_unknown_key_ids_causes_one_fetch() {
+    let server = KeyServer::new(Answering::Keys(vec!["first"])).await;
+    // With the pause that is the default.
+    let app = TestApp::of(acme(server.source()), write_effect).await;
+    let flood = async || {
+        let delivery = signed("first", "forged");
+        let requests = (0..200).map(|i| with_key_id(&delivery, &format!("made-up-{i}")));
+        for got in join_all(requests.map(|request| app.send(request))).await {
+            assert_eq!(got, answer(401, "rejected", REFUSED));
+        }
+    };
+    flood().await;
+    flood().await;
+    assert_eq!(server.asked().len(), 1);
+    let authentic = app.send(signed("first", "a").request()).await;
+    assert_eq!(authentic, answer(200, "processed", "done"));
+    assert_eq!(server.asked().len(), 1);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn f1_old_keys_are_used_while_the_address_fails() {
+    let server = KeyServer::new(Answering::Keys(vec!["first"])).await;
+    // An hour is as many times the age of the keys.
+    let keys = server
+        .source()
+        .pause(Duration::ZERO)
+        .max_age(Duration::from_millis(20));
+    let keys = keys.timeout(Duration::from_millis(200));
+    let app = TestApp::of(acme(keys), write_effect).await;
+    let send = async |key: &str, id: &str| app.send(signed(key, id).request()).await;
+    assert_eq!(send("first", "0").await, answer(200, "processed", "done"));
+    let broken = [
+        Answering::Broken,
+        Answering::Html,
+        Answering::Huge,
+        Answering::Redirect,
+        Answering::Slow(Duration::from_secs(5)),
+        Answering::Text(r#"{"keys":[]}"#.to_owned()),
+    ];
+    for (i, answering) in broken.into_iter().enumerate() {
+        server.answer(answering);
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        let id = format!("broken-{i}");
+        assert_eq!(send("first", &id).await, answer(200, "processed", "done"));
+        // Whether the provider has this key cannot be known now, so it is to come again.
+        assert_eq!(
+            send("second", "new").await,
+            answer(503, "failed", UNAVAILABLE)
+        );
+        assert_eq!(send("forged", "x").await, answer(401, "rejected", REFUSED));
+    }
+    server.answer(Answering::Keys(vec!["first", "second"]));
+    assert_eq!(
+        send("second", "new").await,
+        answer(200, "processed", "done")
+    );
+    assert_rows!(app.database, claims: 8, effects: 8);
+}
+
+#[tokio::test]
+async fn f1_what_starts_without_network_heals() {
+    let server = KeyServer::new(Answering::Broken).await;
+    // A twelfth of the pause, while there are no keys at all.
+    let keys = server.source().pause(Duration::from_secs(6));
+    let app = TestApp::of(acme(keys), write_effect).await;
+    let delivery = signed("first", "a");
+    for _ in 0..3 {
+        let response = app
+            .router
+            .clone()
+            .oneshot(delivery.request::<Body>())
+            .await
+            .unwrap();
+        assert_eq!(response.status(), 503);
+        assert!(response.headers().contains_key(RETRY_AFTER));
+    }
+    // Not for each request.
+    assert_eq!(server.asked().len(), 1);
+    assert_rows!(app.database, claims: 0, effects: 0);
+    server.answer(Answering::Keys(vec!["first"]));
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(
+        app.send(delivery.request()).await,
+        answer(200, "processed", "done")
+    );
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn f1_requests_share_a_fetch_that_goes_on_when_a_sender_hangs_up() {
+    let server = KeyServer::new(Answering::Slow(Duration::from_millis(300))).await;
+    let app = app(&server).await;
+    // The first one hangs up while it waits for the keys.
+    let hung_up = app.send(signed("first", "hung-up").request());
+    let waited = tokio::time::timeout(Duration::from_millis(100), hung_up).await;
+    assert!(waited.is_err());
+    let requests = (0..20).map(|i| app.send(signed("first", &i.to_string()).request()));
+    for got in join_all(requests).await {
+        assert_eq!(got, answer(200, "processed", "done"));
+    }
+    assert_eq!(server.asked().len(), 1);
+    assert_rows!(app.database, claims: 20, effects: 20);
+}
+
+#[tokio::test]
+async fn f1_a_request_does_not_wait_for_keys_until_its_provider_gives_up() {
+    let server = KeyServer::new(Answering::Slow(Duration::from_secs(60))).await;
+    let provider = acme(server.source()).response_deadline(Duration::from_millis(300));
+    let app = TestApp::of(provider, write_effect).await;
+    let sent = app.send(signed("first", "a").request());
+    assert_eq!(soon(sent).await, answer(503, "failed", UNAVAILABLE));
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn f1_verify_fetches_nothing_and_says_what_it_needs() {
+    let server = KeyServer::new(Answering::Keys(vec!["first"])).await;
+    let keys = server.source();
+    let acme = acme(keys.clone());
+    let request: Request<Bytes> = signed("first", "a").request();
+    let (head, body) = request.into_parts();
+    let verify = || acme.verify(&head, &body, SystemTime::now());
+    let Err(VerifyError::Signature(SignatureError::KeyNotFetched(needed))) = verify() else {
+        panic!("{:?}", verify());
+    };
+    assert_eq!(needed.request().url(), "https://keys.acme.test/jwks.json");
+    assert!(server.asked().is_empty());
+    keys.fetch(&needed).await;
+    assert_eq!(verify().unwrap().delivery().unwrap().id().as_str(), "a");
+}
+
+#[test]
+fn f1_a_provider_that_needs_keys_says_so_before_the_first_request() {
+    let secrets: SecretSource = idempotent_webhook::Secret::new("any").unwrap().into();
+    let error = acme(secrets).check_secrets().unwrap_err().to_string();
+    assert!(error.contains("set `Provider::keys`"), "{error}");
+}
+
+#[tokio::test]
+async fn f2_a_forged_token_is_refused_with_its_reason_in_the_log() {
+    let server = KeyServer::new(Answering::Keys(vec!["first"])).await;
+    let app = app(&server).await;
+    let delivery = signed("first", "forged");
+    let changed =
+        |name: &'static str, value: Value| with_header(&delivery, |header| header[name] = value);
+    let for_another = acme(KeySource::given(private_key("first")).unwrap());
+    let at = KeyRequest::get("https://keys.acme.test/jwks.json");
+    let of = |issuer: &'static str, audience: &'static str| {
+        let scheme = Jwt::public_key(SignatureAlgorithm::Es256, at.clone())
+            .issuer(issuer)
+            .audience(audience)
+            .body_hash("body", Encoding::Hex);
+        let keys = KeySource::given(private_key("first")).unwrap();
+        let signer = Provider::custom("acme").signature(scheme, keys);
+        TestDelivery::new(&signer.delivery_id(Source::json("$.id".parse().unwrap())))
+    };
+    let ago = |seconds| {
+        TestDelivery::new(&for_another).at(SystemTime::now() - Duration::from_secs(seconds))
+    };
+    let later = SystemTime::now() + Duration::from_secs(3600);
+    let jwk: Value = serde_json::from_str(private_key("forged")).unwrap();
+    let with_own_key = |name: &'static str, value: Value| {
+        let forged = signed("forged", "x");
+        with_header(&forged, |header| {
+            header[name] = value;
+            header["kid"] = "own".into();
+        })
+    };
+    for (request, reason) in [
+        (changed("alg", "none".into()), "another algorithm"),
+        (changed("alg", "None".into()), "another algorithm"),
+        (changed("alg", "HS256".into()), "another algorithm"),
+        (changed("alg", "RS256".into()), "another algorithm"),
+        (
+            changed("crit", json!(["exp"])),
+            "header authorization is malformed",
+        ),
+        (
+            with_key_id(&delivery, "../../other.json"),
+            "no key of the id",
+        ),
+        (with_key_id(&delivery, "second"), "no key of the id"),
+        (
+            with_own_key("jku", "https://evil.test/jwks.json".into()),
+            "no key of the id",
+        ),
+        (
+            with_own_key("x5u", "https://evil.test/x.pem".into()),
+            "no key of the id",
+        ),
+        (with_own_key("jwk", jwk), "no key of the id"),
+        (
+            signed("forged", "x").request(),
+            "matches none of the secrets",
+        ),
+        (delivery.tampered().request(), "matches none of the secrets"),
+        (
+            of("https://acme.test", "them").request(),
+            "another audience (`aud`)",
+        ),
+        (
+            of("https://evil.test", "us").request(),
+            "another issuer (`iss`)",
+        ),
+        (ago(3600).request(), "signature is too old"),
+        (delivery.at(later).request(), "signature is from the future"),
+    ] {
+        let log = logged(async {
+            let got = app.send(request).await;
+            assert_eq!(got, answer(401, "rejected", REFUSED), "{reason}");
+        })
+        .await;
+        assert!(log.contains(reason), "{reason}: {log}");
+        assert!(!log.contains("evil.test"), "{log}");
+    }
+    assert_rows!(app.database, claims: 0, effects: 0);
+    // No address of a token was asked.
+    assert!(
+        server
+            .asked()
+            .iter()
+            .all(|asked| asked == "keys.acme.test/jwks.json")
+    );
+}

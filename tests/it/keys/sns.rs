@@ -1,0 +1,189 @@
+//! Keys at addresses that requests name: those of AWS SNS. And its handshake.
+
+use std::sync::{Arc, Mutex};
+
+use axum::body::Body;
+use axum::http::Request;
+use futures_util::future::join_all;
+use idempotent_webhook::provider::keys::KeySource;
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Provider, Secret, presets};
+use serde_json::{Value, json};
+
+use super::server::{Answering, KeyServer};
+use super::{REFUSED, UNAVAILABLE};
+use crate::support::{TestApp, answer, assert_rows, logged, write_effect};
+
+const TOPIC: &str = "arn:aws:sns:us-east-1:123456789012:orders";
+/// A private key and its certificate, which is for `sns.amazonaws.com`.
+const KEYS: &str = include_str!("../../keys/sns.pem");
+const CONFIRM: &str = "https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription&Token=t";
+
+fn sns(topic: &str) -> Provider {
+    presets::aws_sns(Secret::new(topic).unwrap())
+}
+
+/// What SNS sends, with these members beside the usual ones.
+fn message(topic: &str, members: &Value) -> Request<Body> {
+    let signer = sns(topic).keys(KeySource::given(KEYS).unwrap());
+    TestDelivery::new(&signer)
+        .body(members.to_string())
+        .request()
+}
+
+fn notification(id: &str) -> Request<Body> {
+    message(TOPIC, &json!({"MessageId": id, "Message": "{}"}))
+}
+
+fn at(address: &str) -> Request<Body> {
+    message(
+        TOPIC,
+        &json!({"MessageId": "forged", "SigningCertURL": address}),
+    )
+}
+
+fn certificate(name: u32) -> String {
+    format!("https://sns.us-east-1.amazonaws.com/SimpleNotificationService-{name:032x}.pem")
+}
+
+async fn app() -> (TestApp, KeyServer) {
+    let server = KeyServer::new(Answering::Text(KEYS.to_owned())).await;
+    let provider = sns(TOPIC).keys(server.source());
+    (TestApp::of(provider, write_effect).await, server)
+}
+
+#[tokio::test]
+async fn f1_new_addresses_in_a_flood_of_forged_requests_are_bounded() {
+    let (app, server) = app().await;
+    assert_eq!(
+        app.send(notification("a")).await,
+        answer(200, "processed", "done")
+    );
+    let forged = (1..200).map(|name| {
+        let mut request = at(&certificate(name));
+        // Of another topic's certificate, so that nothing matches.
+        *request.body_mut() = Body::from(
+            json!({
+                "Type": "Notification", "Message": "", "MessageId": "forged", "TopicArn": TOPIC,
+                "Timestamp": "2026-01-01T00:00:00.000Z", "SignatureVersion": "2",
+                "Signature": "AAAA", "SigningCertURL": certificate(name),
+            })
+            .to_string(),
+        );
+        request
+    });
+    for got in join_all(forged.map(|request| app.send(request))).await {
+        assert!(got.status == 401 || got.status == 503, "{got:?}");
+    }
+    assert_eq!(server.asked().len(), 10);
+    // The certificate that is known stays in use.
+    assert_eq!(
+        app.send(notification("b")).await,
+        answer(200, "processed", "done")
+    );
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
+async fn f1_no_host_but_the_providers_own_is_asked() {
+    let (app, server) = app().await;
+    for wrong in [
+        "https://sns.us-east-1.amazonaws.com.evil.test/SimpleNotificationService-0f.pem",
+        "https://sns.us-east-1.amazonaws.com@evil.test/SimpleNotificationService-0f.pem",
+        "https://user:password@sns.us-east-1.amazonaws.com/SimpleNotificationService-0f.pem",
+        "https://sns.us-east-1.amazonaws.com:444/SimpleNotificationService-0f.pem",
+        "http://sns.us-east-1.amazonaws.com/SimpleNotificationService-0f.pem",
+        "https://sns.us-east-1.amazonaws.com/?Action=Publish&x=.pem",
+        "https://s3.amazonaws.com/SimpleNotificationService-0f.pem",
+        "https://169.254.169.254/SimpleNotificationService-0f.pem",
+        "file:///SimpleNotificationService-0f.pem",
+    ] {
+        let log = logged(async {
+            assert_eq!(
+                app.send(at(wrong)).await,
+                answer(401, "rejected", REFUSED),
+                "{wrong}"
+            );
+        })
+        .await;
+        assert!(log.contains("another address of the certificate"), "{log}");
+    }
+    assert!(server.asked().is_empty());
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn a_subscription_to_our_topic_is_confirmed_and_no_other() {
+    let (app, server) = app().await;
+    let confirmation = |topic: &str, url: &str| {
+        let kind = "SubscriptionConfirmation";
+        let members = json!({"Type": kind, "Token": "t", "SubscribeURL": url, "Message": "m"});
+        message(topic, &members)
+    };
+    let visits = || {
+        server
+            .asked()
+            .into_iter()
+            .filter(|asked| asked.contains("Action"))
+            .count()
+    };
+
+    let elsewhere = "https://evil.test/?Action=ConfirmSubscription&Token=t";
+    for request in [
+        confirmation("arn:aws:sns:us-east-1:1:evil", CONFIRM),
+        confirmation(TOPIC, elsewhere),
+    ] {
+        assert_eq!(app.send(request).await, answer(401, "rejected", REFUSED));
+    }
+    assert_eq!(visits(), 0);
+    let confirmed = app.send(confirmation(TOPIC, CONFIRM)).await;
+    assert_eq!(confirmed, answer(200, "handshake", ""));
+    assert_eq!(visits(), 1);
+
+    // SNS sends it again.
+    server.answer(Answering::Broken);
+    let failed = app.send(confirmation(TOPIC, CONFIRM)).await;
+    assert_eq!(failed, answer(503, "failed", UNAVAILABLE));
+
+    let ended = json!({
+        "Type": "UnsubscribeConfirmation", "Token": "t", "SubscribeURL": CONFIRM, "Message": "m",
+    });
+    let before = visits();
+    assert_eq!(
+        app.send(message(TOPIC, &ended)).await,
+        answer(200, "handshake", "")
+    );
+    assert_eq!(visits(), before, "it would subscribe again");
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn a_subscription_is_confirmed_as_the_application_says() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let provider = sns(TOPIC).keys(KeySource::given(KEYS).unwrap());
+    let unset = TestApp::of(provider.clone(), write_effect).await;
+    let provider = provider.confirm_subscription({
+        let told = told.clone();
+        move |url| {
+            told.lock().unwrap().push(url);
+            async { Ok(()) }
+        }
+    });
+    let app = TestApp::of(provider, write_effect).await;
+    let kind = "SubscriptionConfirmation";
+    let members = json!({"Type": kind, "Token": "t", "SubscribeURL": CONFIRM, "Message": "m"});
+    let confirmed = app.send(message(TOPIC, &members)).await;
+    assert_eq!(confirmed, answer(200, "handshake", ""));
+    assert_eq!(*told.lock().unwrap(), [CONFIRM]);
+    assert_rows!(app.database, claims: 0, effects: 0);
+
+    let log = logged(async {
+        let failed = unset.send(message(TOPIC, &members)).await;
+        assert_eq!(failed, answer(503, "failed", UNAVAILABLE));
+    })
+    .await;
+    assert!(
+        log.contains("set `Provider::confirm_subscription`"),
+        "{log}"
+    );
+}
