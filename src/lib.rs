@@ -87,14 +87,12 @@
 //!   disabled for bodies that the layer has limited. Without it, the layer is plain tower: handlers
 //!   use [`DedupeTx::take`] and find the [`Delivery`] in the request's extensions.
 //! - `dashboard`: a router with pages for operators: what arrives, what fails, and actions to mend it.
-//! - `ed25519`: the asymmetric signatures of Standard Webhooks and Svix, and the presets of Discord
-//!   and Telnyx.
-//! - `sha1`: the presets of Braintree, Intercom, Mandrill, Plivo, Segment, Trello, Twilio and Vercel.
-//! - `p256`: the presets of SendGrid and Plaid. `rsa`: those of PayPal and Fireblocks. `md5`: that of
-//!   Patreon.
+//! - `ed25519`, `md5`, `p256`, `rsa`, `sha1`: algorithms of some presets, which say so, and of schemes of your
+//!   own. `x509`: certificates, for the presets of AWS SNS and Apple, and PayPal's by its certificates.
 //! - `metrics`: the metrics below.
-//! - `reqwest`: the lists of events of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`]. A list of
-//!   your own ([`reconcile::EventSource`]) does not need it.
+//! - `reqwest`: the lists of events of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`], and keys
+//!   of providers that rotate them ([`provider::keys`]). A list of your own ([`reconcile::EventSource`]), and a
+//!   client of your own for keys, do not need it.
 //! - `testing`: signed requests and an assertion, for the tests of applications.
 //!
 //! # Metrics

@@ -16,8 +16,11 @@
 //! Nothing of a request reaches Postgres, a JSON parser or the handler before its signature is
 //! verified over the exact raw bytes. A forged request costs no connection. MACs are compared in
 //! constant time. Blank secrets cannot be configured. Rejected requests are counted by cause, with a
-//! reason in which a sender who is not authentic has chosen nothing. The one exception is the
-//! application's own lookup of a tenant's secrets ([`TenantSecrets`](crate::TenantSecrets)).
+//! reason in which a sender who is not authentic has chosen nothing. There are two exceptions: the
+//! application's own lookup of a tenant's secrets ([`TenantSecrets`](crate::TenantSecrets)), and the fetch of
+//! a key that a request names, where the provider rotates its keys
+//! ([`KeySource`](crate::provider::keys::KeySource)). For the latter, the header of a token or the body
+//! that has the signature is read as JSON first.
 //!
 //! # G2: fail closed
 //!
