@@ -121,6 +121,7 @@ impl KeySource {
     }
 
     /// The keys, if they are given.
+    #[cfg(any(feature = "testing", feature = "x509"))]
     pub(crate) fn get_given(&self) -> Option<&Arc<KeySet>> {
         match &self.0 {
             Kind::Given(keys) => Some(keys),

@@ -88,6 +88,7 @@ impl Claims {
         }
     }
 
+    #[cfg(feature = "rsa")]
     pub(in crate::provider) fn is_true(&self, name: &str) -> bool {
         self.0.get(name) == Some(&Value::Bool(true))
     }

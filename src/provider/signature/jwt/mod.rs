@@ -3,5 +3,7 @@
 mod compact;
 mod scheme;
 
-pub(in crate::provider) use compact::{Claims, Compact, encode, sign_hs256};
+#[cfg(any(feature = "p256", feature = "rsa"))]
+pub(in crate::provider) use compact::encode;
+pub(in crate::provider) use compact::{Claims, Compact, sign_hs256};
 pub use scheme::Jwt;

@@ -2,27 +2,21 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD as BASE64, URL_SAFE_NO_PAD as BASE64URL};
-use p256::ecdsa::signature::{Signer, Verifier};
+use p256::ecdsa::signature::hazmat::{PrehashSigner, PrehashVerifier};
 use p256::ecdsa::{Signature, SigningKey, VerifyingKey};
 use p256::pkcs8::{DecodePrivateKey, DecodePublicKey};
 use serde_json::{Map, Value};
 
+use super::key::SignatureAlgorithm;
 #[cfg(feature = "sha1")]
 use crate::provider::signature::keyed::sha1;
+use crate::provider::signature::keyed::sha256;
 
 /// A key that verifies, and in tests the private one.
 #[derive(Clone)]
 pub(super) struct Key {
     public: VerifyingKey,
     private: Option<SigningKey>,
-}
-
-/// How the numbers r and s of a signature are written.
-#[derive(Clone, Copy)]
-pub(super) enum Form {
-    Der,
-    /// 32 bytes each, as in JSON Web Signatures.
-    Fixed,
 }
 
 impl Key {
@@ -55,38 +49,47 @@ impl Key {
         let public = VerifyingKey::from_sec1_bytes(&point).ok()?;
         Some(Self { public, private })
     }
+}
 
-    pub(super) fn verify(&self, form: Form, message: &[u8], signature: &[u8]) -> bool {
-        let signature = match form {
-            Form::Der => Signature::from_der(signature),
-            Form::Fixed => Signature::from_slice(signature),
+impl super::key::Key for Key {
+    fn is_for(&self, algorithm: SignatureAlgorithm) -> bool {
+        matches!(
+            algorithm,
+            SignatureAlgorithm::EcdsaP256
+                | SignatureAlgorithm::Es256
+                | SignatureAlgorithm::EcdsaP256Sha1
+        )
+    }
+
+    fn verify(&self, algorithm: SignatureAlgorithm, message: &[u8], signature: &[u8]) -> bool {
+        let signature = match algorithm {
+            SignatureAlgorithm::Es256 => Signature::from_slice(signature),
+            _ => Signature::from_der(signature),
         };
-        signature.is_ok_and(|signature| self.public.verify(message, &signature).is_ok())
+        let hash = hash(algorithm, message);
+        signature
+            .ok()
+            .zip(hash)
+            .is_some_and(|(signature, hash)| self.public.verify_prehash(&hash, &signature).is_ok())
     }
 
-    /// A signature in DER of the SHA-1, which one provider still makes.
-    #[cfg(feature = "sha1")]
-    pub(super) fn verify_sha1(&self, message: &[u8], signature: &[u8]) -> bool {
-        use p256::ecdsa::signature::hazmat::PrehashVerifier;
-        let hash = sha1(message);
-        Signature::from_der(signature)
-            .is_ok_and(|signature| self.public.verify_prehash(&hash, &signature).is_ok())
-    }
-
-    #[cfg(feature = "sha1")]
-    pub(super) fn sign_sha1(&self, message: &[u8]) -> Option<Vec<u8>> {
-        use p256::ecdsa::signature::hazmat::PrehashSigner;
-        let private = self.private.as_ref()?;
-        let signature: Signature = private.sign_prehash(&sha1(message)).ok()?;
-        Some(signature.to_der().as_bytes().to_vec())
-    }
-
-    pub(super) fn sign(&self, form: Form, message: &[u8]) -> Option<Vec<u8>> {
-        let signature: Signature = self.private.as_ref()?.sign(message);
-        Some(match form {
-            Form::Der => signature.to_der().as_bytes().to_vec(),
-            Form::Fixed => signature.to_bytes().to_vec(),
+    fn sign(&self, algorithm: SignatureAlgorithm, message: &[u8]) -> Option<Vec<u8>> {
+        let hash = hash(algorithm, message)?;
+        let signature: Signature = self.private.as_ref()?.sign_prehash(&hash).ok()?;
+        Some(match algorithm {
+            SignatureAlgorithm::Es256 => signature.to_bytes().to_vec(),
+            _ => signature.to_der().as_bytes().to_vec(),
         })
+    }
+}
+
+/// What is signed of a message. `None` if no key of this kind signs by the algorithm.
+fn hash(algorithm: SignatureAlgorithm, message: &[u8]) -> Option<Vec<u8>> {
+    match algorithm {
+        SignatureAlgorithm::EcdsaP256 | SignatureAlgorithm::Es256 => Some(sha256([message])),
+        #[cfg(feature = "sha1")]
+        SignatureAlgorithm::EcdsaP256Sha1 => Some(sha1(message)),
+        _ => None,
     }
 }
 

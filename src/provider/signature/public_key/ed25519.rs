@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD as BASE64, URL_SAFE_NO_PAD as BASE64URL};
 use serde_json::{Map, Value};
 
+use super::key::SignatureAlgorithm;
 use crate::provider::signature::mac::{ed25519_signature, is_ed25519_key, is_ed25519_signature};
 
 /// A key that verifies, and in tests the private one.
@@ -47,19 +48,29 @@ impl Key {
         let public = public.try_into().ok()?;
         is_ed25519_key(&public).then_some(Self { public, private })
     }
+}
 
-    pub(super) fn verify(&self, message: &[u8], signature: &[u8]) -> bool {
-        let signature = signature.try_into().ok();
-        signature.is_some_and(|signature| is_ed25519_signature(&self.public, message, signature))
+impl super::key::Key for Key {
+    fn is_for(&self, algorithm: SignatureAlgorithm) -> bool {
+        algorithm == SignatureAlgorithm::Ed25519
     }
 
-    pub(super) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
-        Some(ed25519_signature(self.private.as_ref()?, message).to_vec())
+    fn verify(&self, algorithm: SignatureAlgorithm, message: &[u8], signature: &[u8]) -> bool {
+        let signature = signature.try_into().ok();
+        self.is_for(algorithm)
+            && signature
+                .is_some_and(|signature| is_ed25519_signature(&self.public, message, signature))
+    }
+
+    fn sign(&self, algorithm: SignatureAlgorithm, message: &[u8]) -> Option<Vec<u8>> {
+        let private = self.private.filter(|_| self.is_for(algorithm))?;
+        Some(ed25519_signature(&private, message).to_vec())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::key::Key as _;
     use super::*;
 
     /// RFC 8032, section 7.1, test 2.
@@ -72,15 +83,16 @@ mod tests {
     fn it_agrees_with_rfc_8032() -> Result<(), hex::FromHexError> {
         let pair = format!("{PRIVATE}{PUBLIC}");
         let signature = hex::decode(SIGNATURE)?;
-        let sign = |key: &str| Key::from_secret(key.as_bytes())?.sign(&[0x72]);
+        let ed25519 = SignatureAlgorithm::Ed25519;
+        let sign = |key: &str| Key::from_secret(key.as_bytes())?.sign(ed25519, &[0x72]);
         assert_eq!(sign(&pair), Some(signature.clone()));
         let base64 = BASE64.encode(hex::decode(PUBLIC)?);
         let short = signature.get(1..).unwrap_or(&[]);
         for key in [PUBLIC, &pair, &base64] {
             let key = Key::from_secret(key.as_bytes()).ok_or(hex::FromHexError::OddLength)?;
-            assert!(key.verify(&[0x72], &signature));
-            assert!(!key.verify(&[0x73], &signature));
-            assert!(!key.verify(&[0x72], short));
+            assert!(key.verify(ed25519, &[0x72], &signature));
+            assert!(!key.verify(ed25519, &[0x73], &signature));
+            assert!(!key.verify(ed25519, &[0x72], short));
         }
         assert_eq!(sign(PUBLIC), None);
         Ok(())

@@ -8,17 +8,12 @@ use rsa::{BigUint, Pkcs1v15Sign, RsaPrivateKey, RsaPublicKey};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256, Sha512};
 
+use super::key::SignatureAlgorithm;
+#[cfg(feature = "sha1")]
+use crate::provider::signature::keyed::sha1;
+
 /// The least size of a fetched key, in bytes: 2048 bits (NIST SP 800-131A).
 const MIN_FETCHED: usize = 256;
-
-/// The hash of a signature.
-#[derive(Clone, Copy)]
-pub(super) enum RsaHash {
-    #[cfg(feature = "sha1")]
-    Sha1,
-    Sha256,
-    Sha512,
-}
 
 /// What comes before the hash in a signature: its algorithm, in DER (RFC 8017, section 9.2).
 #[cfg(feature = "sha1")]
@@ -28,22 +23,21 @@ const SHA_256: [u8; 19] =
 const SHA_512: [u8; 19] =
     *b"\x30\x51\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x03\x05\x00\x04\x40";
 
-impl RsaHash {
-    /// The padding and the hash of a message. `rsa` has an older version of the hash functions, so
-    /// it is given their results.
-    fn of(self, message: &[u8]) -> (Pkcs1v15Sign, Vec<u8>) {
-        let (prefix, hash): (Box<[u8]>, _) = match self {
-            #[cfg(feature = "sha1")]
-            Self::Sha1 => (SHA_1.into(), sha1::Sha1::digest(message).to_vec()),
-            Self::Sha256 => (SHA_256.into(), Sha256::digest(message).to_vec()),
-            Self::Sha512 => (SHA_512.into(), Sha512::digest(message).to_vec()),
-        };
-        let padding = Pkcs1v15Sign {
-            hash_len: Some(hash.len()),
-            prefix,
-        };
-        (padding, hash)
-    }
+/// The padding and the hash of a message. `rsa` has an older version of the hash functions, so it is given
+/// their results. `None` if no key of this kind signs by the algorithm.
+fn hash(algorithm: SignatureAlgorithm, message: &[u8]) -> Option<(Pkcs1v15Sign, Vec<u8>)> {
+    let (prefix, hash): (Box<[u8]>, _) = match algorithm {
+        #[cfg(feature = "sha1")]
+        SignatureAlgorithm::RsaSha1 => (SHA_1.into(), sha1(message)),
+        SignatureAlgorithm::RsaSha256 => (SHA_256.into(), Sha256::digest(message).to_vec()),
+        SignatureAlgorithm::RsaSha512 => (SHA_512.into(), Sha512::digest(message).to_vec()),
+        _ => return None,
+    };
+    let padding = Pkcs1v15Sign {
+        hash_len: Some(hash.len()),
+        prefix,
+    };
+    Some((padding, hash))
 }
 
 /// A key that verifies, and in tests the private one.
@@ -92,15 +86,26 @@ impl Key {
             private: None,
         }
     }
+}
 
-    pub(super) fn verify(&self, hash: RsaHash, message: &[u8], signature: &[u8]) -> bool {
-        let (padding, hash) = hash.of(message);
-        self.public.verify(padding, &hash, signature).is_ok()
+impl super::key::Key for Key {
+    fn is_for(&self, algorithm: SignatureAlgorithm) -> bool {
+        matches!(
+            algorithm,
+            SignatureAlgorithm::RsaSha1
+                | SignatureAlgorithm::RsaSha256
+                | SignatureAlgorithm::RsaSha512
+        )
     }
 
-    /// Signs for tests: the time that it takes is not constant.
-    pub(super) fn sign(&self, hash: RsaHash, message: &[u8]) -> Option<Vec<u8>> {
-        let (padding, hash) = hash.of(message);
+    fn verify(&self, algorithm: SignatureAlgorithm, message: &[u8], signature: &[u8]) -> bool {
+        hash(algorithm, message)
+            .is_some_and(|(padding, hash)| self.public.verify(padding, &hash, signature).is_ok())
+    }
+
+    /// The time that it takes is not constant.
+    fn sign(&self, algorithm: SignatureAlgorithm, message: &[u8]) -> Option<Vec<u8>> {
+        let (padding, hash) = hash(algorithm, message)?;
         self.private.as_ref()?.sign(padding, &hash).ok()
     }
 }
