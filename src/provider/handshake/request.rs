@@ -57,6 +57,12 @@ impl<'a> HandshakeRequest<'a> {
         query_values(path_and_query(self.head), name).next()
     }
 
+    /// The URL that the provider has called, if its base is known.
+    #[cfg(all(feature = "p256", feature = "sha1"))]
+    pub(in crate::provider) fn url(&self) -> Option<String> {
+        self.request.url().ok()
+    }
+
     /// The raw body.
     pub fn body(&self) -> &'a [u8] {
         self.request.body()

@@ -65,7 +65,11 @@ mod dropbox_sign;
 mod dwolla;
 mod easypost;
 mod ecwid;
+#[cfg(all(feature = "p256", feature = "sha1"))]
+mod ebay;
 mod elevenlabs;
+#[cfg(feature = "ed25519")]
+mod fal;
 mod figma;
 #[cfg(feature = "rsa")]
 mod fireblocks;
@@ -74,6 +78,8 @@ mod forgejo;
 mod front;
 mod gitea;
 mod github;
+#[cfg(feature = "p256")]
+mod github_secret_scanning;
 mod gitlab;
 mod gocardless;
 #[cfg(feature = "rsa")]
@@ -96,6 +102,7 @@ mod lemonsqueezy;
 mod line;
 mod linear;
 mod lithic;
+mod livekit;
 mod mailgun;
 #[cfg(feature = "sha1")]
 mod mandrill;
@@ -108,6 +115,7 @@ mod modern_treasury;
 mod mollie;
 mod mux;
 mod netlify;
+mod monday;
 mod notion;
 mod npm_hooks;
 mod nylas;
@@ -169,10 +177,13 @@ mod vapi;
 #[cfg(feature = "sha1")]
 mod vercel;
 mod veriff;
+mod vonage;
 mod webflow;
 mod websub;
 #[cfg(feature = "rsa")]
 mod wise;
+#[cfg(feature = "rsa")]
+mod wix;
 mod woocommerce;
 mod workos;
 mod x;
@@ -291,7 +302,11 @@ presets! {
     dwolla = "dwolla";
     easypost = "easypost";
     ecwid = "ecwid";
+    #[cfg(all(feature = "p256", feature = "sha1"))]
+    ebay = "ebay";
     elevenlabs = "elevenlabs";
+    #[cfg(feature = "ed25519")]
+    fal = "fal";
     figma = "figma";
     #[cfg(feature = "rsa")]
     fireblocks = "fireblocks";
@@ -300,6 +315,8 @@ presets! {
     front = "front";
     gitea = "gitea";
     github = "github";
+    #[cfg(feature = "p256")]
+    github_secret_scanning = "github-secret-scanning";
     gitlab = "gitlab";
     gocardless = "gocardless";
     #[cfg(feature = "rsa")]
@@ -322,6 +339,7 @@ presets! {
     line = "line";
     linear = "linear";
     lithic = "lithic";
+    livekit = "livekit";
     mailgun = "mailgun";
     #[cfg(feature = "sha1")]
     mandrill = "mandrill";
@@ -334,6 +352,7 @@ presets! {
     mollie = "mollie";
     mux = "mux";
     netlify = "netlify";
+    monday = "monday";
     notion = "notion";
     npm_hooks = "npm-hooks";
     nylas = "nylas";
@@ -395,10 +414,13 @@ presets! {
     #[cfg(feature = "sha1")]
     vercel = "vercel";
     veriff = "veriff";
+    vonage = "vonage";
     webflow = "webflow";
     websub = "websub";
     #[cfg(feature = "rsa")]
     wise = "wise";
+    #[cfg(feature = "rsa")]
+    wix = "wix";
     woocommerce = "woocommerce";
     workos = "workos";
     x = "x";

@@ -1,0 +1,148 @@
+//! eBay's signature, which names its key.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName};
+use serde_json::{Value, json};
+
+use crate::provider::keys::KeyRequest;
+use crate::provider::signature::{
+    SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,
+    UnsignedRequest, only_value,
+};
+use crate::provider::{Secret, Secrets};
+
+const SIGNATURE: HeaderName = HeaderName::from_static("x-ebay-signature");
+const ALGORITHM: &str = "ecdsa";
+const DIGEST: &str = "SHA1";
+const P256_SHA1: SignatureAlgorithm = SignatureAlgorithm::EcdsaP256Sha1;
+
+/// The id of a key in tests.
+const TEST_KEY: &str = "00000000-0000-4000-8000-000000000000";
+
+/// What a secret of the sandbox begins with. A verification token has no colon.
+const SANDBOX: &[u8] = b"sandbox:";
+
+#[derive(Debug)]
+pub(super) struct Ebay;
+
+/// The verification token in a secret.
+pub(super) fn verification_token(secret: &Secret) -> &[u8] {
+    let secret = secret.expose();
+    secret.strip_prefix(SANDBOX).unwrap_or(secret)
+}
+
+/// What the header has.
+struct Head {
+    key_id: String,
+    signature: Vec<u8>,
+}
+
+impl Head {
+    fn read(headers: &HeaderMap) -> Result<Self, SignatureError> {
+        const MALFORMED: SignatureError = SignatureError::MalformedHeader(SIGNATURE);
+        let decoded = BASE64.decode(only_value(headers, &SIGNATURE)?);
+        let decoded = decoded.map_err(|_| MALFORMED)?;
+        let members: Value = serde_json::from_slice(&decoded).map_err(|_| MALFORMED)?;
+        let text = |name: &str| members.get(name).and_then(Value::as_str).ok_or(MALFORMED);
+        if text("alg")? != ALGORITHM || text("digest")? != DIGEST {
+            return Err(SignatureError::OtherAlgorithm);
+        }
+        let signature = BASE64.decode(text("signature")?);
+        Ok(Self {
+            key_id: Some(text("kid")?)
+                .filter(|id| is_uuid(id))
+                .ok_or(MALFORMED)?
+                .to_owned(),
+            signature: signature.map_err(|_| MALFORMED)?,
+        })
+    }
+}
+
+/// Whether a text is a UUID, and so nothing that could change an address.
+fn is_uuid(text: &str) -> bool {
+    let is_at = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    text.len() == 36 && text.bytes().enumerate().all(is_at)
+}
+
+/// The address of a key. A sandbox has an application and an endpoint of its own, so all secrets are of the
+/// same kind.
+fn address(key_id: &str, secrets: &Secrets) -> KeyRequest {
+    let is_of_sandbox = |secret: &Secret| secret.expose().starts_with(SANDBOX);
+    let host = match secrets.iter().any(is_of_sandbox) {
+        true => "api.sandbox.ebay.com",
+        false => "api.ebay.com",
+    };
+    let url = format!("https://{host}/commerce/notification/v1/public_key/{key_id}");
+    KeyRequest::get(url).named_by_request()
+}
+
+impl SignatureScheme for Ebay {
+    fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
+        Head::read(&head.headers).map(drop)
+    }
+
+    fn verify(
+        &self,
+        request: &SignedRequest<'_>,
+        secrets: &Secrets,
+    ) -> Result<Signed, SignatureError> {
+        let head = Head::read(request.headers())?;
+        let keys = request.keys(&address(&head.key_id, secrets), Some(&head.key_id))?;
+        let mut keys = keys.with_id(&head.key_id);
+        match keys.any(|key| key.verify(P256_SHA1, request.body(), &head.signature)) {
+            true => Ok(Signed::new()),
+            false => Err(SignatureError::NoMatch),
+        }
+    }
+
+    fn description(&self) -> Cow<'static, str> {
+        "ECDSA P-256, SHA-1".into()
+    }
+
+    fn needs_keys(&self, _: &Secrets) -> bool {
+        true
+    }
+
+    fn sign(&self, request: &mut UnsignedRequest, _: &Secret) -> Result<(), SignError> {
+        let no_key = SignError::new("there is no private key to sign with");
+        let (id, key) = request.signing_key().ok_or(no_key.clone())?;
+        let signature = key.sign(P256_SHA1, request.body()).ok_or(no_key)?;
+        let header = json!({
+            "alg": ALGORITHM,
+            "kid": id.unwrap_or(TEST_KEY),
+            "signature": BASE64.encode(signature),
+            "digest": DIGEST,
+        });
+        request.insert_header(SIGNATURE, BASE64.encode(header.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_uuid_gets_into_an_address() {
+        assert!(is_uuid(TEST_KEY));
+        assert!(is_uuid("9936261A-7d7b-4621-a0f1-96ccb428af49"));
+        for wrong in [
+            "",
+            "9936261a-7d7b-4621-a0f1-96ccb428af4",
+            "9936261a-7d7b-4621-a0f1-96ccb428af499",
+            "9936261a7d7b4621a0f196ccb428af490000",
+            "9936261a-7d7b-4621-a0f1-96ccb428af4/",
+            "../../../../../../attacker.example/",
+            "é936261a-7d7b-4621-a0f1-96ccb428af4",
+            "------------------------------------",
+        ] {
+            assert!(!is_uuid(wrong), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::keys::KeyRequest;
+use crate::provider::signature::{PublicKeySignature, Tolerance};
+use crate::provider::{MIB, Provider, Retry, SecretSource, Source};
+
+const KEYS: &str = "https://api.github.com/meta/public_keys/secret_scanning";
+
+/// [GitHub's secret scanning](https://docs.github.com/en/code-security/secret-scanning/secret-scanning-partnership-program/secret-scanning-partner-program):
+/// the alerts to the partners whose tokens were found. Feature `p256`.
+///
+/// There is no secret, only keys:
+///
+/// ```no_run
+/// # #[cfg(feature = "reqwest")]
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use idempotent_webhook::presets;
+/// use idempotent_webhook::provider::keys::KeySource;
+///
+/// let alerts = presets::github_secret_scanning(KeySource::https()?);
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "reqwest"))]
+/// # fn main() {}
+/// ```
+///
+/// - Signature: `Github-Public-Key-Signature: <base64>`, an ECDSA signature with P-256, in DER, of the body.
+/// - Keys: at `https://api.github.com/meta/public_keys/secret_scanning`, by the id in
+///   `Github-Public-Key-Identifier`. Keys that GitHub lists as not current count as well, as in its examples.
+///   GitHub limits requests without a token to 60 an hour, far more than are made.
+/// - **The keys are the same for all partners, and neither a receiver nor a time is signed**: whoever has an
+///   alert to another partner can send it to you, at any time. Look up each token before you revoke it.
+/// - Tolerance: any age.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature. The same
+///   findings may be another alert later on, which is a duplicate then: they are the same tokens. Event type:
+///   none, as each element of the body has its own `type`.
+/// - Redelivery: not documented; the redelivery window is 30 days.
+/// - Retry: not documented; if its body differs, the handler runs again.
+/// - Answer: any 2xx (not confirmed). It may have a list of what became of the tokens, which a duplicate does
+///   not get.
+/// - Response deadline: GitHub's is not confirmed; 10 seconds are assumed.
+/// - Handshake: none.
+/// - Body limit: 16 MiB, as an alert may have many tokens; GitHub publishes none.
+pub fn github_secret_scanning(secrets: impl Into<SecretSource>) -> Provider {
+    let header = |name| HeaderName::from_static(name);
+    let scheme = PublicKeySignature::ecdsa_p256(header("github-public-key-signature"))
+        .keys_at(KeyRequest::get(KEYS))
+        .key_id(header("github-public-key-identifier"));
+    Provider::custom("github-secret-scanning")
+        .signature(scheme, secrets)
+        .delivery_id(Source::body_digest())
+        .tolerance(Tolerance::unlimited())
+        .response_deadline(Duration::from_secs(10))
+        .body_limit(16 * MIB)
+        .retry(Retry::unknown().id_unknown())
+}

@@ -1,0 +1,97 @@
+//! LiveKit's token, whose issuer is the API key.
+
+use std::borrow::Cow;
+use std::iter;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use serde_json::json;
+
+use crate::provider::signature::jwt::sign_hs256;
+use crate::provider::signature::keyed::sha256;
+use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
+use crate::provider::signature::{
+    Encoding, Jwt, SignError, SignatureError, SignatureScheme, Signed, SignedRequest,
+    UnsignedRequest,
+};
+use crate::provider::{Secret, SecretError, Secrets};
+
+const BODY_HASH: &str = "sha256";
+
+#[derive(Debug)]
+pub(super) struct LiveKit(Jwt);
+
+impl LiveKit {
+    pub(super) fn new() -> Self {
+        Self(Jwt::hs256().body_hash(BODY_HASH, Encoding::Base64))
+    }
+}
+
+/// The API key and the API secret in a secret.
+fn parts(secret: &Secret) -> Option<(&str, &str)> {
+    let text = std::str::from_utf8(secret.expose()).ok()?;
+    text.split_once(':')
+        .filter(|(key, secret)| !key.is_empty() && !secret.is_empty())
+}
+
+impl SignatureScheme for LiveKit {
+    fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
+        self.0.check_head(head)
+    }
+
+    fn verify(
+        &self,
+        request: &SignedRequest<'_>,
+        secrets: &Secrets,
+    ) -> Result<Signed, SignatureError> {
+        let mut error = SignatureError::NoMatch;
+        for secret in secrets.iter() {
+            let Some((key, secret)) = parts(secret) else {
+                error = SignatureError::UnusableSecret;
+                continue;
+            };
+            let token = self.0.clone().issuer(key.to_owned());
+            match token.open(request, iter::once(secret.as_bytes())) {
+                Ok((_, signed)) => return Ok(signed),
+                Err(SignatureError::NoMatch) => {}
+                Err(other) => error = other,
+            }
+        }
+        Err(error)
+    }
+
+    fn signs_time(&self) -> bool {
+        true
+    }
+
+    fn description(&self) -> Cow<'static, str> {
+        self.0.description()
+    }
+
+    fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
+        match parts(secret) {
+            Some(_) => Ok(()),
+            None => Err(SecretError::new("it is not `<API key>:<API secret>`")),
+        }
+    }
+
+    fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
+        let (key, secret) = parts(secret).ok_or(SignError::new(
+            "the secret is not `<API key>:<API secret>`",
+        ))?;
+        let seconds = |time| u64::try_from(to_unix_time(time, TimeUnit::Seconds)).unwrap_or(0);
+        let now = seconds(request.time());
+        let claims = json!({
+            "iss": key,
+            "nbf": now,
+            "iat": now,
+            "exp": seconds(request.time() + Duration::from_secs(300)),
+            BODY_HASH: BASE64.encode(sha256([request.body()])),
+        });
+        let token = sign_hs256(secret.as_bytes(), &claims);
+        request.insert_header(AUTHORIZATION, token)
+    }
+}

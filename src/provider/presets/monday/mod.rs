@@ -1,0 +1,57 @@
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use serde_json::{Map, Value, json};
+
+use self::scheme::Monday;
+use crate::provider::signature::Tolerance;
+use crate::provider::{
+    HOUR, Handshake, HandshakeRequest, JsonPath, Provider, Retry, SecretSource, Source,
+};
+
+mod scheme;
+
+/// [monday.com](https://developer.monday.com/apps/docs/authorization-header): webhooks of boards that an
+/// app has made.
+///
+/// **The token does not cover the body: whoever has captured a request can send any event with its token,
+/// until the token expires 5 minutes later.** monday's TLS is all that protects the event on its way.
+/// **Webhooks that were made in the user interface, or with a personal token, have no token at all.** They
+/// prove nothing, and are refused.
+///
+/// - Signature: `Authorization`, a JSON Web Token with HS256 (likely), whose audience is the URL of the
+///   webhook. The secret is the signing secret of the app.
+/// - Needs [`public_url`](Provider::public_url).
+/// - Tolerance: that of the token, which expires after 5 minutes, with a minute of leeway.
+/// - Delivery id: `$.event.triggerUuid`, **not** covered by the signature. Event type: `$.event.type`.
+/// - Handshake: a POST of `{"challenge": "..."}` and nothing else, which anyone can send, is answered with
+///   the same JSON.
+/// - Redelivery: once a minute for 30 minutes, after any answer but 200. The redelivery window is an hour.
+/// - Retry: the same `$.event.triggerUuid`, with a new token (likely: the first one expires meanwhile).
+/// - Answer: monday takes 200 alone, so every success gets it.
+/// - Response deadline: monday publishes none; 10 seconds are assumed.
+/// - Body limit: 2 MiB; monday publishes none.
+///
+/// The webhooks of an app's life cycle are signed with its client secret, and have no such id. They are
+/// rejected with 400 unless [`delivery_id`](Provider::delivery_id) names another source.
+pub fn monday(secrets: impl Into<SecretSource>) -> Provider {
+    let event = |name| Source::json(JsonPath::member("event").then(name));
+    Provider::custom("monday")
+        .signature(Monday::new(), secrets)
+        .delivery_id(event("triggerUuid"))
+        .event_type(event("type"))
+        .unsigned_handshake(challenge)
+        .tolerance(Tolerance::unlimited())
+        .success_status(StatusCode::OK)
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(HOUR)
+        .retry(Retry::signed_anew().likely())
+}
+
+/// It wants its JSON back. An event beside the challenge is none.
+fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let members: Map<String, Value> = serde_json::from_slice(request.body()).ok()?;
+    let challenge = members.get("challenge")?.as_str()?;
+    let is_all = request.method() == Method::POST && members.len() == 1;
+    is_all.then(|| Handshake::json("challenge", &json!({"challenge": challenge})))
+}

@@ -1,0 +1,61 @@
+use std::time::Duration;
+
+use http::StatusCode;
+
+use crate::provider::signature::{Encoding, Jwt, Tolerance};
+use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+
+/// [Vonage](https://developer.vonage.com/en/getting-started/concepts/webhooks): Messages, Dispatch,
+/// Voice, Verify and Video, with signed webhooks.
+///
+/// - Signature: `Authorization: Bearer`, a JSON Web Token with HS256 of the issuer `Vonage`, whose claim
+///   `payload_hash` is the SHA-256 of the body in hex. The secret is the signature secret of the account.
+///   Vonage calls the hash optional; **a request without it is refused**, as nothing else covers the body.
+/// - Only POST. Voice calls by GET unless it is set otherwise, with a hash of the parameters, and gets 405.
+/// - Tolerance: 24 hours, past only, of the claim `iat`, which is the redelivery window. Vonage's tokens
+///   have no expiry, and nothing says that a retry has a new one; one that has expired is refused.
+/// - Delivery id: `$.message_uuid`, with `$.status` and `$.timestamp` if they are there, as one message has
+///   several states. For calls `$.uuid`, `$.status` and `$.timestamp` together. Anything else, such as the
+///   events of Verify, is keyed by the SHA-256 of the body. All covered by the signature. The token's `jti`
+///   is not it, as a retry likely has a new one. Event type: `$.status` or, if it is absent,
+///   `$.message_type`.
+/// - Redelivery: after 429 and a 5xx, with intervals from 5 seconds to 15 minutes, for 24 hours, which is the
+///   redelivery window.
+/// - Retry: not documented; if the body of an event without these members differs, the handler runs again.
+/// - Answer: Vonage takes 200 alone, so every success gets it. It gives up after any other 4xx than 429, so
+///   every failure gets 503. **So does a request without a valid signature**: after an error of its own,
+///   Vonage sends a callback unsigned, and sends it again, signed, after a 5xx only. An event that came while
+///   the secret was wrong comes again as well.
+///   [`rejection_status`](Provider::rejection_status) sets another status. The answer of an `answer_url` of
+///   Voice, which a duplicate does not get, is what the call does: leave that route without the layer.
+/// - Response deadline: 10 seconds are assumed; an older page has 15.
+/// - Handshake: none.
+/// - Body limit: 2 MiB; Vonage publishes none.
+///
+/// Not for the SMS API, which signs parameters, and not for the Contact Center, whose token is in
+/// `Vonage-Signature`.
+pub fn vonage(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Jwt::hs256()
+        .issuer("Vonage")
+        .body_hash("payload_hash", Encoding::Hex)
+        .without_expiry();
+    let member = |name| Source::json(JsonPath::member(name));
+    let with_state = |id| member(id).and(member("status"));
+    let id = with_state("message_uuid")
+        .and(member("timestamp"))
+        .or(with_state("message_uuid"))
+        .or(member("message_uuid"))
+        .or(with_state("uuid").and(member("timestamp")))
+        .or(Source::body_digest());
+    Provider::custom("vonage")
+        .signature(scheme, secrets)
+        .delivery_id(id)
+        .event_type(member("status").or(member("message_type")))
+        .tolerance(Tolerance::past_only(DAY))
+        .success_status(StatusCode::OK)
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
+        .rejection_status(StatusCode::SERVICE_UNAVAILABLE)
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(DAY)
+        .retry(Retry::unknown())
+}
