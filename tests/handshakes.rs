@@ -14,6 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
+use idempotent_webhook::provider::keys::KeySource;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{IdempotentWebhook, Provider, Secret, TenantSecrets, presets};
 use sqlx::PgPool;
@@ -125,6 +126,66 @@ async fn metas_challenge_is_answered_if_the_token_is_right() {
     let without_token = presets::meta(secret());
     let response = call(without_token, get(&format!("/meta?{query}"))).await;
     assert_answer(&response, 405, "rejected", "method not allowed");
+}
+
+#[tokio::test]
+async fn mondays_challenge_is_answered_with_the_same_json() {
+    let monday = || presets::monday(secret()).public_url("https://example.com".parse().unwrap());
+    let post = |body| request(Method::POST, "/monday", &[], body);
+    let response = call(monday(), post(r#"{ "challenge": "3eZ<b>\u00fc" }"#)).await;
+    assert_answer(&response, 200, "handshake", r#"{"challenge":"3eZ<b>ü"}"#);
+    assert_eq!(response.headers()["content-type"], "application/json");
+
+    for other in [
+        r#"{"challenge":"x","event":{"triggerUuid":"1"}}"#,
+        r#"{"challenge":{}}"#,
+        r#"["challenge"]"#,
+        "{}",
+        "",
+    ] {
+        let response = call(monday(), post(other)).await;
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{other}");
+    }
+    let put = request(Method::PUT, "/monday", &[], r#"{"challenge":"x"}"#);
+    let response = call(monday(), put).await;
+    assert_answer(&response, 405, "rejected", "method not allowed");
+}
+
+#[tokio::test]
+async fn ebays_challenge_is_answered_with_its_hash_if_the_url_is_known() {
+    let ebay = |token: &str| {
+        let asked = |_: Request<Bytes>| async { Err("nothing is to be fetched".into()) };
+        presets::ebay(Secret::new(token).unwrap()).keys(KeySource::fetched(asked))
+    };
+    const TOKEN: &str = "71745723-d031-455c-bfa5-f90d11b4f20a";
+    let url = || "https://hooks.example.com".parse().unwrap();
+    let challenge = || get("/ebay?challenge_code=a8628072-3d33-45ee-9004-bee86830a22d");
+    // printf 'efa0370e481c7bb8c2844846814c2e9c8c3d0f4d0fd6498746fb271e9b5111e9' <code><token>https://hooks.example.com/ebay | sha256sum
+    let expected = r#"{"challengeResponse":"efa0370e481c7bb8c2844846814c2e9c8c3d0f4d0fd6498746fb271e9b5111e9"}"#;
+    for token in [TOKEN.to_owned(), format!("sandbox:{TOKEN}")] {
+        let response = call(ebay(&token).public_url(url()), challenge()).await;
+        assert_answer(&response, 200, "handshake", expected);
+        assert_eq!(response.headers()["content-type"], "application/json");
+    }
+    let response = call(ebay(TOKEN), challenge()).await;
+    assert_answer(&response, 405, "rejected", "method not allowed");
+    let response = call(ebay(TOKEN).public_url(url()), get("/ebay?a=b")).await;
+    assert_answer(&response, 405, "rejected", "method not allowed");
+    let post = request(Method::POST, "/ebay?challenge_code=a", &[], "{}");
+    let response = call(ebay(TOKEN).public_url(url()), post).await;
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+}
+
+/// After an error of its own, Vonage calls without a signature, and again with one after a 5xx only.
+#[tokio::test]
+async fn vonages_unsigned_callback_is_to_come_again() {
+    let vonage = presets::vonage(secret());
+    let delivery = TestDelivery::new(&vonage);
+    for refused in [delivery.unsigned(), delivery.tampered()] {
+        let response = call(vonage.clone(), refused.request()).await;
+        let text = "signature missing or not valid";
+        assert_answer(&response, 503, "rejected", text);
+    }
 }
 
 #[tokio::test]

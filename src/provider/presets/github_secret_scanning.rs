@@ -29,7 +29,8 @@ const KEYS: &str = "https://api.github.com/meta/public_keys/secret_scanning";
 /// - Signature: `Github-Public-Key-Signature: <base64>`, an ECDSA signature with P-256, in DER, of the body.
 /// - Keys: at `https://api.github.com/meta/public_keys/secret_scanning`, by the id in
 ///   `Github-Public-Key-Identifier`. Keys that GitHub lists as not current count as well, as in its examples.
-///   GitHub limits requests without a token to 60 an hour, far more than are made.
+///   GitHub answers 60 requests an hour without a token (not confirmed), which forged requests with unknown
+///   ids can use up; the keys that are known stay in use.
 /// - **The keys are the same for all partners, and neither a receiver nor a time is signed**: whoever has an
 ///   alert to another partner can send it to you, at any time. Look up each token before you revoke it.
 /// - Tolerance: any age.

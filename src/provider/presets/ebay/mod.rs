@@ -34,8 +34,8 @@ mod scheme;
 /// - Response deadline: 3 seconds, which is that of eBay's older notifications.
 /// - Body limit: 2 MiB; eBay publishes none.
 ///
-/// The token of the application goes to no other host than eBay's, so this
-/// [`KeySource`](crate::provider::keys::KeySource) is for this preset alone:
+/// This [`KeySource`](crate::provider::keys::KeySource) adds the application token to every request that it
+/// makes, so let no other preset have it:
 ///
 /// ```
 /// use bytes::Bytes;

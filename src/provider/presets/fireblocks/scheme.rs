@@ -8,10 +8,11 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use serde_json::json;
 
+use crate::provider::keys::KeyRequest;
 use crate::provider::signature::jwt::{Compact, encode};
 use crate::provider::signature::{
-    PublicKeySignature, SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed,
-    SignedRequest, UnsignedRequest, only_value,
+    PublicKey, PublicKeySignature, SignError, SignatureAlgorithm, SignatureError, SignatureScheme,
+    Signed, SignedRequest, UnsignedRequest, only_value,
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
@@ -33,15 +34,52 @@ impl Fireblocks {
     }
 }
 
+/// Where the keys of a region are, if the secret is its name.
+fn keys_of_region(secret: &Secret) -> Option<KeyRequest> {
+    Some(KeyRequest::get(match secret.expose() {
+        b"us" => "https://keys.fireblocks.io/.well-known/jwks.json",
+        b"eu" => "https://eu-keys.fireblocks.io/.well-known/jwks.json",
+        b"eu2" => "https://eu2-keys.fireblocks.io/.well-known/jwks.json",
+        b"sandbox" => "https://sandbox-keys.fireblocks.io/.well-known/jwks.json",
+        _ => return None,
+    }))
+}
+
 fn detached(headers: &HeaderMap) -> Result<Compact<'_>, SignatureError> {
-    Compact::parse(only_value(headers, &DETACHED)?)
-        .filter(|token| token.payload.is_empty() && token.algorithm == ALGORITHM)
-        .ok_or(SignatureError::MalformedHeader(DETACHED))
+    let token = Compact::parse(only_value(headers, &DETACHED)?)
+        .filter(|token| token.payload.is_empty())
+        .ok_or(SignatureError::MalformedHeader(DETACHED))?;
+    match &*token.algorithm {
+        ALGORITHM => Ok(token),
+        _ => Err(SignatureError::OtherAlgorithm),
+    }
 }
 
 /// What a detached signature covers.
 fn content(header: &str, body: &[u8]) -> String {
     format!("{header}.{}", BASE64URL.encode(body))
+}
+
+/// Whether a message is signed with the key of a secret, or with one of the keys of its region.
+fn is_signed(
+    request: &SignedRequest<'_>,
+    secret: &Secret,
+    token: &Compact<'_>,
+    message: &[u8],
+) -> Result<bool, SignatureError> {
+    let has_signed = |key: &PublicKey| key.verify(RS512, message, &token.signature);
+    let Some(at) = keys_of_region(secret) else {
+        let key = RS512.key_of(secret.expose());
+        return key
+            .map(|key| has_signed(&key))
+            .ok_or(SignatureError::UnusableSecret);
+    };
+    let id = token.key_id.as_deref();
+    let keys = request.keys(&at, id)?;
+    Ok(match id {
+        Some(id) => keys.with_id(id).any(has_signed),
+        None => keys.iter().any(has_signed),
+    })
 }
 
 impl SignatureScheme for Fireblocks {
@@ -58,39 +96,60 @@ impl SignatureScheme for Fireblocks {
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
         if !request.headers().contains_key(DETACHED) {
-            return self.older.verify(request, secrets);
+            // A region has no key for the older signature.
+            let is_pem = |secret: &Secret| keys_of_region(secret).is_none();
+            return match secrets.iter().any(is_pem) {
+                true => self.older.verify(request, secrets),
+                false => Err(SignatureError::MissingHeader(DETACHED)),
+            };
         }
         let token = detached(request.headers())?;
-        let content = content(token.header, request.body());
+        let message = content(token.header, request.body());
         let mut error = SignatureError::NoMatch;
-        let has_signed = |secret: &Secret| match RS512.key_of(secret.expose()) {
-            Some(key) => key.verify(RS512, content.as_bytes(), &token.signature),
-            None => {
-                error = SignatureError::UnusableSecret;
-                false
+        for secret in secrets.iter() {
+            match is_signed(request, secret, &token, message.as_bytes()) {
+                Ok(true) => return Ok(Signed::new()),
+                Ok(false) => {}
+                // What is fetched may yet match.
+                Err(_) if matches!(error, SignatureError::KeyNotFetched(_)) => {}
+                Err(other) => error = other,
             }
-        };
-        match secrets.iter().any(has_signed) {
-            true => Ok(Signed::new()),
-            false => Err(error),
         }
+        Err(error)
     }
 
     fn description(&self) -> Cow<'static, str> {
         "detached JWS, RS512, or RSA PKCS #1, SHA-512".into()
     }
 
+    fn needs_keys(&self, secrets: &Secrets) -> bool {
+        secrets
+            .iter()
+            .any(|secret| keys_of_region(secret).is_some())
+    }
+
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
-        self.older.check_secret(secret)
+        match keys_of_region(secret).is_some() || RS512.key_of(secret.expose()).is_some() {
+            true => Ok(()),
+            false => Err(SecretError::new(
+                "it is neither an RSA key in PEM nor one of `us`, `eu`, `eu2` and `sandbox`",
+            )),
+        }
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
-        let header = encode(&json!({"alg": ALGORITHM, "kid": "test"}));
+        let own = RS512.key_of(secret.expose());
+        let (id, key) = match &own {
+            Some(key) => (None, key),
+            None => request
+                .signing_key()
+                .ok_or(SignError::new("there is no private key to sign with"))?,
+        };
+        let header = encode(&json!({"alg": ALGORITHM, "kid": id.unwrap_or("test")}));
         let content = content(&header, request.body());
-        let key = RS512.key_of(secret.expose());
         let signature = key
-            .and_then(|key| key.sign(RS512, content.as_bytes()))
-            .ok_or(SignError::new("the secret is not a private key"))?;
+            .sign(RS512, content.as_bytes())
+            .ok_or(SignError::new("the key is not a private one"))?;
         let token = format!("{header}..{}", BASE64URL.encode(signature));
         request.insert_header(DETACHED, token)
     }

@@ -79,9 +79,8 @@ impl SignatureScheme for LiveKit {
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
-        let (key, secret) = parts(secret).ok_or(SignError::new(
-            "the secret is not `<API key>:<API secret>`",
-        ))?;
+        let (key, secret) =
+            parts(secret).ok_or(SignError::new("the secret is not `<API key>:<API secret>`"))?;
         let seconds = |time| u64::try_from(to_unix_time(time, TimeUnit::Seconds)).unwrap_or(0);
         let now = seconds(request.time());
         let claims = json!({

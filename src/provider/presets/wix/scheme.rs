@@ -45,9 +45,7 @@ fn read(claims: &Claims) -> Option<Signed> {
     let mut signed = Signed::new().expires(claims.time("exp")?.checked_add(LEEWAY)?);
     if claims.has("iat") {
         let issued = claims.time("iat")?;
-        signed = signed
-            .at(issued)
-            .valid_from(issued.checked_sub(LEEWAY)?);
+        signed = signed.at(issued).valid_from(issued.checked_sub(LEEWAY)?);
     }
     let event: Value = serde_json::from_str(claims.text("data")?).ok()?;
     let inner: Value = serde_json::from_str(event.get("data")?.as_str()?).ok()?;

@@ -1,0 +1,165 @@
+//! Presets whose keys are fetched: which address is asked, and that a test can sign with a private key.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails may panic"
+)]
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::Request;
+use idempotent_webhook::presets;
+use idempotent_webhook::provider::keys::KeySource;
+use idempotent_webhook::provider::{Verified, VerifyError};
+use idempotent_webhook::signature::SignatureError;
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Provider, Secret};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    keys: Option<String>,
+}
+
+/// The private key among the cases of a preset, and its public ones.
+fn keys(preset: &str) -> [KeySource; 2] {
+    let name = format!("tests/vectors/{}.json", preset.replace('-', "_"));
+    let file = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    let cases: Vec<Case> = serde_json::from_slice(&file).unwrap();
+    [["private-key", "region-private-key"], ["good", "region-us"]].map(|names| {
+        let mut named = cases.iter().filter(|case| names.contains(&&*case.name));
+        KeySource::given(&named.find_map(|case| case.keys.clone()).unwrap()).unwrap()
+    })
+}
+
+fn provider(preset: &str, secret: &str) -> Provider {
+    let preset = presets::by_name(preset).unwrap();
+    preset.provider(Secret::new(secret).unwrap())
+}
+
+fn verify(provider: &Provider, request: Request<Bytes>) -> Result<Verified, VerifyError> {
+    let (head, body) = request.into_parts();
+    provider.verify(&head, &body, SystemTime::now())
+}
+
+/// Each preset with one of its secrets, and what the address that is asked begins with.
+const FETCHED: [(&str, &str, &str); 8] = [
+    (
+        "ebay",
+        "a-token",
+        "https://api.ebay.com/commerce/notification/v1/public_key/",
+    ),
+    (
+        "ebay",
+        "sandbox:a-token",
+        "https://api.sandbox.ebay.com/commerce/notification/v1/public_key/",
+    ),
+    ("fal", "a-user", "https://rest.fal.ai/.well-known/jwks.json"),
+    (
+        "fireblocks",
+        "us",
+        "https://keys.fireblocks.io/.well-known/jwks.json",
+    ),
+    (
+        "fireblocks",
+        "eu",
+        "https://eu-keys.fireblocks.io/.well-known/jwks.json",
+    ),
+    (
+        "fireblocks",
+        "eu2",
+        "https://eu2-keys.fireblocks.io/.well-known/jwks.json",
+    ),
+    (
+        "fireblocks",
+        "sandbox",
+        "https://sandbox-keys.fireblocks.io/.well-known/jwks.json",
+    ),
+    (
+        "github-secret-scanning",
+        "unused",
+        "https://api.github.com/meta/public_keys/secret_scanning",
+    ),
+];
+
+#[test]
+fn a_test_signs_with_a_private_key_in_place_of_what_is_fetched() {
+    for (preset, secret, _) in FETCHED {
+        let [private, public] = keys(preset);
+        let signing = provider(preset, secret).keys(private);
+        signing.check_secrets().expect(preset);
+        let delivery = TestDelivery::new(&signing);
+        let verified = verify(&signing, delivery.request());
+        assert!(
+            matches!(verified, Ok(Verified::Delivery(_))),
+            "{preset}: {verified:?}"
+        );
+        for refused in [delivery.tampered(), delivery.unsigned()] {
+            let verified = verify(&signing, refused.request());
+            assert!(
+                matches!(verified, Err(VerifyError::Signature(_))),
+                "{preset}"
+            );
+        }
+        let verifying = provider(preset, secret).keys(public);
+        let unable = TestDelivery::new(&verifying).try_request::<Bytes>();
+        assert!(unable.is_err(), "{preset}");
+    }
+}
+
+#[test]
+fn keys_are_asked_of_the_provider_alone() {
+    for (preset, secret, address) in FETCHED {
+        let [private, _] = keys(preset);
+        let without_keys = provider(preset, secret);
+        assert!(without_keys.check_secrets().is_err(), "{preset}");
+        let delivery = TestDelivery::new(&without_keys.clone().keys(private));
+        match verify(&without_keys, delivery.request()) {
+            Err(VerifyError::Signature(SignatureError::KeyNotFetched(needed))) => {
+                let asked = needed.request().url();
+                let id = asked.strip_prefix(address).expect(preset);
+                let is_plain = |c: char| c.is_ascii_hexdigit() || c == '-';
+                assert!(id.chars().all(is_plain), "{asked}");
+            }
+            other => panic!("{preset}: {other:?}"),
+        }
+    }
+}
+
+/// Whoever has a key of fal's other customers cannot have it: fal signs for all of them with the same.
+#[test]
+fn a_request_of_fal_to_another_customer_is_refused() {
+    let [private, _] = keys("fal");
+    let of = |user: &str| provider("fal", user).keys(private.clone());
+    let request = || TestDelivery::new(&of("another")).request();
+    assert!(verify(&of("another"), request()).is_ok());
+    assert!(matches!(
+        verify(&of("ours"), request()),
+        Err(VerifyError::Signature(SignatureError::NotForUs(_)))
+    ));
+}
+
+/// With a key in PEM, nothing is fetched, and the older signature counts.
+#[test]
+fn fireblocks_needs_keys_for_a_region_alone() {
+    let [private, _] = keys("fireblocks");
+    let region = provider("fireblocks", "eu").keys(private);
+    assert!(region.check_secrets().is_ok());
+    assert!(provider("fireblocks", "asia").check_secrets().is_err());
+    let name = http::HeaderName::from_static("fireblocks-signature");
+    let (head, ()) = Request::post("/")
+        .header(name, "AAAA")
+        .body(())
+        .unwrap()
+        .into_parts();
+    assert!(matches!(
+        region.verify(&head, b"{}", SystemTime::now()),
+        Err(VerifyError::Signature(SignatureError::MissingHeader(_)))
+    ));
+}
