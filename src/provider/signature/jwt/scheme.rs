@@ -244,15 +244,16 @@ impl Jwt {
         further: Value,
     ) -> Result<(), SignError> {
         let seconds = |time| u64::try_from(to_unix_time(time, TimeUnit::Seconds)).unwrap_or(0);
-        let mut claims = json!({
-            "iat": seconds(request.time()),
-            "exp": seconds(request.time() + Duration::from_secs(300)),
-        });
+        let mut claims = json!({"iat": seconds(request.time())});
         let mut set = |name: &str, value: Value| {
             if let Some(claims) = claims.as_object_mut() {
                 claims.insert(name.to_owned(), value);
             }
         };
+        if self.expires {
+            let expires = request.time() + Duration::from_secs(300);
+            set("exp", seconds(expires).into());
+        }
         if let Some(issuer) = self.issuers.first() {
             set("iss", issuer.as_ref().into());
         }
