@@ -11,7 +11,7 @@ use crate::provider::{
 
 mod scheme;
 
-/// [eBay](https://developer.ebay.com/api-docs/commerce/notification/overview.html): the Notification API and
+/// [eBay](https://developer.ebay.com/marketplace-account-deletion): the Notification API and
 /// marketplace account deletions. Features `p256` and `sha1`.
 ///
 /// - Signature: `X-EBAY-SIGNATURE`, base64 of JSON with an ECDSA signature of the body with P-256 and SHA-1,

@@ -6,7 +6,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 mod scheme;
 
-/// [fal](https://docs.fal.ai/model-apis/model-endpoints/webhooks). Feature `ed25519`.
+/// [fal](https://fal.ai/docs/model-apis/webhooks). Feature `ed25519`.
 ///
 /// - Signature: `X-Fal-Webhook-Signature: <hex>`, an ed25519 signature of four lines: the id in
 ///   `X-Fal-Webhook-Request-Id`, the user in `X-Fal-Webhook-User-Id`, the time in

@@ -8,7 +8,7 @@ use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
 
 mod scheme;
 
-/// [Wix](https://dev.wix.com/docs/build-apps/develop-your-app/api-integrations/events-and-webhooks/handle-events-with-webhooks)
+/// [Wix](https://dev.wix.com/docs/rest/articles/get-started/webhook-structure)
 /// apps. Feature `rsa`.
 ///
 /// - Signature: the body is a JSON Web Token with RS256. The secret is the public key of the app in PEM, as
