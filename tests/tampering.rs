@@ -141,8 +141,8 @@ fn no_byte_of_a_signed_body_can_be_changed() {
     }
 }
 
-/// Headers that have to be there, and are not signed.
-const UNSIGNED: [&str; 1] = ["paypal-cert-url"];
+/// Headers that have to be there, and are not signed: those that name the key, which here is given.
+const UNSIGNED: [&str; 2] = ["paypal-cert-url", "x-ebay-signature"];
 
 /// A header matters if the request is not authentic without it. Of such a header, no byte can be
 /// changed.

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::address::KeyRequest;
 use super::client::KeyClient;
 use super::set::KeySet;
-use super::source::has;
+use super::source::Wanted;
 use crate::error::{BoxError, ErrorChain};
 use crate::provider::signature::{KeyNotFetched, SignatureError};
 
@@ -83,12 +83,12 @@ impl Fetched {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The keys at an address, among which one has this id; or that they have to be fetched. After that was
+    /// The keys at an address, among which one is wanted; or that they have to be fetched. After that was
     /// done for this request, what there is counts.
     pub(super) fn look_up(
         &self,
         request: &KeyRequest,
-        id: Option<&str>,
+        wanted: Wanted<'_>,
         was_fetched: bool,
     ) -> Result<Arc<KeySet>, SignatureError> {
         let needed =
@@ -99,7 +99,7 @@ impl Fetched {
         };
         let is_under_way = address.is_under_way();
         let may_ask = !is_under_way && !was_fetched && self.may_ask(address);
-        let keys = address.keys.as_ref().filter(|keys| has(keys, id));
+        let keys = address.keys.as_ref().filter(|keys| wanted.is_in(keys));
         match keys {
             Some(_) if may_ask && address.fetched.elapsed() >= self.max_age => {
                 Err(needed("the keys are old"))

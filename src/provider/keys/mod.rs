@@ -26,7 +26,8 @@
 //!   starts, answers 503 until the keys can be fetched, and heals.
 //! - Again when they are older than an hour ([`KeySource::max_age`]), so that a key that the provider has
 //!   withdrawn ends. While that fails, the old keys are used.
-//! - Again when a request names a key that is not among them, which is how a rotation is seen. That, and
+//! - Again when a request names a key that is not among them, or names none and is signed with none of them,
+//!   which is how a rotation is seen. That, and
 //!   any other fetch of one address, happens at most once a minute ([`KeySource::pause`]); after a
 //!   failure with no keys at all, after 5 seconds. Meanwhile a request with an unknown key is answered
 //!   with 401, and with 503 if the last fetch has failed.
@@ -37,7 +38,9 @@
 //! [response deadline](crate::Provider::response_deadline) if that is less, and are then answered with
 //! 503 and `Retry-After`. A fetch goes on if the sender hangs up.
 //!
-//! Each process fetches for itself. Clones of a [`KeySource`] share what is fetched.
+//! Each process fetches for itself. Clones of a [`KeySource`] share what is fetched. A client that adds an
+//! `Authorization` to its requests, as eBay and Circle need it, is for one provider: give the others another
+//! source.
 //!
 //! # Which addresses are asked
 //!
@@ -50,6 +53,13 @@
 //!
 //! An answer counts if its status is 200, it has at most 256 KiB, and there are keys in it. Redirects
 //! are not followed.
+//!
+//! # In tests
+//!
+//! [`KeySource::given`] takes keys as they are, also private ones, which
+//! `TestDelivery` of the feature `testing` signs with. One for Google Pub/Sub is made by
+//! `openssl genpkey -algorithm RSA -out key.pem`, and one with a certificate for AWS SNS by
+//! `openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=sns.amazonaws.com -days 3650 -keyout - -out - > key.pem`.
 
 mod address;
 mod client;
@@ -61,6 +71,7 @@ pub use address::KeyRequest;
 pub use client::KeyClient;
 pub use set::{KeySet, KeySetError};
 pub use source::KeySource;
+pub(in crate::provider) use source::Wanted;
 
 #[cfg(feature = "rsa")]
 pub(in crate::provider) use address::is_https_at;

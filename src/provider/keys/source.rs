@@ -82,17 +82,17 @@ impl KeySource {
         self
     }
 
-    /// The keys, among which one has this id.
+    /// The keys, among which one is wanted.
     pub(in crate::provider) fn look_up(
         &self,
         request: &KeyRequest,
-        id: Option<&str>,
+        wanted: Wanted<'_>,
         was_fetched: bool,
     ) -> Result<Arc<KeySet>, SignatureError> {
         match &self.0 {
-            Kind::Given(keys) if has(keys, id) => Ok(keys.clone()),
+            Kind::Given(keys) if wanted.is_in(keys) => Ok(keys.clone()),
             Kind::Given(_) => Err(SignatureError::UnknownKey),
-            Kind::Fetched(fetched) => fetched.look_up(request, id, was_fetched),
+            Kind::Fetched(fetched) => fetched.look_up(request, wanted, was_fetched),
         }
     }
 
@@ -130,9 +130,25 @@ impl KeySource {
     }
 }
 
-/// Whether a key may be the one with this id.
-pub(super) fn has(keys: &KeySet, id: Option<&str>) -> bool {
-    id.is_none_or(|id| keys.with_id(id).next().is_some())
+/// Which key a request needs.
+#[derive(Clone, Copy)]
+pub(in crate::provider) enum Wanted<'a> {
+    /// That with this id.
+    Id(&'a str),
+    /// Any of them, where requests name none.
+    Any,
+    /// One that is not among those that are known, since none of them has signed the request.
+    Newer,
+}
+
+impl Wanted<'_> {
+    pub(super) fn is_in(self, keys: &KeySet) -> bool {
+        match self {
+            Self::Id(id) => keys.with_id(id).next().is_some(),
+            Self::Any => true,
+            Self::Newer => false,
+        }
+    }
 }
 
 impl From<KeySet> for KeySource {

@@ -64,9 +64,9 @@ mod dropbox;
 mod dropbox_sign;
 mod dwolla;
 mod easypost;
-mod ecwid;
 #[cfg(all(feature = "p256", feature = "sha1"))]
 mod ebay;
+mod ecwid;
 mod elevenlabs;
 #[cfg(feature = "ed25519")]
 mod fal;
@@ -113,9 +113,9 @@ mod meta;
 mod microsoft_graph;
 mod modern_treasury;
 mod mollie;
+mod monday;
 mod mux;
 mod netlify;
-mod monday;
 mod notion;
 mod npm_hooks;
 mod nylas;
@@ -301,9 +301,9 @@ presets! {
     dropbox_sign = "dropbox-sign";
     dwolla = "dwolla";
     easypost = "easypost";
-    ecwid = "ecwid";
     #[cfg(all(feature = "p256", feature = "sha1"))]
     ebay = "ebay";
+    ecwid = "ecwid";
     elevenlabs = "elevenlabs";
     #[cfg(feature = "ed25519")]
     fal = "fal";
@@ -350,9 +350,9 @@ presets! {
     microsoft_graph = "microsoft-graph";
     modern_treasury = "modern-treasury";
     mollie = "mollie";
+    monday = "monday";
     mux = "mux";
     netlify = "netlify";
-    monday = "monday";
     notion = "notion";
     npm_hooks = "npm-hooks";
     nylas = "nylas";

@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
 
 use super::sign::{SignError, UnsignedRequest};
-use crate::provider::keys::{KeyRequest, KeySet, KeySource};
+use crate::provider::keys::{KeyRequest, KeySet, KeySource, Wanted};
 use crate::provider::public_url::{UrlBase, path_and_query, public_path_and_query};
 use crate::provider::{Secret, SecretError, Secrets};
 
@@ -218,8 +218,25 @@ impl<'a> SignedRequest<'a> {
         request: &KeyRequest,
         id: Option<&str>,
     ) -> Result<Arc<KeySet>, SignatureError> {
+        self.look_up(request, id.map_or(Wanted::Any, Wanted::Id))
+    }
+
+    /// The error of a request that names no key, and that is signed with none of those at the address: the
+    /// provider may have a new one.
+    pub(in crate::provider) fn no_match_of_keys(&self, request: &KeyRequest) -> SignatureError {
+        match self.look_up(request, Wanted::Newer) {
+            Err(needed @ SignatureError::KeyNotFetched(_)) => needed,
+            Ok(_) | Err(_) => SignatureError::NoMatch,
+        }
+    }
+
+    fn look_up(
+        &self,
+        request: &KeyRequest,
+        wanted: Wanted<'_>,
+    ) -> Result<Arc<KeySet>, SignatureError> {
         match self.keys {
-            Some(keys) => keys.look_up(request, id, self.keys_were_fetched),
+            Some(keys) => keys.look_up(request, wanted, self.keys_were_fetched),
             None => Err(SignatureError::KeyNotFetched(KeyNotFetched::new(
                 request,
                 "`Provider::keys` is not set",

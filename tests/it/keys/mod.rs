@@ -124,6 +124,32 @@ async fn f1_a_key_that_was_withdrawn_ends_with_the_age_of_the_set() {
 }
 
 #[tokio::test]
+async fn f1_a_rotation_is_seen_where_requests_name_no_key() {
+    let without_id = |name: &str| {
+        let mut key: Value = serde_json::from_str(private_key(name)).unwrap();
+        key.as_object_mut().unwrap().remove("kid");
+        key.to_string()
+    };
+    let server = KeyServer::new(Answering::Text(without_id("first"))).await;
+    let app = app(&server).await;
+    let send = async |name: &str, id: &str| {
+        let signer = acme(KeySource::given(&without_id(name)).unwrap());
+        app.send(TestDelivery::new(&signer).id(id).request()).await
+    };
+    assert_eq!(send("first", "a").await, answer(200, "processed", "done"));
+    server.answer(Answering::Text(without_id("second")));
+    // A flood does not hasten it.
+    for _ in 0..5 {
+        assert_eq!(send("forged", "x").await, answer(401, "rejected", REFUSED));
+    }
+    assert_eq!(server.asked().len(), 1);
+    a_moment().await;
+    assert_eq!(send("second", "b").await, answer(200, "processed", "done"));
+    assert_eq!(server.asked().len(), 2);
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
 async fn f1_a_flood_of_unknown_key_ids_causes_one_fetch() {
     let server = KeyServer::new(Answering::Keys(vec!["first"])).await;
     // With the pause that is the default.

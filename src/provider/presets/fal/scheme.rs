@@ -82,7 +82,7 @@ impl SignatureScheme for Fal {
         let keys = request.keys(&self.keys, None)?;
         let mut keys = keys.iter();
         if !keys.any(|key| key.verify(ED25519, message.as_bytes(), &head.signature)) {
-            return Err(SignatureError::NoMatch);
+            return Err(request.no_match_of_keys(&self.keys));
         }
         let is_ours = |secret: &Secret| secret.expose() == head.user.as_bytes();
         match secrets.iter().any(is_ours) {

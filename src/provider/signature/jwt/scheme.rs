@@ -183,7 +183,8 @@ impl Jwt {
                 let keys = request.keys(at, token.key_id.as_deref())?;
                 match &token.key_id {
                     Some(id) => keys.with_id(id).any(has_signed),
-                    None => keys.iter().any(has_signed),
+                    None if keys.iter().any(has_signed) => true,
+                    None => return Err(request.no_match_of_keys(at)),
                 }
             }
         };

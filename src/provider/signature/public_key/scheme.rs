@@ -184,11 +184,12 @@ impl PublicKeySignature {
         };
         let is_signed = |key: &PublicKey| key.verify(self.algorithm, message, signature);
         let keys = request.keys(at, id)?;
-        let found = match id {
-            Some(id) => keys.with_id(id).any(is_signed),
-            None => keys.iter().any(is_signed),
-        };
-        found.then_some(()).ok_or(SignatureError::NoMatch)
+        match id {
+            Some(id) if keys.with_id(id).any(is_signed) => Ok(()),
+            Some(_) => Err(SignatureError::NoMatch),
+            None if keys.iter().any(is_signed) => Ok(()),
+            None => Err(request.no_match_of_keys(at)),
+        }
     }
 
     fn signature(&self, headers: &HeaderMap) -> Result<Vec<u8>, SignatureError> {
