@@ -74,7 +74,7 @@ mod facade {
         "kept",
         "unhandled",
     ];
-    const REASONS: [&str; 20] = [
+    const REASONS: [&str; 21] = [
         "method_not_allowed",
         "missing_header",
         "malformed_header",
@@ -82,6 +82,7 @@ mod facade {
         "no_public_url",
         "no_match",
         "other_algorithm",
+        "key_not_fetched",
         "unknown_key",
         "certificate",
         "not_for_us",

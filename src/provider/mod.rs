@@ -45,7 +45,6 @@ pub use secret_source::SecretSource;
 pub(crate) use source::Kind;
 pub use source::Source;
 pub use tenant::{ResolvedTenant, TenantSecrets};
-pub(crate) use verify::KeysAre;
 pub use verify::{Verified, VerifyError};
 
 const MIB: usize = 1024 * 1024;
@@ -417,12 +416,16 @@ impl Provider {
     /// [keys](Self::keys) that are not set. Secrets of [`TenantSecrets`] are not checked here; an unusable
     /// one is logged when it is used.
     pub fn check_secrets(&self) -> Result<(), SecretError> {
-        let Some(secrets) = self.secrets.fixed() else {
-            return Ok(());
-        };
+        let (none, fixed) = (Secrets::none(), self.secrets.fixed());
+        let secrets = fixed.unwrap_or(&none);
         if self.keys.is_none() && self.scheme.needs_keys(secrets) {
             return Err(SecretError::new(
                 "the provider signs with keys that are fetched: set `Provider::keys`",
+            ));
+        }
+        if fixed.is_some() && secrets.iter().next().is_none() && self.scheme.takes_secrets() {
+            return Err(SecretError::new(
+                "there is none: give it in place of the keys, which `Provider::keys` takes",
             ));
         }
         secrets
@@ -464,6 +467,21 @@ impl Provider {
 
     pub(crate) fn secrets(&self) -> &SecretSource {
         &self.secrets
+    }
+
+    /// The path and the query without the parameters that have a secret.
+    pub(crate) fn without_secrets(&self, path_and_query: &str) -> String {
+        let names = self.scheme.secret_parameters();
+        let Some((path, query)) = path_and_query.split_once('?').filter(|_| !names.is_empty())
+        else {
+            return path_and_query.to_owned();
+        };
+        let is_secret = |part: &&str| {
+            let mut decoded = form_urlencoded::parse(part.as_bytes());
+            decoded.any(|(name, _)| names.contains(&&*name))
+        };
+        let rest: Vec<_> = query.split('&').filter(|part| !is_secret(part)).collect();
+        format!("{path}?{}", rest.join("&"))
     }
 
     pub(crate) fn key_source(&self) -> Option<&KeySource> {

@@ -10,7 +10,7 @@ use super::Provider;
 use super::handshake::{Handshake, HandshakeRequest};
 use super::identity::{Identified, IdentityError};
 use super::secret::Secrets;
-use super::signature::{SignatureError, Signed, SignedRequest};
+use super::signature::{SignatureError, Signed, SignedRequest, TriedFetch};
 use crate::delivery::VerifiedDelivery;
 
 /// What an authentic request is.
@@ -75,7 +75,7 @@ impl Provider {
     ///
     /// Nothing is fetched. If the provider's [keys](Self::keys) have to be, the error is
     /// [`SignatureError::KeyNotFetched`], which says what is needed: pass it to
-    /// [`KeySource::fetch`](super::keys::KeySource::fetch), and verify again.
+    /// [`KeySource::fetch`](super::keys::KeySource::fetch), and verify again, once.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Provider {
             head,
             body,
             now,
-            KeysAre::ToBeFetched,
+            &[],
         )
     }
 
@@ -109,27 +109,30 @@ impl Provider {
         body: &[u8],
         now: SystemTime,
     ) -> Result<Verified, VerifyError> {
-        self.verify_as(Ok(secrets), head, body, now, KeysAre::ToBeFetched)
+        self.verify_as(Ok(secrets), head, body, now, &[])
     }
 
-    /// Without secrets it rejects, after the same work as for a wrong signature: the time must
-    /// not reveal which tenants exist.
+    /// Without secrets it rejects, after the same work as for a wrong signature: neither the time nor a
+    /// fetch must reveal which tenants exist. What was `tried` to fetch for this request counts as it is.
     pub(crate) fn verify_as(
         &self,
         secrets: Result<&Secrets, &SignatureError>,
         head: &Parts,
         body: &[u8],
         now: SystemTime,
-        keys: KeysAre,
+        tried: &[TriedFetch],
     ) -> Result<Verified, VerifyError> {
-        let request = self.signed_request(head, body, keys);
+        let request = self.signed_request(head, body, tried);
         if let Some(handshake) = self.recognize_unsigned(secrets.ok(), head, body) {
             return Ok(Verified::Handshake(handshake));
         }
-        let secrets = secrets.map_err(|none| {
-            let _ = self.scheme.verify(&request, &Secrets::dummy());
-            none.clone()
-        })?;
+        let secrets =
+            secrets.map_err(
+                |none| match self.scheme.verify(&request, &Secrets::dummy()) {
+                    Err(needed @ SignatureError::KeyNotFetched(_)) => needed,
+                    Ok(_) | Err(_) => none.clone(),
+                },
+            )?;
         let signed = self.scheme.verify(&request, secrets)?;
         signed.check_validity(now)?;
         let signed_at = signed.time();
@@ -187,11 +190,11 @@ impl Provider {
         &'a self,
         head: &'a Parts,
         body: &'a [u8],
-        keys: KeysAre,
+        tried: &'a [TriedFetch],
     ) -> SignedRequest<'a> {
         SignedRequest::new(head, body)
             .url_base(&self.url_base)
-            .key_source(self.keys.as_ref(), keys == KeysAre::Fetched)
+            .key_source(self.keys.as_ref(), tried)
     }
 
     /// A handshake that need not be signed.
@@ -204,7 +207,7 @@ impl Provider {
         if !self.handshakes.has_unsigned() {
             return None;
         }
-        let request = self.signed_request(head, body, KeysAre::ToBeFetched);
+        let request = self.signed_request(head, body, &[]);
         let request = HandshakeRequest::new(request, head, &*self.scheme, secrets);
         self.handshakes.unsigned(&request)
     }
@@ -213,15 +216,6 @@ impl Provider {
     pub(crate) fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
         self.scheme.check_head(head)
     }
-}
-
-/// What is done if a key is not known.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeysAre {
-    /// It may be fetched, and the request be verified again.
-    ToBeFetched,
-    /// That was done for this request.
-    Fetched,
 }
 
 /// Why a listed event is no delivery.

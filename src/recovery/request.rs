@@ -10,7 +10,7 @@ use crate::provider::{Provider, received_uri};
 /// How the columns of `kept_requests` are written.
 pub(super) const FORMAT: i16 = 1;
 
-/// A request as it is kept: without the signature, which is not needed again, and without any
+/// A request as it is kept: without the signature or the token, which is not needed again, and without any
 /// header that the provider or the application has not named.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptRequest {
@@ -35,7 +35,7 @@ impl KeptRequest {
             .chain(further_headers);
         Self {
             method: head.method.clone(),
-            uri: received_uri(head).to_string(),
+            uri: provider.without_secrets(&received_uri(head).to_string()),
             headers: encode(&head.headers, names),
             body: body.clone(),
         }

@@ -12,13 +12,16 @@ use super::failure::Failure;
 use super::rejection::Rejection;
 use super::response::Answer;
 use crate::delivery::Delivery;
-use crate::provider::signature::SignatureError;
-use crate::provider::{Handshake, KeysAre, Verified, VerifyError};
+use crate::provider::signature::{SignatureError, TriedFetch};
+use crate::provider::{Handshake, Verified, VerifyError};
 use crate::recovery::RecoveryAttempt;
 use crate::settings::Settings;
 
 /// The largest body of a handshake that is not signed, in bytes.
 const MAX_HANDSHAKE: usize = 64 * 1024;
+
+/// How many addresses of keys are asked for a request. Each secret may have its own.
+const MAX_FETCHES: usize = 3;
 
 /// An authentic request of a delivery.
 pub(super) struct Authentic {
@@ -81,23 +84,25 @@ where
         };
     }
     let now = SystemTime::now();
-    let verify = |keys| provider.verify_as(secrets, head, &body, now, keys);
-    let mut verified = verify(KeysAre::ToBeFetched);
-    if let (Err(VerifyError::Signature(SignatureError::KeyNotFetched(needed))), Some(keys)) =
-        (&verified, provider.key_source())
-    {
-        let limit = provider.get_response_deadline() / 2;
-        keys.fetch_within(needed, limit).await;
-        verified = verify(KeysAre::Fetched);
-    }
-    let verified = verified.map_err(|error| -> Answer<R, E> {
-        match error {
-            VerifyError::Signature(SignatureError::KeyNotFetched(needed)) => {
-                Failure::KeyFetch(needed).into()
+    let mut tried: Vec<TriedFetch> = Vec::new();
+    let verified = loop {
+        let verified = provider.verify_as(secrets, head, &body, now, &tried);
+        match (&verified, provider.key_source()) {
+            (Err(VerifyError::Signature(SignatureError::KeyNotFetched(needed))), Some(keys))
+                if tried.len() < MAX_FETCHES && tried.iter().all(|one| one.needed != *needed) =>
+            {
+                let limit = provider.get_response_deadline() / 2;
+                tried.push(TriedFetch {
+                    needed: needed.clone(),
+                    was_asked: keys.fetch_within(needed, limit).await,
+                });
             }
-            VerifyError::Signature(error) => Rejection::from(error).into(),
-            VerifyError::Identity(error) => Rejection::from(error).into(),
+            _ => break verified,
         }
+    };
+    let verified = verified.map_err(|error| match error {
+        VerifyError::Signature(error) => Rejection::from(error),
+        VerifyError::Identity(error) => Rejection::from(error),
     })?;
     match verified {
         Verified::Delivery(verified) => {

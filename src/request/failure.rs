@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::error::{BoxError, ErrorChain};
 use crate::panic;
-use crate::provider::signature::KeyNotFetched;
 use crate::transaction::{CommitError, DatabaseError};
 
 /// Why an attempt failed. Nothing was committed, or the result is unknown; a retry settles it.
@@ -14,8 +13,6 @@ use crate::transaction::{CommitError, DatabaseError};
 pub(super) enum Failure {
     /// The tenant's secrets could not be looked up.
     SecretLookup(BoxError),
-    /// The provider's keys could not be fetched.
-    KeyFetch(KeyNotFetched),
     /// The secret of a handshake could not be kept, or the address that confirms it could not be visited.
     Handshake(BoxError),
     /// The request has passed through another layer of this kind.
@@ -47,7 +44,6 @@ impl Failure {
         !matches!(
             self,
             Self::SecretLookup(_)
-                | Self::KeyFetch(_)
                 | Self::Handshake(_)
                 | Self::Nested
                 | Self::Claim(_)
@@ -67,7 +63,6 @@ impl fmt::Display for Failure {
                 "could not look up the tenant's secrets: {}",
                 ErrorChain(&**error)
             ),
-            Self::KeyFetch(needed) => write!(f, "could not verify the request: {needed}"),
             Self::Handshake(error) => write!(
                 f,
                 "could not do what a handshake asks for: {}",

@@ -59,8 +59,8 @@ impl Rejection {
                 SignatureError::NoMatch => "no_match",
                 SignatureError::UnusableSecret => "unusable_secret",
                 SignatureError::OtherAlgorithm => "other_algorithm",
-                // The first is answered as a failure.
-                SignatureError::KeyNotFetched(_) | SignatureError::UnknownKey => "unknown_key",
+                SignatureError::KeyNotFetched(_) => "key_not_fetched",
+                SignatureError::UnknownKey => "unknown_key",
                 #[cfg(feature = "x509")]
                 SignatureError::Certificate(_) => "certificate",
                 SignatureError::NotForUs(_) => "not_for_us",

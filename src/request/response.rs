@@ -14,6 +14,7 @@ use super::failure::Failure;
 use super::handler_error::FailureReason;
 use super::outcome::{OUTCOME_HEADER, Outcome};
 use super::rejection::Rejection;
+use crate::provider::signature::SignatureError;
 use crate::provider::{Handshake, Provider};
 use crate::transaction::{CommitError, DuplicateOf};
 
@@ -81,6 +82,7 @@ impl Rejection {
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Signature(SignatureError::KeyNotFetched(_)) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Signature(_) => StatusCode::UNAUTHORIZED,
             Self::Identity(_) | Self::Body(BodyError::Broken(_)) => StatusCode::BAD_REQUEST,
             Self::Body(BodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -93,6 +95,9 @@ impl Rejection {
     /// The status, or another one that the provider wants for it.
     pub(super) fn status_for(&self, provider: &Provider) -> StatusCode {
         match self {
+            Self::Signature(SignatureError::KeyNotFetched(_)) => {
+                provider.get_failure_status().unwrap_or(self.status())
+            }
             Self::Signature(_) => provider.get_rejection_status(),
             Self::Method(_) | Self::Identity(_) | Self::Body(_) => self.status(),
         }
@@ -104,7 +109,6 @@ impl Failure {
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::SecretLookup(_)
-            | Self::KeyFetch(_)
             | Self::Handshake(_)
             | Self::Claim(_)
             | Self::Acceptance(_)
@@ -169,6 +173,10 @@ impl<B: From<Bytes>, E> Answer<B, E> {
             Self::Handshake(handshake) => handshake.response(),
             Self::InFlight => {
                 let response = unavailable("in flight, retry later", retry_after);
+                fail(response, provider, retry_after)
+            }
+            Self::Rejected(Rejection::Signature(SignatureError::KeyNotFetched(_))) => {
+                let response = unavailable("temporarily unavailable", retry_after);
                 fail(response, provider, retry_after)
             }
             Self::Rejected(rejection) => {

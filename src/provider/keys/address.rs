@@ -18,16 +18,19 @@ use http::{Method, Request, Uri};
 pub struct KeyRequest {
     url: Cow<'static, str>,
     json: Option<String>,
-    is_fixed: bool,
+    account: String,
 }
 
 impl KeyRequest {
-    /// A GET of a fixed address. Its answer is read by [`KeySet::parse`](super::KeySet::parse).
+    /// A GET of an address. Its answer is read by [`KeySet::parse`](super::KeySet::parse).
+    ///
+    /// If it has a part of a request in it, that part must be checked before. The host is always the
+    /// provider's own.
     pub fn get(url: impl Into<Cow<'static, str>>) -> Self {
         Self {
             url: url.into(),
             json: None,
-            is_fixed: true,
+            account: String::new(),
         }
     }
 
@@ -38,10 +41,11 @@ impl KeyRequest {
         self
     }
 
-    /// The address, or the JSON, has a part of a request in it. The number of such addresses is bounded.
+    /// Whose keys these are, where one address serves several accounts. The number of addresses of an account
+    /// is bounded. Never a text that a request has chosen. Default: all of a host are of one account.
     #[must_use]
-    pub fn named_by_request(mut self) -> Self {
-        self.is_fixed = false;
+    pub fn account(mut self, account: impl Into<String>) -> Self {
+        self.account = account.into();
         self
     }
 
@@ -50,8 +54,9 @@ impl KeyRequest {
         &self.url
     }
 
-    pub(super) fn is_fixed(&self) -> bool {
-        self.is_fixed
+    /// Those that share bounds.
+    pub(super) fn bounds(&self) -> String {
+        format!("{}\n{}", self.host(), self.account)
     }
 
     /// What tells it from others.

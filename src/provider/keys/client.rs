@@ -48,8 +48,8 @@ where
     }
 }
 
-/// A client whose redirect policy is none: [`KeySource::https`](super::KeySource::https) makes one.
-/// An answer that came by a redirect is refused.
+/// Give it a client that follows no redirects, as that of [`KeySource::https`](super::KeySource::https).
+/// Another one asks the target of a redirect, and its answer is refused.
 #[cfg(feature = "reqwest")]
 impl KeyClient for reqwest::Client {
     async fn fetch(

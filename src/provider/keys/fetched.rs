@@ -1,7 +1,6 @@
 //! Keys that are fetched, and how often.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
@@ -18,16 +17,20 @@ use super::client::KeyClient;
 use super::set::KeySet;
 use super::source::Wanted;
 use crate::error::{BoxError, ErrorChain};
+use crate::expiring_map::ExpiringMap;
 use crate::provider::signature::{KeyNotFetched, SignatureError};
 
 /// The longest answer, in bytes.
 pub(super) const MAX_ANSWER: usize = 256 * 1024;
 
-/// How many addresses are remembered.
+/// How many addresses of an account are remembered.
 const MAX_ADDRESSES: usize = 100;
 
-/// How many new addresses that requests name are asked in a pause.
-const MAX_NEW: usize = 10;
+/// How many addresses of an account that have no keys are asked in a pause.
+const MAX_ASKED: usize = 10;
+
+/// An address without keys is asked again after this part of the pause.
+const SOONER: u32 = 12;
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Bytes>, BoxError>> + Send>>;
 type Client = Arc<dyn Fn(Request<Bytes>) -> Answer + Send + Sync>;
@@ -36,24 +39,32 @@ type Client = Arc<dyn Fn(Request<Bytes>) -> Answer + Send + Sync>;
 #[derive(Clone)]
 pub(super) struct Fetched {
     client: Client,
-    addresses: Arc<Mutex<HashMap<String, Address>>>,
+    accounts: Arc<Mutex<HashMap<String, Account>>>,
+    /// What was visited a moment ago.
+    visited: ExpiringMap<String, ()>,
     pub(super) max_age: Duration,
     pub(super) pause: Duration,
     pub(super) timeout: Duration,
 }
 
+/// The addresses of a host, or of an account there. Requests choose among them, but not the account: what
+/// somebody sends to one endpoint uses up nothing of another's.
+#[derive(Default)]
+struct Account {
+    addresses: HashMap<String, Address>,
+    /// When addresses without keys were asked.
+    asked: Vec<Instant>,
+}
+
 /// What is known of an address.
 struct Address {
-    keys: Option<Arc<KeySet>>,
-    /// When the keys were fetched.
-    fetched: Instant,
-    /// When the address was asked last.
-    asked: Instant,
+    /// The keys, and when they were fetched.
+    keys: Option<(Arc<KeySet>, Instant)>,
     /// Why the last fetch has failed, if it has.
     failure: Option<Arc<str>>,
+    asked: Instant,
     /// The last fetch, whose sender is dropped at its end.
     flight: watch::Receiver<()>,
-    is_fixed: bool,
 }
 
 impl Address {
@@ -64,27 +75,27 @@ impl Address {
 
 impl Fetched {
     pub(super) fn new(client: impl KeyClient) -> Self {
+        const PAUSE: Duration = Duration::from_secs(60);
         let client = Arc::new(client);
         Self {
             client: Arc::new(move |request| {
                 let client = client.clone();
                 Box::pin(async move { client.fetch(request).await })
             }),
-            addresses: Arc::default(),
+            accounts: Arc::default(),
+            visited: ExpiringMap::new(MAX_ADDRESSES, PAUSE),
             max_age: Duration::from_secs(60 * 60),
-            pause: Duration::from_secs(60),
+            pause: PAUSE,
             timeout: Duration::from_secs(3),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Address>> {
-        self.addresses
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Account>> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The keys at an address, among which one is wanted; or that they have to be fetched. After that was
-    /// done for this request, what there is counts.
+    /// The keys at an address, among which one is wanted; or that they have to be fetched. If that was done
+    /// for this request, what there is counts.
     pub(super) fn look_up(
         &self,
         request: &KeyRequest,
@@ -93,22 +104,23 @@ impl Fetched {
     ) -> Result<Arc<KeySet>, SignatureError> {
         let needed =
             |reason: &str| SignatureError::KeyNotFetched(KeyNotFetched::new(request, reason));
-        let addresses = self.lock();
-        let Some(address) = addresses.get(&request.id()) else {
-            return Err(needed("it was not asked yet, or too many were"));
+        let accounts = self.lock();
+        let account = accounts.get(&request.bounds());
+        let Some(address) = account.and_then(|account| account.addresses.get(&request.id())) else {
+            return Err(needed("it was not asked yet, or too many others were"));
         };
-        let is_under_way = address.is_under_way();
-        let may_ask = !is_under_way && !was_fetched && self.may_ask(address);
-        let keys = address.keys.as_ref().filter(|keys| wanted.is_in(keys));
-        match keys {
-            Some(_) if may_ask && address.fetched.elapsed() >= self.max_age => {
-                Err(needed("the keys are old"))
+        match &address.keys {
+            Some((keys, fetched)) if wanted.is_in(keys) => {
+                let is_old = fetched.elapsed() >= self.max_age;
+                match is_old && !was_fetched && self.may_ask(address) {
+                    true => Err(needed("the keys are old")),
+                    false => Ok(keys.clone()),
+                }
             }
-            Some(keys) => Ok(keys.clone()),
-            None if may_ask || is_under_way => Err(needed("the key is not among those fetched")),
-            None => match &address.failure {
+            _ => match &address.failure {
                 Some(failure) => Err(needed(failure)),
-                None => Err(SignatureError::UnknownKey),
+                None if was_fetched => Err(SignatureError::UnknownKey),
+                None => Err(needed("the key is not among those that were fetched")),
             },
         }
     }
@@ -116,86 +128,58 @@ impl Fetched {
     fn may_ask(&self, address: &Address) -> bool {
         let pause = match address.keys {
             Some(_) => self.pause,
-            None => self.pause / 12,
+            None => self.pause / SOONER,
         };
-        address.asked.elapsed() >= pause
+        !address.is_under_way() && address.asked.elapsed() >= pause
     }
 
-    /// Waits for the fetch of an address, which it begins if none is under way.
-    pub(super) async fn fetch(&self, request: &KeyRequest, timeout: Duration) {
-        if let Some(mut flight) = self.flight(request, timeout) {
-            // It fails when the sender is dropped, at the end.
-            let _ = tokio::time::timeout(timeout, flight.changed()).await;
+    /// Waits for the fetch of an address, which it begins if none is under way. Whether there was one.
+    pub(super) async fn fetch(&self, request: &KeyRequest, limit: Duration) -> bool {
+        match self.flight(request) {
+            None => false,
+            Some(mut flight) => {
+                // It fails when the sender is dropped, at the end.
+                let _ = tokio::time::timeout(limit, flight.changed()).await;
+                true
+            }
         }
     }
 
-    /// The fetch of an address. `None` if it was asked a moment ago, or may not be asked.
-    fn flight(&self, request: &KeyRequest, timeout: Duration) -> Option<watch::Receiver<()>> {
-        let mut addresses = self.lock();
+    /// The fetch of an address. `None` if it may not be asked now.
+    fn flight(&self, request: &KeyRequest) -> Option<watch::Receiver<()>> {
+        let mut accounts = self.lock();
+        let account = accounts.entry(request.bounds()).or_default();
         let id = request.id();
-        if !addresses.contains_key(&id) && !self.has_room(&mut addresses, request) {
+        let keys = match account.addresses.get(&id) {
+            Some(address) if address.is_under_way() => return Some(address.flight.clone()),
+            Some(address) if !self.may_ask(address) => return None,
+            Some(address) => address.keys.clone(),
+            None => None,
+        };
+        if keys.is_none() && !account.may_ask_another(&id, self.pause, self.max_age) {
             return None;
         }
-        let now = Instant::now();
-        let (sender, receiver) = watch::channel(());
-        match addresses.entry(id.clone()) {
-            Entry::Occupied(known) => {
-                let address = known.into_mut();
-                if address.is_under_way() {
-                    return Some(address.flight.clone());
-                }
-                if !self.may_ask(address) {
-                    return None;
-                }
-                address.asked = now;
-                address.flight = receiver.clone();
-            }
-            Entry::Vacant(new) => {
-                new.insert(Address {
-                    keys: None,
-                    fetched: now,
-                    asked: now,
-                    failure: None,
-                    flight: receiver.clone(),
-                    is_fixed: request.is_fixed(),
-                });
-            }
-        }
-        drop(addresses);
+        let (sender, flight) = watch::channel(());
+        let address = Address {
+            keys,
+            // Until it ends; and if it panics, or the runtime shuts down.
+            failure: Some("the fetch has not ended".into()),
+            asked: Instant::now(),
+            flight: flight.clone(),
+        };
+        account.addresses.insert(id, address);
+        drop(accounts);
         // A task, so that a sender who hangs up does not end it.
         let (source, request) = (self.clone(), request.clone());
         tokio::spawn(async move {
-            let answer = tokio::time::timeout(timeout, source.ask(&request)).await;
+            let answer = tokio::time::timeout(source.timeout, source.ask(&request)).await;
             source.end(
-                &id,
                 &request,
                 answer.unwrap_or_else(|_| Err("it took too long".into())),
             );
             drop(sender);
         });
-        Some(receiver)
-    }
-
-    /// Whether a new address may be asked. It makes room by an old one without keys, or else by the one
-    /// that was asked first, but never by a fixed one.
-    fn has_room(&self, addresses: &mut HashMap<String, Address>, request: &KeyRequest) -> bool {
-        if request.is_fixed() {
-            return true;
-        }
-        let mut named = addresses.iter().filter(|(_, address)| !address.is_fixed);
-        let is_new = |address: &Address| address.asked.elapsed() < self.pause;
-        let new = named.clone().filter(|(_, address)| is_new(address)).count();
-        if new >= MAX_NEW {
-            return false;
-        }
-        if addresses.len() < MAX_ADDRESSES {
-            return true;
-        }
-        let oldest = named
-            .by_ref()
-            .min_by_key(|(_, address)| (address.keys.is_some(), address.asked))
-            .map(|(id, _)| id.clone());
-        oldest.is_some_and(|oldest| addresses.remove(&oldest).is_some())
+        Some(flight)
     }
 
     async fn ask(&self, request: &KeyRequest) -> Result<KeySet, BoxError> {
@@ -206,46 +190,69 @@ impl Fetched {
         if answer.body().len() > MAX_ANSWER {
             return Err("its answer is longer than 256 KiB".into());
         }
-        Ok(KeySet::parse(std::str::from_utf8(answer.body())?)?)
+        Ok(KeySet::read(std::str::from_utf8(answer.body())?)?)
     }
 
+    fn end(&self, request: &KeyRequest, answer: Result<KeySet, BoxError>) {
+        let host = request.host();
+        let failure = answer.as_ref().err().map(|error| {
+            let error: &(dyn Error + 'static) = &**error;
+            ErrorChain(error).to_string()
+        });
+        match &failure {
+            None => tracing::debug!(host, "fetched the keys of a provider"),
+            Some(error) => tracing::warn!(host, error, "could not fetch the keys of a provider"),
+        }
+        let mut accounts = self.lock();
+        let account = accounts.get_mut(&request.bounds());
+        // It may have made room for another one.
+        if let Some(address) = account.and_then(|all| all.addresses.get_mut(&request.id())) {
+            address.failure = failure.map(Into::into);
+            if let Ok(keys) = answer {
+                address.keys = Some((Arc::new(keys), Instant::now()));
+            }
+        }
+    }
+
+    /// Visits an address, unless that was done a moment ago: whoever has captured a handshake can send it
+    /// again.
     pub(super) async fn visit(&self, url: &str) -> Result<(), BoxError> {
+        if self.visited.get(url).is_some() {
+            return Ok(());
+        }
         let request = KeyRequest::get(url.to_owned()).to_http()?;
         let answer = tokio::time::timeout(self.timeout, (self.client)(request)).await;
-        match answer
-            .unwrap_or_else(|_| Err("it took too long".into()))?
-            .status()
-        {
-            StatusCode::OK => Ok(()),
-            status => Err(format!("it was answered with {status}").into()),
+        let answer = answer.unwrap_or_else(|_| Err("it took too long".into()))?;
+        if answer.status() != StatusCode::OK {
+            return Err(format!("it was answered with {}", answer.status()).into());
         }
+        self.visited.insert(url.to_owned(), ());
+        Ok(())
     }
+}
 
-    fn end(&self, id: &str, request: &KeyRequest, answer: Result<KeySet, BoxError>) {
-        let host = request.host();
-        let mut addresses = self.lock();
-        let Some(address) = addresses.get_mut(id) else {
-            return;
-        };
-        match answer {
-            Ok(keys) => {
-                tracing::debug!(host, "fetched the keys of a provider");
-                address.keys = Some(Arc::new(keys));
-                address.fetched = Instant::now();
-                address.failure = None;
-            }
-            Err(error) => {
-                let error: &(dyn Error + 'static) = &*error;
-                let failure = ErrorChain(error).to_string();
-                tracing::warn!(
-                    host,
-                    error = failure,
-                    has_old_keys = address.keys.is_some(),
-                    "could not fetch the keys of a provider"
-                );
-                address.failure = Some(failure.into());
-            }
+impl Account {
+    /// Whether an address without keys may be asked, which is then counted. It makes room for it.
+    fn may_ask_another(&mut self, id: &str, pause: Duration, max_age: Duration) -> bool {
+        self.asked.retain(|asked| asked.elapsed() < pause);
+        if self.asked.len() >= MAX_ASKED {
+            return false;
         }
+        if self.addresses.len() >= MAX_ADDRESSES && !self.addresses.contains_key(id) {
+            let others = self.addresses.iter();
+            let is_in_use =
+                |address: &Address| address.keys.is_some() && address.asked.elapsed() < max_age;
+            let oldest = others
+                .filter(|(_, address)| !is_in_use(address) && !address.is_under_way())
+                .min_by_key(|(_, address)| (address.keys.is_some(), address.asked))
+                .map(|(id, _)| id.clone());
+            match oldest {
+                None => return false,
+                Some(oldest) => self.addresses.remove(&oldest),
+            };
+        }
+        self.asked.push(Instant::now());
+        true
     }
 }
 

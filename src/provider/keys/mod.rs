@@ -27,16 +27,17 @@
 //! - Again when they are older than an hour ([`KeySource::max_age`]), so that a key that the provider has
 //!   withdrawn ends. While that fails, the old keys are used.
 //! - Again when a request names a key that is not among them, or names none and is signed with none of them,
-//!   which is how a rotation is seen. That, and
-//!   any other fetch of one address, happens at most once a minute ([`KeySource::pause`]); after a
-//!   failure with no keys at all, after 5 seconds. Meanwhile a request with an unknown key is answered
-//!   with 401, and with 503 if the last fetch has failed.
+//!   which is how a rotation is seen. That, and any other fetch of one address, happens at most once a
+//!   minute ([`KeySource::pause`]); after a failure with no keys at all, after 5 seconds.
 //!
 //! So no request costs a fetch of its own, and a flood of forged requests with made-up key ids causes
 //! one fetch a minute. Requests that come during a fetch wait for it, and share it. They wait for at most
 //! 3 seconds ([`KeySource::timeout`]), or for half of the provider's
-//! [response deadline](crate::Provider::response_deadline) if that is less, and are then answered with
-//! 503 and `Retry-After`. A fetch goes on if the sender hangs up.
+//! [response deadline](crate::Provider::response_deadline) if that is less. The fetch goes on without them.
+//!
+//! A request whose key is not among those that were fetched for it is answered with 401. If its key could not
+//! be fetched, or may not be fetched now, it is answered with 503 and `Retry-After`, so that it comes again.
+//! Both are counted as rejected.
 //!
 //! Each process fetches for itself. Clones of a [`KeySource`] share what is fetched. A client that adds an
 //! `Authorization` to its requests, as eBay and Circle need it, is for one provider: give the others another
@@ -45,14 +46,14 @@
 //! # Which addresses are asked
 //!
 //! The preset says it. Where a request names the address, as with AWS SNS and PayPal, the preset checks
-//! it first: `https`, a host of the provider's own, no port, no user, the path that the provider uses. Of
-//! such addresses, and of those with a key id in them, at most 10 that are new are asked in a minute, and
-//! at most 100 are remembered. **A flood of forged requests with new addresses can use these up.** A
-//! key that has not been fetched yet then waits for the end of the flood: its requests are answered with
-//! 503. Keys that are known stay in use.
+//! it first: `https`, a host of the provider's own, no port, no user, the path that the provider uses.
 //!
-//! An answer counts if its status is 200, it has at most 256 KiB, and there are keys in it. Redirects
-//! are not followed.
+//! Of a host, or an account there, at most 10 addresses that have no keys yet are asked in a minute, and at most
+//! 100 are remembered. **A flood of forged requests with new addresses can use these up.** Then a key that has
+//! not been fetched yet waits for the end of the flood: its requests are answered with 503. Keys that are
+//! known stay in use.
+//!
+//! An answer counts if its status is 200, it has at most 256 KiB, and there are keys in it.
 //!
 //! # In tests
 //!

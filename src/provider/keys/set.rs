@@ -51,19 +51,39 @@ impl KeySet {
     ///
     /// [`KeySetError`] if no key is left.
     pub fn parse(text: &str) -> Result<Self, KeySetError> {
+        let keys = Self::read(text)?;
+        (!keys.is_empty()).then_some(keys).ok_or(KeySetError)
+    }
+
+    /// The same, but without an error if there are keys that have ended: what is withdrawn must not be
+    /// taken for what cannot be read.
+    pub(super) fn read(text: &str) -> Result<Self, KeySetError> {
         match serde_json::from_str::<Value>(text) {
             Ok(json) => Self::of_json(&json).ok_or(KeySetError),
             Err(_) => Self::of_pem(text).ok_or(KeySetError),
         }
     }
 
+    fn is_empty(&self) -> bool {
+        #[cfg(feature = "x509")]
+        if !self.certificates.is_empty() {
+            return false;
+        }
+        self.keys.is_empty()
+    }
+
     fn of_json(json: &Value) -> Option<Self> {
         let lists = ["keys", "public_keys"];
-        let keys: Vec<Key> = match lists.iter().find_map(|name| json.get(name)) {
-            Some(list) => list.as_array()?.iter().filter_map(Key::from_json).collect(),
-            None => vec![Key::from_json(json)?],
+        let all: Vec<&Value> = match lists.iter().find_map(|name| json.get(name)) {
+            Some(list) => list.as_array()?.iter().collect(),
+            None => {
+                let inner = json.get("key").or(json.get("data"));
+                vec![inner.filter(|inner| inner.is_object()).unwrap_or(json)]
+            }
         };
-        (!keys.is_empty()).then_some(Self {
+        let keys: Vec<Key> = all.iter().filter_map(|key| Key::from_json(key)).collect();
+        let are_known = !keys.is_empty() || all.iter().any(|key| has_ended(key));
+        are_known.then_some(Self {
             keys,
             #[cfg(feature = "x509")]
             certificates: Vec::new(),
@@ -81,16 +101,12 @@ impl KeySet {
             .collect::<Option<_>>()?;
         #[cfg(feature = "x509")]
         let keys = keys.chain(certificates.iter().filter_map(Certificate::key));
-        let keys: Vec<_> = keys.map(|key| Key { id: None, key }).collect();
-        #[cfg(feature = "x509")]
-        let is_empty = keys.is_empty() && certificates.is_empty();
-        #[cfg(not(feature = "x509"))]
-        let is_empty = keys.is_empty();
-        (!is_empty).then_some(Self {
-            keys,
+        let keys = Self {
+            keys: keys.map(|key| Key { id: None, key }).collect(),
             #[cfg(feature = "x509")]
             certificates,
-        })
+        };
+        (!keys.is_empty()).then_some(keys)
     }
 
     /// The keys with this id, and those that have none.
@@ -128,15 +144,20 @@ fn pem_blocks(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Whether the provider says that a key is not used any more.
+fn has_ended(key: &Value) -> bool {
+    key.get("expired_at").is_some_and(|at| !at.is_null())
+}
+
 impl Key {
     fn from_json(json: &Value) -> Option<Self> {
         let text = |names: &[&str]| names.iter().find_map(|name| json.get(name)?.as_str());
-        if let Some(inner @ Value::Object(_)) = json.get("key").or(json.get("data")) {
-            return Self::from_json(inner);
-        }
-        if json.get("expired_at").is_some_and(|at| !at.is_null())
-            || text(&["use"]).is_some_and(|purpose| purpose != "sig")
-        {
+        let is_for = |name: &str, purpose: &str| match json.get(name) {
+            None => true,
+            Some(Value::Array(all)) => all.iter().any(|one| one == purpose),
+            Some(one) => one == purpose,
+        };
+        if has_ended(json) || !is_for("use", "sig") || !is_for("key_ops", "verify") {
             return None;
         }
         let key = match text(&["key", "publicKey"]) {

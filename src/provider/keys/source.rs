@@ -12,10 +12,10 @@ use crate::error::BoxError;
 use crate::provider::signature::{KeyNotFetched, SignatureError};
 
 /// Where the public keys of a provider come from: given once, or fetched from the address that the preset
-/// knows. [The module](self) says when.
+/// knows. [The module](crate::provider::keys) says when.
 ///
 /// [`Provider::keys`](crate::Provider::keys) takes it. Clones share the keys, so one will do for all
-/// providers of an application.
+/// providers of an application whose keys the same client may fetch. Set the times before it is cloned.
 #[derive(Clone)]
 pub struct KeySource(Kind);
 
@@ -96,17 +96,25 @@ impl KeySource {
         }
     }
 
-    /// Fetches what [`Provider::verify`](crate::Provider::verify) needs, for those who call it themselves.
-    /// The layer does so by itself. Whether it has failed is seen by verifying again.
-    pub async fn fetch(&self, needed: &KeyNotFetched) {
-        self.fetch_within(needed, Duration::MAX).await;
+    /// Fetches what [`Provider::verify`](crate::Provider::verify) needs, for those who call it themselves; the
+    /// layer does so by itself. It returns whether the address was asked. Verify again then, once. Given keys
+    /// are not fetched.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub async fn fetch(&self, needed: &KeyNotFetched) -> bool {
+        self.fetch_within(needed, Duration::MAX).await
     }
 
-    /// The same, within this time.
-    pub(crate) async fn fetch_within(&self, needed: &KeyNotFetched, limit: Duration) {
-        if let Kind::Fetched(fetched) = &self.0 {
-            let timeout = fetched.timeout.min(limit);
-            fetched.fetch(needed.request(), timeout).await;
+    /// The same, but it waits for this time at most. The fetch goes on.
+    pub(crate) async fn fetch_within(&self, needed: &KeyNotFetched, limit: Duration) -> bool {
+        match &self.0 {
+            Kind::Given(_) => false,
+            Kind::Fetched(fetched) => {
+                let limit = limit.min(fetched.timeout);
+                fetched.fetch(needed.request(), limit).await
+            }
         }
     }
 

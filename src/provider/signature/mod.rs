@@ -33,6 +33,9 @@ pub(in crate::provider) mod x509;
 use http::HeaderMap;
 use http::header::HeaderName;
 
+#[cfg(any(feature = "p256", feature = "rsa"))]
+use crate::provider::{Secret, Secrets};
+
 pub use by_header::ByHeader;
 pub use encoding::Encoding;
 pub use hmac::Hmac;
@@ -42,6 +45,7 @@ pub use mac::Hash;
 #[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
 pub use public_key::PublicKeySignature;
 pub use public_key::{PublicKey, SignatureAlgorithm};
+pub(crate) use scheme::TriedFetch;
 pub use scheme::{KeyNotFetched, SignatureError, SignatureScheme, Signed, SignedRequest};
 pub use sign::{SignError, UnsignedRequest};
 pub use signed_content::SignedContent;
@@ -81,4 +85,28 @@ fn first_value<'a>(
         // Every scheme names at least one.
         .ok_or(SignatureError::NoMatch)?;
     Ok((name, only_value(headers, name)?))
+}
+
+/// Whether a request is signed under one of the secrets, as `is_signed` says. Only if it is under none, the
+/// error of one of them counts: that of a key that may yet be fetched before all others.
+#[cfg(any(feature = "p256", feature = "rsa"))]
+pub(in crate::provider) fn signed_under_one_of(
+    request: &SignedRequest<'_>,
+    secrets: &Secrets,
+    mut is_signed: impl FnMut(&Secret) -> Result<bool, SignatureError>,
+) -> Result<(), SignatureError> {
+    let mut found = SignatureError::NoMatch;
+    for secret in secrets.iter() {
+        match is_signed(secret) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(_) if request.may_fetch(&found) => {}
+            // Another secret may be the right one, so that nobody knows.
+            Err(error)
+                if matches!(found, SignatureError::KeyNotFetched(_))
+                    && !request.may_fetch(&error) => {}
+            Err(error) => found = error,
+        }
+    }
+    Err(found)
 }

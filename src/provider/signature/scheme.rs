@@ -145,6 +145,17 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// Whether it takes secrets. Without any, it must not take a request for authentic: then a
+    /// [`KeySource`] alone cannot stand in the place of the secrets. Default: `true`.
+    fn takes_secrets(&self) -> bool {
+        true
+    }
+
+    /// The parameters of the query that have a secret, which is not kept with a request. Default: none.
+    fn secret_parameters(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Checks that the scheme can use a secret, when the layer is built.
     ///
     /// # Errors
@@ -174,7 +185,7 @@ pub struct SignedRequest<'a> {
     body: &'a [u8],
     url_base: &'a UrlBase,
     keys: Option<&'a KeySource>,
-    keys_were_fetched: bool,
+    tried: &'a [TriedFetch],
 }
 
 impl<'a> SignedRequest<'a> {
@@ -187,7 +198,7 @@ impl<'a> SignedRequest<'a> {
             body,
             url_base: &UrlBase::Unknown,
             keys: None,
-            keys_were_fetched: false,
+            tried: &[],
         }
     }
 
@@ -199,10 +210,10 @@ impl<'a> SignedRequest<'a> {
     pub(in crate::provider) fn key_source(
         mut self,
         keys: Option<&'a KeySource>,
-        were_fetched: bool,
+        tried: &'a [TriedFetch],
     ) -> Self {
         self.keys = keys;
-        self.keys_were_fetched = were_fetched;
+        self.tried = tried;
         self
     }
 
@@ -230,13 +241,27 @@ impl<'a> SignedRequest<'a> {
         }
     }
 
+    /// Whether this key was not tried to fetch yet.
+    #[cfg(any(feature = "p256", feature = "rsa"))]
+    pub(super) fn may_fetch(&self, error: &SignatureError) -> bool {
+        match error {
+            SignatureError::KeyNotFetched(needed) => {
+                !self.tried.iter().any(|tried| tried.needed == *needed)
+            }
+            _ => false,
+        }
+    }
+
     fn look_up(
         &self,
         request: &KeyRequest,
         wanted: Wanted<'_>,
     ) -> Result<Arc<KeySet>, SignatureError> {
         match self.keys {
-            Some(keys) => keys.look_up(request, wanted, self.keys_were_fetched),
+            Some(keys) => {
+                let tried = self.tried.iter().find(|tried| tried.needed.is_of(request));
+                keys.look_up(request, wanted, tried.is_some_and(|tried| tried.was_asked))
+            }
             None => Err(SignatureError::KeyNotFetched(KeyNotFetched::new(
                 request,
                 "`Provider::keys` is not set",
@@ -384,8 +409,8 @@ pub enum SignatureError {
     /// No signature matches, and the scheme cannot use one of the secrets: it is not base64, or
     /// a key of another kind.
     UnusableSecret,
-    /// The key has to be fetched, or could not be. The layer answers 503, and not as if the signature were
-    /// wrong.
+    /// The key has to be fetched, or could not be. The layer rejects such a request with 503, so that it comes
+    /// again.
     KeyNotFetched(KeyNotFetched),
     /// The request says that it is signed by another algorithm than the provider's.
     OtherAlgorithm,
@@ -394,8 +419,8 @@ pub enum SignatureError {
     /// The certificates do not end at a certificate of the provider's, or are not valid. Feature `x509`.
     #[cfg(feature = "x509")]
     Certificate(super::x509::CertificateError),
-    /// The signature is valid, but what is signed is for another receiver, or from another sender. The text
-    /// says which part it is.
+    /// The request is for another receiver, or from another sender, than was configured. The text says which
+    /// part of it.
     NotForUs(&'static str),
     /// The request names no tenant, or one whose name is not usable, so there is no secret.
     NoTenant,
@@ -436,7 +461,7 @@ impl fmt::Display for SignatureError {
             Self::UnknownKey => f.write_str("the provider has no key of the id in the request"),
             #[cfg(feature = "x509")]
             Self::Certificate(error) => error.fmt(f),
-            Self::NotForUs(part) => write!(f, "the signature is valid, but not for us: {part}"),
+            Self::NotForUs(part) => write!(f, "the request is not for us: {part}"),
             Self::NoTenant => f.write_str(
                 "the function of TenantSecrets has read no tenant from the request, or none with a \
                  usable name",
@@ -462,15 +487,27 @@ impl KeyNotFetched {
         Self(Arc::new((request.clone(), reason.to_owned())))
     }
 
+    fn is_of(&self, request: &KeyRequest) -> bool {
+        self.0.0.id() == request.id()
+    }
+
     /// What has to be asked.
     pub fn request(&self) -> &KeyRequest {
         &self.0.0
     }
 }
 
+/// A fetch for a request.
+#[derive(Debug)]
+pub(crate) struct TriedFetch {
+    pub(crate) needed: KeyNotFetched,
+    /// Whether the address could be asked, be it that it has answered or not.
+    pub(crate) was_asked: bool,
+}
+
 impl PartialEq for KeyNotFetched {
     fn eq(&self, other: &Self) -> bool {
-        self.0.0.id() == other.0.0.id() && self.0.1 == other.0.1
+        self.is_of(other.request())
     }
 }
 

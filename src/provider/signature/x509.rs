@@ -121,7 +121,8 @@ impl std::error::Error for CertificateError {}
 /// [`SignatureScheme`](super::SignatureScheme) of your own. Feature `x509`.
 ///
 /// It is checked by `rustls-webpki`: the signatures (ECDSA with P-256, P-384 or P-521, RSA from 2048 bits,
-/// Ed25519), the validity, and that the issuer is a CA. Whether a certificate is revoked is not checked.
+/// Ed25519), the validity of the first two, and that the issuer is a CA. The root is trusted as it is. Whether a
+/// certificate is revoked is not checked.
 ///
 /// ```
 /// use std::time::SystemTime;

@@ -29,24 +29,22 @@ const DOMAINS: [&str; 3] = ["amazonaws.com", "amazonaws.com.cn", "amazonaws.eu"]
 #[derive(Debug)]
 pub(super) struct AwsSns;
 
-/// Whether a host is that of SNS in a region: `sns.us-east-1.amazonaws.com`.
-pub(super) fn is_sns(host: &str) -> bool {
-    let region = host.strip_prefix("sns.").and_then(|rest| {
-        let (region, domain) = rest.split_once('.')?;
-        DOMAINS.contains(&domain).then_some(region)
-    });
-    region.is_some_and(|region| {
-        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        region.len() > 2 && region.chars().all(is_plain)
-    })
+/// Whether a host is that of SNS in the region of a topic: `sns.us-east-1.amazonaws.com`. Any other region
+/// could be the name of something else, such as `sns.s3-us-west-2.amazonaws.com`, a bucket of S3.
+pub(super) fn is_sns(host: &str, topic: &str) -> bool {
+    let region = topic.split(':').nth(3).unwrap_or_default();
+    let domain = host
+        .strip_prefix("sns.")
+        .and_then(|rest| rest.strip_prefix(region)?.strip_prefix('.'));
+    !region.is_empty() && domain.is_some_and(|domain| DOMAINS.contains(&domain))
 }
 
 /// Other paths of these hosts are SNS's API, which can be made to answer with a text of the caller's.
-fn is_certificate(host: &str, path: &str) -> bool {
+fn is_certificate(path: &str) -> bool {
     let name = path
         .strip_prefix("/SimpleNotificationService-")
         .and_then(|rest| rest.strip_suffix(".pem"));
-    is_sns(host) && name.is_some_and(|name| name.chars().all(|c| c.is_ascii_hexdigit()))
+    name.is_some_and(|name| name.chars().all(|c| c.is_ascii_hexdigit()))
 }
 
 /// Whether a certificate is one of SNS: `sns.amazonaws.com`, `sns-signing.<region>.amazonaws.com`.
@@ -70,7 +68,13 @@ impl SignatureScheme for AwsSns {
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
         let message = Message::read(request.body()).ok_or(SignatureError::MalformedBody)?;
-        if !is_https_at(&message.certificate, is_certificate) {
+        let topic = &message.topic_arn;
+        let is_ours = |secret: &Secret| secret.expose() == topic.as_bytes();
+        if !secrets.iter().any(is_ours) {
+            return Err(SignatureError::NotForUs("another topic"));
+        }
+        let is_known = |host: &str, path: &str| is_sns(host, topic) && is_certificate(path);
+        if !is_https_at(&message.certificate, is_known) {
             return Err(SignatureError::NotForUs(
                 "another address of the certificate",
             ));
@@ -79,7 +83,7 @@ impl SignatureScheme for AwsSns {
         let time = TimeFormat::Rfc3339.parse(&message.timestamp);
         let time = time.ok_or(SignatureError::MalformedBody)?;
         let signature = message.signature().ok_or(SignatureError::MalformedBody)?;
-        let at = KeyRequest::get(message.certificate.clone()).named_by_request();
+        let at = KeyRequest::get(message.certificate.clone());
         let keys = request.keys(&at, None)?;
         let certificate = keys
             .certificates()
@@ -93,12 +97,8 @@ impl SignatureScheme for AwsSns {
         if only_value(request.headers(), &TYPE).is_ok_and(|kind| kind != message.kind.name()) {
             return Err(SignatureError::MalformedHeader(TYPE));
         }
-        let is_ours = |secret: &Secret| secret.expose() == message.topic_arn.as_bytes();
-        if !secrets.iter().any(is_ours) {
-            return Err(SignatureError::NotForUs("another topic"));
-        }
         match &message.subscribe_url {
-            Some(url) if message.kind != Kind::Notification && !is_confirmation_url(url) => {
+            Some(url) if message.kind != Kind::Notification && !is_confirmation_url(url, topic) => {
                 Err(SignatureError::NotForUs("another address to confirm at"))
             }
             Some(_) | None => Ok(Signed::new().at(time).value(ID, message.message_id)),
@@ -180,12 +180,20 @@ mod tests {
 
     #[test]
     fn certificates_are_at_sns_alone() {
-        for right in [
-            "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-0f.pem",
-            "https://sns.cn-north-1.amazonaws.com.cn/SimpleNotificationService-0f.pem",
-            "https://sns.eusc-de-east-1.amazonaws.eu/SimpleNotificationService-0f.pem",
+        let is_known = |url: &str, region: &str| {
+            let topic = format!("arn:aws:sns:{region}:1:topic");
+            is_https_at(url, |host, path| {
+                is_sns(host, &topic) && is_certificate(path)
+            })
+        };
+        for (region, domain) in [
+            ("us-east-1", "amazonaws.com"),
+            ("cn-north-1", "amazonaws.com.cn"),
+            ("eusc-de-east-1", "amazonaws.eu"),
         ] {
-            assert!(is_https_at(right, is_certificate), "{right}");
+            let right = format!("https://sns.{region}.{domain}/SimpleNotificationService-0f.pem");
+            assert!(is_known(&right, region), "{right}");
+            assert!(!is_known(&right, "eu-west-1"), "{right}");
         }
         for wrong in [
             "http://sns.us-east-1.amazonaws.com/SimpleNotificationService-0f.pem",
@@ -194,12 +202,15 @@ mod tests {
             "https://user@sns.us-east-1.amazonaws.com/SimpleNotificationService-0f.pem",
             "https://sns.us-east-1.amazonaws.com:8443/SimpleNotificationService-0f.pem",
             "https://sns.evil.test.amazonaws.com/SimpleNotificationService-0f.pem",
+            "https://sns.s3-us-west-2.amazonaws.com/SimpleNotificationService-0f.pem",
+            "https://sns.s3-accelerate.amazonaws.com/SimpleNotificationService-0f.pem",
+            "https://sns.s3-external-1.amazonaws.com/SimpleNotificationService-0f.pem",
             "https://sns.us-east-1.amazonaws.com/?Action=x&y=.pem",
             "https://sns.us-east-1.amazonaws.com/x/SimpleNotificationService-0f.pem",
             "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-0f.pem#",
             "https://sns.us-east-1.amazonaws.com\\@evil.test/SimpleNotificationService-0f.pem",
         ] {
-            assert!(!is_https_at(wrong, is_certificate), "{wrong}");
+            assert!(!is_known(wrong, "us-east-1"), "{wrong}");
         }
     }
 

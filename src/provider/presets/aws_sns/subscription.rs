@@ -4,13 +4,13 @@ use super::message::{Kind, Message};
 use super::scheme::is_sns;
 use crate::provider::{Handshake, HandshakeRequest};
 
-/// Whether an address confirms a subscription, and is SNS's.
-pub(super) fn is_confirmation_url(url: &str) -> bool {
+/// Whether an address confirms a subscription, and is SNS's in the region of the topic.
+pub(super) fn is_confirmation_url(url: &str, topic: &str) -> bool {
     let host = url
         .strip_prefix("https://")
         .and_then(|rest| rest.split_once("/?Action=ConfirmSubscription&"))
         .map(|(host, _)| host);
-    host.is_some_and(is_sns) && url.chars().all(|c| c.is_ascii_graphic())
+    host.is_some_and(|host| is_sns(host, topic)) && url.chars().all(|c| c.is_ascii_graphic())
 }
 
 pub(super) fn confirmation(request: &HandshakeRequest<'_>) -> Option<Handshake> {

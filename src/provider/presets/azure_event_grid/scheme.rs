@@ -14,6 +14,9 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, Secrets};
 
+/// The parameter of the query.
+const TOKEN: &str = "code";
+
 #[derive(Debug)]
 pub(super) struct EventGrid;
 
@@ -23,7 +26,7 @@ impl SignatureScheme for EventGrid {
         request: &SignedRequest<'_>,
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
-        let mut codes = query_values(request.path_and_query(), "code");
+        let mut codes = query_values(request.path_and_query(), TOKEN);
         match (codes.next(), codes.next()) {
             (Some(code), None) => one_of(secrets, code.as_bytes())?,
             (Some(_), Some(_)) => return Err(SignatureError::NoMatch),
@@ -45,6 +48,10 @@ impl SignatureScheme for EventGrid {
 
     fn signs_body(&self) -> bool {
         false
+    }
+
+    fn secret_parameters(&self) -> &'static [&'static str] {
+        &[TOKEN]
     }
 
     fn description(&self) -> Cow<'static, str> {

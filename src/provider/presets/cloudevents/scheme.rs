@@ -14,6 +14,9 @@ use crate::provider::signature::{
 };
 use crate::provider::{Secret, Secrets};
 
+/// The parameter of the query.
+const TOKEN: &str = "access_token";
+
 #[derive(Debug)]
 pub(super) struct CloudEvents;
 
@@ -23,7 +26,7 @@ impl SignatureScheme for CloudEvents {
         request: &SignedRequest<'_>,
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
-        let mut presented = query_values(request.path_and_query(), "access_token");
+        let mut presented = query_values(request.path_and_query(), TOKEN);
         if let Some(token) = presented.next() {
             if presented.next().is_some() {
                 return Err(SignatureError::NoMatch);
@@ -41,6 +44,10 @@ impl SignatureScheme for CloudEvents {
 
     fn signs_body(&self) -> bool {
         false
+    }
+
+    fn secret_parameters(&self) -> &'static [&'static str] {
+        &[TOKEN]
     }
 
     fn description(&self) -> Cow<'static, str> {

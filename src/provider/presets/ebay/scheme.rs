@@ -56,7 +56,7 @@ impl Head {
             key_id: Some(text("kid")?)
                 .filter(|id| is_uuid(id))
                 .ok_or(MALFORMED)?
-                .to_owned(),
+                .to_ascii_lowercase(),
             signature: signature.map_err(|_| MALFORMED)?,
         })
     }
@@ -80,7 +80,7 @@ fn address(key_id: &str, secrets: &Secrets) -> KeyRequest {
         false => "api.ebay.com",
     };
     let url = format!("https://{host}/commerce/notification/v1/public_key/{key_id}");
-    KeyRequest::get(url).named_by_request()
+    KeyRequest::get(url)
 }
 
 impl SignatureScheme for Ebay {

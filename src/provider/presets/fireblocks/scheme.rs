@@ -12,7 +12,7 @@ use crate::provider::keys::KeyRequest;
 use crate::provider::signature::jwt::{Compact, encode};
 use crate::provider::signature::{
     PublicKey, PublicKeySignature, SignError, SignatureAlgorithm, SignatureError, SignatureScheme,
-    Signed, SignedRequest, UnsignedRequest, only_value,
+    Signed, SignedRequest, UnsignedRequest, only_value, signed_under_one_of,
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
@@ -105,17 +105,10 @@ impl SignatureScheme for Fireblocks {
         }
         let token = detached(request.headers())?;
         let message = content(token.header, request.body());
-        let mut error = SignatureError::NoMatch;
-        for secret in secrets.iter() {
-            match is_signed(request, secret, &token, message.as_bytes()) {
-                Ok(true) => return Ok(Signed::new()),
-                Ok(false) => {}
-                // What is fetched may yet match.
-                Err(_) if matches!(error, SignatureError::KeyNotFetched(_)) => {}
-                Err(other) => error = other,
-            }
-        }
-        Err(error)
+        signed_under_one_of(request, secrets, |secret| {
+            is_signed(request, secret, &token, message.as_bytes())
+        })?;
+        Ok(Signed::new())
     }
 
     fn description(&self) -> Cow<'static, str> {

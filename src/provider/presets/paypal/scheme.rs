@@ -15,7 +15,7 @@ use crate::provider::signature::CertificateError;
 use crate::provider::signature::timestamp::TimeFormat;
 use crate::provider::signature::{
     PublicKey, SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed,
-    SignedRequest, UnsignedRequest, only_value,
+    SignedRequest, UnsignedRequest, only_value, signed_under_one_of,
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
@@ -70,7 +70,9 @@ impl<'a> Head<'a> {
 
 fn is_of_paypal(host: &str, path: &str) -> bool {
     let is_known = ["api.paypal.com", "api.sandbox.paypal.com"].contains(&host);
-    is_known && path.starts_with("/v1/notifications/certs/")
+    let name = path.strip_prefix("/v1/notifications/certs/CERT-");
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    is_known && name.is_some_and(|name| !name.is_empty() && name.chars().all(is_plain))
 }
 
 /// A secret: the webhook's id, and the key if it is given.
@@ -107,7 +109,7 @@ impl<'a> Webhook<'a> {
 /// PayPal serves the certificate without its issuers, so its address vouches for it.
 #[cfg(feature = "x509")]
 fn fetched_key(request: &SignedRequest<'_>, head: &Head<'_>) -> Result<PublicKey, SignatureError> {
-    let at = KeyRequest::get(head.certificate.to_owned()).named_by_request();
+    let at = KeyRequest::get(head.certificate.to_owned());
     let keys = request.keys(&at, None)?;
     let time = TimeFormat::Rfc3339
         .parse(head.time)
@@ -142,19 +144,13 @@ impl SignatureScheme for PayPal {
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
         let head = Head::read(request.headers())?;
-        let mut error = SignatureError::NoMatch;
-        for secret in secrets.iter() {
-            let Some(webhook) = Webhook::of(secret) else {
-                error = SignatureError::UnusableSecret;
-                continue;
-            };
+        signed_under_one_of(request, secrets, |secret| {
+            let webhook = Webhook::of(secret).ok_or(SignatureError::UnusableSecret)?;
             let content = content(head.id, head.time, webhook.id, request.body());
             let key = webhook.key(request, &head)?;
-            if key.verify(RSA, content.as_bytes(), &head.signature) {
-                return Ok(Signed::new());
-            }
-        }
-        Err(error)
+            Ok(key.verify(RSA, content.as_bytes(), &head.signature))
+        })?;
+        Ok(Signed::new())
     }
 
     fn signs_body(&self) -> bool {

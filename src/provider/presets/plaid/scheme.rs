@@ -16,7 +16,7 @@ use crate::provider::signature::keyed::is_same;
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
     SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,
-    UnsignedRequest, only_value,
+    UnsignedRequest, only_value, signed_under_one_of,
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
@@ -27,6 +27,8 @@ const TOKEN: HeaderName = HeaderName::from_static("plaid-verification");
 const ALGORITHM: &str = "ES256";
 const BODY_HASH: &str = "request_body_sha256";
 
+/// The longest id of a key that is asked for. Plaid's are UUIDs.
+const MAX_KEY_ID: usize = 64;
 const ES256: SignatureAlgorithm = SignatureAlgorithm::Es256;
 
 #[derive(Debug)]
@@ -74,7 +76,11 @@ impl Kind {
             } => {
                 let url = format!("https://{host}/webhook_verification_key/get");
                 let asked = json!({"client_id": client_id, "secret": secret, "key_id": id});
-                let at = KeyRequest::get(url).post_json(&asked).named_by_request();
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+                if id.len() > MAX_KEY_ID || !id.chars().all(is_plain) {
+                    return Err(SignatureError::UnknownKey);
+                }
+                let at = KeyRequest::get(url).post_json(&asked).account(client_id);
                 request.keys(&at, Some(id))
             }
         }
@@ -101,21 +107,12 @@ impl SignatureScheme for Plaid {
         }
         let id = token.key_id.as_deref().unwrap_or_default();
         let message = token.signed().concat();
-        let mut error = SignatureError::NoMatch;
-        let mut is_signed = false;
-        for secret in secrets.iter() {
-            let Some(kind) = Kind::of(secret) else {
-                error = SignatureError::UnusableSecret;
-                continue;
-            };
+        signed_under_one_of(request, secrets, |secret| {
+            let kind = Kind::of(secret).ok_or(SignatureError::UnusableSecret)?;
             let keys = kind.keys(request, id)?;
-            is_signed |= keys
-                .with_id(id)
-                .any(|key| key.verify(ES256, &message, &token.signature));
-        }
-        if !is_signed {
-            return Err(error);
-        }
+            let mut keys = keys.with_id(id);
+            Ok(keys.any(|key| key.verify(ES256, &message, &token.signature)))
+        })?;
         let malformed = SignatureError::MalformedHeader(TOKEN);
         let claims = token.claims().ok_or(malformed.clone())?;
         let presented = claims.text(BODY_HASH).ok_or(malformed.clone())?;

@@ -326,6 +326,10 @@ impl SignatureScheme for Jwt {
         matches!(self.signing, Signing::Keys(..))
     }
 
+    fn takes_secrets(&self) -> bool {
+        matches!(self.signing, Signing::Hs256)
+    }
+
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         self.sign_with(request, secret.expose(), Value::Null)
     }

@@ -35,7 +35,11 @@ pub enum SignatureAlgorithm {
 
 /// A public key of Ed25519, P-256 or RSA. Each needs the feature of its algorithm.
 #[derive(Clone)]
-pub struct PublicKey(Arc<dyn Key>);
+pub struct PublicKey {
+    key: Arc<dyn Key>,
+    /// The only algorithm of JSON Web Tokens that it is for, if it says so.
+    jws_name: Option<Arc<str>>,
+}
 
 /// A key of one kind: public, and in tests with the private one.
 pub(super) trait Key: Send + Sync {
@@ -52,7 +56,10 @@ pub(super) trait Key: Send + Sync {
 impl PublicKey {
     #[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
     fn new(key: impl Key + 'static) -> Self {
-        Self(Arc::new(key))
+        Self {
+            key: Arc::new(key),
+            jws_name: None,
+        }
     }
 
     /// The keys of each kind that a secret may be.
@@ -94,8 +101,9 @@ impl PublicKey {
             #[cfg(feature = "rsa")]
             rsa::Key::from_jwk(jwk).map(Self::new),
         ];
-        let _ = jwk;
-        kinds.into_iter().flatten().next()
+        let key = kinds.into_iter().flatten().next()?;
+        let jws_name = jwk.get("alg").and_then(Value::as_str).map(Into::into);
+        Some(Self { jws_name, ..key })
     }
 
     /// The key of a certificate, with its algorithm (`SubjectPublicKeyInfo`).
@@ -105,9 +113,12 @@ impl PublicKey {
         p256.or_else(|| rsa::Key::from_der(der).map(Self::new))
     }
 
-    /// Whether a signature is valid. A key of another kind than the algorithm's has signed nothing.
+    /// Whether a signature is valid. A key of another kind than the algorithm's has signed nothing, and one
+    /// whose `alg` names another algorithm neither.
     pub fn verify(&self, algorithm: SignatureAlgorithm, message: &[u8], signature: &[u8]) -> bool {
-        self.0.verify(algorithm, message, signature)
+        let named = self.jws_name.as_deref().zip(algorithm.jws_name());
+        named.is_none_or(|(ours, name)| ours == name)
+            && self.key.verify(algorithm, message, signature)
     }
 
     /// Signs for tests. `None` if there is no private key, or one of another kind.
@@ -116,7 +127,7 @@ impl PublicKey {
         algorithm: SignatureAlgorithm,
         message: &[u8],
     ) -> Option<Vec<u8>> {
-        self.0.sign(algorithm, message)
+        self.key.sign(algorithm, message)
     }
 }
 
@@ -144,7 +155,7 @@ impl SignatureAlgorithm {
 impl SignatureAlgorithm {
     /// The key of a secret. `None` if it is no key of this kind.
     pub(in crate::provider) fn key_of(self, secret: &[u8]) -> Option<PublicKey> {
-        PublicKey::of_secret(secret).find(|key| key.0.is_for(self))
+        PublicKey::of_secret(secret).find(|key| key.key.is_for(self))
     }
 
     pub(super) fn description(self) -> &'static str {

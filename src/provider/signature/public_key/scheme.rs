@@ -282,6 +282,10 @@ impl SignatureScheme for PublicKeySignature {
         self.keys.is_some()
     }
 
+    fn takes_secrets(&self) -> bool {
+        self.keys.is_none()
+    }
+
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
         match self.keys.is_some() || self.algorithm.key_of(secret.expose()).is_some() {
             true => Ok(()),

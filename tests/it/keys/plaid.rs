@@ -1,0 +1,76 @@
+//! Keys by their id, of many accounts: those of Plaid.
+
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Provider, Secret, Secrets, presets};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+use super::server::{Answering, KeyServer, private_key};
+use super::{REFUSED, UNAVAILABLE};
+use crate::support::{TestApp, answer, assert_rows, write_effect};
+
+fn secret(text: &str) -> Secret {
+    Secret::new(text).unwrap()
+}
+
+fn signed(body: &str) -> TestDelivery {
+    TestDelivery::new(&presets::plaid(secret(private_key("first")))).body(body.to_owned())
+}
+
+/// What Plaid's API answers.
+fn key(expired_at: &Value) -> Answering {
+    let mut key: Value = serde_json::from_str(private_key("first")).unwrap();
+    key.as_object_mut().unwrap().remove("d");
+    key["expired_at"] = expired_at.clone();
+    Answering::Text(json!({"key": key, "request_id": "r"}).to_string())
+}
+
+#[tokio::test]
+async fn f1_a_key_ends_when_its_provider_says_so() {
+    let server = KeyServer::new(key(&Value::Null)).await;
+    let keys = server
+        .source()
+        .pause(Duration::ZERO)
+        .max_age(Duration::ZERO);
+    let provider = presets::plaid(secret("id:secret")).keys(keys);
+    let app = TestApp::of(provider, write_effect).await;
+    let first = app.send(signed("{}").request()).await;
+    assert_eq!(first, answer(200, "processed", "done"));
+    server.answer(key(&json!(1_790_000_000)));
+    let captured = app.send(signed(r#"{"a":1}"#).request()).await;
+    assert_eq!(captured, answer(401, "rejected", REFUSED));
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn f1_a_flood_at_one_account_uses_up_nothing_of_another() {
+    let server = KeyServer::new(Answering::Broken).await;
+    let keys = server.source();
+    let of = |account: &str| -> Provider { presets::plaid(secret(account)).keys(keys.clone()) };
+    let flooded = TestApp::of(of("flooded:secret"), write_effect).await;
+    let delivery = signed("{}");
+    for i in 0..50 {
+        let request = super::with_token_header(&delivery, "plaid-verification", |header| {
+            header["kid"] = format!("made-up-{i}").into();
+        });
+        let got = flooded.send(request).await;
+        assert_eq!(got, answer(503, "rejected", UNAVAILABLE));
+    }
+    assert_eq!(server.asked().len(), 10);
+    server.answer(key(&Value::Null));
+    // The first of two accounts has its flood, too: its key was not asked for, and does not stand in the
+    // way of the other.
+    let both = Secrets::new(secret("flooded:secret")).and(secret("other:secret"));
+    let provider = presets::plaid(both).keys(keys.clone());
+    let app = TestApp::of(provider, write_effect).await;
+    for (of, id) in [
+        (&app, "a"),
+        (&TestApp::of(of("third:secret"), write_effect).await, "b"),
+    ] {
+        let got = of
+            .send(signed(&format!(r#"{{"id":"{id}"}}"#)).request())
+            .await;
+        assert_eq!(got, answer(200, "processed", "done"));
+        assert_rows!(of.database, claims: 1, effects: 1);
+    }
+}
