@@ -155,8 +155,9 @@ impl Provider {
     /// The status of every answer after which the provider should deliver again, for providers that
     /// retry after some statuses only: failures of the layer, a delivery that is still in flight, and
     /// answers of the handler that are no success. With 503 and 429, the answer has `Retry-After`:
-    /// that of the handler, or else [`retry_after`](crate::IdempotentWebhook::retry_after). Default:
-    /// the handler's status, and 500 or 503 for the others.
+    /// that of the handler, or else [`retry_after`](crate::IdempotentWebhook::retry_after). With another
+    /// status, it has that of the handler alone. Default: the handler's status, and 500 or 503 for the
+    /// others.
     ///
     /// Rejections keep their status. So does what is committed: a handler that wants no retry answers
     /// success, or a status that

@@ -172,7 +172,7 @@ impl<B: From<Bytes>, E> Answer<B, E> {
             Self::Kept(answer) => answer.into_response(provider, retry_after)?,
             Self::Handshake(handshake) => handshake.response(),
             Self::InFlight => {
-                let response = unavailable("in flight, retry later", retry_after);
+                let response = unavailable("in flight, retry later", provider, retry_after);
                 fail(response, provider, retry_after)
             }
             Self::Rejected(Rejection::Signature(SignatureError::KeyNotFetched(_))) => {
@@ -189,7 +189,9 @@ impl<B: From<Bytes>, E> Answer<B, E> {
             }
             Self::Failed(failure) => {
                 let response = match failure.status() {
-                    StatusCode::SERVICE_UNAVAILABLE => unavailable(failure.text(), retry_after),
+                    StatusCode::SERVICE_UNAVAILABLE => {
+                        unavailable(failure.text(), provider, retry_after)
+                    }
                     status => plain(status, failure.text().into()),
                 };
                 fail(response, provider, retry_after)
@@ -247,12 +249,7 @@ fn fail<B>(mut response: Response<B>, provider: &Provider, retry_after: Duration
         && !response.status().is_success()
     {
         *response.status_mut() = status;
-        let is_later = [
-            StatusCode::SERVICE_UNAVAILABLE,
-            StatusCode::TOO_MANY_REQUESTS,
-        ]
-        .contains(&status);
-        if is_later && !response.headers().contains_key(RETRY_AFTER) {
+        if says_when(status) && !response.headers().contains_key(RETRY_AFTER) {
             retry_later(&mut response, retry_after);
         }
     }
@@ -270,10 +267,25 @@ fn plain<B: From<Bytes>>(status: StatusCode, text: String) -> Response<B> {
     response
 }
 
-/// A 503 with `Retry-After`.
-fn unavailable<B: From<Bytes>>(text: &str, retry_after: Duration) -> Response<B> {
+/// Whether `Retry-After` belongs to the status.
+fn says_when(status: StatusCode) -> bool {
+    [
+        StatusCode::SERVICE_UNAVAILABLE,
+        StatusCode::TOO_MANY_REQUESTS,
+    ]
+    .contains(&status)
+}
+
+/// A 503 with `Retry-After`, unless the provider hears of it by a status without.
+fn unavailable<B: From<Bytes>>(
+    text: &str,
+    provider: &Provider,
+    retry_after: Duration,
+) -> Response<B> {
     let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, text.into());
-    retry_later(&mut response, retry_after);
+    if provider.get_failure_status().is_none_or(says_when) {
+        retry_later(&mut response, retry_after);
+    }
     response
 }
 
@@ -312,6 +324,31 @@ mod tests {
 
     use super::*;
     use crate::provider::{Secret, SecretError, presets};
+
+    /// Wise would use up its retries within minutes.
+    #[test]
+    fn a_failure_has_retry_after_only_where_its_status_has_it() -> Result<(), SecretError> {
+        let given = presets::github(Secret::new("secret")?);
+        for (status, expected) in [
+            (None, Some("5")),
+            (Some(StatusCode::SERVICE_UNAVAILABLE), Some("5")),
+            (Some(StatusCode::TOO_MANY_REQUESTS), Some("5")),
+            (Some(StatusCode::INTERNAL_SERVER_ERROR), None),
+            (Some(StatusCode::CONFLICT), None),
+        ] {
+            let provider = match status {
+                Some(status) => given.clone().failure_status(status),
+                None => given.clone(),
+            };
+            for answer in [Answer::InFlight, Failure::QuotaExhausted.into()] {
+                let answer: Answer<Bytes, Infallible> = answer;
+                let Ok(response) = answer.into_response(&provider, Duration::from_secs(5));
+                let given = response.headers().get(RETRY_AFTER);
+                assert_eq!(given.and_then(|value| value.to_str().ok()), expected);
+            }
+        }
+        Ok(())
+    }
 
     #[test]
     fn a_provider_that_wants_a_text_gets_it_with_every_success() -> Result<(), SecretError> {

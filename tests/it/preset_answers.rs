@@ -51,6 +51,11 @@ fn telling(provider: &Provider, id: &str, status: u16) -> TestDelivery {
         .body(json!({"answer": status}).to_string())
 }
 
+/// Of a provider whose id is not set, but made of the body.
+fn untold(provider: &Provider, status: u16) -> TestDelivery {
+    TestDelivery::new(provider).body(json!({"answer": status}).to_string())
+}
+
 #[tokio::test]
 async fn xeros_intent_to_receive_gets_200_or_401_and_no_body() {
     let xero = presets::xero(secret());
@@ -295,5 +300,56 @@ async fn intercoms_test_which_has_no_id_is_answered() {
     let other = app.send(event("user.created")).await;
     assert_eq!((other.status, &*other.outcome), (400, "rejected"));
     assert_eq!(app.runs(), 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// Wise honours the time in place of its own intervals: a few seconds would use up all retries.
+#[cfg(feature = "rsa")]
+#[tokio::test]
+async fn wise_hears_of_each_failure_with_a_500_that_says_no_time() {
+    let wise = presets::wise(Secret::new(include_str!("../keys/rsa.pem")).unwrap());
+    let (mut gate, handler) = gated();
+    let set = |layer: idempotent_webhook::IdempotentWebhook| {
+        layer.in_flight_timeout(std::time::Duration::ZERO)
+    };
+    let app = TestApp::with(wise.clone(), set, handler).await;
+    let first = spawn_send(&app.router, untold(&wise, 200).request());
+    soon(gate.reached()).await;
+    let second = respond(&app, &untold(&wise, 200)).await;
+    assert_eq!(second.status(), 500);
+    assert_eq!(second.headers()["x-webhook-outcome"], "in-flight");
+    assert!(!second.headers().contains_key(RETRY_AFTER));
+    gate.open();
+    assert_eq!(first.await.unwrap().outcome, "processed");
+
+    let app = TestApp::of(wise.clone(), as_told).await;
+    for status in [400, 404, 429, 503] {
+        let response = respond(&app, &untold(&wise, status)).await;
+        assert_eq!(response.status(), 500, "{status}");
+        assert!(!response.headers().contains_key(RETRY_AFTER), "{status}");
+    }
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[cfg(feature = "p256")]
+#[tokio::test]
+async fn circle_hears_of_each_success_with_a_200() {
+    let circle = presets::circle(Secret::new(include_str!("../keys/p256.pem")).unwrap());
+    let app = TestApp::of(circle.clone(), as_told).await;
+    for outcome in ["processed", "duplicate"] {
+        let answered = app.send(telling(&circle, "a", 204).request()).await;
+        assert_eq!((answered.status, &*answered.outcome), (200, outcome));
+    }
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// By the specification, a 410 makes the sender give the endpoint up.
+#[tokio::test]
+async fn a_sender_of_cloudevents_never_hears_that_the_endpoint_is_gone() {
+    let cloudevents = presets::cloudevents(secret());
+    let app = TestApp::of(cloudevents.clone(), as_told).await;
+    let response = respond(&app, &untold(&cloudevents, 410)).await;
+    assert_eq!(response.status(), 503);
+    assert!(response.headers().contains_key(RETRY_AFTER));
     assert_rows!(app.database, claims: 0, effects: 0);
 }

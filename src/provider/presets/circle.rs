@@ -1,4 +1,4 @@
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::PublicKeySignature;
 use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
@@ -15,7 +15,7 @@ use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 /// - Redelivery: of CPN 11 times over about 36 hours, in the sandbox 6 times; of others not confirmed.
 ///   On request, too; the redelivery window is 30 days.
 /// - Retry: the same `$.notificationId`; whether the rest stays is not documented.
-/// - Answer: any 2xx.
+/// - Answer: 200 is success, or any 2xx: pages differ, so every success gets 200.
 /// - Response deadline: Circle does not publish one; 10 seconds are assumed.
 /// - Handshake: a HEAD request when the endpoint is registered, to be answered with success.
 /// - Body limit: 2 MiB; Circle publishes none.
@@ -29,5 +29,6 @@ pub fn circle(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("notificationId")))
         .event_type(Source::json(JsonPath::member("notificationType")))
         .answer_head_requests()
+        .success_status(StatusCode::OK)
         .retry(Retry::unknown())
 }

@@ -12,13 +12,14 @@ use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: the SHA-256 of the body, which is covered by the signature. `X-Delivery-Id` is not,
 ///   and whether it stays on a retry is not documented. `$.data.occurred_at` and `$.sent_at` make the
-///   body unique. Event type: `$.event_type`.
-/// - Redelivery: 25 times over about two weeks, with growing intervals or after the `Retry-After` of the
-///   answer; the redelivery window is 30 days. Several statuses of client errors, such as 400, are
-///   retried 3 times only.
-/// - Retry: the same body (likely). If `$.sent_at` differs, the handler runs again.
+///   body unique (likely). Event type: `$.event_type`.
+/// - Redelivery: 25 times over about two weeks, with growing intervals, and on request in the Developer
+///   Hub; the redelivery window is 30 days. Several statuses of client errors, such as 400, are retried
+///   3 times only.
+/// - Retry: not documented. If `$.sent_at` differs, the handler runs again.
 /// - Answer: 200 is success, or any 2xx: pages differ, so every success gets 200. Every failure gets
-///   503, with `Retry-After`.
+///   500, without `Retry-After`: Wise retries after that time instead of its own intervals, so that a
+///   few seconds would use up all of the retries within minutes. Let the handler send none either.
 /// - Response deadline: 5 seconds.
 /// - Handshake: none. The test of a new subscription is signed like an event, and has the header
 ///   `X-Test-Notification`.
@@ -30,7 +31,7 @@ pub fn wise(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event_type")))
         .success_status(StatusCode::OK)
-        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
+        .failure_status(StatusCode::INTERNAL_SERVER_ERROR)
         .response_deadline(Duration::from_secs(5))
-        .retry(Retry::identical().likely())
+        .retry(Retry::unknown().id_unknown())
 }
