@@ -7,7 +7,7 @@ mod settings;
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 
 use super::secret::Secret;
@@ -53,7 +53,8 @@ impl Handshake {
         }
     }
 
-    /// A handshake that is answered with 200 and a plain text.
+    /// A handshake that is answered with 200 and a plain text. Anyone may have chosen it, so the header
+    /// `X-Content-Type-Options: nosniff` keeps a browser from taking it for a page.
     pub fn text(event_type: impl Into<Cow<'static, str>>, text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -63,6 +64,7 @@ impl Handshake {
             CONTENT_TYPE,
             HeaderValue::from_static("text/plain; charset=utf-8"),
         )
+        .header(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
     }
 
     /// A handshake that is answered with 200 and JSON.

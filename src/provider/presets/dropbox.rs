@@ -1,7 +1,6 @@
 use std::time::Duration;
 
-use http::header::{HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use http::{Method, StatusCode};
+use http::{HeaderName, Method, StatusCode};
 
 use crate::provider::signature::Hmac;
 use crate::provider::{HOUR, Handshake, HandshakeRequest, Provider, Retry, SecretSource, Source};
@@ -33,10 +32,7 @@ pub fn dropbox(secrets: impl Into<SecretSource>) -> Provider {
         .retry(Retry::unknown().new_id())
 }
 
-/// It wants the answer not to be taken for a page.
 fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     let challenge = request.query_value("challenge")?;
-    let nosniff = HeaderValue::from_static("nosniff");
-    (request.method() == Method::GET)
-        .then(|| Handshake::text("challenge", challenge).header(X_CONTENT_TYPE_OPTIONS, nosniff))
+    (request.method() == Method::GET).then(|| Handshake::text("challenge", challenge))
 }
