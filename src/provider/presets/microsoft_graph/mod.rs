@@ -1,7 +1,6 @@
 use std::time::Duration;
 
-use http::header::X_CONTENT_TYPE_OPTIONS;
-use http::{HeaderValue, Method};
+use http::Method;
 
 use self::scheme::Graph;
 use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, Retry, SecretSource, Source};
@@ -17,13 +16,15 @@ mod scheme;
 /// - Signature: none. Each element of `$.value` has the `clientState` of the subscription, as it is. One that
 ///   has another, or none, makes the whole request be refused. The `validationTokens` of
 ///   notifications with resource data are not looked at: they cover nothing of the body.
-/// - Delivery id: none. The key is the SHA-256 of the body, **not** covered, as nothing is. A batch that comes
-///   again in other parts runs again; notifications that are the same to the byte are one. Event type:
-///   none, as each element has its own `changeType` or `lifecycleEvent`.
+/// - Delivery id: none, and **nothing is deduplicated** ([`Source::receipt`]). Notifications of different
+///   changes can be the same to the byte: those of OneDrive, which name the drive alone, and the life-cycle
+///   event `missed`. Each request is a delivery of its own, so let the handler ask Graph for the changes
+///   since its last delta query. Event type: none, as each element has its own `changeType` or
+///   `lifecycleEvent`.
 /// - Handshake: a POST with `validationToken` in the query, which anyone can send, is answered with the token
 ///   as plain text. It is that of the notification URL and of the life-cycle notification URL.
 /// - Redelivery: for up to 4 hours; the redelivery window is a day, to leave room for late ones.
-/// - Retry: not documented; if its body differs, the handler runs again.
+/// - Retry: not documented. **It runs the handler again.**
 /// - Answer: any 2xx is success. Graph delays or drops what follows if many answers take more than 10 seconds:
 ///   let the layer accept deliveries before their first attempt where the handler is slow
 ///   ([`Keep::all`](crate::Keep::all)).
@@ -32,20 +33,16 @@ mod scheme;
 pub fn microsoft_graph(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("microsoft-graph")
         .signature(Graph, secrets)
-        .delivery_id(Source::body_digest())
+        .delivery_id(Source::receipt())
         .unsigned_handshake(validation)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(DAY)
-        .retry(Retry::unknown().id_unknown())
+        .retry(Retry::unknown().new_id())
 }
 
 /// It wants the token back.
 fn validation(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     let token = request.query_value("validationToken")?;
     let is_asked = request.method() == Method::POST && request.body().trim_ascii().is_empty();
-    is_asked.then(|| {
-        // Anyone chooses the text, so no browser may take it for a page.
-        Handshake::text("validationToken", token)
-            .header(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
-    })
+    is_asked.then(|| Handshake::text("validationToken", token))
 }
