@@ -10,14 +10,15 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Signature: `X-Signature: <hex>`, an HMAC-SHA256 of the body under the secret that ClickUp returns
 ///   when the webhook is created.
 /// - Tolerance: any age, as no time is signed.
-/// - Delivery id: `$.webhook_id`, `$.event` and `$.history_items[0].id`, all covered by the signature.
-///   ClickUp advises the webhook and the item; the event is there since one change, such as a new
-///   task, has several. **An event without history is not deduplicated**: that of a goal or a deletion
+/// - Delivery id: `$.webhook_id`, `$.event`, `$.history_items[0].id` and the SHA-256 of the body, all
+///   covered by the signature. ClickUp advises the webhook and the item. The event is there since one
+///   change, such as a new task, has several, and the body since the edit of a comment has the item of
+///   its posting. **An event without history is not deduplicated**: that of a goal or a deletion
 ///   says what has happened to what, but not when, so that two of them have the same body. Each such
 ///   request is a delivery of its own. Event type: `$.event`.
 /// - Redelivery: up to 5 times after any answer but a success; over how long is not documented, and the
 ///   redelivery window is 7 days. An event that has failed is not sent later.
-/// - Retry: likely the same body (not confirmed).
+/// - Retry: likely the same body (not confirmed). If it differs, the handler runs again.
 /// - Answer: **a 401 or a 410 suspends the webhook at once**, so a wrong signature gets 403, and every
 ///   failure 503.
 /// - Response deadline: 7 seconds.
@@ -29,7 +30,8 @@ pub fn clickup(secrets: impl Into<SecretSource>) -> Provider {
     let item: JsonPath = "$.history_items[0].id".parse().unwrap();
     let change = Source::json(JsonPath::member("webhook_id"))
         .and(Source::json(JsonPath::member("event")))
-        .and(Source::json(item));
+        .and(Source::json(item))
+        .and(Source::body_digest());
     Provider::custom("clickup")
         .signature(Hmac::hex(HeaderName::from_static("x-signature")), secrets)
         .delivery_id(change.or(Source::receipt()))
