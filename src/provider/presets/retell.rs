@@ -11,12 +11,13 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source}
 ///   it, the milliseconds, under the API key that has the webhook badge.
 /// - Tolerance: 1 day, on both sides, which is the redelivery window. Retell's SDKs take 5 minutes,
 ///   but nothing says that a retry is signed at a new time.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the
-///   event, the id of the call or chat, and the transcript make it unique. `$.call.call_id` would be
-///   wrong: a call has several events, and some of them more than once. Event type: `$.event`.
+/// - Delivery id: none. The key is the SHA-256 of the body and the signed time, both covered by the
+///   signature, as nothing is documented that makes a body unique. `$.call.call_id` would be wrong: a call
+///   has several events, and some of them more than once. Event type: `$.event`.
 /// - Redelivery: up to 3 times, if there is no 2xx within 10 seconds; the redelivery window is 1 day,
 ///   to leave room for late ones.
-/// - Retry: not documented. One with another body runs the handler again.
+/// - Retry: not documented. **One that is signed at a new time runs the handler again.** In a test, set
+///   the time of a delivery that is sent more than once.
 /// - Answer: any 2xx.
 /// - Response deadline: 10 seconds, unless the agent has another one.
 /// - Handshake: none.
@@ -33,7 +34,7 @@ pub fn retell(secrets: impl Into<SecretSource>) -> Provider {
         .signed(SignedContent::new().body().timestamp());
     Provider::custom("retell")
         .signature(scheme, secrets)
-        .delivery_id(Source::body_digest())
+        .delivery_id(Source::body_digest().and(Source::signed_time()))
         .event_type(Source::json(JsonPath::member("event")))
         .tolerance(Tolerance::two_sided(DAY))
         .body_limit(4 * MIB)

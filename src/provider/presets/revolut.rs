@@ -11,20 +11,18 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   commas, while a secret is rotated, and one matching signature is enough.
 /// - Tolerance: 24 hours, on both sides, which is the redelivery window. Revolut asks for 5 minutes;
 ///   that a retry is signed at a new time is likely, but not confirmed.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature. **The
-///   events of the Merchant API have no time: two of one kind for one order, such as two declined
-///   payments, may have the same body, and the second one is then a duplicate.** Ask Revolut for the
-///   order. Events of the Business API have `$.timestamp`. Event type: `$.event`.
+/// - Delivery id: none. The key is the SHA-256 of the body and the signed time, both covered by the
+///   signature. The body alone would be wrong: the events of the Merchant API have no time, so that two
+///   of one kind for one order, such as two declined payments, may have the same body. Event type:
+///   `$.event`.
 /// - Redelivery: 3 times, every 10 minutes; the redelivery window is 24 hours, to leave room for late
 ///   ones.
-/// - Retry: likely signed at a new time, as the time is that of sending. That the body stays is likely.
+/// - Retry: likely signed at a new time, as the time is that of sending. **It then runs the handler
+///   again.** In a test, set the time of a delivery that is sent more than once.
 /// - Answer: any status but an error (likely a 2xx).
 /// - Response deadline: Revolut does not publish one; 10 seconds are assumed.
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Revolut publishes none.
-///
-/// Where each event of an order counts, let the key be
-/// `Source::body_digest().and(Source::signed_time())`: the handler then runs again for a retry.
 pub fn revolut(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("revolut-signature"))
         .prefix("v1=")
@@ -40,9 +38,9 @@ pub fn revolut(secrets: impl Into<SecretSource>) -> Provider {
         );
     Provider::custom("revolut")
         .signature(scheme, secrets)
-        .delivery_id(Source::body_digest())
+        .delivery_id(Source::body_digest().and(Source::signed_time()))
         .event_type(Source::json(JsonPath::member("event")))
         .tolerance(Tolerance::two_sided(DAY))
         .redelivery_window(DAY)
-        .retry(Retry::signed_anew().likely())
+        .retry(Retry::signed_anew().likely().new_id())
 }
