@@ -145,6 +145,29 @@ fn a_request_of_fal_to_another_customer_is_refused() {
     ));
 }
 
+/// The id of a message is unique for its topic only.
+#[test]
+fn one_message_id_of_two_subscriptions_of_pub_sub_is_two_deliveries() {
+    let private = KeySource::given(include_str!("keys/rsa.pem")).unwrap();
+    let secret = "push@p.iam.gserviceaccount.com https://example.com/";
+    let pubsub = provider("google-pubsub", secret).keys(private);
+    let id = |subscription: &str, attempt: u32| {
+        let body = format!(
+            r#"{{"message":{{"messageId":"1"}},"subscription":"{subscription}","deliveryAttempt":{attempt}}}"#
+        );
+        let verified = verify(&pubsub, TestDelivery::new(&pubsub).body(body).request());
+        verified.unwrap().delivery().unwrap().id().to_string()
+    };
+    assert_ne!(
+        id("projects/p/subscriptions/a", 1),
+        id("projects/p/subscriptions/b", 1)
+    );
+    assert_eq!(
+        id("projects/p/subscriptions/a", 1),
+        id("projects/p/subscriptions/a", 2)
+    );
+}
+
 /// With a key in PEM, nothing is fetched, and the older signature counts.
 #[test]
 fn fireblocks_needs_keys_for_a_region_alone() {

@@ -21,9 +21,11 @@ mod scheme;
 /// - Keys: at `https://www.googleapis.com/oauth2/v3/certs`, fetched by [`Provider::keys`](Provider::keys).
 ///   Google changes them about weekly (not confirmed).
 /// - Tolerance: that of the token, which expires after an hour, with a minute of leeway.
-/// - Delivery id: `$.message.messageId`, **not** covered by the signature. It is unique for a topic. A push
-///   subscription without wrapping has no such member: with its metadata written, set
-///   [`delivery_id`](Provider::delivery_id) to the header `x-goog-pubsub-message-id`. Event type: none.
+/// - Delivery id: `$.subscription` and `$.message.messageId` together, **not** covered by the signature. The id
+///   of a message is unique for its topic only. A subscription whose own name is longer than 170 characters
+///   makes the key too long: set another one. A push subscription without wrapping has no such members: with
+///   its metadata written, set [`delivery_id`](Provider::delivery_id) to the headers
+///   `x-goog-pubsub-subscription-name` and `x-goog-pubsub-message-id`. Event type: none.
 /// - Redelivery: until the message is acknowledged or older than the subscription's retention, which is 7
 ///   days unless you set another, up to 31 days. The redelivery window is 31 days.
 /// - Retry: with a new token (likely), and with another `$.deliveryAttempt` if there is a dead-letter topic.
@@ -32,9 +34,10 @@ mod scheme;
 /// - Handshake: none.
 /// - Body limit: 16 MiB, for a message of 10 MB in base64.
 pub fn google_pubsub(secrets: impl Into<SecretSource>) -> Provider {
+    let message = Source::json(JsonPath::member("message").then("messageId"));
     Provider::custom("google-pubsub")
         .signature(PubSub::new(), secrets)
-        .delivery_id(Source::json(JsonPath::member("message").then("messageId")))
+        .delivery_id(Source::json(JsonPath::member("subscription")).and(message))
         .tolerance(Tolerance::unlimited())
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(10))
