@@ -1,20 +1,22 @@
 use super::standard_webhooks::{ID, standard};
-use crate::provider::signature::StandardWebhooks;
+use crate::provider::signature::{StandardWebhooks, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
 /// [Lithic](https://docs.lithic.com/docs/events-api), the webhooks of its Events API, which are sent
-/// through Svix.
+/// through Svix (second-hand).
 ///
 /// - Signature: `webhook-signature`, see [`StandardWebhooks`]. Each event subscription has a secret
 ///   of its own.
-/// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`, as in Lithic's SDKs.
+/// - Tolerance: 30 days, on both sides, of `webhook-timestamp`, which is the redelivery window. Lithic's
+///   SDKs take 5 minutes, but that a retry is signed at a new time is not confirmed. The id is signed, so
+///   that a replay stays a duplicate.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.event_type`, which Lithic's
 ///   SDKs have in all events.
 /// - Redelivery: as [`svix`](super::svix()) (second-hand), and on request; the redelivery window is
 ///   30 days.
-/// - Retry: the same id, signed at a new time, as Svix has it.
+/// - Retry: likely signed at a new time under the same id, as Svix has it.
 /// - Answer: any 2xx.
-/// - Response deadline: not confirmed; 15 seconds, as Svix has it.
+/// - Response deadline: not confirmed; 15 seconds, as Svix has it (second-hand).
 /// - Body limit: 2 MiB.
 pub fn lithic(secrets: impl Into<SecretSource>) -> Provider {
     standard(
@@ -24,6 +26,7 @@ pub fn lithic(secrets: impl Into<SecretSource>) -> Provider {
         Source::header(ID),
     )
     .event_type(Source::json(JsonPath::member("event_type")))
+    .tolerance(Tolerance::two_sided(30 * DAY))
     .redelivery_window(30 * DAY)
-    .retry(Retry::signed_anew())
+    .retry(Retry::signed_anew().likely())
 }
