@@ -2,14 +2,16 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use http::{HeaderName, Method, StatusCode};
+use http::{Method, StatusCode};
 use serde_json::json;
 
-use crate::provider::signature::Hmac;
+use self::scheme::X;
 use crate::provider::signature::keyed::{Hash, hmac};
 use crate::provider::{
     DAY, Handshake, HandshakeRequest, JsonPath, Provider, Retry, SecretSource, Source,
 };
+
+mod scheme;
 
 /// The longest token of a challenge that is answered.
 const MAX_TOKEN: usize = 512;
@@ -18,7 +20,8 @@ const MAX_TOKEN: usize = 512;
 /// and filtered streams.
 ///
 /// - Signature: `x-twitter-webhooks-signature: sha256=<base64>`, an HMAC-SHA256 of the body under
-///   the consumer secret of the app.
+///   the consumer secret of the app. A body that does not begin with `{` is refused, whatever its
+///   signature: see the handshake.
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the
 ///   ids and times of what happened make it unique. Event type: `$.data.event_type`, which only X
@@ -27,7 +30,7 @@ const MAX_TOKEN: usize = 512;
 ///   HMAC-SHA256 of the token under the first of the secrets. X repeats it about every hour or day.
 ///   **Such an answer is also the signature of a body with the text of the token, and anyone can ask
 ///   for it.** So a token of other characters than letters, digits, spaces and `-_.+/=` is not
-///   answered, as no JSON object can be made of these. Refuse in the handler what is not an object.
+///   answered, and a body that can be made of these is not accepted.
 /// - Redelivery: with the enterprise tier up to 3 times within 5 minutes, and on request for 5 days;
 ///   others are not confirmed. The redelivery window is 7 days.
 /// - Retry: not documented; if its body differs, the handler runs again.
@@ -36,10 +39,8 @@ const MAX_TOKEN: usize = 512;
 /// - Switched off: the webhook becomes invalid if the handshake fails.
 /// - Body limit: 2 MiB; X publishes none.
 pub fn x(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme =
-        Hmac::base64(HeaderName::from_static("x-twitter-webhooks-signature")).prefix("sha256=");
     Provider::custom("x")
-        .signature(scheme, secrets)
+        .signature(X::new(), secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("data").then("event_type")))
         .unsigned_handshake(challenge)
@@ -49,7 +50,7 @@ pub fn x(secrets: impl Into<SecretSource>) -> Provider {
         .retry(Retry::unknown().id_unknown())
 }
 
-/// It wants the HMAC of its token. No answer may be the signature of a JSON object.
+/// It wants the HMAC of its token. No answer may be the signature of a body that is accepted.
 fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     let token = request.query_value("crc_token")?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -_.+/=".contains(&byte);

@@ -1,0 +1,63 @@
+//! X's signature of JSON objects alone.
+
+use std::borrow::Cow;
+
+use http::HeaderName;
+use http::request::Parts;
+
+use crate::provider::signature::{
+    Hmac, SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,
+};
+use crate::provider::{Secret, SecretError, Secrets};
+
+#[derive(Debug)]
+pub(super) struct X {
+    hmac: Hmac,
+}
+
+impl X {
+    pub(super) fn new() -> Self {
+        let header = HeaderName::from_static("x-twitter-webhooks-signature");
+        Self {
+            hmac: Hmac::base64(header).prefix("sha256="),
+        }
+    }
+}
+
+/// Whether the body cannot be the token of a challenge, whose answer would be its signature.
+fn is_object(body: &[u8]) -> bool {
+    body.starts_with(b"{")
+}
+
+impl SignatureScheme for X {
+    fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
+        self.hmac.check_head(head)
+    }
+
+    fn verify(
+        &self,
+        request: &SignedRequest<'_>,
+        secrets: &Secrets,
+    ) -> Result<Signed, SignatureError> {
+        let signed = self.hmac.verify(request, secrets)?;
+        match is_object(request.body()) {
+            true => Ok(signed),
+            false => Err(SignatureError::MalformedBody),
+        }
+    }
+
+    fn description(&self) -> Cow<'static, str> {
+        self.hmac.description()
+    }
+
+    fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
+        self.hmac.check_secret(secret)
+    }
+
+    fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
+        match is_object(request.body()) {
+            true => self.hmac.sign(request, secret),
+            false => Err(SignError::new("the body is not a JSON object")),
+        }
+    }
+}
