@@ -83,6 +83,31 @@ async fn x_is_not_told_the_signature_of_a_json_object() {
 }
 
 #[tokio::test]
+async fn the_answer_to_a_challenge_of_x_signs_no_request() {
+    let x = presets::x(secret());
+    let response = call(x.clone(), get("/?crc_token=bWF5IDE")).await;
+    let answer: serde_json::Value = serde_json::from_slice(response.body()).unwrap();
+    let signature = answer["response_token"].as_str().unwrap();
+    let headers = [("x-twitter-webhooks-signature", signature)];
+    let forged = request(Method::POST, "/", &headers, "bWF5IDE");
+    let response = call(x, forged).await;
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+}
+
+/// Event Grid does not deliver again after a 401.
+#[tokio::test]
+async fn event_grids_event_under_another_secret_is_to_come_again() {
+    let event_grid = presets::azure_event_grid(secret());
+    let delivery = TestDelivery::new(&event_grid).body("{}");
+    let other = Secret::new("another").unwrap();
+    for refused in [delivery.unsigned(), delivery.clone().secret(other)] {
+        let response = call(event_grid.clone(), refused.request()).await;
+        let text = "signature missing or not valid";
+        assert_answer(&response, 503, "rejected", text);
+    }
+}
+
+#[tokio::test]
 async fn fronts_and_dropbox_signs_checks_of_a_url_are_answered_if_they_are_signed() {
     let front = presets::front(secret());
     let sync = TestDelivery::new(&front)
@@ -200,6 +225,25 @@ async fn dropboxs_challenge_is_answered_as_text_that_is_not_sniffed() {
     let unsigned = request(Method::POST, "/dropbox?challenge=a", &[], "{}");
     let response = call(dropbox(), unsigned).await;
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn no_text_that_anyone_can_choose_is_sniffed() {
+    let verified = presets::meta(secret()).verify_token(Secret::new("token").unwrap());
+    let subscribe = "/?hub.mode=subscribe&hub.challenge=%3Cb%3E&hub.verify_token=token";
+    let post = |uri| request(Method::POST, uri, &[], "");
+    for (provider, request) in [
+        (presets::nylas(secret()), get("/?challenge=%3Cb%3E")),
+        (
+            presets::microsoft_graph(secret()),
+            post("/?validationToken=%3Cb%3E"),
+        ),
+        (verified, get(subscribe)),
+    ] {
+        let response = call(provider, request).await;
+        assert_answer(&response, 200, "handshake", "<b>");
+        assert_eq!(response.headers()["x-content-type-options"], "nosniff");
+    }
 }
 
 #[tokio::test]

@@ -20,15 +20,16 @@ mod scheme;
 /// - Delivery id: `$[0].topic` and `$[0].id` together, or `$.source` and `$.id` of a CloudEvent; **not**
 ///   covered, as nothing is. Where they are longer than 255 bytes, their SHA-256. For a batch, which has to be
 ///   switched on, it is the SHA-256 of the body: an event that comes again in another batch runs again.
-///   Event type: `$[0].eventType`, or `$.type`.
+///   **An event of a custom input schema without `topic` or `id` gets 400, which is the end of its
+///   delivery**: map both in the schema, or set another [`delivery_id`](Provider::delivery_id). Event type:
+///   `$[0].eventType`, or `$.type`.
 /// - Handshake: a `SubscriptionValidation` with the secret is answered with its `validationCode`, and OPTIONS
 ///   with the secret by consent to the origin. `validationUrl` is not visited.
-/// - Redelivery: up to 30 times over 24 hours, unless you set another limit; the redelivery window is 2
-///   days, to leave room for late ones.
+/// - Redelivery: up to 30 times over 24 hours, unless you set another limit; of a namespace up to 10 times
+///   over up to 7 days. The redelivery window is 8 days, to leave room for late ones.
 /// - Retry: identical, but for `aeg-delivery-count` (likely).
 /// - Answer: only 200 to 204 are success, so every success gets 200. A 400, 401, 403 or 413 is the end of the
-///   delivery, so every failure gets 503. A wrong secret gets 401, after which Event Grid does not
-///   deliver again.
+///   delivery, so every failure gets 503, and so does a wrong secret: a change of the secret loses nothing.
 /// - Response deadline: 30 seconds.
 /// - Body limit: 2 MiB, for a batch of 1 MiB.
 pub fn azure_event_grid(secrets: impl Into<SecretSource>) -> Provider {
@@ -44,8 +45,9 @@ pub fn azure_event_grid(secrets: impl Into<SecretSource>) -> Provider {
         .signed_handshake(validation)
         .success_status(StatusCode::OK)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
+        .rejection_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(30))
-        .redelivery_window(2 * DAY)
+        .redelivery_window(8 * DAY)
         .retry(Retry::identical().likely().changes("`aeg-delivery-count`"))
 }
 
