@@ -7,8 +7,8 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// payment gateway, and the other webhooks that are signed alike.
 ///
 /// - Signature: `x-webhook-signature: <base64>`, an HMAC-SHA256 of `<time><body>`, with the time in
-///   `x-webhook-timestamp`, under the client secret. The time is in milliseconds; one in seconds is
-///   taken, too.
+///   `x-webhook-timestamp`, under the client secret. The time is in milliseconds alone: with seconds, too,
+///   digits could be moved from the body to the time.
 /// - Tolerance: 30 days, on both sides, which is the redelivery window. Cashfree recommends 5 minutes
 ///   for subscriptions, but does not say whether a retry is signed at a new time.
 /// - Delivery id: the SHA-256 of the body, covered by the signature. `$.data.payment.cf_payment_id`
@@ -27,7 +27,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 pub fn cashfree(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-webhook-signature"))
         .timestamp_header(HeaderName::from_static("x-webhook-timestamp"))
-        .timestamp_in_seconds_or_milliseconds()
+        .timestamp_in_milliseconds()
         .signed(SignedContent::new().timestamp().body());
     Provider::custom("cashfree")
         .signature(scheme, secrets)
