@@ -15,8 +15,9 @@ use crate::provider::{
 ///   in `X-Front-Request-Timestamp`, under the app secret.
 /// - Tolerance: 3 days, on both sides, which is the redelivery window. Front advises 5 minutes for
 ///   channels, but does not say that a retry is signed at a new time.
-/// - Delivery id: `$.payload.id` (`evt_…`), covered by the signature; that it is there is likely (not
-///   confirmed). Event type: `$.type`, such as `inbound_received`.
+/// - Delivery id: `$.type` and `$.payload.id` (`evt_…`, second-hand) together, covered by the signature.
+///   Where `$.payload.id` is absent, the SHA-256 of the body. Event type: `$.type`, such as
+///   `inbound_received`.
 /// - Handshake: the signed `sync` with `X-Front-Challenge`, when the webhook is saved, is answered with
 ///   `{"challenge": "<its value>"}`.
 /// - Redelivery: up to 3 times after an error (second-hand); over how long is not documented, and the
@@ -29,9 +30,11 @@ pub fn front(secrets: impl Into<SecretSource>) -> Provider {
         .timestamp_header(HeaderName::from_static("x-front-request-timestamp"))
         .timestamp_in_milliseconds()
         .signed(SignedContent::new().timestamp().text(":").body());
+    let event = Source::json(JsonPath::member("type"))
+        .and(Source::json(JsonPath::member("payload").then("id")));
     Provider::custom("front")
         .signature(scheme, secrets)
-        .delivery_id(Source::json(JsonPath::member("payload").then("id")))
+        .delivery_id(event.or(Source::body_digest()))
         .event_type(Source::json(JsonPath::member("type")))
         .signed_handshake(sync)
         .tolerance(Tolerance::two_sided(3 * DAY))
