@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use http::header::ALLOW;
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use self::scheme::CloudEvents;
 use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, Retry, SecretSource, Source};
@@ -20,10 +20,11 @@ mod scheme;
 ///   **not** covered, as nothing is. Where they are longer than 255 bytes, their SHA-256. For a batch it is
 ///   the SHA-256 of the body: an event that comes again in another batch runs again. Event type:
 ///   `ce-type`, or `$.type`.
-/// - Handshake: OPTIONS with `WebHook-Request-Origin` is answered with consent to that origin at any rate. It
-///   is not authenticated, as the specification has it.
+/// - Handshake: OPTIONS with `WebHook-Request-Origin` is answered with consent to that origin, with any number
+///   of requests. It is not authenticated, as the specification has it.
 /// - Redelivery: the specification has no schedule; the redelivery window is 30 days.
 /// - Retry: an event that is sent again may have the same id, by the specification.
+/// - Answer: every failure gets 503, as a 410 of the handler would make the sender give the endpoint up.
 /// - Response deadline: the specification has none; 10 seconds are assumed.
 /// - Body limit: 2 MiB; the specification asks for 64 KiB at least.
 pub fn cloudevents(secrets: impl Into<SecretSource>) -> Provider {
@@ -32,6 +33,7 @@ pub fn cloudevents(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::signed_value(event::ID))
         .event_type(Source::signed_value(event::TYPE))
         .unsigned_handshake(consent)
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(30 * DAY)
         .retry(Retry::unknown())
