@@ -366,3 +366,121 @@ async fn slacks_rate_limits_which_have_no_event_are_told_apart_by_their_minute()
     }
     assert_rows!(app.database, claims: 2, effects: 2);
 }
+
+#[tokio::test]
+async fn notifications_that_are_the_same_to_the_byte_all_run() {
+    let drive = json!({"value": [{"subscriptionId": "s1", "resource": "me/drive/root"}]});
+    let deploy = json!({"id": "d1", "locked": true});
+    let conversation = json!({"id": 10, "tags": ["a"]});
+    for (preset, body) in [
+        ("microsoft-graph", &drive),
+        ("netlify", &deploy),
+        #[cfg(feature = "sha1")]
+        ("help-scout", &conversation),
+        ("websub", &conversation),
+    ] {
+        let provider = presets::by_name(preset).unwrap().provider(secret());
+        let same = of(&provider, body).event_type("deploy_locked");
+        assert_runs(provider.clone(), [(&same, RUNS), (&same, RUNS)]).await;
+    }
+}
+
+#[tokio::test]
+async fn clickups_comment_that_is_edited_runs_again() {
+    let clickup = presets::clickup(secret());
+    let comment = |text: &str| {
+        let body = json!({
+            "event": "taskCommentUpdated", "webhook_id": "w1",
+            "history_items": [{"id": "h1", "comment": {"text_content": text}}],
+        });
+        of(&clickup, &body)
+    };
+    let sent = [
+        (&comment("hello"), RUNS),
+        (&comment("hello!"), RUNS),
+        (&comment("hello"), DUPLICATE),
+    ];
+    assert_runs(clickup.clone(), sent).await;
+}
+
+#[tokio::test]
+async fn documensos_retry_is_a_duplicate_where_it_has_an_id() {
+    let documenso = presets::documenso(secret());
+    let attempt = |id: Option<&str>, time: &str| {
+        let mut body = json!({"event": "DOCUMENT_SIGNED", "payload": {"id": 1}, "createdAt": time});
+        if let Some(id) = id {
+            body["deliveryId"] = id.into();
+        }
+        // To the byte: the kit would fill in the id.
+        let request = Request::post("/").body(body.to_string().into()).unwrap();
+        let signed = testing::sign(&documenso, &secret(), request, ago(0)).unwrap();
+        signed.map(Body::from)
+    };
+    let app = TestApp::of(documenso.clone(), write_effect).await;
+    for (id, time, outcome) in [
+        (Some("d1"), "t1", "processed"),
+        (Some("d1"), "t2", "duplicate"),
+        (Some("d2"), "t2", "processed"),
+        (None, "t1", "processed"),
+        (None, "t1", "duplicate"),
+        // The next attempt of an older version.
+        (None, "t2", "processed"),
+    ] {
+        let answered = app.send(attempt(id, time)).await;
+        assert_eq!((answered.status, &*answered.outcome), (200, outcome));
+    }
+    assert_rows!(app.database, claims: 4, effects: 4);
+}
+
+#[tokio::test]
+async fn events_of_revolut_and_retell_with_one_body_have_times_of_their_own() {
+    for provider in [presets::revolut(secret()), presets::retell(secret())] {
+        let declined = |at| {
+            of(
+                &provider,
+                &json!({"event": "ORDER_PAYMENT_DECLINED", "order_id": "1"}),
+            )
+            .at(at)
+        };
+        let first = declined(ago(60));
+        let sent = [
+            (&first, RUNS),
+            (&declined(ago(0)), RUNS),
+            (&first, DUPLICATE),
+        ];
+        assert_runs(provider.clone(), sent).await;
+    }
+}
+
+#[tokio::test]
+async fn fronts_event_without_an_id_is_not_lost() {
+    let front = presets::front(secret());
+    let event = |kind: &str, payload: Value| {
+        let body = json!({"type": kind, "payload": payload});
+        // The kit would fill in the id.
+        let request = Request::post("/").body(body.to_string().into()).unwrap();
+        let signed = testing::sign(&front, &secret(), request, ago(0)).unwrap();
+        signed.map(Body::from)
+    };
+    let app = TestApp::of(front.clone(), write_effect).await;
+    for (kind, payload, outcome) in [
+        ("inbound_received", json!({"id": "evt_1"}), "processed"),
+        ("conversation_archived", json!({"id": "evt_1"}), "processed"),
+        (
+            "inbound_received",
+            json!({"id": "evt_1", "again": true}),
+            "duplicate",
+        ),
+        ("contact_updated", json!({"target": "crd_1"}), "processed"),
+        ("contact_updated", json!({"target": "crd_2"}), "processed"),
+        ("contact_updated", json!({"target": "crd_1"}), "duplicate"),
+    ] {
+        let answered = app.send(event(kind, payload)).await;
+        assert_eq!(
+            (answered.status, &*answered.outcome),
+            (200, outcome),
+            "{kind}"
+        );
+    }
+    assert_rows!(app.database, claims: 4, effects: 4);
+}
