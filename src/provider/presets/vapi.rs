@@ -14,13 +14,14 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source}
 /// - Signature: none. `X-Vapi-Secret` has the secret, as it is. A bearer credential sends it so if
 ///   its header is set to that name, without the prefix.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is not covered, as nothing is;
-///   `$.message.timestamp` and the call make it unique. Event type: `$.message.type`.
+///   `$.message.timestamp` makes it unique (likely). Event type: `$.message.type`.
 /// - Redelivery: none by default, and as often as the server's backoff plan says; the redelivery
 ///   window is 1 day.
 /// - Retry: not documented. One with another body runs the handler again.
-/// - Answer: any 2xx. **Vapi uses the answer to `assistant-request`, `tool-calls`,
-///   `transfer-destination-request` and `knowledge-base-request`**: have these sent to a route
-///   without the layer, as a duplicate would not get it.
+/// - Answer: any 2xx. **Vapi uses the answer to `assistant-request`, `call-endpointing-request`,
+///   `campaign-predial`, `handoff-destination-request`, `knowledge-base-request`, `tool-calls`,
+///   `transfer-destination-request` and `voice-request`**: have these sent to a route without the layer,
+///   as a duplicate would not get it.
 /// - Response deadline: 20 seconds, unless the server has another one.
 /// - Handshake: none.
 /// - Body limit: 4 MiB, as a body can have the transcript of a call; Vapi publishes none.
