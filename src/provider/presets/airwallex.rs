@@ -9,7 +9,8 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   `x-timestamp`, under the secret of the webhook.
 /// - Tolerance: 30 days, on both sides, which is the redelivery window. Airwallex states none, nor
 ///   whether a retry is signed at a new time.
-/// - Delivery id: `$.id`, covered by the signature. Event type: `$.name`.
+/// - Delivery id: `$.id`, covered by the signature. Two webhooks likely get the same one, so give each
+///   route an endpoint name of its own. Event type: `$.name`.
 /// - Redelivery: with growing intervals over about three days, and on request in the web app, for a
 ///   time that is not published; the redelivery window is 30 days.
 /// - Retry: the same `$.id`; whether it is signed at a new time is not documented.

@@ -10,7 +10,8 @@ use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 /// - Signature: `X-Request-Signature-SHA-256: <hex>`, an HMAC-SHA256 of the body under the secret that
 ///   was given to the webhook subscription.
 /// - Tolerance: any age, as no time is signed.
-/// - Delivery id: `$.id`, the id of the event, covered by the signature. Event type: `$.topic`.
+/// - Delivery id: `$.id`, the id of the event, covered by the signature. Two webhook subscriptions likely
+///   get the same one, so give each route an endpoint name of its own. Event type: `$.topic`.
 /// - Redelivery: 8 times over 72 hours after any answer but a 2xx, and on request, for a time that is
 ///   not published; the redelivery window is 30 days.
 /// - Retry: the same event (likely).

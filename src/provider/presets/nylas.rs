@@ -10,8 +10,9 @@ use crate::provider::{
 /// [Nylas](https://developer.nylas.com/docs/v3/notifications/), the webhooks of its version 3.
 ///
 /// - Signature: `X-Nylas-Signature: <hex>`, an HMAC-SHA256 of the body.
-/// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`, with `.truncated` after it
-///   if the notification was too large.
+/// - Delivery id: `$.id`, covered by the signature. Two webhooks likely get the same one, so give each
+///   route an endpoint name of its own. Event type: `$.type`, with `.truncated` after it if the
+///   notification was too large.
 /// - Handshake: the GET with `challenge` is answered with its text.
 /// - Redelivery: up to 2 times, after any answer but 200 and after no answer; for how long is not
 ///   confirmed, and the redelivery window is 7 days.
@@ -19,7 +20,8 @@ use crate::provider::{
 ///   likely counts.
 /// - Answer: Nylas asks for 200, so every success gets it.
 /// - Response deadline: 10 seconds.
-/// - Switched off: while most notifications fail, and for good after days of that (not confirmed).
+/// - Switched off: for a while if most notifications fail, and for good if they fail for days (not
+///   confirmed).
 /// - Body limit: 2 MiB; Nylas sends up to 1 MB (second-hand).
 ///
 /// Leave `compressed_delivery` off: what is signed is the compressed body, which has no id to read.

@@ -20,6 +20,7 @@ mod scheme;
 /// - Delivery id: `$[0].topic` and `$[0].id` together, or `$.source` and `$.id` of a CloudEvent; **not**
 ///   covered, as nothing is. Where they are longer than 255 bytes, their SHA-256. For a batch, which has to be
 ///   switched on, it is the SHA-256 of the body: an event that comes again in another batch runs again.
+///   Two subscriptions likely get an event under the same id, so give each route an endpoint name of its own.
 ///   **An event of a custom input schema without `topic` or `id` gets 400, which is the end of its
 ///   delivery**: map both in the schema, or set another [`delivery_id`](Provider::delivery_id). Event type:
 ///   `$[0].eventType`, or `$.type`.

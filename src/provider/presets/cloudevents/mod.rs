@@ -18,8 +18,9 @@ mod scheme;
 ///   configured, as it is.
 /// - Delivery id: `ce-source` and `ce-id` together, or `$.source` and `$.id` of an event in structured mode;
 ///   **not** covered, as nothing is. Where they are longer than 255 bytes, their SHA-256. For a batch it is
-///   the SHA-256 of the body: an event that comes again in another batch runs again. Event type:
-///   `ce-type`, or `$.type`.
+///   the SHA-256 of the body: an event that comes again in another batch runs again. Two
+///   subscriptions likely get an event under the same id, so give each route an endpoint name of its own.
+///   Event type: `ce-type`, or `$.type`.
 /// - Handshake: OPTIONS with `WebHook-Request-Origin` is answered with consent to that origin, with any number
 ///   of requests. It is not authenticated, as the specification has it.
 /// - Redelivery: the specification has no schedule; the redelivery window is 30 days.

@@ -12,11 +12,12 @@ pub(super) mod scheme;
 /// - Signature: `X-Hook0-Signature: t=<time>,h=<names>,v1=<hex>`, an HMAC-SHA256 of
 ///   `<time>.<names>.<values>.<body>` under the whole secret. The names are those of the covered
 ///   headers, with spaces between them, and the values theirs, with full stops. A `v0` beside it, which
-///   covers no header, is skipped. **A request with nothing but a `v0` is refused**: Hook0's libraries
-///   take it.
+///   covers no header, is skipped. **A request with nothing but a `v0` is refused**, although Hook0's
+///   libraries take it.
 /// - Tolerance: 300 seconds, on both sides.
-/// - Delivery id: `X-Event-Id`, which has to be a UUID and be covered, as with Hook0 it is. In a request
-///   that covers none it is the SHA-256 of the body. Event type: `X-Event-Type`, if it is covered.
+/// - Delivery id: `X-Event-Id`, if it is covered, as with Hook0 it is; it must be a UUID. If it is not
+///   covered, the SHA-256 of the body. Two subscriptions likely get the same id, so give each route an
+///   endpoint name of its own. Event type: `X-Event-Type`, if it is covered.
 /// - Redelivery: 24 times over 8 days by default, and on request later; the redelivery window is 30
 ///   days.
 /// - Retry: signed at a new time under the same `X-Event-Id`, as Hook0's source has it.
