@@ -12,12 +12,11 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Tolerance: 7 days, past only, which is the redelivery window; nothing says that a retry is signed
 ///   at a new time.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the times
-///   of the object in `$.data` make it unique. Event type: `$.event`.
+///   in `$.data` make it unique (likely). Event type: `$.event`.
 /// - Redelivery: after an error (second-hand); how often is not confirmed, and the redelivery window is
 ///   7 days.
 /// - Retry: not documented; if its body differs, the handler runs again.
-/// - Answer: likely only a 408, a 429, a 5xx or a timeout is retried (not confirmed), so every failure
-///   gets 503.
+/// - Answer: only a 5xx or a timeout is retried (second-hand), so every failure gets 503.
 /// - Response deadline: 3 seconds (second-hand).
 /// - Handshake: none.
 /// - Body limit: 2 MiB; Shippo publishes none.

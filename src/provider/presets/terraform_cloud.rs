@@ -10,10 +10,11 @@ use crate::provider::{
 ///
 /// - Signature: `X-TFE-Notification-Signature: <hex>`, an HMAC-SHA512 of the body under the token of
 ///   the notification configuration. It is only sent if there is a token.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the id
-///   of the configuration, the trigger, and the run with the time of its update make it unique. Event
-///   type: `$.notifications[0].trigger` for runs, such as `run:completed`, and `$.trigger` for
-///   workspaces.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature.
+///   For runs, the id of the configuration, the trigger, and the run with the time of its update make it
+///   unique. **For workspaces, nothing is known to make it unique: of two notifications with the same
+///   body, the second is lost.** Set [`Source::receipt`] where that matters. Event type:
+///   `$.notifications[0].trigger` for runs, such as `run:completed`, and `$.trigger` for workspaces.
 /// - Handshake: the verification when a configuration is saved or tested, whose trigger is
 ///   `verification`, is signed and answered with 200. A configuration cannot be switched on without.
 /// - Redelivery: not documented; the redelivery window is 30 days.

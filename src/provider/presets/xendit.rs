@@ -10,9 +10,9 @@ use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 /// **Nothing is signed: whoever learns the token can send any event.**
 ///
 /// - Signature: none. `x-callback-token` has the verification token of the account, as it is.
-/// - Delivery id: the SHA-256 of the body, which is not covered, as nothing is. What the events have in
-///   common is no id of an event: `$.id` and `$.data.id` name the payment. Event type: `$.event`,
-///   which the webhooks of invoices and other older products lack.
+/// - Delivery id: the SHA-256 of the body, which is not covered, as nothing is. No member is known
+///   to be the id of an event: `$.id` and `$.data.id` name the payment. Event type: `$.event`, which the
+///   webhooks of invoices and other older products lack.
 /// - Redelivery: 6 times over 24 hours after any answer but a 2xx, and on request in the dashboard, for
 ///   a time that is not published; the redelivery window is 30 days.
 /// - Retry: the same body (likely). If it differs, the handler runs again. A payment channel may report

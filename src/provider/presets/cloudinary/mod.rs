@@ -13,7 +13,8 @@ mod scheme;
 /// - Tolerance: 1 day, past only, which is the redelivery window. Cloudinary's SDKs take 2 hours, and
 ///   nothing says that a retry is signed at a new time.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
-///   `$.timestamp` and `$.request_id` make it unique. Event type: `$.notification_type`.
+///   `$.timestamp` and `$.request_id` make it unique (not confirmed). Event type:
+///   `$.notification_type`.
 /// - Redelivery: 3 times, after 3, 6 and 9 minutes (second-hand); the redelivery window is 1 day, to
 ///   leave room for late ones.
 /// - Retry: not documented. One with another body runs the handler again.
