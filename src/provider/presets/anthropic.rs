@@ -7,15 +7,16 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///
 /// - Signature: `webhook-signature`, see [`StandardWebhooks`]. A new secret replaces the old one at
 ///   once: give both while you change it.
-/// - Tolerance: 30 days, on both sides, of `webhook-timestamp`, which is the redelivery window.
-///   Anthropic's SDKs take 5 minutes, but that a retry is signed at a new time is not confirmed. The
-///   id is signed, so that a replay stays a duplicate.
+/// - Tolerance: 30 days, on both sides, of `webhook-timestamp`, which is the redelivery window,
+///   in case a retry has the time of the first attempt. Anthropic's SDKs take 5 minutes. The id is signed,
+///   so that a replay stays a duplicate.
 /// - Delivery id: `$.id`, covered by the signature, which Anthropic's SDKs name for this, and which a
 ///   retry keeps. Two endpoints likely get the same one, so give each route an endpoint name of its
 ///   own. Event type: `$.data.type`; `$.type` is always `event`.
 /// - Redelivery: after any answer but a 2xx, redirects included; how often is not confirmed. What
 ///   fails for good is dropped (second-hand). The redelivery window is 30 days.
-/// - Retry: the same `$.id` (second-hand), likely signed at a new time, as Standard Webhooks has it.
+/// - Retry: the same `$.id` (second-hand), likely signed at a new time, as Standard Webhooks has it
+///   (not confirmed).
 /// - Response deadline: not confirmed; 15 seconds, the least that Standard Webhooks asks of senders.
 /// - Switched off: after about 20 failures in a row (second-hand).
 /// - Body limit: 2 MiB; the events only have types and ids.

@@ -2,17 +2,17 @@ use super::standard_webhooks::{ID, standard};
 use crate::provider::signature::{StandardWebhooks, Tolerance};
 use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 
-/// [Brex](https://developer.brex.com/docs/webhooks/), which follows Standard Webhooks.
+/// [Brex](https://developer.brex.com/docs/webhooks/), which signs as Standard Webhooks has it
+/// (second-hand).
 ///
 /// - Signature: `Webhook-Signature`, see [`StandardWebhooks`]. Brex's API lists the secrets, of which
 ///   there are two while one is rotated; they are base64, after `whsec_` or not (which is not
 ///   confirmed).
-/// - Tolerance: 30 days, on both sides, of `Webhook-Timestamp`, which is the redelivery window: that
-///   a retry is signed at a new time is not documented. The id is signed, so that a replay stays a
-///   duplicate.
+/// - Tolerance: 30 days, on both sides, of `Webhook-Timestamp`, which is the redelivery window, in
+///   case a retry has the time of the first attempt. The id is signed, so that a replay stays a duplicate.
 /// - Delivery id: `Webhook-Id`, covered by the signature. Event type: `$.event_type`.
 /// - Redelivery: not confirmed; the redelivery window is 30 days.
-/// - Retry: likely signed at a new time under the same id, as Standard Webhooks has it.
+/// - Retry: likely signed at a new time under the same id, as Standard Webhooks has it (not confirmed).
 /// - Response deadline: not confirmed; 15 seconds, the least that Standard Webhooks asks of senders.
 /// - Body limit: 2 MiB.
 pub fn brex(secrets: impl Into<SecretSource>) -> Provider {

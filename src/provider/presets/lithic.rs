@@ -7,14 +7,15 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///
 /// - Signature: `webhook-signature`, see [`StandardWebhooks`]. Each event subscription has a secret
 ///   of its own.
-/// - Tolerance: 30 days, on both sides, of `webhook-timestamp`, which is the redelivery window. Lithic's
-///   SDKs take 5 minutes, but that a retry is signed at a new time is not confirmed. The id is signed, so
+/// - Tolerance: 30 days, on both sides, of `webhook-timestamp`, which is the redelivery window, in
+///   case a retry has the time of the first attempt. Lithic's SDKs take 5 minutes. The id is signed, so
 ///   that a replay stays a duplicate.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.event_type`, which Lithic's
 ///   SDKs have in all events.
 /// - Redelivery: as [`svix`](super::svix()) (second-hand), and on request; the redelivery window is
 ///   30 days.
-/// - Retry: likely signed at a new time under the same id, as Svix has it.
+/// - Retry: likely signed at a new time under the same id, as Svix has it (not
+///   confirmed).
 /// - Answer: any 2xx.
 /// - Response deadline: not confirmed; 15 seconds, as Svix has it (second-hand).
 /// - Body limit: 2 MiB.
