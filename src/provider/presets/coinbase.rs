@@ -14,9 +14,9 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   **A request with nothing but a `v0`, which covers no header, is refused.**
 /// - Tolerance: 30 days, on both sides, which is the redelivery window. Coinbase's sample has 5 minutes;
 ///   that a retry is signed at a new time is likely, but not confirmed.
-/// - Delivery id: `X-Event-Id`, which has to be a UUID and be covered, as in Coinbase's documentation it
-///   is. In a request that covers none it is the SHA-256 of the body. Event type: `X-Event-Type`, if it
-///   is covered, or `$.eventType`.
+/// - Delivery id: `X-Event-Id`, if it is covered, as in Coinbase's documentation it is; it must be a UUID.
+///   If it is not covered, the SHA-256 of the body. Event type: `X-Event-Type`, if it is covered, or
+///   `$.eventType`.
 /// - Redelivery: up to 60 times (second-hand); the redelivery window is 30 days.
 /// - Retry: likely signed at a new time under the same `X-Event-Id`.
 /// - Answer: any 2xx (likely).

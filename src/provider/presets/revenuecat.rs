@@ -15,7 +15,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   `<time>.<body>` under the signing secret (second-hand). There are several `v1` while a secret is
 ///   rotated, and one matching signature is enough. Without that header, `Authorization`, which has
 ///   the value that was configured, as it is: with `Bearer ` only if that is part of it. **Once
-///   signing is on, the authorization value alone is refused.**
+///   the signing secret is the only one, the authorization value alone is refused.**
 /// - Tolerance: 7 days, on both sides, which is the redelivery window; none for an authorization
 ///   value. RevenueCat takes 5 minutes and signs each retry at a new time (both second-hand).
 /// - Delivery id: `$.event.id`, covered by the signature, if there is one. Two webhooks of a project

@@ -7,8 +7,8 @@ use crate::provider::{Provider, Retry, SecretSource, Source};
 
 mod scheme;
 
-/// [Maxio Advanced Billing](https://docs.maxio.com/hc/en-us/categories/24116766539277), formerly
-/// Chargify.
+/// [Maxio Advanced Billing](https://docs.maxio.com/hc/en-us/articles/24266143173901-Webhooks-Overview),
+/// formerly Chargify.
 ///
 /// - Signature: `X-Chargify-Webhook-Signature-Hmac-Sha-256: <hex>`, an HMAC-SHA256 of the body under the
 ///   shared key of the site (second-hand). `X-Chargify-Webhook-Signature`, which is an MD5, is not read.

@@ -17,7 +17,7 @@ mod scheme;
 ///   [`Provider::keys`](Provider::keys) fetches the certificate, with the feature `x509`. The address must be on
 ///   `api.paypal.com` or `api.sandbox.paypal.com`, whose TLS vouches for the certificate. Its name must be
 ///   `messageverificationcerts.….paypal.com`, and it must have been valid at the time of transmission. Its
-///   issuers are not checked, as PayPal's SDKs do with a root that is out of date.
+///   issuers are not checked. PayPal's SDKs check them, up to a root that may be out of date.
 ///   Without fetching, the secret is `<webhook id>:<public key in PEM>`. When PayPal changes its
 ///   certificate, the key has to follow.
 /// - Tolerance: any age, as PayPal asks for none. **What was captured once stays valid for ever.**
