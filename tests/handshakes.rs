@@ -87,7 +87,7 @@ async fn the_answer_to_a_challenge_of_x_signs_no_request() {
     let x = presets::x(secret());
     let response = call(x.clone(), get("/?crc_token=bWF5IDE")).await;
     let answer: serde_json::Value = serde_json::from_slice(response.body()).unwrap();
-    let signature = answer["response_token"].as_str().unwrap();
+    let signature = answer.get("response_token").unwrap().as_str().unwrap();
     let headers = [("x-twitter-webhooks-signature", signature)];
     let forged = request(Method::POST, "/", &headers, "bWF5IDE");
     let response = call(x, forged).await;
