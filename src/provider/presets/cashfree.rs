@@ -7,8 +7,8 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// payment gateway, and the other webhooks that are signed alike.
 ///
 /// - Signature: `x-webhook-signature: <base64>`, an HMAC-SHA256 of `<time><body>`, with the time in
-///   `x-webhook-timestamp`, under the client secret. The time is in milliseconds alone: with seconds, too,
-///   digits could be moved from the body to the time.
+///   `x-webhook-timestamp`, under the client secret. The time is in milliseconds alone: were one in
+///   seconds taken, too, digits could be moved from the body to the time.
 /// - Tolerance: 30 days, on both sides, which is the redelivery window. Cashfree recommends 5 minutes
 ///   for subscriptions, but does not say whether a retry is signed at a new time.
 /// - Delivery id: the SHA-256 of the body, covered by the signature. `$.data.payment.cf_payment_id`

@@ -14,7 +14,8 @@ mod scheme;
 /// - Signature: `$.signedPayload`, a JSON Web Signature with ES256. **Members beside it are not covered.** It
 ///   brings its certificates, which [`X509Chain`](crate::signature::X509Chain) checks: they must end at
 ///   *Apple Root CA - G3*, have Apple's extensions for receipts, and have been valid at the time of signing.
-///   Whether a certificate is revoked is not checked. The secret is the bundle id, which is not secret: a notification of another app is refused.
+///   Whether a certificate is revoked is not checked. The secret is the bundle id, which is not secret: a
+///   notification of another app is refused.
 /// - **Sandbox**: a secret `<bundle id> Sandbox` takes notifications of the sandbox instead of production's.
 ///   Anyone with a test account can cause those, so let them have a route of their own.
 /// - Keys: nothing is fetched. [`Provider::keys`](Provider::keys) with a certificate in PEM replaces Apple's

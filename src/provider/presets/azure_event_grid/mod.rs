@@ -22,8 +22,8 @@ mod scheme;
 ///   switched on, it is the SHA-256 of the body: an event that comes again in another batch runs again.
 ///   Two subscriptions likely get an event under the same id, so give each route an endpoint name of its own.
 ///   **An event of a custom input schema without `topic` or `id` gets 400, which is the end of its
-///   delivery**: map both in the schema, or set another [`delivery_id`](Provider::delivery_id). Event type:
-///   `$[0].eventType`, or `$.type`.
+///   delivery**: set another [`delivery_id`](Provider::delivery_id) for it. Event type: `$[0].eventType`, or
+///   `$.type`.
 /// - Handshake: a `SubscriptionValidation` with the secret is answered with its `validationCode`, and OPTIONS
 ///   with the secret by consent to the origin. `validationUrl` is not visited.
 /// - Redelivery: up to 30 times over 24 hours, unless you set another limit; of a namespace up to 10 times
