@@ -171,22 +171,8 @@ fn hmac_scheme() -> impl Strategy<Value = Hmac> {
         Just(Hash::Sha384),
         Just(Hash::Sha512),
     ];
-    let key = prop_oneof![
-        Just(Key::Raw),
-        Just(Key::Base64),
-        Just(Key::Hex),
-        Just(Key::Sha1),
-        Just(Key::Nfkd),
-        Just(Key::HtmlText),
-    ];
-    let separators = prop_oneof![
-        Just(("", "")),
-        Just((",", "")),
-        Just((", ", "")),
-        Just((";", " ")),
-        Just((",", " ")),
-    ];
-    let place = 0..4_u8;
+    let key = prop_oneof![Just(Key::Raw), Just(Key::Base64), Just(Key::Hex),];
+    let separators = prop_oneof![Just(""), Just(","), Just(", "), Just(";")];
     let time = 0..6_u8;
     let content = 0..4_u8;
     (
@@ -195,28 +181,23 @@ fn hmac_scheme() -> impl Strategy<Value = Hmac> {
         key,
         separators,
         any::<bool>(),
-        place,
+        any::<bool>(),
         time,
         content,
     )
         .prop_map(
-            move |(encoding, hash, key, (separator, lists), prefixed, place, time, content)| {
+            move |(encoding, hash, key, separator, prefixed, several, time, content)| {
                 let mut scheme = Hmac::hex(header("x-signature"))
                     .encoding(encoding)
                     .hash(hash)
                     .key(key)
-                    .separator(separator)
-                    .list_separator(lists);
-                scheme = match prefixed {
-                    true => scheme.prefix("v1="),
-                    false => scheme.optional_prefix("v1="),
-                };
-                scheme = match place {
-                    0 => scheme,
-                    1 => scheme.and_header(header("x-other")),
-                    2 => scheme.repeatable(),
-                    _ => scheme.numbered(),
-                };
+                    .separator(separator);
+                if prefixed {
+                    scheme = scheme.prefix("v1=");
+                }
+                if several {
+                    scheme = scheme.and_header(header("x-other"));
+                }
                 let timed = SignedContent::new().timestamp().text(".");
                 scheme = match (time, separator) {
                     (0, _) => scheme.timestamp_header(header("x-time")),
@@ -227,9 +208,7 @@ fn hmac_scheme() -> impl Strategy<Value = Hmac> {
                         .timestamp_header(header("x-time"))
                         .timestamp_in_milliseconds(),
                     (3, "," | ";" | ", ") => scheme.timestamp_field("t="),
-                    (4, "," | ";" | ", ") => scheme
-                        .timestamp_field("")
-                        .timestamp_in_seconds_or_milliseconds(),
+                    (4, "," | ";" | ", ") => scheme.timestamp_field(""),
                     _ => return scheme.signed(SignedContent::new().method().body()),
                 };
                 let request_id = header("x-id");
@@ -254,6 +233,28 @@ fn provider_of(scheme: impl SignatureScheme) -> Provider {
         .signature(scheme, Secret::new(ANY_SECRET).unwrap())
         .delivery_id(Source::body_digest())
         .tolerance(Tolerance::unlimited())
+}
+
+/// Presets whose schemes users cannot describe, for any body.
+fn preset_of_hmac() -> impl Strategy<Value = Provider> {
+    const NAMES: [&str; 8] = [
+        "box",
+        "cashfree",
+        "docusign",
+        "easypost",
+        "mollie",
+        "persona",
+        "recurly",
+        "woocommerce",
+    ];
+    prop::sample::select(&NAMES[..]).prop_map(|name| {
+        let preset = presets::by_name(name).unwrap();
+        preset
+            .provider(Secret::new(ANY_SECRET).unwrap())
+            .delivery_id(Source::body_digest())
+            .event_type(Source::body_digest())
+            .tolerance(Tolerance::unlimited())
+    })
 }
 
 /// What a signature header may have, right or wrong.
@@ -291,13 +292,12 @@ fn header_names() -> Vec<HeaderName> {
 proptest! {
     #[test]
     fn what_is_signed_is_verified_and_nothing_else(
-        scheme in hmac_scheme(),
+        provider in prop_oneof![3 => hmac_scheme().prop_map(provider_of), 1 => preset_of_hmac()],
         body in vec(any::<u8>(), 0..60),
         seconds in 0..4_000_000_000_u64,
         at in any::<prop::sample::Index>(),
         bit in 0..8_u8,
     ) {
-        let provider = provider_of(scheme);
         let secret = Secret::new(ANY_SECRET).unwrap();
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let request = Request::post("/a?q=1")
@@ -332,7 +332,7 @@ proptest! {
     #[test]
     fn any_head_is_survived_by_any_scheme(
         scheme in hmac_scheme(),
-        headers in vec(("x-signature|x-signature-1|x-other|x-time|x-id", scheme_value()), 0..6),
+        headers in vec(("x-signature|x-other|x-time|x-id", scheme_value()), 0..6),
         path in "/[a-z?&=%+]{0,20}",
         body in vec(any::<u8>(), 0..20),
     ) {
@@ -349,7 +349,7 @@ proptest! {
     #[test]
     fn any_request_is_survived_by_any_preset(
         preset in prop::sample::select(presets::ALL),
-        value in scheme_value(),
+        values in vec(scheme_value(), 1..3),
         path in "/[a-z?&=%+.]{0,20}",
         body in prop_oneof![vec(any::<u8>(), 0..60), json().prop_map(|json| json.to_string().into_bytes())],
         method in prop::sample::select(&["GET", "HEAD", "POST"][..]),
@@ -360,9 +360,11 @@ proptest! {
         let mut head = head(&[]);
         head.uri = path.parse().unwrap_or_default();
         head.method = method.parse().unwrap();
-        let value = HeaderValue::from_bytes(&value).unwrap();
-        for name in header_names() {
-            head.headers.insert(name, value.clone());
+        for value in values {
+            let value = HeaderValue::from_bytes(&value).unwrap();
+            for name in header_names() {
+                head.headers.append(name, value.clone());
+            }
         }
         let verified = provider.verify(&head, &body, SystemTime::now());
         let is_delivery = verified.is_ok_and(|verified| verified.delivery().is_some());

@@ -1,6 +1,9 @@
-//! Schemes by data whose signature, or what it covers, is in the body.
+//! What only presets can describe of an HMAC, through the presets that do: required headers, numbered and
+//! repeated ones, optional prefixes, lists of lists, white space, times of either unit, keys that are made
+//! of texts, and values of the body.
 
 #![allow(
+    clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
     reason = "a test that fails may panic"
@@ -9,134 +12,285 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::{HeaderName, Request};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Request};
 use idempotent_webhook::provider::VerifyError;
-use idempotent_webhook::signature::{Encoding, Hash, Hmac, SignatureError, SignedContent};
-use idempotent_webhook::{Provider, Secret, Source, testing};
+use idempotent_webhook::signature::{Hmac, SignatureError, Tolerance};
+use idempotent_webhook::{Provider, Secret, Source, presets, testing};
 
-const SIGNATURE: HeaderName = HeaderName::from_static("x-signature");
+const BODY: &str = r#"{"id":"event-1"}"#;
 
 fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_750_000_000)
 }
 
-fn secret() -> Secret {
-    Secret::new("key").unwrap()
-}
-
-fn provider(scheme: Hmac) -> Provider {
-    Provider::custom("acme")
-        .signature(scheme, secret())
+/// The preset, for bodies that have nothing but what is signed.
+fn preset(name: &str, secret: &str) -> Provider {
+    let preset = presets::by_name(name).unwrap();
+    preset
+        .provider(Secret::new(secret).unwrap())
+        .tolerance(Tolerance::unlimited())
         .delivery_id(Source::body_digest())
-        .public_url("https://example.com".parse().unwrap())
+        .event_type(Source::body_digest())
 }
 
-fn verify(provider: &Provider, body: &str) -> Result<(), SignatureError> {
-    let (head, ()) = Request::post("/").body(()).unwrap().into_parts();
-    match provider.verify(&head, body.as_bytes(), now()) {
+/// The head of a request that the preset's provider has signed.
+fn signed(provider: &Provider, secret: &str, body: &str) -> Parts {
+    let request = Request::post("/")
+        .body(Bytes::from(body.to_owned()))
+        .unwrap();
+    let secret = Secret::new(secret).unwrap();
+    let signed = testing::sign(provider, &secret, request, now()).unwrap();
+    signed.into_parts().0
+}
+
+fn verify(provider: &Provider, head: &Parts, body: &str) -> Result<(), SignatureError> {
+    match provider.verify(head, body.as_bytes(), now()) {
         Ok(_) => Ok(()),
         Err(VerifyError::Signature(error)) => Err(error),
         Err(error) => panic!("{error:?}"),
     }
 }
 
-fn sign(provider: &Provider, body: &str) -> String {
-    let request = Request::post("/")
-        .body(Bytes::from(body.to_owned()))
-        .unwrap();
-    let signed = testing::sign(provider, &secret(), request, now()).unwrap();
-    String::from_utf8(signed.into_body().to_vec()).unwrap()
-}
-
-fn in_json() -> Provider {
-    let path = |path: &str| path.parse().unwrap();
-    let content = SignedContent::new()
-        .json_value(path("$.signature.time"))
-        .json_value(path("$.signature.token"));
-    provider(Hmac::hex_in_json(path("$.signature.mac")).signed_without_body(content))
-}
-
-#[test]
-fn a_signature_can_be_in_json_beside_what_it_covers() {
-    // printf 1750000000abc | openssl dgst -sha256 -hmac key
-    let mac = "e14d2e76b2b7a9393dd30118cac7499cfa1224419bca831e69c810fbf31e5b06";
-    let body = |time: &str, mac: &str| {
-        format!(r#"{{"event":1,"signature":{{"mac":"{mac}","time":"{time}","token":"abc"}}}}"#)
-    };
-    assert_eq!(verify(&in_json(), &body("1750000000", mac)), Ok(()));
-    assert!(!in_json().signs_body());
-    assert!(!in_json().signs_delivery_id());
-    let refused = |body: &str| verify(&in_json(), body).unwrap_err();
-    assert_eq!(refused(&body("1750000001", mac)), SignatureError::NoMatch);
-    assert_eq!(
-        refused(&body("1750000000", "00")),
-        SignatureError::MalformedBody
-    );
-    for malformed in ["", "{}", "[]", r#"{"signature":{"mac":1}}"#] {
-        assert_eq!(refused(malformed), SignatureError::MalformedBody);
+/// The head with these values of a header in the place of its own.
+fn with(head: &Parts, name: &HeaderName, values: &[&str]) -> Parts {
+    let mut head = head.clone();
+    head.headers.remove(name);
+    for value in values {
+        head.headers
+            .append(name, HeaderValue::from_str(value).unwrap());
     }
-    let without_token = format!(r#"{{"signature":{{"mac":"{mac}","time":"1750000000"}}}}"#);
-    assert_eq!(refused(&without_token), SignatureError::MalformedBody);
-    assert_eq!(
-        sign(&in_json(), &body("1750000000", "")),
-        body("1750000000", mac)
-    );
+    head
 }
 
 #[test]
-fn a_signature_can_be_in_a_form_beside_what_it_covers() {
-    let provider = provider(
-        Hmac::hex_in_form("mac")
-            .hash(Hash::Sha1)
-            .signed_without_body(SignedContent::new().form_value("payload")),
-    );
-    // printf 'a b+c' | openssl dgst -sha1 -hmac key
-    let mac = "54ea4a7f21ce13c4794ab320904b7263f8ae3bae";
-    let form = format!("payload=a+b%2Bc&mac={mac}");
-    assert_eq!(verify(&provider, &form), Ok(()));
-    assert_eq!(sign(&provider, "mac=x&payload=a+b%2Bc"), form);
-    let refused = |body: &str| verify(&provider, body).unwrap_err();
-    let other = format!("payload=a+b%2Bd&mac={mac}");
-    assert_eq!(refused(&other), SignatureError::NoMatch);
-    for malformed in ["", "payload=a", "mac=x&payload=a", &format!("mac={mac}")] {
-        assert_eq!(refused(malformed), SignatureError::MalformedBody);
+fn a_required_header_must_be_there_once_with_its_value() {
+    let provider = preset("box", "key");
+    let head = signed(&provider, "key", BODY);
+    assert_eq!(verify(&provider, &head, BODY), Ok(()));
+    for name in ["box-signature-version", "box-signature-algorithm"] {
+        let name = HeaderName::from_static(name);
+        let value = head.headers[&name].to_str().unwrap();
+        let refused = |values: &[&str]| verify(&provider, &with(&head, &name, values), BODY);
+        let malformed = Err(SignatureError::MalformedHeader(name.clone()));
+        assert_eq!(
+            refused(&[]),
+            Err(SignatureError::MissingHeader(name.clone()))
+        );
+        assert_eq!(refused(&[&format!("{value}2")]), malformed);
+        assert_eq!(refused(&[&value.to_lowercase(), ""]), malformed);
+        assert_eq!(refused(&[value, value]), malformed);
     }
 }
 
 #[test]
-fn the_sorted_fields_of_a_form_can_be_covered() {
-    let scheme = Hmac::base64(SIGNATURE)
-        .hash(Hash::Sha1)
-        .signed_without_body(SignedContent::new().url().sorted_form());
-    let provider = provider(scheme);
-    let request = |body: &str| {
-        let request = Request::post("/hook?a=b").body(Bytes::from(body.to_owned()));
-        testing::sign(&provider, &secret(), request.unwrap(), now()).unwrap()
-    };
-    let signed = request("b=2+2&a=1&b=1");
-    // printf 'https://example.com/hook?a=ba1b1b2 2' | openssl dgst -sha1 -hmac key -binary | base64
-    assert_eq!(signed.headers()[SIGNATURE], "x+JnxurZbxFr0p5aN3Zq6RY7+gQ=");
-    // The order on the wire does not count.
-    assert_eq!(
-        request("a=1&b=1&b=2%202").headers()[SIGNATURE],
-        signed.headers()[SIGNATURE]
-    );
-    let (head, body) = signed.into_parts();
-    assert!(provider.verify(&head, &body, now()).is_ok());
-    assert!(provider.verify(&head, b"b=2+2&a=2&b=1", now()).is_err());
+fn a_numbered_header_has_a_number_and_nothing_else() {
+    let provider = preset("docusign", "key");
+    let first = HeaderName::from_static("x-docusign-signature-1");
+    let head = signed(&provider, "key", BODY);
+    let signature = head.headers[&first].to_str().unwrap();
+    let without = with(&head, &first, &[]);
+    let base = HeaderName::from_static("x-docusign-signature");
+    let missing = Err(SignatureError::MissingHeader(base));
+    for (name, expected) in [
+        ("x-docusign-signature-1", Ok(())),
+        ("x-docusign-signature-99", Ok(())),
+        ("x-docusign-signature-", missing.clone()),
+        ("x-docusign-signature", missing.clone()),
+        ("x-docusign-signature-1a", missing.clone()),
+        ("x-docusign-signature--1", missing.clone()),
+        ("x-docusign-signatures-1", missing),
+    ] {
+        let head = with(&without, &HeaderName::from_static(name), &[signature]);
+        assert_eq!(verify(&provider, &head, BODY), expected, "{name}");
+    }
+    // One that matches is enough, in whatever order they come.
+    let other = signed(&preset("docusign", "other"), "other", BODY);
+    let other = other.headers[&first].to_str().unwrap();
+    let second = HeaderName::from_static("x-docusign-signature-2");
+    for (first_value, second_value) in [(signature, other), (other, signature)] {
+        let head = with(&head, &first, &[first_value]);
+        let head = with(&head, &second, &[second_value]);
+        assert_eq!(verify(&provider, &head, BODY), Ok(()));
+    }
+    let head = with(&head, &first, &[other]);
+    assert_eq!(verify(&provider, &head, BODY), Err(SignatureError::NoMatch));
 }
 
 #[test]
-fn an_encoding_can_be_set_for_a_signature_in_the_body() {
-    let path = "$.mac".parse().unwrap();
-    let scheme = Hmac::hex_in_json(path)
-        .encoding(Encoding::Base64Url)
-        .signed_without_body(SignedContent::new().json_value("$.a".parse().unwrap()));
-    let provider = provider(scheme);
-    let signed = sign(&provider, r#"{"a":1}"#);
-    assert_eq!(verify(&provider, &signed), Ok(()));
+fn a_repeatable_header_may_be_repeated_and_an_optional_prefix_left_out() {
+    let provider = preset("mollie", "key");
+    let name = HeaderName::from_static("x-mollie-signature");
+    let head = signed(&provider, "key", BODY);
+    let signature = head.headers[&name].to_str().unwrap();
+    let bare = signature.strip_prefix("sha256=").unwrap();
+    let zeros = "0".repeat(64);
+    let verify = |values: &[&str]| verify(&provider, &with(&head, &name, values), BODY);
+    for accepted in [
+        &[signature][..],
+        &[bare],
+        &[&zeros, signature],
+        &[bare, &zeros],
+        &["", "sha256=", bare],
+    ] {
+        assert_eq!(verify(accepted), Ok(()), "{accepted:?}");
+    }
+    let malformed = Err(SignatureError::MalformedHeader(name.clone()));
+    assert_eq!(verify(&[&zeros, &zeros]), Err(SignatureError::NoMatch));
     assert_eq!(
-        verify(&provider, &signed.replace("\"a\":1", "\"a\":2")),
+        verify(&[]),
+        Err(SignatureError::MissingHeader(name.clone()))
+    );
+    for prefix in ["sha512=", "SHA256=", "sha256=sha256=", " "] {
+        assert_eq!(verify(&[&format!("{prefix}{bare}")]), malformed, "{prefix}");
+    }
+    // GitHub's is not repeatable.
+    let provider = preset("github", "key");
+    let name = HeaderName::from_static("x-hub-signature-256");
+    let head = signed(&provider, "key", BODY);
+    let value = head.headers[&name].to_str().unwrap();
+    assert_eq!(
+        self::verify(&provider, &with(&head, &name, &[value, value]), BODY),
+        Err(SignatureError::MalformedHeader(name))
+    );
+}
+
+#[test]
+fn of_several_lists_the_first_eight_are_looked_at() {
+    let provider = preset("persona", "key");
+    let name = HeaderName::from_static("persona-signature");
+    let head = signed(&provider, "key", BODY);
+    let list = head.headers[&name].to_str().unwrap();
+    let wrong = format!("t=1750000001,v1={}", "0".repeat(64));
+    let at = |position: usize| {
+        let mut lists = vec![&*wrong; position];
+        lists.push(list);
+        verify(&provider, &with(&head, &name, &[&lists.join(" ")]), BODY)
+    };
+    assert_eq!(at(0), Ok(()));
+    assert_eq!(at(7), Ok(()));
+    assert_eq!(at(8), Err(SignatureError::NoMatch));
+    // Each list has one time.
+    let malformed = Err(SignatureError::MalformedHeader(name.clone()));
+    for value in [
+        format!("v1={} {list}", "0".repeat(64)),
+        format!("{wrong},t=1 {list}"),
+        format!(" {list}"),
+    ] {
+        assert_eq!(
+            verify(&provider, &with(&head, &name, &[&value]), BODY),
+            malformed,
+            "{value}"
+        );
+    }
+}
+
+#[test]
+fn white_space_around_items_is_skipped_by_those_that_say_so() {
+    for (preset_name, name, expected) in [
+        ("mercadopago", "x-signature", Ok(())),
+        (
+            "stripe",
+            "stripe-signature",
+            Err(SignatureError::MalformedHeader(HeaderName::from_static(
+                "stripe-signature",
+            ))),
+        ),
+    ] {
+        let provider = preset(preset_name, "key");
+        let name = HeaderName::from_static(name);
+        let head = signed(&provider, "key", BODY);
+        assert_eq!(verify(&provider, &head, BODY), Ok(()), "{preset_name}");
+        let value = head.headers[&name].to_str().unwrap();
+        let spaced = format!(" {} ", value.replace(',', " ,\t"));
+        let head = with(&head, &name, &[&spaced]);
+        assert_eq!(verify(&provider, &head, BODY), expected, "{preset_name}");
+    }
+}
+
+#[test]
+fn a_time_of_either_unit_is_in_milliseconds_from_twelve_digits_on() {
+    let provider = preset("cashfree", "key");
+    let name = HeaderName::from_static("x-webhook-timestamp");
+    let request = |time: &'static str| {
+        // The time and the body are signed as one text, so that another scheme can sign any time.
+        let body = format!("{time}{BODY}");
+        let scheme = Hmac::base64(HeaderName::from_static("x-webhook-signature"));
+        let signer = Provider::custom("signer")
+            .signature(scheme, Secret::new("key").unwrap())
+            .delivery_id(Source::body_digest());
+        with(&signed(&signer, "key", &body), &name, &[time])
+    };
+    let signed_at = |time: &'static str| {
+        let verified = provider.verify(&request(time), BODY.as_bytes(), now());
+        let verified = verified.unwrap();
+        verified.delivery().unwrap().signed_at().unwrap()
+    };
+    let at = |milliseconds| SystemTime::UNIX_EPOCH + Duration::from_millis(milliseconds);
+    assert_eq!(signed_at("1750000000"), at(1_750_000_000_000));
+    assert_eq!(signed_at("17500000000"), at(17_500_000_000_000));
+    assert_eq!(signed_at("175000000000"), at(175_000_000_000));
+    assert_eq!(signed_at("1750000000123"), at(1_750_000_000_123));
+    for wrong in ["", "1750000000.5", "-1750000000", "2025-06-15T15:06:40Z"] {
+        assert_eq!(
+            verify(&provider, &request(wrong), BODY),
+            Err(SignatureError::MalformedHeader(name.clone())),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn a_key_can_be_made_of_a_text() {
+    for (name, secret, same, other) in [
+        ("easypost", "\u{e9}", "e\u{301}", "e"),
+        ("woocommerce", "a&amp;b", "a&b", "a&amp;amp;b"),
+    ] {
+        let provider = preset(name, secret);
+        let signed_with = |secret| signed(&preset(name, secret), secret, BODY);
+        assert_eq!(verify(&provider, &signed_with(same), BODY), Ok(()));
+        assert_eq!(
+            verify(&provider, &signed_with(other), BODY),
+            Err(SignatureError::NoMatch),
+            "{name}"
+        );
+        assert!(preset(name, secret).check_secrets().is_ok());
+    }
+}
+
+#[test]
+fn values_of_the_body_can_be_covered_without_the_rest() {
+    let provider = preset("ecwid", "key");
+    assert!(!provider.signs_body());
+    let body = r#"{"eventId":"e\u00e9","eventCreated":1750000000,"storeId":1}"#;
+    let head = signed(&provider, "key", body);
+    // printf '1750000000.eé' | openssl dgst -sha256 -hmac key -binary | base64
+    let name = HeaderName::from_static("x-ecwid-webhook-signature");
+    assert_eq!(
+        head.headers[name],
+        "mptqbvUXB2LeY4wIzngnizXj2F05I6VPhU85vjNS4jQ="
+    );
+    let verify = |body: &str| verify(&provider, &head, body);
+    assert_eq!(verify(body), Ok(()));
+    assert_eq!(
+        verify(r#"{"storeId":2, "eventCreated":1750000000, "eventId":"eé"}"#),
+        Ok(())
+    );
+    assert_eq!(
+        verify(&body.replace("1750000000", "1750000001")),
         Err(SignatureError::NoMatch)
     );
+    for malformed in [
+        "",
+        "[]",
+        "{}",
+        r#"{"eventId":"e"}"#,
+        r#"{"eventId":[],"eventCreated":1750000000}"#,
+    ] {
+        assert_eq!(
+            verify(malformed),
+            Err(SignatureError::MalformedBody),
+            "{malformed}"
+        );
+    }
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use crate::provider::signature::{Hmac, Key};
+use crate::provider::signature::{Derivation, Hmac};
 use crate::provider::{JsonPath, MIB, Provider, Retry, SecretSource, Source};
 
 /// [EasyPost](https://docs.easypost.com/guides/webhooks-guide).
@@ -20,7 +20,7 @@ use crate::provider::{JsonPath, MIB, Provider, Retry, SecretSource, Source};
 pub fn easypost(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hmac-signature"))
         .prefix("hmac-sha256-hex=")
-        .key(Key::Nfkd);
+        .derive_key(Derivation::Nfkd);
     Provider::custom("easypost")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))

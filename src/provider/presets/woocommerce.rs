@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use http::{HeaderName, Method};
 
-use crate::provider::signature::{Hmac, Key};
+use crate::provider::signature::{Derivation, Hmac};
 use crate::provider::{
     HOUR, Handshake, HandshakeRequest, MIB, Provider, Retry, SecretSource, Source,
 };
@@ -27,7 +27,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-wc-webhook-signature");
 /// - Switched off: after more than 5 failures in a row.
 /// - Body limit: 4 MiB; WooCommerce has none.
 pub fn woocommerce(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = Hmac::base64(SIGNATURE).key(Key::HtmlText);
+    let scheme = Hmac::base64(SIGNATURE).derive_key(Derivation::HtmlText);
     Provider::custom("woocommerce")
         .signature(scheme, secrets)
         .delivery_id(

@@ -9,11 +9,11 @@ use http::request::Parts;
 use serde_json::Value;
 
 use super::encoding::{Encoding, PresentedMac};
-use super::key::Key;
+use super::key::{Derivation, Key};
 use super::mac::{ExpectedMac, Hash, MacBuilder};
 use super::scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
 use super::sign::{SignError, UnsignedRequest};
-use super::signed_content::{Part, SignedContent, Values, form_value, json_value};
+use super::signed_content::{Part, SignedContent, Values};
 use super::timestamp::{TimeFormat, TimeUnit, to_unix_time};
 use super::{first_value, only_value};
 use crate::provider::json_path::{JsonPath, Match, Reader};
@@ -51,7 +51,7 @@ use crate::provider::{Secret, SecretError, Secrets};
 pub struct Hmac {
     place: Place,
     hash: Hash,
-    key: Key,
+    key: Derivation,
     encoding: Encoding,
     prefix: Cow<'static, str>,
     prefix_is_optional: bool,
@@ -84,10 +84,6 @@ enum Place {
     Every(Vec<HeaderName>),
     /// All that are this name, a hyphen and a number.
     Numbered(HeaderName),
-    /// In the JSON body.
-    Json(JsonPath),
-    /// In the body, which is a form.
-    Form(Cow<'static, str>),
 }
 
 #[derive(Clone, Debug)]
@@ -125,14 +121,10 @@ impl Hmac {
     }
 
     fn new(header: HeaderName, encoding: Encoding) -> Self {
-        Self::at(Place::First(vec![header]), encoding)
-    }
-
-    fn at(place: Place, encoding: Encoding) -> Self {
         Self {
-            place,
+            place: Place::First(vec![header]),
             hash: Hash::Sha256,
-            key: Key::Raw,
+            key: Derivation::By(Key::Raw),
             encoding,
             prefix: Cow::Borrowed(""),
             prefix_is_optional: false,
@@ -160,7 +152,13 @@ impl Hmac {
 
     /// How the key is made of the secret. Default: [`Key::Raw`].
     #[must_use]
-    pub fn key(mut self, key: Key) -> Self {
+    pub fn key(self, key: Key) -> Self {
+        self.derive_key(Derivation::By(key))
+    }
+
+    /// How the key is made of the secret, in one of the ways that only presets need.
+    #[must_use]
+    pub(in crate::provider) fn derive_key(mut self, key: Derivation) -> Self {
         self.key = key;
         self
     }
@@ -202,7 +200,7 @@ impl Hmac {
     /// The signature header may be repeated, and one matching signature is enough. Otherwise a
     /// repeated header is malformed.
     #[must_use]
-    pub fn repeatable(mut self) -> Self {
+    pub(in crate::provider) fn repeatable(mut self) -> Self {
         self.place = match self.place {
             Place::First(headers) => Place::Every(headers),
             place => place,
@@ -213,7 +211,7 @@ impl Hmac {
     /// There is a header for each key, whose name is that of the signature header, a hyphen and a
     /// number. One matching signature is enough.
     #[must_use]
-    pub fn numbered(mut self) -> Self {
+    pub(in crate::provider) fn numbered(mut self) -> Self {
         self.place = match self.place {
             Place::First(headers) | Place::Every(headers) => match headers.into_iter().next() {
                 Some(header) => Place::Numbered(header),
@@ -224,36 +222,13 @@ impl Hmac {
         self
     }
 
-    /// The signature is a string in the JSON body, and not in a header. What it covers has to be set
-    /// with [`signed_without_body`](Self::signed_without_body), since it cannot cover itself.
-    ///
-    /// ```
-    /// use idempotent_webhook::signature::{Hmac, SignedContent};
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// // {"signature": {"time": "1", "token": "a", "mac": "<hex of 1a>"}, "event": ..}
-    /// let scheme = Hmac::hex_in_json("$.signature.mac".parse()?).signed_without_body(
-    ///     SignedContent::new()
-    ///         .json_value("$.signature.time".parse()?)
-    ///         .json_value("$.signature.token".parse()?),
-    /// );
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn hex_in_json(path: JsonPath) -> Self {
-        Self::at(Place::Json(path), Encoding::Hex)
-    }
-
-    /// The signature is a field of the body, which is a form, and not in a header. What it covers
-    /// has to be set with [`signed_without_body`](Self::signed_without_body), since it cannot cover
-    /// itself.
-    pub fn hex_in_form(field: impl Into<Cow<'static, str>>) -> Self {
-        Self::at(Place::Form(field.into()), Encoding::Hex)
-    }
-
     /// A header that must be there once, with this value: the version of the scheme, for example.
     #[must_use]
-    pub fn required_header(mut self, header: HeaderName, value: HeaderValue) -> Self {
+    pub(in crate::provider) fn required_header(
+        mut self,
+        header: HeaderName,
+        value: HeaderValue,
+    ) -> Self {
         self.required_headers.push((header, value));
         self
     }
@@ -267,7 +242,10 @@ impl Hmac {
 
     /// The text that may be before each signature.
     #[must_use]
-    pub fn optional_prefix(mut self, prefix: impl Into<Cow<'static, str>>) -> Self {
+    pub(in crate::provider) fn optional_prefix(
+        mut self,
+        prefix: impl Into<Cow<'static, str>>,
+    ) -> Self {
         self.prefix_is_optional = true;
         self.prefix(prefix)
     }
@@ -282,7 +260,7 @@ impl Hmac {
 
     /// White space around the items of the list is skipped. Default: it is not, as in most SDKs.
     #[must_use]
-    pub fn trimmed(mut self) -> Self {
+    pub(in crate::provider) fn trimmed(mut self) -> Self {
         self.trimmed = true;
         self
     }
@@ -290,7 +268,10 @@ impl Hmac {
     /// The header has several lists, with this separator, each with a timestamp and signatures of
     /// its own. At most eight are looked at. Default: the header is one list.
     #[must_use]
-    pub fn list_separator(mut self, separator: impl Into<Cow<'static, str>>) -> Self {
+    pub(in crate::provider) fn list_separator(
+        mut self,
+        separator: impl Into<Cow<'static, str>>,
+    ) -> Self {
         self.list_separator = separator.into();
         self
     }
@@ -330,7 +311,7 @@ impl Hmac {
     /// Times are Unix times in seconds or, with more than 11 digits, in milliseconds: for providers
     /// that send both.
     #[must_use]
-    pub fn timestamp_in_seconds_or_milliseconds(mut self) -> Self {
+    pub(in crate::provider) fn timestamp_in_seconds_or_milliseconds(mut self) -> Self {
         self.time_format = TimeFormat::UnixOfEitherUnit;
         self
     }
@@ -415,18 +396,7 @@ impl Hmac {
     }
 
     /// The signatures of a request, as they are written, and the name of their header.
-    fn signatures<'a>(
-        &'a self,
-        headers: &'a HeaderMap,
-        body: &'a [u8],
-    ) -> Result<Signatures<'a>, SignatureError> {
-        let in_body = |text| match text {
-            Some(text) => Ok(Signatures {
-                name: None,
-                texts: Texts::InBody(text),
-            }),
-            None => Err(SignatureError::MalformedBody),
-        };
+    fn signatures<'a>(&'a self, headers: &'a HeaderMap) -> Result<Signatures<'a>, SignatureError> {
         let every = |named: Vec<(&'a HeaderName, &'a HeaderValue)>, missing: &'a HeaderName| {
             let (name, _) = *named
                 .first()
@@ -436,7 +406,7 @@ impl Hmac {
                 value.to_str().map_err(malformed)
             });
             Ok(Signatures {
-                name: Some(name),
+                name,
                 texts: Texts::Several(texts.collect::<Result<_, _>>()?),
             })
         };
@@ -447,7 +417,7 @@ impl Hmac {
                     names => first_value(headers, names)?,
                 };
                 Ok(Signatures {
-                    name: Some(name),
+                    name,
                     texts: Texts::One(text),
                 })
             }
@@ -467,8 +437,6 @@ impl Hmac {
                 };
                 every(headers.iter().filter(is_numbered).collect(), name)
             }
-            Place::Json(path) => in_body(json_value(path, body).map(Cow::Owned)),
-            Place::Form(field) => in_body(form_value(field, body)),
         }
     }
 
@@ -591,10 +559,7 @@ impl SignatureScheme for Hmac {
         self.check_required(&head.headers)?;
         self.header_time(&head.headers)?;
         self.id(&head.headers)?;
-        if let Place::Json(_) | Place::Form(_) = self.place {
-            return Ok(());
-        }
-        let signatures = self.signatures(&head.headers, b"")?;
+        let signatures = self.signatures(&head.headers)?;
         let mut lists = self.lists(&signatures);
         if !lists.any(|list| self.candidates(list).next().is_some()) {
             return Err(signatures.malformed());
@@ -612,7 +577,7 @@ impl SignatureScheme for Hmac {
     ) -> Result<Signed, SignatureError> {
         let headers = request.headers();
         self.check_required(headers)?;
-        let signatures = self.signatures(headers, request.body())?;
+        let signatures = self.signatures(headers)?;
         let header_time = self.header_time(headers)?;
         let url = match self.signs_url {
             true => request.url()?,
@@ -700,7 +665,6 @@ impl SignatureScheme for Hmac {
                 names.first().map_or("", HeaderName::as_str)
             }
             Place::Numbered(name) => name.as_str(),
-            Place::Json(_) | Place::Form(_) => "the body",
         };
         let (hash, encoding) = (self.hash.name(), self.encoding.name());
         format!("HMAC-{hash} in {encoding}, `{place}`").into()
@@ -756,25 +720,6 @@ impl SignatureScheme for Hmac {
         let name = match &self.place {
             Place::First(names) | Place::Every(names) => names.first().cloned(),
             Place::Numbered(name) => format!("{name}-1").parse().ok(),
-            Place::Json(path) => {
-                let mut body = serde_json::from_slice(request.body())
-                    .map_err(|_| SignError::new("the body is not JSON, but has the signature"))?;
-                if !path.write(&mut body, Value::from(value)) {
-                    return Err(SignError::new("the body has no place for the signature"));
-                }
-                request.set_body(body.to_string());
-                return Ok(());
-            }
-            Place::Form(field) => {
-                let others =
-                    form_urlencoded::parse(request.body()).filter(|(name, _)| name != field);
-                let form = form_urlencoded::Serializer::new(String::new())
-                    .extend_pairs(others)
-                    .append_pair(field, &value)
-                    .finish();
-                request.set_body(form);
-                return Ok(());
-            }
         };
         let name = name.ok_or(SignError::new("the scheme names no header"))?;
         request.insert_header(name, value)
@@ -818,34 +763,28 @@ struct Time<'a> {
 
 /// The signatures as they are written, and the header that has them.
 struct Signatures<'a> {
-    /// `None` if they are in the body.
-    name: Option<&'a HeaderName>,
+    name: &'a HeaderName,
     texts: Texts<'a>,
 }
 
 enum Texts<'a> {
     One(&'a str),
     Several(Vec<&'a str>),
-    InBody(Cow<'a, str>),
 }
 
 impl Signatures<'_> {
     fn malformed(&self) -> SignatureError {
-        match self.name {
-            Some(name) => SignatureError::MalformedHeader(name.clone()),
-            None => SignatureError::MalformedBody,
-        }
+        SignatureError::MalformedHeader(self.name.clone())
     }
 }
 
 impl Texts<'_> {
     fn iter(&self) -> impl Iterator<Item = &str> {
-        let (texts, in_body) = match self {
-            Self::One(text) => (std::slice::from_ref(text), None),
-            Self::Several(texts) => (&**texts, None),
-            Self::InBody(text) => (&[][..], Some(&**text)),
+        let texts = match self {
+            Self::One(text) => std::slice::from_ref(text),
+            Self::Several(texts) => texts,
         };
-        texts.iter().copied().chain(in_body)
+        texts.iter().copied()
     }
 }
 

@@ -18,9 +18,12 @@ pub enum Key {
     Base64,
     /// The secret is the key in hexadecimal digits.
     Hex,
-    /// The key is the SHA-1 of the secret. Feature `sha1`.
-    #[cfg(feature = "sha1")]
-    Sha1,
+}
+
+/// How a key is made, with what only presets need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::provider) enum Derivation {
+    By(Key),
     /// The secret is a text, and the key its Unicode normalization form KD.
     Nfkd,
     /// The secret is a text for HTML, and the key the text with `&amp;`, `&lt;`, `&gt;`, `&quot;`
@@ -28,19 +31,14 @@ pub enum Key {
     HtmlText,
 }
 
-impl Key {
+impl Derivation {
     /// The key, unless the secret is not one.
     pub(super) fn of(self, secret: &Secret) -> Option<Cow<'_, [u8]>> {
         let secret = secret.expose();
         let key = match self {
-            Self::Raw => Cow::Borrowed(secret),
-            Self::Base64 => BASE64.decode(secret).ok()?.into(),
-            Self::Hex => hex::decode(secret).ok()?.into(),
-            #[cfg(feature = "sha1")]
-            Self::Sha1 => {
-                use sha1::Digest;
-                sha1::Sha1::digest(secret).to_vec().into()
-            }
+            Self::By(Key::Raw) => Cow::Borrowed(secret),
+            Self::By(Key::Base64) => BASE64.decode(secret).ok()?.into(),
+            Self::By(Key::Hex) => hex::decode(secret).ok()?.into(),
             Self::HtmlText if !secret.contains(&b'&') => Cow::Borrowed(secret),
             Self::HtmlText => unescaped(std::str::from_utf8(secret).ok()?)
                 .into_bytes()
@@ -58,12 +56,10 @@ impl Key {
         match self.of(secret) {
             Some(_) => Ok(()),
             None => Err(SecretError::new(match self {
-                Self::Base64 => "it is not base64",
-                Self::Hex => "it is not an even number of hexadecimal digits",
+                Self::By(Key::Raw) => "it is blank",
+                Self::By(Key::Base64) => "it is not base64",
+                Self::By(Key::Hex) => "it is not an even number of hexadecimal digits",
                 Self::Nfkd | Self::HtmlText => "it is not UTF-8",
-                Self::Raw => "it is blank",
-                #[cfg(feature = "sha1")]
-                Self::Sha1 => "it is blank",
             })),
         }
     }
@@ -115,26 +111,24 @@ fn character(name: &str) -> Option<char> {
 mod tests {
     use super::*;
 
-    fn key(key: Key, secret: &str) -> Option<String> {
+    use Derivation::{By, HtmlText, Nfkd};
+
+    fn key(derivation: Derivation, secret: &str) -> Option<String> {
         let secret = Secret::new(secret).ok()?;
-        key.of(&secret).map(hex::encode)
+        derivation.of(&secret).map(hex::encode)
     }
 
     #[test]
     fn keys_are_made_of_secrets() {
-        assert_eq!(key(Key::Raw, "YQ==").as_deref(), Some("59513d3d"));
-        assert_eq!(key(Key::Base64, "YQ==").as_deref(), Some("61"));
-        assert_eq!(key(Key::Hex, "61fF").as_deref(), Some("61ff"));
-        // FIPS 180, the one-block example.
-        #[cfg(feature = "sha1")]
-        assert_eq!(
-            key(Key::Sha1, "abc").as_deref(),
-            Some("a9993e364706816aba3e25717850c26c9cd0d89d")
-        );
-        assert_eq!(key(Key::Nfkd, "plain").as_deref(), Some("706c61696e"));
+        assert_eq!(key(By(Key::Raw), "YQ==").as_deref(), Some("59513d3d"));
+        assert_eq!(key(By(Key::Base64), "YQ==").as_deref(), Some("61"));
+        assert_eq!(key(By(Key::Hex), "61fF").as_deref(), Some("61ff"));
+        assert_eq!(key(Nfkd, "plain").as_deref(), Some("706c61696e"));
         // An e and a combining acute accent, whether or not they were one character.
-        assert_eq!(key(Key::Nfkd, "\u{e9}").as_deref(), Some("65cc81"));
-        assert_eq!(key(Key::Nfkd, "e\u{301}").as_deref(), Some("65cc81"));
+        assert_eq!(key(Nfkd, "\u{e9}").as_deref(), Some("65cc81"));
+        assert_eq!(key(Nfkd, "e\u{301}").as_deref(), Some("65cc81"));
+        assert_eq!(key(HtmlText, "a&amp;b").as_deref(), Some("612662"));
+        assert_eq!(key(HtmlText, "a&b").as_deref(), Some("612662"));
     }
 
     #[test]
@@ -157,11 +151,12 @@ mod tests {
     #[test]
     fn what_is_no_key_is_refused() -> Result<(), SecretError> {
         for (derivation, secret) in [
-            (Key::Base64, &b"a"[..]),
-            (Key::Base64, b"YQ"),
-            (Key::Hex, b"abc"),
-            (Key::Hex, b"xy"),
-            (Key::Nfkd, b"\xff"),
+            (By(Key::Base64), &b"a"[..]),
+            (By(Key::Base64), b"YQ"),
+            (By(Key::Hex), b"abc"),
+            (By(Key::Hex), b"xy"),
+            (Nfkd, b"\xff"),
+            (HtmlText, b"&\xff"),
         ] {
             assert!(derivation.check(&Secret::new(secret)?).is_err());
         }

@@ -40,6 +40,7 @@ pub use by_header::ByHeader;
 pub use encoding::Encoding;
 pub use hmac::Hmac;
 pub use jwt::Jwt;
+pub(in crate::provider) use key::Derivation;
 pub use key::Key;
 pub use mac::Hash;
 #[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]

@@ -49,8 +49,6 @@ pub(super) enum Part {
     Header(HeaderName),
     QueryValue(Cow<'static, str>),
     JsonValue(JsonPath),
-    FormValue(Cow<'static, str>),
-    SortedForm,
     Optional(Vec<Part>),
 }
 
@@ -131,22 +129,8 @@ impl SignedContent {
 
     /// A string or an integer in the JSON body. A request that lacks it is rejected.
     #[must_use]
-    pub fn json_value(self, path: JsonPath) -> Self {
+    pub(in crate::provider) fn json_value(self, path: JsonPath) -> Self {
         self.with(Part::JsonValue(path))
-    }
-
-    /// The first value with this name in the body, which is a form, decoded. A request that lacks
-    /// it is rejected.
-    #[must_use]
-    pub fn form_value(self, name: impl Into<Cow<'static, str>>) -> Self {
-        self.with(Part::FormValue(name.into()))
-    }
-
-    /// The names and values in the body, which is a form: each name followed by its value, decoded,
-    /// sorted by the name and then by the value.
-    #[must_use]
-    pub fn sorted_form(self) -> Self {
-        self.with(Part::SortedForm)
     }
 
     /// Parts that are left out together if the request lacks a value of them, or has a blank header
@@ -240,18 +224,6 @@ fn feed(
                 Some(value) => update(value.as_bytes()),
                 None => return Err(SignatureError::MalformedBody),
             },
-            Part::FormValue(name) => match form_value(name, values.body) {
-                Some(value) => update(value.as_bytes()),
-                None => return Err(SignatureError::MalformedBody),
-            },
-            Part::SortedForm => {
-                let mut fields: Vec<_> = form_urlencoded::parse(values.body).collect();
-                fields.sort();
-                for (name, value) in fields {
-                    update(name.as_bytes());
-                    update(value.as_bytes());
-                }
-            }
             Part::Optional(parts) if values.have(parts) => feed_all(parts, values, update)?,
             Part::Optional(_) => {}
         }
@@ -269,18 +241,11 @@ fn feed_all(
 }
 
 /// A text or an integer in a JSON body.
-pub(super) fn json_value(path: &JsonPath, body: &[u8]) -> Option<String> {
+fn json_value(path: &JsonPath, body: &[u8]) -> Option<String> {
     match Reader::new([path]).read(body).ok()?.pop()? {
         Match::Text(text) => Some(text),
         Match::Nothing | Match::Other => None,
     }
-}
-
-/// The first value with a name in a form.
-pub(super) fn form_value<'a>(name: &str, body: &'a [u8]) -> Option<Cow<'a, str>> {
-    form_urlencoded::parse(body)
-        .find(|(other, _)| other == name)
-        .map(|(_, value)| value)
 }
 
 impl Values<'_> {
@@ -295,7 +260,6 @@ impl Values<'_> {
                 .query_value(name)
                 .is_some_and(|value| !value.trim().is_empty()),
             Part::JsonValue(path) => json_value(path, self.body).is_some(),
-            Part::FormValue(name) => form_value(name, self.body).is_some(),
             _ => true,
         })
     }
@@ -317,6 +281,15 @@ mod tests {
     const ID: HeaderName = HeaderName::from_static("x-id");
 
     fn content_of(content: &SignedContent, path_and_query: &str, id: Option<&str>) -> String {
+        content_of_body(content, path_and_query, id, b"body")
+    }
+
+    fn content_of_body(
+        content: &SignedContent,
+        path_and_query: &str,
+        id: Option<&str>,
+        body: &[u8],
+    ) -> String {
         let mut headers = HeaderMap::new();
         for id in id
             .into_iter()
@@ -327,7 +300,7 @@ mod tests {
         let values = Values {
             timestamp: "1",
             id: "2",
-            body: b"body",
+            body,
             method: &Method::PUT,
             headers: &headers,
             path_and_query,
@@ -374,5 +347,20 @@ mod tests {
         assert_eq!(content_of(&content, "/", None), "body");
         assert_eq!(content.headers(), [ID]);
         assert!(content.has(&Part::Header(ID)));
+    }
+
+    #[test]
+    fn a_json_value_is_a_text_or_an_integer() {
+        let value = || SignedContent::new().json_value(JsonPath::member("a"));
+        let required = |body: &str| content_of_body(&value(), "/", None, body.as_bytes());
+        assert_eq!(required(r#"{"a":"\u00e9 \"1\""}"#), "é \"1\"");
+        assert_eq!(required(r#"{"b":0,"a":1750000000}"#), "1750000000");
+        let optional = SignedContent::new().optional(value().text(";")).text("-");
+        let optional = |body: &str| content_of_body(&optional, "/", None, body.as_bytes());
+        assert_eq!(optional(r#"{"a":1}"#), "1;-");
+        for without in ["", "{}", "[]", r#"{"a":null}"#, r#"{"a":1.5}"#, r#"{"a":"#] {
+            assert_eq!(required(without), "! MalformedBody", "{without}");
+            assert_eq!(optional(without), "-", "{without}");
+        }
     }
 }
