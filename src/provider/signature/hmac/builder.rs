@@ -1,0 +1,433 @@
+//! What describes an HMAC: where it is, how it is written, and what it covers.
+
+use std::borrow::Cow;
+
+use http::header::{HeaderName, HeaderValue};
+
+use crate::provider::json_path::{JsonPath, Reader};
+use crate::provider::signature::key::Derivation;
+use crate::provider::signature::signed_content::Part;
+use crate::provider::signature::timestamp::{TimeFormat, TimeUnit};
+use crate::provider::signature::{Encoding, Hash, Key, SignedContent};
+
+/// An HMAC in a header, described by data: HMAC-SHA256, unless [`hash`](Self::hash) says otherwise.
+///
+/// | the header's value | how to describe it |
+/// |---|---|
+/// | `<hex>` | `Hmac::hex(header)` |
+/// | `sha256=<hex>` | `Hmac::hex(header).prefix("sha256=")` |
+/// | `<base64>` | `Hmac::base64(header)` |
+/// | `v1=<hex>,v1=<hex>` | `Hmac::hex(header).prefix("v1=").separator(",")` |
+/// | `t=<time>,v1=<hex>,v1=<hex>` | `Hmac::hex(header).prefix("v1=").separator(",").timestamp_field("t=")` |
+/// | `<time>,<hex>,<hex>` | `Hmac::hex(header).separator(",").timestamp_field("")` |
+///
+/// By default the raw body is signed. With a timestamp, `{timestamp}.{body}` is signed.
+/// [`signed`](Self::signed) sets any other content. Times are Unix times in whole seconds, or in
+/// milliseconds ([`timestamp_in_milliseconds`](Self::timestamp_in_milliseconds)), or dates
+/// ([`timestamp_in_rfc_3339`](Self::timestamp_in_rfc_3339)). Hexadecimal digits are lower-case,
+/// base64 is the standard alphabet with padding, and nothing is trimmed, as in most of the
+/// providers' SDKs; [`encoding`](Self::encoding) sets another one.
+///
+/// ```
+/// use http::HeaderName;
+/// use idempotent_webhook::signature::{Hmac, SignedContent};
+///
+/// // Slack: `X-Slack-Signature: v0=<hex>` over `v0:<X-Slack-Request-Timestamp>:<body>`
+/// let slack = Hmac::hex(HeaderName::from_static("x-slack-signature"))
+///     .prefix("v0=")
+///     .timestamp_header(HeaderName::from_static("x-slack-request-timestamp"))
+///     .signed(SignedContent::new().text("v0:").timestamp().text(":").body());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Hmac {
+    pub(super) place: Place,
+    pub(super) hash: Hash,
+    pub(super) key: Derivation,
+    pub(super) encoding: Encoding,
+    pub(super) prefix: Cow<'static, str>,
+    pub(super) prefix_is_optional: bool,
+    /// Between the items of a list. Empty: the value is one item.
+    pub(super) separator: Cow<'static, str>,
+    /// White space around items is skipped.
+    pub(super) trimmed: bool,
+    /// Between lists. Empty: the value is one list.
+    pub(super) list_separator: Cow<'static, str>,
+    pub(super) timestamp: Option<TimestampSource>,
+    pub(super) time_format: TimeFormat,
+    pub(super) id: Option<HeaderName>,
+    pub(super) content: SignedContent,
+    pub(super) signs_body: bool,
+    /// The content has the URL.
+    pub(super) signs_url: bool,
+    /// The content has the path, or anything of the query.
+    pub(super) signs_path: bool,
+    /// Those whose values are signed.
+    pub(super) signed_headers: Vec<HeaderName>,
+    pub(super) required_headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// Where the signatures are.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    /// The first one that is present, which must be there once.
+    First(Vec<HeaderName>),
+    /// All that are present, and each as often as it is.
+    Every(Vec<HeaderName>),
+    /// All that are this name, a hyphen and a number.
+    Numbered(HeaderName),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum TimestampSource {
+    Header(HeaderName),
+    /// The item of the signature header with this prefix or, if it is empty, the first item.
+    Field(Cow<'static, str>),
+    /// In the JSON body.
+    Json {
+        path: JsonPath,
+        reader: Reader,
+    },
+}
+
+impl Hmac {
+    /// The signature is in `header`, as lower-case hexadecimal digits.
+    pub fn hex(header: HeaderName) -> Self {
+        Self::new(header, Encoding::Hex)
+    }
+
+    /// The signature is in `header`, in base64 (RFC 4648, section 4, padded).
+    pub fn base64(header: HeaderName) -> Self {
+        Self::new(header, Encoding::Base64)
+    }
+
+    /// `t=<time>,v1=<hex>`, as Stripe does.
+    pub(in crate::provider) fn timestamped(header: HeaderName) -> Self {
+        Self::hex(header)
+            .prefix("v1=")
+            .separator(",")
+            .timestamp_field("t=")
+    }
+
+    fn new(header: HeaderName, encoding: Encoding) -> Self {
+        Self {
+            place: Place::First(vec![header]),
+            hash: Hash::Sha256,
+            key: Derivation::By(Key::Raw),
+            encoding,
+            prefix: Cow::Borrowed(""),
+            prefix_is_optional: false,
+            separator: Cow::Borrowed(""),
+            trimmed: false,
+            list_separator: Cow::Borrowed(""),
+            timestamp: None,
+            time_format: TimeFormat::Unix(TimeUnit::Seconds),
+            id: None,
+            content: SignedContent::new().body(),
+            signs_body: true,
+            signs_url: false,
+            signs_path: false,
+            signed_headers: Vec::new(),
+            required_headers: Vec::new(),
+        }
+    }
+
+    /// The hash function. Default: [`Hash::Sha256`].
+    #[must_use]
+    pub fn hash(mut self, hash: Hash) -> Self {
+        self.hash = hash;
+        self
+    }
+
+    /// How the key is made of the secret. Default: [`Key::Raw`].
+    #[must_use]
+    pub fn key(self, key: Key) -> Self {
+        self.derive_key(Derivation::By(key))
+    }
+
+    /// How the key is made of the secret, in one of the ways that only presets need.
+    #[must_use]
+    pub(in crate::provider) fn derive_key(mut self, key: Derivation) -> Self {
+        self.key = key;
+        self
+    }
+
+    /// How the signature is written.
+    #[must_use]
+    pub fn encoding(mut self, encoding: Encoding) -> Self {
+        self.encoding = encoding;
+        self
+    }
+
+    /// Another name for the signature header, used if those named before are absent.
+    #[must_use]
+    pub fn or_header(mut self, header: HeaderName) -> Self {
+        self.place = match self.place {
+            Place::First(mut headers) => {
+                headers.push(header);
+                Place::First(headers)
+            }
+            place => place,
+        };
+        self
+    }
+
+    /// A further signature header, such as that of a second key. One matching signature in any of
+    /// them is enough.
+    #[must_use]
+    pub fn and_header(mut self, header: HeaderName) -> Self {
+        self.place = match self.place {
+            Place::First(mut headers) | Place::Every(mut headers) => {
+                headers.push(header);
+                Place::Every(headers)
+            }
+            place => place,
+        };
+        self
+    }
+
+    /// The signature header may be repeated, and one matching signature is enough. Otherwise a
+    /// repeated header is malformed.
+    #[must_use]
+    pub(in crate::provider) fn repeatable(mut self) -> Self {
+        self.place = match self.place {
+            Place::First(headers) => Place::Every(headers),
+            place => place,
+        };
+        self
+    }
+
+    /// There is a header for each key, whose name is that of the signature header, a hyphen and a
+    /// number. One matching signature is enough.
+    #[must_use]
+    pub(in crate::provider) fn numbered(mut self) -> Self {
+        self.place = match self.place {
+            Place::First(headers) | Place::Every(headers) => match headers.into_iter().next() {
+                Some(header) => Place::Numbered(header),
+                None => Place::Every(Vec::new()),
+            },
+            place => place,
+        };
+        self
+    }
+
+    /// A header that must be there once, with this value: the version of the scheme, for example.
+    #[must_use]
+    pub(in crate::provider) fn required_header(
+        mut self,
+        header: HeaderName,
+        value: HeaderValue,
+    ) -> Self {
+        self.required_headers.push((header, value));
+        self
+    }
+
+    /// The text before each signature, such as `sha256=`. Default: none.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<Cow<'static, str>>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// The text that may be before each signature.
+    #[must_use]
+    pub(in crate::provider) fn optional_prefix(
+        mut self,
+        prefix: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        self.prefix_is_optional = true;
+        self.prefix(prefix)
+    }
+
+    /// The header is a list with this separator. Items without the prefix are skipped, and one
+    /// matching signature is enough. Default: the header is one signature.
+    #[must_use]
+    pub fn separator(mut self, separator: impl Into<Cow<'static, str>>) -> Self {
+        self.separator = separator.into();
+        self
+    }
+
+    /// White space around the items of the list is skipped. Default: it is not, as in most SDKs.
+    #[must_use]
+    pub(in crate::provider) fn trimmed(mut self) -> Self {
+        self.trimmed = true;
+        self
+    }
+
+    /// The header has several lists, with this separator, each with a timestamp and signatures of
+    /// its own. At most eight are looked at. Default: the header is one list.
+    #[must_use]
+    pub(in crate::provider) fn list_separator(
+        mut self,
+        separator: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        self.list_separator = separator.into();
+        self
+    }
+
+    /// The time of signing is the item of the signature header with this prefix, such as `t=`. With
+    /// an empty prefix it is the first item. The signed content becomes `{timestamp}.{body}`.
+    #[must_use]
+    pub fn timestamp_field(self, prefix: impl Into<Cow<'static, str>>) -> Self {
+        self.timestamp(TimestampSource::Field(prefix.into()))
+    }
+
+    /// The time of signing is in a header of its own. The signed content becomes
+    /// `{timestamp}.{body}`.
+    #[must_use]
+    pub fn timestamp_header(self, header: HeaderName) -> Self {
+        self.timestamp(TimestampSource::Header(header))
+    }
+
+    /// The time of signing is in the JSON body. The signed content becomes the body alone. A body
+    /// without a time is rejected.
+    #[must_use]
+    pub fn timestamp_json(mut self, path: JsonPath) -> Self {
+        self.timestamp = Some(TimestampSource::Json {
+            reader: Reader::new([&path]),
+            path,
+        });
+        self.with_content(SignedContent::new().body())
+    }
+
+    /// Times are Unix times in milliseconds. Default: in seconds.
+    #[must_use]
+    pub fn timestamp_in_milliseconds(mut self) -> Self {
+        self.time_format = TimeFormat::Unix(TimeUnit::Milliseconds);
+        self
+    }
+
+    /// Times are Unix times in seconds or, with more than 11 digits, in milliseconds: for providers
+    /// that send both.
+    #[must_use]
+    pub(in crate::provider) fn timestamp_in_seconds_or_milliseconds(mut self) -> Self {
+        self.time_format = TimeFormat::UnixOfEitherUnit;
+        self
+    }
+
+    /// Times are dates such as `2023-11-14T22:13:20.123Z`. What is signed is the text as it was
+    /// sent. Default: Unix times.
+    #[must_use]
+    pub fn timestamp_in_rfc_3339(mut self) -> Self {
+        self.time_format = TimeFormat::Rfc3339;
+        self
+    }
+
+    fn timestamp(mut self, source: TimestampSource) -> Self {
+        self.timestamp = Some(source);
+        self.with_content(SignedContent::new().timestamp().text(".").body())
+    }
+
+    /// The header with the delivery id, for [`SignedContent::id`].
+    #[must_use]
+    pub fn id_header(mut self, header: HeaderName) -> Self {
+        self.id = Some(header);
+        self
+    }
+
+    /// What the signature covers. Call it after the methods that name the timestamp and the id.
+    ///
+    /// # Panics
+    ///
+    /// If the content leaves out the body, or a timestamp in a header; or if it has a timestamp
+    /// or an id whose place was not named.
+    #[must_use]
+    pub fn signed(self, content: SignedContent) -> Self {
+        assert!(
+            content.has(&Part::Body),
+            "the signed content leaves out the body"
+        );
+        self.signed_parts(content)
+    }
+
+    /// What the signature covers, if that is **not the body**: anyone who has captured one request
+    /// can then send any body with its signature.
+    ///
+    /// # Panics
+    ///
+    /// If the content leaves out a timestamp in a header; or if it has a timestamp or an id whose
+    /// place was not named.
+    #[must_use]
+    pub fn signed_without_body(self, content: SignedContent) -> Self {
+        self.signed_parts(content)
+    }
+
+    fn signed_parts(self, content: SignedContent) -> Self {
+        let has_timestamp = match self.timestamp {
+            None | Some(TimestampSource::Json { .. }) => false,
+            Some(TimestampSource::Header(_) | TimestampSource::Field(_)) => true,
+        };
+        assert!(
+            has_timestamp || !content.has(&Part::Timestamp),
+            "the signed content has a timestamp, but its header was not named"
+        );
+        assert!(
+            !has_timestamp || content.has(&Part::Timestamp),
+            "the signed content leaves out the timestamp that was named"
+        );
+        assert!(
+            self.id.is_some() || !content.has(&Part::Id),
+            "the signed content has an id, but its header was not named"
+        );
+        self.with_content(content)
+    }
+
+    fn with_content(mut self, content: SignedContent) -> Self {
+        self.signed_headers = content.headers();
+        if content.has(&Part::Id) {
+            self.signed_headers.extend(self.id.clone());
+        }
+        self.signs_body = content.has(&Part::Body);
+        self.signs_url = content.has(&Part::Url);
+        self.signs_path = content.has_uri();
+        self.content = content;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIGNATURE: HeaderName = HeaderName::from_static("x-signature");
+    const TIME: HeaderName = HeaderName::from_static("x-time");
+    const ID: HeaderName = HeaderName::from_static("x-id");
+
+    fn content() -> SignedContent {
+        SignedContent::new()
+    }
+
+    #[test]
+    fn only_a_header_in_the_signed_content_is_signed() {
+        let scheme = Hmac::hex(SIGNATURE).timestamp_header(TIME).id_header(ID);
+        assert!(scheme.signed_headers.is_empty());
+        let scheme = scheme.signed(content().id().timestamp().body());
+        assert_eq!(scheme.signed_headers, [ID]);
+        let scheme = Hmac::hex(SIGNATURE).signed(content().header(ID).body());
+        assert_eq!(scheme.signed_headers, [ID]);
+    }
+
+    #[test]
+    #[should_panic(expected = "leaves out the body")]
+    fn signed_content_without_the_body_is_refused() {
+        let _ = Hmac::hex(SIGNATURE).signed(content().text("body"));
+    }
+
+    #[test]
+    #[should_panic(expected = "has a timestamp, but its header was not named")]
+    fn signed_content_with_an_unknown_timestamp_is_refused() {
+        let _ = Hmac::hex(SIGNATURE).signed(content().timestamp().body());
+    }
+
+    #[test]
+    #[should_panic(expected = "leaves out the timestamp")]
+    fn signed_content_without_the_timestamp_is_refused() {
+        let scheme = Hmac::hex(SIGNATURE).timestamp_header(TIME);
+        let _ = scheme.signed(content().body());
+    }
+
+    #[test]
+    #[should_panic(expected = "has an id, but its header was not named")]
+    fn signed_content_with_an_unknown_id_is_refused() {
+        let _ = Hmac::hex(SIGNATURE).signed(content().id().body());
+    }
+}
