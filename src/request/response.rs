@@ -18,6 +18,9 @@ use crate::provider::signature::SignatureError;
 use crate::provider::{Handshake, Provider};
 use crate::transaction::{CommitError, DuplicateOf};
 
+/// For a sender who is to come again.
+const LATER: &str = "temporarily unavailable";
+
 /// The answer to a request, before it is a response.
 pub(super) enum Answer<B, E> {
     /// The handler's response, committed.
@@ -129,7 +132,7 @@ impl Failure {
     /// For the sender.
     fn text(&self) -> &'static str {
         if self.status() == StatusCode::SERVICE_UNAVAILABLE {
-            "temporarily unavailable"
+            LATER
         } else {
             "internal error"
         }
@@ -171,13 +174,9 @@ impl<B: From<Bytes>, E> Answer<B, E> {
             Self::Duplicate(_) | Self::Acknowledged | Self::Accepted => acknowledge(provider),
             Self::Kept(answer) => answer.into_response(provider, retry_after)?,
             Self::Handshake(handshake) => handshake.response(),
-            Self::InFlight => {
-                let response = unavailable("in flight, retry later", provider, retry_after);
-                fail(response, provider, retry_after)
-            }
+            Self::InFlight => unavailable("in flight, retry later", provider, retry_after),
             Self::Rejected(Rejection::Signature(SignatureError::KeyNotFetched(_))) => {
-                let response = unavailable("temporarily unavailable", retry_after);
-                fail(response, provider, retry_after)
+                unavailable(LATER, provider, retry_after)
             }
             Self::Rejected(rejection) => {
                 let status = rejection.status_for(provider);
@@ -187,15 +186,12 @@ impl<B: From<Bytes>, E> Answer<B, E> {
                 }
                 response
             }
-            Self::Failed(failure) => {
-                let response = match failure.status() {
-                    StatusCode::SERVICE_UNAVAILABLE => {
-                        unavailable(failure.text(), provider, retry_after)
-                    }
-                    status => plain(status, failure.text().into()),
-                };
-                fail(response, provider, retry_after)
-            }
+            Self::Failed(failure) => match failure.status() {
+                StatusCode::SERVICE_UNAVAILABLE => {
+                    unavailable(failure.text(), provider, retry_after)
+                }
+                status => fail(plain(status, failure.text().into()), provider, retry_after),
+            },
             Self::InnerError(error) => return Err(error),
         };
         if let Some(text) = provider.get_success_text()
@@ -286,7 +282,7 @@ fn unavailable<B: From<Bytes>>(
     if provider.get_failure_status().is_none_or(says_when) {
         retry_later(&mut response, retry_after);
     }
-    response
+    fail(response, provider, retry_after)
 }
 
 /// Adds `Retry-After`.

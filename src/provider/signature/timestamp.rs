@@ -180,6 +180,20 @@ mod tests {
     }
 
     #[test]
+    fn a_time_of_either_unit_is_in_milliseconds_from_twelve_digits_on() {
+        let read = |text| TimeFormat::UnixOfEitherUnit.parse(text);
+        let at =
+            |milliseconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds));
+        assert_eq!(read("1750000000"), at(1_750_000_000_000));
+        assert_eq!(read("17500000000"), at(17_500_000_000_000));
+        assert_eq!(read("175000000000"), at(175_000_000_000));
+        assert_eq!(read("1750000000123"), at(1_750_000_000_123));
+        for wrong in ["", "1750000000.5", "-1750000000", "2025-06-15T15:06:40Z"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_time_is_written_as_it_is_read() {
         for unit in [TimeUnit::Seconds, TimeUnit::Milliseconds] {
             let time = unix_time("1700000000", unit);
