@@ -12,6 +12,7 @@
 )]
 
 mod deliveries;
+mod keyed;
 
 use std::hint::black_box;
 use std::time::{Duration, SystemTime};
@@ -68,6 +69,27 @@ fn verify_small(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// What a signature with a private key costs, beside an HMAC of a body as large: in tokens, with a
+/// certificate, and with a chain of them.
+fn verify_keyed(criterion: &mut Criterion) {
+    let body = String::from_utf8(event(3_000)).unwrap();
+    let mut group = criterion.benchmark_group("keys, 3 KB");
+    group.sample_size(10);
+    group.warm_up_time(Duration::from_millis(200));
+    group.measurement_time(Duration::from_millis(500));
+    for (name, input) in keyed::CASES {
+        let (provider, head, body) = input(&body);
+        // Tokens with an expiry are verified when they were made.
+        let now = SystemTime::now();
+        let verify = || provider.verify(black_box(&head), &body, now).unwrap();
+        assert!(verify().delivery().is_some(), "{name}");
+        group.bench_function(BenchmarkId::new("verify", name), |bencher| {
+            bencher.iter(verify);
+        });
+    }
+    group.finish();
+}
+
 /// The JSON part alone: a provider whose signature costs next to nothing.
 fn identify(criterion: &mut Criterion) {
     let body = event(1_000_000);
@@ -106,5 +128,5 @@ impl SignatureScheme for Unsigned {
     }
 }
 
-criterion_group!(benches, verify, verify_small, identify);
+criterion_group!(benches, verify, verify_small, verify_keyed, identify);
 criterion_main!(benches);
