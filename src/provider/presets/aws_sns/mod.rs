@@ -20,8 +20,8 @@ mod subscription;
 ///   refused. Set `SignatureVersion` 2 for the topic.
 /// - Keys: in the certificate at `SigningCertURL`, fetched by [`Provider::keys`](Provider::keys). Its address
 ///   must be `https://sns.<region>.amazonaws.com/SimpleNotificationService-<hex>.pem` with the region of the
-///   topic, or that of another partition. AWS's TLS vouches for it, as it comes without its issuers. It must be for SNS, and
-///   valid at the message's time.
+///   topic, or that of another partition. AWS's TLS vouches for it, as it comes without its issuers. It
+///   must be for SNS, and valid at the message's time.
 /// - Tolerance: a day, past only, which is the redelivery window; AWS states none, and a retry keeps its
 ///   time.
 /// - Delivery id: `$.MessageId`, covered by the signature. Event type: none.
@@ -29,8 +29,8 @@ mod subscription;
 ///   `SubscribeURL`: by the client of [`Provider::keys`](Provider::keys), or as
 ///   [`Provider::confirm_subscription`](Provider::confirm_subscription) says. It is answered with 200
 ///   afterwards, and with 503 if it fails, so that SNS sends it again. Whoever has captured one can have
-///   it confirmed again, for as long as SNS takes its token. An `UnsubscribeConfirmation` is
-///   answered with 200, and nothing else is done.
+///   it confirmed again, once a minute, for as long as SNS takes its token. An `UnsubscribeConfirmation`
+///   is answered with 200, and nothing else is done.
 /// - Redelivery: 3 times, 20 seconds apart, or as your delivery policy says, within an hour; the redelivery
 ///   window is a day, to leave room for late ones.
 /// - Retry: identical (likely).
