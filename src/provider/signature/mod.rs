@@ -74,6 +74,15 @@ pub(in crate::provider) fn only_value<'a>(
     }
 }
 
+/// Whether a text is a UUID, so that it can change neither an address nor the borders of what is signed.
+pub(in crate::provider) fn is_uuid(text: &str) -> bool {
+    let is_at = |(at, byte): (usize, u8)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    text.len() == 36 && text.bytes().enumerate().all(is_at)
+}
+
 /// The value of the first of several headers that is present.
 fn first_value<'a>(
     headers: &'a HeaderMap,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::provider::keys::KeyRequest;
 use crate::provider::signature::{
     SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,
-    UnsignedRequest, only_value,
+    UnsignedRequest, is_uuid, only_value,
 };
 use crate::provider::{Secret, Secrets};
 
@@ -60,15 +60,6 @@ impl Head {
             signature: signature.map_err(|_| MALFORMED)?,
         })
     }
-}
-
-/// Whether a text is a UUID, and so nothing that could change an address.
-fn is_uuid(text: &str) -> bool {
-    let is_at = |(at, byte): (usize, u8)| match at {
-        8 | 13 | 18 | 23 => byte == b'-',
-        _ => byte.is_ascii_hexdigit(),
-    };
-    text.len() == 36 && text.bytes().enumerate().all(is_at)
 }
 
 /// The address of a key. A sandbox has an application and an endpoint of its own, so all secrets are of the

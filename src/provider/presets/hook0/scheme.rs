@@ -10,7 +10,8 @@ use crate::digest::sha256_hex;
 use crate::provider::signature::keyed::{Hash, hmac, is_same};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::provider::signature::{
-    SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
+    SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, is_uuid,
+    only_value,
 };
 use crate::provider::{Secret, Secrets};
 
@@ -97,16 +98,6 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Where a value ends and the next one begins is not covered: with any text as the id, a part of the
-/// event type could become one.
-fn is_uuid(text: &str) -> bool {
-    text.len() == 36
-        && text.bytes().enumerate().all(|(i, byte)| match i {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
-}
-
 fn content<'a>(time: &'a str, names: &'a str, values: &'a str, body: &'a [u8]) -> [&'a [u8]; 7] {
     let [time, names, values] = [time, names, values].map(str::as_bytes);
     [time, b".", names, b".", values, b".", body]
@@ -132,6 +123,8 @@ impl SignatureScheme for Hook0 {
             return Err(SignatureError::NoMatch);
         }
         let event = match head.covered(headers, &EVENT_ID)? {
+            // Where a value ends and the next one begins is not covered: with any text as the id, a part
+            // of the event type could become one.
             Some(id) if is_uuid(id) => id.to_owned(),
             Some(_) => return Err(SignatureError::MalformedHeader(EVENT_ID)),
             None => sha256_hex(request.body()),
