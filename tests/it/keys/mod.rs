@@ -1,6 +1,7 @@
 //! F1: keys that are fetched. Nothing authentic is lost while they rotate or cannot be fetched, nothing
 //! else gets in, and the address is not asked for each request.
 
+mod apple;
 mod plaid;
 mod server;
 mod sns;
