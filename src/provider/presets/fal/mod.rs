@@ -12,8 +12,8 @@ mod scheme;
 ///   `X-Fal-Webhook-Request-Id`, the user in `X-Fal-Webhook-User-Id`, the time in
 ///   `X-Fal-Webhook-Timestamp`, and the SHA-256 of the body in hex.
 /// - Keys: at `https://rest.fal.ai/.well-known/jwks.json`, fetched by [`Provider::keys`](Provider::keys). A
-///   request does not name its key, so each is tried. A new one is known once the others are older than
-///   [`max_age`](crate::provider::keys::KeySource::max_age): fal allows 24 hours.
+///   request does not name its key, so each is tried. If none of them matches, they are fetched again, at most
+///   once a minute.
 /// - The secret is your own user id. **fal's keys are the same for all of its customers, and each of them
 ///   can have fal send a signed webhook to your URL**, so another user is refused.
 /// - Tolerance: 3 days, on both sides, which is the redelivery window. fal asks for 5 minutes, but does not
