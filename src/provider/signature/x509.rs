@@ -252,9 +252,9 @@ fn fault(error: &webpki::Error) -> CertificateError {
         webpki::Error::BadDer => CertificateError::Malformed,
         webpki::Error::CertExpired { .. } => CertificateError::Expired,
         webpki::Error::CertNotValidYet { .. } => CertificateError::NotYetValid,
-        webpki::Error::UnknownIssuer | webpki::Error::EndEntityUsedAsCa => {
-            CertificateError::UnknownIssuer
-        }
+        webpki::Error::UnknownIssuer
+        | webpki::Error::EndEntityUsedAsCa
+        | webpki::Error::InvalidSignatureForPublicKey => CertificateError::UnknownIssuer,
         _ => CertificateError::Invalid,
     }
 }
