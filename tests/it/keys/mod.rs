@@ -19,7 +19,7 @@ use idempotent_webhook::provider::keys::{KeyRequest, KeySource};
 use idempotent_webhook::provider::{SecretSource, VerifyError};
 use idempotent_webhook::signature::{Encoding, Jwt, SignatureAlgorithm, SignatureError};
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Provider, Source, presets};
+use idempotent_webhook::{Provider, Secret, Source, TenantSecrets, presets};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -322,9 +322,62 @@ async fn f1_verify_fetches_nothing_and_says_what_it_needs() {
 
 #[test]
 fn f1_a_provider_that_needs_keys_says_so_before_the_first_request() {
-    let secrets: SecretSource = idempotent_webhook::Secret::new("any").unwrap().into();
+    let secrets: SecretSource = Secret::new("any").unwrap().into();
     let error = acme(secrets).check_secrets().unwrap_err().to_string();
     assert!(error.contains("set `Provider::keys`"), "{error}");
+}
+
+#[tokio::test]
+async fn f1_a_fetch_that_takes_longer_than_its_request_waits_is_not_in_vain() {
+    let server = KeyServer::new(Answering::Slow(Duration::from_millis(500))).await;
+    let provider = acme(server.source()).response_deadline(Duration::from_millis(200));
+    let app = TestApp::of(provider, write_effect).await;
+    let send = async || app.send(signed("first", "a").request()).await;
+    assert_eq!(send().await, answer(503, "rejected", UNAVAILABLE));
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(send().await, answer(200, "processed", "done"));
+    assert_eq!(server.asked().len(), 1);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn f1_an_unknown_tenant_is_refused_as_a_wrong_signature_is() {
+    let server = KeyServer::new(Answering::Broken).await;
+    let tenants = TenantSecrets::new(
+        |head| head.uri.query().map(str::to_owned),
+        async |name: String| Ok((name == "known").then(|| Secret::new("a secret").unwrap())),
+    );
+    let keys = server.source().pause(Duration::from_secs(6));
+    let app = TestApp::of(acme(tenants).keys(keys), write_effect).await;
+    // Nobody can tell from the answer, nor from what is asked, who is a tenant.
+    for tenant in ["known", "unknown"] {
+        let request = signed("forged", "x").uri(&format!("/?{tenant}")).request();
+        assert_eq!(
+            app.send(request).await,
+            answer(503, "rejected", UNAVAILABLE)
+        );
+    }
+    server.answer(Answering::Keys(vec!["first"]));
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    for tenant in ["known", "unknown"] {
+        let request = signed("forged", "x").uri(&format!("/?{tenant}")).request();
+        assert_eq!(app.send(request).await, answer(401, "rejected", REFUSED));
+    }
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[test]
+fn f1_a_key_is_for_the_algorithm_that_it_names_alone() {
+    let with_algorithm = |name: &str| {
+        let mut key: Value = serde_json::from_str(private_key("first")).unwrap();
+        key["alg"] = name.into();
+        acme(KeySource::given(&key.to_string()).unwrap())
+    };
+    let request: Request<Bytes> = signed("first", "a").request();
+    let (head, body) = request.into_parts();
+    let verify = |provider: Provider| provider.verify(&head, &body, SystemTime::now());
+    assert!(verify(with_algorithm("ES256")).is_ok());
+    assert!(verify(with_algorithm("ES384")).is_err());
 }
 
 #[test]

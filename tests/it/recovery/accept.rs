@@ -667,3 +667,22 @@ async fn r15_a_sender_that_hangs_up_leaves_nothing_that_waits() {
         assert!(rows.effects > 0 && rows.claims == rows.effects, "{rows:?}");
     }
 }
+
+#[tokio::test]
+async fn r2_a_token_in_the_query_is_not_kept() {
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(accept_first(recovery));
+    let app = TestApp::recovered(presets::cloudevents(secret()), set, write_effect).await;
+    let request = Request::post(format!("/?a=b&access_token={SECRET}&c"))
+        .header("ce-id", "1")
+        .header("ce-source", "/test")
+        .body(Body::empty())
+        .unwrap();
+    assert_eq!(app.send(request).await, answer(200, "accepted", ""));
+    let kept: String = sqlx::query_scalar("select uri from idempotent_webhook.kept_requests")
+        .fetch_one(&app.database.pool)
+        .await
+        .unwrap();
+    assert_eq!(kept, "/?a=b&c");
+    recover_all(&app).await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
