@@ -1,15 +1,22 @@
-use http::{HeaderName, StatusCode};
+use http::StatusCode;
 
-use crate::provider::signature::PublicKeySignature;
+use self::scheme::Circle;
+
 use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
+
+mod scheme;
 
 /// [Circle](https://developers.circle.com/api-reference/verify-webhook-signatures): version 2 of the
 /// notifications, such as those of Wallets, Contracts, Gateway and CPN. Feature `p256`.
 ///
 /// - Signature: `X-Circle-Signature: <base64>`, an ECDSA signature with P-256 and SHA-256, in DER, of
-///   the body. The secret is the public key, as Circle's API shows it. `X-Circle-Key-Id` names it: this
-///   crate fetches no key, so that **a notification with another key is refused until that key is
-///   added**.
+///   the body. `X-Circle-Key-Id` names the key.
+/// - Keys: below an address of Circle's API, which is the secret:
+///   `https://api.circle.com/v2/notifications/publicKey`, or
+///   `https://api.circle.com/v2/cpn/notifications/publicKey` for CPN. [`Provider::keys`](Provider::keys)
+///   fetches the key with the id of the request, a UUID. Its client must add
+///   `Authorization: Bearer <API key>`. Where a subscription keeps its key, the secret may also be the key, as
+///   that API shows it; then nothing is fetched, and **a notification with another key is refused**.
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: `$.notificationId`, covered by the signature. Event type: `$.notificationType`.
 /// - Redelivery: of CPN 11 times over about 36 hours, in the sandbox 6 times; of others not confirmed.
@@ -23,9 +30,8 @@ use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 /// Version 1 of the notifications, such as those of Circle Mint, is signed otherwise, and this preset
 /// rejects it.
 pub fn circle(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = PublicKeySignature::ecdsa_p256(HeaderName::from_static("x-circle-signature"));
     Provider::custom("circle")
-        .signature(scheme, secrets)
+        .signature(Circle, secrets)
         .delivery_id(Source::json(JsonPath::member("notificationId")))
         .event_type(Source::json(JsonPath::member("notificationType")))
         .answer_head_requests()
