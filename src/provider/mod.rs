@@ -485,6 +485,7 @@ impl Provider {
         format!("{path}?{}", rest.join("&"))
     }
 
+    #[cfg(feature = "testing")]
     pub(crate) fn key_source(&self) -> Option<&KeySource> {
         self.keys.as_ref()
     }

@@ -13,6 +13,9 @@ use super::secret::Secrets;
 use super::signature::{SignatureError, Signed, SignedRequest, TriedFetch};
 use crate::delivery::VerifiedDelivery;
 
+/// How many addresses of keys are asked for a request. Each secret may have its own.
+const MAX_FETCHES: usize = 3;
+
 /// What an authentic request is.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -74,8 +77,8 @@ impl Provider {
     /// use [`verify_with`](Self::verify_with).
     ///
     /// Nothing is fetched. If the provider's [keys](Self::keys) have to be, the error is
-    /// [`SignatureError::KeyNotFetched`], which says what is needed: pass it to
-    /// [`KeySource::fetch`](super::keys::KeySource::fetch), and verify again, once.
+    /// [`SignatureError::KeyNotFetched`], which says what is needed:
+    /// [`verify_fetching`](Self::verify_fetching) does that as well.
     ///
     /// # Errors
     ///
@@ -112,9 +115,78 @@ impl Provider {
         self.verify_as(Ok(secrets), head, body, now, &[])
     }
 
+    /// Like [`verify`](Self::verify), and fetches the [keys](Self::keys) that it needs, as the layer does:
+    /// within half of the [response deadline](Self::response_deadline), and not for each request.
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use http::request::Parts;
+    /// use http::StatusCode;
+    /// use idempotent_webhook::Provider;
+    /// use idempotent_webhook::provider::VerifyError;
+    /// use idempotent_webhook::signature::SignatureError;
+    ///
+    /// async fn check(provider: &Provider, head: &Parts, body: &[u8]) -> StatusCode {
+    ///     match provider.verify_fetching(head, body, SystemTime::now()).await {
+    ///         Ok(_) => StatusCode::OK,
+    ///         // The key could not be fetched: the provider is to send it again.
+    ///         Err(VerifyError::Signature(SignatureError::KeyNotFetched(_))) => {
+    ///             StatusCode::SERVICE_UNAVAILABLE
+    ///         }
+    ///         Err(VerifyError::Signature(_)) => StatusCode::UNAUTHORIZED,
+    ///         Err(_) => StatusCode::BAD_REQUEST,
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`verify`](Self::verify). [`SignatureError::KeyNotFetched`] is one of them if the key could
+    /// not be fetched, or may not be fetched now.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime, if something has to be fetched.
+    pub async fn verify_fetching(
+        &self,
+        head: &Parts,
+        body: &[u8],
+        now: SystemTime,
+    ) -> Result<Verified, VerifyError> {
+        let secrets = self.secrets.fixed();
+        let secrets = secrets.ok_or(&SignatureError::UnknownTenant);
+        self.verify_and_fetch(secrets, head, body, now).await
+    }
+
+    pub(crate) async fn verify_and_fetch(
+        &self,
+        secrets: Result<&Secrets, &SignatureError>,
+        head: &Parts,
+        body: &[u8],
+        now: SystemTime,
+    ) -> Result<Verified, VerifyError> {
+        let mut tried: Vec<TriedFetch> = Vec::new();
+        loop {
+            let verified = self.verify_as(secrets, head, body, now, &tried);
+            match (&verified, &self.keys) {
+                (
+                    Err(VerifyError::Signature(SignatureError::KeyNotFetched(needed))),
+                    Some(keys),
+                ) if tried.len() < MAX_FETCHES && tried.iter().all(|one| one.needed != *needed) => {
+                    let limit = self.response_deadline / 2;
+                    tried.push(TriedFetch {
+                        needed: needed.clone(),
+                        was_asked: keys.fetch_within(needed, limit).await,
+                    });
+                }
+                _ => return verified,
+            }
+        }
+    }
+
     /// Without secrets it rejects, after the same work as for a wrong signature: neither the time nor a
     /// fetch must reveal which tenants exist. What was `tried` to fetch for this request counts as it is.
-    pub(crate) fn verify_as(
+    fn verify_as(
         &self,
         secrets: Result<&Secrets, &SignatureError>,
         head: &Parts,
@@ -259,6 +331,7 @@ impl From<IdentityError> for VerifyError {
 impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Signature(SignatureError::KeyNotFetched(_)) => "the request cannot be verified",
             Self::Signature(_) => "the request is not authentic",
             Self::Identity(_) => "the delivery cannot be identified",
         })

@@ -12,16 +12,12 @@ use super::failure::Failure;
 use super::rejection::Rejection;
 use super::response::Answer;
 use crate::delivery::Delivery;
-use crate::provider::signature::{SignatureError, TriedFetch};
 use crate::provider::{Handshake, Verified, VerifyError};
 use crate::recovery::RecoveryAttempt;
 use crate::settings::Settings;
 
 /// The largest body of a handshake that is not signed, in bytes.
 const MAX_HANDSHAKE: usize = 64 * 1024;
-
-/// How many addresses of keys are asked for a request. Each secret may have its own.
-const MAX_FETCHES: usize = 3;
 
 /// An authentic request of a delivery.
 pub(super) struct Authentic {
@@ -84,22 +80,7 @@ where
         };
     }
     let now = SystemTime::now();
-    let mut tried: Vec<TriedFetch> = Vec::new();
-    let verified = loop {
-        let verified = provider.verify_as(secrets, head, &body, now, &tried);
-        match (&verified, provider.key_source()) {
-            (Err(VerifyError::Signature(SignatureError::KeyNotFetched(needed))), Some(keys))
-                if tried.len() < MAX_FETCHES && tried.iter().all(|one| one.needed != *needed) =>
-            {
-                let limit = provider.get_response_deadline() / 2;
-                tried.push(TriedFetch {
-                    needed: needed.clone(),
-                    was_asked: keys.fetch_within(needed, limit).await,
-                });
-            }
-            _ => break verified,
-        }
-    };
+    let verified = provider.verify_and_fetch(secrets, head, &body, now).await;
     let verified = verified.map_err(|error| match error {
         VerifyError::Signature(error) => Rejection::from(error),
         VerifyError::Identity(error) => Rejection::from(error),

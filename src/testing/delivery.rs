@@ -90,7 +90,9 @@ impl TestDelivery {
         }
     }
 
-    /// Signs with this secret: that of a tenant, or the private key to a public one.
+    /// Signs with this secret: that of a tenant, or the private key to a public one. Where keys are fetched, the
+    /// private key is given to the provider, by
+    /// [`KeySource::given`](crate::provider::keys::KeySource::given).
     #[must_use]
     pub fn secret(mut self, secret: Secret) -> Self {
         self.secret = Some(secret);
@@ -159,7 +161,9 @@ impl TestDelivery {
         }
     }
 
-    /// The same delivery with another body than the signed one.
+    /// The same delivery with another body than the signed one: with a space at its end. It is rejected if the
+    /// signature [covers the body](Provider::signs_body) to the byte. Otherwise change a signed member of the
+    /// request yourself.
     #[must_use]
     pub fn tampered(&self) -> Self {
         Self {

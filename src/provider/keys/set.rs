@@ -44,8 +44,9 @@ impl KeySet {
     /// those that have expired, and those of unknown kinds are left out. An RSA key has at least 2048 bits,
     /// unless it is a public key in PEM.
     ///
-    /// A key without an id, such as one in PEM, matches any id. For tests, a private key (PKCS #8) will do,
-    /// with its certificate after it where the provider has one.
+    /// A key without an id, such as one in PEM, matches any id. For tests, a private key will do: in PEM
+    /// (PKCS #8), with its certificate after it where the provider has one, or as a JSON Web Key of Ed25519 or
+    /// P-256, whose id the token then has.
     ///
     /// # Errors
     ///

@@ -96,19 +96,13 @@ impl KeySource {
         }
     }
 
-    /// Fetches what [`Provider::verify`](crate::Provider::verify) needs, for those who call it themselves; the
-    /// layer does so by itself. It returns whether the address was asked. Verify again then, once. Given keys
-    /// are not fetched.
-    ///
-    /// # Panics
-    ///
-    /// Outside of a tokio runtime.
-    pub async fn fetch(&self, needed: &KeyNotFetched) -> bool {
-        self.fetch_within(needed, Duration::MAX).await
-    }
-
-    /// The same, but it waits for this time at most. The fetch goes on.
-    pub(crate) async fn fetch_within(&self, needed: &KeyNotFetched, limit: Duration) -> bool {
+    /// Fetches what a request needs, and waits for it for this time at most: the fetch goes on. Whether the
+    /// address could be asked.
+    pub(in crate::provider) async fn fetch_within(
+        &self,
+        needed: &KeyNotFetched,
+        limit: Duration,
+    ) -> bool {
         match &self.0 {
             Kind::Given(_) => false,
             Kind::Fetched(fetched) => {

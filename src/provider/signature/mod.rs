@@ -46,7 +46,7 @@ pub use mac::Hash;
 #[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
 pub use public_key::PublicKeySignature;
 pub use public_key::{PublicKey, SignatureAlgorithm};
-pub(crate) use scheme::TriedFetch;
+pub(in crate::provider) use scheme::TriedFetch;
 pub use scheme::{KeyNotFetched, SignatureError, SignatureScheme, Signed, SignedRequest};
 pub use sign::{SignError, UnsignedRequest};
 pub use signed_content::SignedContent;

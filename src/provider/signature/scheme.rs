@@ -478,7 +478,8 @@ impl fmt::Display for SignatureError {
 
 impl std::error::Error for SignatureError {}
 
-/// A key that has to be fetched, by [`KeySource::fetch`], before a request can be verified.
+/// A key that has to be fetched before a request can be verified:
+/// [`Provider::verify_fetching`](crate::Provider::verify_fetching) does it.
 #[derive(Clone, Debug)]
 pub struct KeyNotFetched(Arc<(KeyRequest, String)>);
 
@@ -499,10 +500,10 @@ impl KeyNotFetched {
 
 /// A fetch for a request.
 #[derive(Debug)]
-pub(crate) struct TriedFetch {
-    pub(crate) needed: KeyNotFetched,
+pub(in crate::provider) struct TriedFetch {
+    pub(in crate::provider) needed: KeyNotFetched,
     /// Whether the address could be asked, be it that it has answered or not.
-    pub(crate) was_asked: bool,
+    pub(in crate::provider) was_asked: bool,
 }
 
 impl PartialEq for KeyNotFetched {

@@ -132,6 +132,13 @@ impl UnsignedRequest {
 pub struct SignError(&'static str);
 
 impl SignError {
+    /// There is no private key, where a secret is not one.
+    pub(in crate::provider) fn no_key() -> Self {
+        Self::new(
+            "there is no private key to sign with: give one by `KeySource::given`, or as the secret",
+        )
+    }
+
     /// An error with the reason.
     pub fn new(reason: &'static str) -> Self {
         Self(reason)

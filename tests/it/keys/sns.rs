@@ -105,7 +105,10 @@ async fn f1_no_host_but_the_providers_own_is_asked() {
             );
         })
         .await;
-        assert!(log.contains("another address of the certificate"), "{log}");
+        assert!(
+            log.contains("its certificate is not at SNS's address"),
+            "{log}"
+        );
     }
     assert!(server.asked().is_empty());
     assert_rows!(app.database, claims: 0, effects: 0);
@@ -159,6 +162,17 @@ async fn a_subscription_to_our_topic_is_confirmed_and_no_other() {
     );
     assert_eq!(visits(), before, "it would subscribe again");
     assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[test]
+fn the_kit_signs_for_a_topic_of_any_region() {
+    let topic = "arn:aws:sns:eu-central-1:123456789012:orders";
+    let provider = sns(topic).keys(KeySource::given(KEYS).unwrap());
+    let (head, body) = message(topic, &json!({"Message": "m"})).into_parts();
+    let body = futures_util::FutureExt::now_or_never(http_body_util::BodyExt::collect(body));
+    let body = body.unwrap().unwrap().to_bytes();
+    let verified = provider.verify(&head, &body, std::time::SystemTime::now());
+    assert!(verified.is_ok(), "{verified:?}");
 }
 
 #[tokio::test]

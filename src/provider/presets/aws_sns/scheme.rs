@@ -76,7 +76,7 @@ impl SignatureScheme for AwsSns {
         let is_known = |host: &str, path: &str| is_sns(host, topic) && is_certificate(path);
         if !is_https_at(&message.certificate, is_known) {
             return Err(SignatureError::NotForUs(
-                "another address of the certificate",
+                "its certificate is not at SNS's address in the region of the topic",
             ));
         }
         let content = message.content().ok_or(SignatureError::MalformedBody)?;
@@ -136,11 +136,10 @@ impl SignatureScheme for AwsSns {
         }
     }
 
-    /// The body of a test is the message, unless it is one of SNS already.
+    /// The body of a test is a message with what it lacks: all but `Message`, `Subject` and the members of a
+    /// confirmation.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
-        let (_, key) = request
-            .signing_key()
-            .ok_or(SignError::new("there is no private key to sign with"))?;
+        let (_, key) = request.signing_key().ok_or(SignError::no_key())?;
         let key = key.clone();
         let Ok(Value::Object(mut body)) = serde_json::from_slice(request.body()) else {
             return Err(SignError::new("the body is not a JSON object"));
@@ -158,7 +157,9 @@ impl SignatureScheme for AwsSns {
         set("TopicArn", String::from_utf8_lossy(secret.expose()).into());
         set("SignatureVersion", "2".into());
         set("Signature", "".into());
-        let address = "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-0.pem";
+        let topic = String::from_utf8_lossy(secret.expose());
+        let region = topic.split(':').nth(3).unwrap_or_default();
+        let address = format!("https://sns.{region}.amazonaws.com/SimpleNotificationService-0.pem");
         set("SigningCertURL", address.into());
         let unsigned = json!(body).to_string();
         let message = Message::read(unsigned.as_bytes());

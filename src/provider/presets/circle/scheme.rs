@@ -92,7 +92,7 @@ impl SignatureScheme for Circle {
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
-        let no_key = SignError::new("there is no private key to sign with");
+        let no_key = SignError::no_key();
         let own = P256.key_of(secret.expose());
         let (id, key) = match &own {
             Some(key) => (None, key),

@@ -102,7 +102,7 @@ impl SignatureScheme for Ebay {
     }
 
     fn sign(&self, request: &mut UnsignedRequest, _: &Secret) -> Result<(), SignError> {
-        let no_key = SignError::new("there is no private key to sign with");
+        let no_key = SignError::no_key();
         let (id, key) = request.signing_key().ok_or(no_key.clone())?;
         let signature = key.sign(P256_SHA1, request.body()).ok_or(no_key)?;
         let header = json!({

@@ -119,7 +119,7 @@ impl SignatureScheme for Fal {
         let signature = request
             .signing_key()
             .and_then(|(_, key)| key.sign(ED25519, message.as_bytes()))
-            .ok_or(SignError::new("there is no private key to sign with"))?;
+            .ok_or(SignError::no_key())?;
         request.insert_header(USER, user)?;
         request.insert_header(TIME, time)?;
         request.insert_header(SIGNATURE, hex::encode(signature))

@@ -134,9 +134,7 @@ impl SignatureScheme for Fireblocks {
         let own = RS512.key_of(secret.expose());
         let (id, key) = match &own {
             Some(key) => (None, key),
-            None => request
-                .signing_key()
-                .ok_or(SignError::new("there is no private key to sign with"))?,
+            None => request.signing_key().ok_or(SignError::no_key())?,
         };
         let header = encode(&json!({"alg": ALGORITHM, "kid": id.unwrap_or("test")}));
         let content = content(&header, request.body());

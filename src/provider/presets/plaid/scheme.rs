@@ -152,9 +152,7 @@ impl SignatureScheme for Plaid {
             Some(Kind::Account { .. }) | None => None,
         };
         let own = keys.as_ref().and_then(|keys| keys.first());
-        let (id, key) = own
-            .or(request.signing_key())
-            .ok_or(SignError::new("there is no private key to sign with"))?;
+        let (id, key) = own.or(request.signing_key()).ok_or(SignError::no_key())?;
         let time = u64::try_from(to_unix_time(request.time(), TimeUnit::Seconds)).unwrap_or(0);
         let header = json!({"alg": ALGORITHM, "kid": id, "typ": "JWT"});
         let claims = json!({"iat": time, BODY_HASH: sha256_hex(request.body())});

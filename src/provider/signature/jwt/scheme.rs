@@ -26,6 +26,10 @@ use crate::provider::{Secret, Secrets};
 /// `exp` must be there, `nbf` and `iat` may, all with 60 seconds of [leeway](Self::leeway). Nothing of the token's
 /// header counts but its algorithm and the id of its key: no address (`jku`, `x5u`) and no key (`jwk`).
 ///
+/// `iat`, if it is there, is the time of signing, which the [tolerance](crate::Provider::tolerance) bounds as
+/// well: 5 minutes by default. If the provider sends a token again as it is, set a tolerance as long as the
+/// token lives.
+///
 /// A token covers the body only if it has a [hash of it](Self::body_hash). Otherwise, whoever has captured
 /// a token can send any body with it until it expires.
 ///
@@ -269,7 +273,7 @@ impl Jwt {
                 .into_iter()
                 .for_each(|(name, value)| set(&name, value));
         }
-        let no_key = SignError::new("there is no private key to sign with");
+        let no_key = SignError::no_key();
         let key = match &self.signing {
             Signing::Hs256 => None,
             Signing::Keys(algorithm, _) => {
@@ -277,7 +281,10 @@ impl Jwt {
             }
         };
         let id = key.and_then(|(_, (id, _))| id);
-        let header = json!({"alg": self.signing.name(), "typ": "JWT", "kid": id});
+        let mut header = json!({"alg": self.signing.name(), "typ": "JWT"});
+        if let Some((id, header)) = id.zip(header.as_object_mut()) {
+            header.insert("kid".to_owned(), id.into());
+        }
         let signed = format!("{}.{}", encode(&header), encode(&claims));
         let signature = match key {
             None => hmac(Hash::Sha256, secret, [signed.as_bytes()]),

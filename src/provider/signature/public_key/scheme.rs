@@ -324,7 +324,7 @@ impl SignatureScheme for PublicKeySignature {
         };
         let signature = key
             .and_then(|key| key.sign(self.algorithm, &message))
-            .ok_or(SignError::new("there is no private key to sign with"))?;
+            .ok_or(SignError::no_key())?;
         let signature = match self.encoding {
             Encoding::Hex => hex::encode(signature),
             Encoding::Base64 => BASE64.encode(signature),
