@@ -261,3 +261,50 @@ impl fmt::Debug for Fetched {
         f.debug_struct("Fetched").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAUSE: Duration = Duration::from_secs(60);
+    const MAX_AGE: Duration = Duration::from_secs(3600);
+
+    /// An account with as many addresses as are remembered, of which some have keys.
+    fn full(with_keys: usize) -> Account {
+        let addresses = (0..MAX_ADDRESSES).map(|i| {
+            let (_, flight) = watch::channel(());
+            let keys = (i < with_keys).then(|| (Arc::new(KeySet::none()), Instant::now()));
+            let address = Address {
+                keys,
+                failure: None,
+                asked: Instant::now(),
+                flight,
+            };
+            (i.to_string(), address)
+        });
+        Account {
+            addresses: addresses.collect(),
+            asked: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn g14_addresses_are_bounded_and_those_in_use_stay() {
+        let mut account = full(MAX_ADDRESSES - 1);
+        assert!(account.may_ask_another("new", PAUSE, MAX_AGE));
+        assert_eq!(account.addresses.len(), MAX_ADDRESSES - 1);
+        assert!(
+            account
+                .addresses
+                .values()
+                .all(|address| address.keys.is_some())
+        );
+
+        let mut in_use = full(MAX_ADDRESSES);
+        assert!(!in_use.may_ask_another("new", PAUSE, MAX_AGE));
+        assert_eq!(in_use.addresses.len(), MAX_ADDRESSES);
+        // Those that no request has needed for longer than keys are used make room.
+        assert!(in_use.may_ask_another("new", PAUSE, Duration::ZERO));
+        assert_eq!(in_use.addresses.len(), MAX_ADDRESSES - 1);
+    }
+}

@@ -65,6 +65,15 @@ impl KeySet {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn none() -> Self {
+        Self {
+            keys: Vec::new(),
+            #[cfg(feature = "x509")]
+            certificates: Vec::new(),
+        }
+    }
+
     fn is_empty(&self) -> bool {
         #[cfg(feature = "x509")]
         if !self.certificates.is_empty() {

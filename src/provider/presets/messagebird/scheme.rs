@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use http::HeaderName;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName};
 use serde_json::json;
 
 use crate::digest::sha256_hex;
@@ -12,7 +12,7 @@ use crate::provider::signature::jwt::{Claims, Compact, sign_hs256};
 use crate::provider::signature::keyed::{Hash, is_same, request_digest};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
-    SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
+    SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,
 };
 use crate::provider::{Secret, Secrets};
 
@@ -27,13 +27,9 @@ const LEEWAY: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct MessageBird;
 
-fn token(headers: &HeaderMap) -> Result<Compact<'_>, SignatureError> {
-    Compact::parse(only_value(headers, &TOKEN)?).ok_or(SignatureError::MalformedHeader(TOKEN))
-}
-
 impl SignatureScheme for MessageBird {
     fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
-        token(&head.headers).map(drop)
+        Compact::in_header(&head.headers, &TOKEN).map(drop)
     }
 
     fn verify(
@@ -41,7 +37,7 @@ impl SignatureScheme for MessageBird {
         request: &SignedRequest<'_>,
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
-        let token = token(request.headers())?;
+        let token = Compact::in_header(request.headers(), &TOKEN)?;
         let matches = |secret: &Secret| token.is_hmac(secret.expose(), ALLOWED);
         if !secrets.iter().any(matches) {
             return Err(SignatureError::NoMatch);

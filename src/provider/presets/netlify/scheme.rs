@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
+use http::HeaderName;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName};
 use serde_json::json;
 
 use crate::digest::sha256_hex;
 use crate::provider::signature::jwt::{Compact, sign_hs256};
 use crate::provider::signature::keyed::{Hash, is_same};
 use crate::provider::signature::{
-    SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
+    SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,
 };
 use crate::provider::{Secret, Secrets};
 
@@ -21,13 +21,9 @@ const ALLOWED: &[Hash] = &[Hash::Sha256];
 #[derive(Debug)]
 pub(super) struct Netlify;
 
-fn token(headers: &HeaderMap) -> Result<Compact<'_>, SignatureError> {
-    Compact::parse(only_value(headers, &TOKEN)?).ok_or(SignatureError::MalformedHeader(TOKEN))
-}
-
 impl SignatureScheme for Netlify {
     fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
-        token(&head.headers).map(drop)
+        Compact::in_header(&head.headers, &TOKEN).map(drop)
     }
 
     fn verify(
@@ -35,7 +31,7 @@ impl SignatureScheme for Netlify {
         request: &SignedRequest<'_>,
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
-        let token = token(request.headers())?;
+        let token = Compact::in_header(request.headers(), &TOKEN)?;
         let matches = |secret: &Secret| token.is_hmac(secret.expose(), ALLOWED);
         if !secrets.iter().any(matches) {
             return Err(SignatureError::NoMatch);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
+use http::HeaderName;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName};
 use serde_json::json;
 
 use crate::digest::sha256_hex;
@@ -16,7 +16,7 @@ use crate::provider::signature::keyed::is_same;
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
     SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,
-    UnsignedRequest, only_value, signed_under_one_of,
+    UnsignedRequest, signed_under_one_of,
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
@@ -87,13 +87,9 @@ impl Kind {
     }
 }
 
-fn token(headers: &HeaderMap) -> Result<Compact<'_>, SignatureError> {
-    Compact::parse(only_value(headers, &TOKEN)?).ok_or(SignatureError::MalformedHeader(TOKEN))
-}
-
 impl SignatureScheme for Plaid {
     fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
-        token(&head.headers).map(drop)
+        Compact::in_header(&head.headers, &TOKEN).map(drop)
     }
 
     fn verify(
@@ -101,7 +97,7 @@ impl SignatureScheme for Plaid {
         request: &SignedRequest<'_>,
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
-        let token = token(request.headers())?;
+        let token = Compact::in_header(request.headers(), &TOKEN)?;
         if token.algorithm != ALGORITHM {
             return Err(SignatureError::OtherAlgorithm);
         }

@@ -6,9 +6,12 @@ use base64::Engine;
 #[cfg(feature = "x509")]
 use base64::engine::general_purpose::STANDARD as BASE64;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
+use http::HeaderMap;
+use http::header::HeaderName;
 use serde_json::Value;
 
 use crate::provider::signature::keyed::{Hash, hmac, is_same};
+use crate::provider::signature::{SignatureError, only_value};
 
 /// A token in the compact form, decoded, whose signature has not been verified yet.
 pub(in crate::provider) struct Compact<'a> {
@@ -46,6 +49,15 @@ impl<'a> Compact<'a> {
             payload,
             signature: BASE64URL.decode(signature).ok()?,
         })
+    }
+
+    /// The token in a header that must be there once, with nothing beside it.
+    pub(in crate::provider) fn in_header(
+        headers: &'a HeaderMap,
+        name: &HeaderName,
+    ) -> Result<Self, SignatureError> {
+        let text = only_value(headers, name)?;
+        Self::parse(text).ok_or_else(|| SignatureError::MalformedHeader(name.clone()))
     }
 
     /// Whether it is signed with this key, by one of these algorithms.
