@@ -178,3 +178,39 @@ impl Key {
         Some(Self { id, key })
     }
 }
+
+#[cfg(all(test, feature = "ed25519"))]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn keys_that_are_not_for_signatures_and_those_that_have_ended_are_left_out() {
+        // RFC 8037, appendix A.
+        let key = |member: &str, value: Value| {
+            let mut key = json!({"kty": "OKP", "crv": "Ed25519", "kid": member,
+                "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"});
+            if let Some(members) = key.as_object_mut() {
+                members.insert(member.to_owned(), value);
+            }
+            key
+        };
+        for (kept, member, value) in [
+            (true, "use", json!("sig")),
+            (false, "use", json!("enc")),
+            (true, "key_ops", json!(["verify"])),
+            (false, "key_ops", json!(["encrypt"])),
+            (true, "expired_at", Value::Null),
+            (false, "expired_at", json!(1_790_000_000)),
+        ] {
+            let key = key(member, value);
+            let read = KeySet::parse(&json!({"keys": [key]}).to_string());
+            assert_eq!(read.is_ok(), kept, "{key}");
+        }
+        // What has ended is not taken for what cannot be read.
+        let ended = key("expired_at", json!(1)).to_string();
+        assert!(KeySet::read(&ended).is_ok_and(|keys| keys.is_empty()));
+        assert!(KeySet::read(r#"{"keys":[]}"#).is_err());
+    }
+}
