@@ -5,8 +5,6 @@
 //! A sender hangs up while its delivery is being handled, and at once the server is told to
 //! stop. Its last connection is closed, and yet there is work to finish.
 
-mod throwaway_postgres;
-
 use std::error::Error;
 use std::time::Duration;
 

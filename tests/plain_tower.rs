@@ -7,9 +7,6 @@
     reason = "a test that fails may panic"
 )]
 
-#[path = "../examples/throwaway_postgres/mod.rs"]
-mod throwaway_postgres;
-
 #[path = "it/support/rows.rs"]
 mod rows;
 

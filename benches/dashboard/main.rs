@@ -17,8 +17,6 @@ mod browser;
 mod bulk;
 mod live;
 mod pages;
-#[path = "../../examples/throwaway_postgres/mod.rs"]
-mod throwaway_postgres;
 
 use std::time::Instant;
 

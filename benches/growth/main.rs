@@ -41,8 +41,6 @@ mod measure;
 )]
 #[path = "../throughput/server.rs"]
 mod server;
-#[path = "../../examples/throwaway_postgres/mod.rs"]
-mod throwaway_postgres;
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};

@@ -33,8 +33,6 @@ mod request;
 )]
 #[path = "../throughput/server.rs"]
 mod server;
-#[path = "../../examples/throwaway_postgres/mod.rs"]
-mod throwaway_postgres;
 
 use std::net::TcpListener;
 use std::sync::Arc;

@@ -40,8 +40,6 @@ mod proxy;
 )]
 #[path = "../throughput/server.rs"]
 mod server;
-#[path = "../../examples/throwaway_postgres/mod.rs"]
-mod throwaway_postgres;
 
 use std::fmt;
 use std::time::Duration;

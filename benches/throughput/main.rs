@@ -20,9 +20,6 @@ mod network;
 mod proxy;
 mod server;
 
-#[path = "../../examples/throwaway_postgres/mod.rs"]
-mod throwaway_postgres;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 

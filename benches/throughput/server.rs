@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Executor, PgPool};
+use throwaway_postgres::{Durability, ThrowawayPostgres};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 
 use crate::application::{DATABASE, VARIANT};
-use crate::throwaway_postgres::{Durability, ThrowawayPostgres};
 
 pub const PEERS: [&str; 2] = ["axum-sqlx-tx", "fraiseql-webhooks"];
 

@@ -1,9 +1,6 @@
 //! What the examples need around the part that they show: a database that is theirs alone,
 //! deliveries sent to a router, and steps that are printed and checked.
 
-#[path = "../throwaway_postgres/mod.rs"]
-mod throwaway_postgres;
-
 use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;

@@ -12,9 +12,6 @@ mod recovery;
 mod senders;
 mod tour;
 
-#[path = "../throwaway_postgres/mod.rs"]
-mod throwaway_postgres;
-
 use std::error::Error;
 use std::io::IsTerminal;
 use std::net::SocketAddr;

@@ -10,8 +10,8 @@ use axum::routing::post;
 use idempotent_webhook::{DedupeTx, Endpoint, IdempotentWebhook, Retention, presets};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, Row};
+use throwaway_postgres::{Durability, ThrowawayPostgres};
 
-use crate::support::throwaway_postgres::{Durability, ThrowawayPostgres};
 use crate::support::{
     Database, TestApp, answer, assert_rows, github, github_delivery, secret, send, send_copies,
     soon, write_effect,

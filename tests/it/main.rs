@@ -33,9 +33,6 @@ mod pgbouncer;
 mod preset_answers;
 mod preset_keys;
 mod preset_replays;
-#[expect(dead_code, reason = "other tests use the rest")]
-#[path = "../provider_apis/mod.rs"]
-mod provider_apis;
 mod readme;
 mod reasons;
 mod recency;

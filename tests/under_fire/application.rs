@@ -16,8 +16,6 @@ use sqlx::{ConnectOptions, PgPool};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
-use crate::provider_apis;
-
 /// Names the database and makes this program the application.
 pub const DATABASE: &str = "UNDER_FIRE_DATABASE";
 /// The size of the pool.

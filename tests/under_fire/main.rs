@@ -20,9 +20,6 @@ mod crash_matrix;
 mod fault;
 mod handover;
 mod process;
-#[expect(dead_code, reason = "other tests use the rest")]
-#[path = "../provider_apis/mod.rs"]
-mod provider_apis;
 mod proxy;
 mod reconciliation;
 mod recovery;
@@ -31,9 +28,6 @@ mod sender;
 mod server;
 mod soak;
 mod storm;
-
-#[path = "../../examples/throwaway_postgres/mod.rs"]
-mod throwaway_postgres;
 
 use std::process::ExitCode;
 use std::time::Instant;

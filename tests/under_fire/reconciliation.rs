@@ -6,9 +6,10 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use provider_apis::{Api, Event, PROVIDERS, Refusal, webhook};
+
 use crate::application::GRACE;
 use crate::process::Process;
-use crate::provider_apis::{Api, Event, PROVIDERS, Refusal, webhook};
 use crate::server::Server;
 
 const EVENTS: u64 = 1000;

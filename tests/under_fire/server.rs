@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgConnection};
-
-use crate::throwaway_postgres::{Durability, ThrowawayPostgres};
+use throwaway_postgres::{Durability, ThrowawayPostgres};
 
 /// A durable server with the crate's tables and one for the effects of handlers.
 pub struct Server {

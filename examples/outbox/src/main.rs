@@ -5,9 +5,6 @@
 //! It needs nothing running: it uses `DATABASE_URL` if set, and starts a PostgreSQL of
 //! its own otherwise.
 
-#[path = "../../throwaway_postgres/mod.rs"]
-mod throwaway_postgres;
-
 use std::error::Error;
 use std::net::SocketAddr;
 use std::process::ExitCode;

@@ -2,9 +2,6 @@
 //!
 //!     cargo test --manifest-path examples/outbox/Cargo.toml
 
-#[path = "../../throwaway_postgres/mod.rs"]
-mod throwaway_postgres;
-
 use std::net::SocketAddr;
 use std::process::Stdio;
 use std::sync::Arc;

@@ -2,9 +2,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool};
+use throwaway_postgres::{Durability, ThrowawayPostgres};
 use tokio::sync::OnceCell;
-
-use crate::throwaway_postgres::{Durability, ThrowawayPostgres};
 
 /// A database of its own, with the tables of the crate, on the server that the tests share.
 pub struct Database {

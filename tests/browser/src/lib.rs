@@ -29,8 +29,6 @@ mod look;
 mod page;
 mod proxy;
 mod server;
-#[path = "../../../examples/throwaway_postgres/mod.rs"]
-mod throwaway_postgres;
 mod watch;
 
 pub use browser::Browser;

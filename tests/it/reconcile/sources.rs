@@ -8,9 +8,9 @@ use idempotent_webhook::reconcile::{
     EventSource, Http, MissingDelivery, ReconcileError, Reconciled, StripeEvents,
 };
 use idempotent_webhook::{IdempotentWebhook, Keep, Reconcile, Recovery, Secret};
+use provider_apis::{Api, Event, KEY, PROVIDERS, Refusal, preset, source, webhook};
 
 use super::{DAY, MINUTE, effects, handle};
-use crate::provider_apis::{Api, Event, KEY, PROVIDERS, Refusal, preset, source, webhook};
 use crate::support::{Database, logged, now, recovery, send};
 
 /// An application for the webhooks of a provider.

@@ -13,13 +13,13 @@ use idempotent_webhook::{
 };
 use sqlx::Executor;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use throwaway_postgres::{Durability, ThrowawayPostgres};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::runtime::Runtime;
 
 use super::accept::{Runs, accept_first, all, assert_accepted, outcomes, send_in_one_group};
 use super::races::Gauge;
-use crate::support::throwaway_postgres::{Durability, ThrowawayPostgres};
 use crate::support::{
     Answered, Database, Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, Process,
     Stored, TestApp, answer, assert_kept, assert_rows, endpoint, gated, github, github_delivery,

@@ -3,13 +3,13 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool};
+use throwaway_postgres::{Durability, ThrowawayPostgres};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, UnixStream};
 use tokio::sync::{OnceCell, OwnedMutexGuard};
 
 use super::citus;
 use super::rows::Rows;
-use super::throwaway_postgres::{Durability, ThrowawayPostgres};
 
 /// A database of its own on the server that the tests share.
 pub struct Database {

@@ -1,9 +1,6 @@
 //! A database for each test, requests signed as providers sign them, and a look at what
 //! is left behind.
 
-#[path = "../../../examples/throwaway_postgres/mod.rs"]
-pub mod throwaway_postgres;
-
 mod citus;
 mod database;
 mod logged;
