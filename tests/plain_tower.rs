@@ -7,9 +7,6 @@
     reason = "a test that fails may panic"
 )]
 
-#[path = "it/support/rows.rs"]
-mod rows;
-
 use std::convert::Infallible;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +17,6 @@ use http_body_util::{BodyExt, Full};
 use idempotent_webhook::service::ExtractError;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Secret, migrate, presets};
-use rows::Rows;
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use throwaway_postgres::{Durability, ThrowawayPostgres};
@@ -50,8 +46,22 @@ async fn database() -> (ThrowawayPostgres, PgPool, IdempotentWebhook) {
     (server, pool, layer)
 }
 
+/// How many deliveries are claimed, and how many effects the handlers have left.
+#[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
+struct Rows {
+    claims: i64,
+    effects: i64,
+}
+
 async fn rows(pool: &PgPool) -> Rows {
-    Rows::count(pool).await.unwrap()
+    sqlx::query_as(
+        "select
+            (select count(*) from idempotent_webhook.deliveries) as claims,
+            (select count(*) from effects) as effects",
+    )
+    .fetch_one(pool)
+    .await
+    .unwrap()
 }
 
 async fn handle(request: Request<Body>) -> Result<Response<Body>, Infallible> {

@@ -1,14 +1,5 @@
 //! Presets whose keys are fetched: which address is asked, and that a test can sign with a private key.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that fails may panic"
-)]
-
-use std::fs;
-use std::path::Path;
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -19,19 +10,12 @@ use idempotent_webhook::provider::{Verified, VerifyError};
 use idempotent_webhook::signature::SignatureError;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret};
-use serde::Deserialize;
 
-#[derive(Deserialize)]
-struct Case {
-    name: String,
-    keys: Option<String>,
-}
+use crate::support::{cases_of, verify};
 
 /// The private key among the cases of a preset, and its public ones.
 fn keys(preset: &str) -> [KeySource; 2] {
-    let name = format!("tests/vectors/{}.json", preset.replace('-', "_"));
-    let file = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
-    let cases: Vec<Case> = serde_json::from_slice(&file).unwrap();
+    let cases = cases_of(presets::by_name(preset).unwrap());
     [["private-key", "region-private-key"], ["good", "region-us"]].map(|names| {
         let mut named = cases.iter().filter(|case| names.contains(&&*case.name));
         KeySource::given(&named.find_map(|case| case.keys.clone()).unwrap()).unwrap()
@@ -41,11 +25,6 @@ fn keys(preset: &str) -> [KeySource; 2] {
 fn provider(preset: &str, secret: &str) -> Provider {
     let preset = presets::by_name(preset).unwrap();
     preset.provider(Secret::new(secret).unwrap())
-}
-
-fn verify(provider: &Provider, request: Request<Bytes>) -> Result<Verified, VerifyError> {
-    let (head, body) = request.into_parts();
-    provider.verify(&head, &body, SystemTime::now())
 }
 
 /// Each preset with one of its secrets, and what the address that is asked begins with.
@@ -148,7 +127,7 @@ fn a_request_of_fal_to_another_customer_is_refused() {
 /// The id of a message is unique for its topic only.
 #[test]
 fn one_message_id_of_two_subscriptions_of_pub_sub_is_two_deliveries() {
-    let private = KeySource::given(include_str!("keys/rsa.pem")).unwrap();
+    let private = KeySource::given(include_str!("../keys/rsa.pem")).unwrap();
     let secret = "push@p.iam.gserviceaccount.com https://example.com/";
     let pubsub = provider("google-pubsub", secret).keys(private);
     let id = |subscription: &str, attempt: u32| {

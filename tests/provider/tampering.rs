@@ -1,42 +1,16 @@
 //! The bytes of an authentic request that are signed are changed, one after the other: none of these
 //! requests is authentic.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that fails may panic"
-)]
+use std::time::SystemTime;
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
-use std::time::{Duration, SystemTime};
-
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use http::HeaderValue;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Request};
+use idempotent_webhook::Provider;
 use idempotent_webhook::presets::{self, Preset};
-use idempotent_webhook::provider::keys::KeySource;
 use idempotent_webhook::provider::{Verified, VerifyError};
 use idempotent_webhook::signature::Tolerance;
-use idempotent_webhook::{Provider, Secret};
-use serde::Deserialize;
 
-#[derive(Deserialize)]
-struct Case {
-    name: String,
-    secret: String,
-    public_key: Option<String>,
-    keys: Option<String>,
-    headers: BTreeMap<String, String>,
-    body_base64: String,
-    method: Option<String>,
-    url: Option<String>,
-    now: Option<u64>,
-    expect: String,
-}
+use crate::support::{Case, cases_of};
 
 /// An authentic delivery of a preset.
 struct Delivery {
@@ -49,10 +23,8 @@ struct Delivery {
 impl Delivery {
     /// The first case that is one.
     fn of(preset: &Preset) -> Self {
-        let name = format!("tests/vectors/{}.json", preset.name().replace('-', "_"));
-        let file = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
-        let cases: Vec<Case> = serde_json::from_slice(&file).unwrap();
-        let accepted = cases.iter().filter(|case| case.expect == "accept");
+        let cases = cases_of(preset);
+        let accepted = cases.iter().filter(|case| case.is_to_be_accepted());
         accepted
             .map(|case| Self::of_case(preset, case))
             .find(|delivery| delivery.is_accepted(&delivery.head, &delivery.body))
@@ -60,37 +32,16 @@ impl Delivery {
     }
 
     fn of_case(preset: &Preset, case: &Case) -> Self {
-        let secret = match &case.public_key {
-            Some(key) if *key != case.secret => format!("{}:{}", case.secret, key.trim()),
-            Some(_) | None => case.secret.clone(),
-        };
-        let mut provider = preset
-            .provider(Secret::new(secret).unwrap())
+        // A changed time is to be refused for its signature, and not for its age.
+        let provider = case
+            .provider(preset)
+            .unwrap()
             .tolerance(Tolerance::unlimited());
-        if let Some(keys) = &case.keys {
-            provider = provider.keys(KeySource::given(keys).unwrap());
-        }
-        let mut request = Request::new(());
-        let method = case.method.as_deref().unwrap_or("POST");
-        *request.method_mut() = method.parse().unwrap();
-        if let Some(url) = &case.url {
-            let host = url.find("://").unwrap() + 3;
-            let path = url.get(host..).unwrap().find(['/', '?']);
-            let (base, path) = url.split_at(path.map_or(url.len(), |path| host + path));
-            provider = provider.public_url(base.parse().unwrap());
-            *request.uri_mut() = if path.is_empty() { "/" } else { path }.parse().unwrap();
-        }
-        for (name, value) in &case.headers {
-            let name: HeaderName = name.parse().unwrap();
-            let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
-            request.headers_mut().append(name, value);
-        }
-        let now = case.now.map(Duration::from_secs);
         Self {
             provider,
-            head: request.into_parts().0,
-            body: BASE64.decode(&case.body_base64).expect(&case.name),
-            now: now.map_or_else(SystemTime::now, |now| SystemTime::UNIX_EPOCH + now),
+            head: case.head().unwrap(),
+            body: case.body().unwrap(),
+            now: case.now(),
         }
     }
 

@@ -1,8 +1,6 @@
 //! The table of presets in `PROVIDERS.md`, which is what the presets themselves say.
 //!
-//!     UPDATE_PROVIDERS=1 cargo test --all-features --test provider_table
-
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+//!     UPDATE_PROVIDERS=1 cargo test --all-features --test provider table::
 
 use std::fmt::Write;
 use std::fs;
@@ -12,7 +10,7 @@ use std::time::Duration;
 use idempotent_webhook::presets::{self, Preset};
 use idempotent_webhook::{Secret, Source};
 
-const BEGIN: &str = "<!-- The table is written by tests/provider_table.rs. -->\n";
+const BEGIN: &str = "<!-- The table is written by tests/provider/table.rs. -->\n";
 
 fn table() -> String {
     let mut table = "| preset | signature | body covered | delivery id | id covered | \

@@ -1,13 +1,8 @@
 //! Whatever bytes come in: no panic, and no disagreement with a plain reading of the rules.
 //!
-//!     PROPTEST_CASES=1000000 cargo test --release --test properties
+//!     PROPTEST_CASES=1000000 cargo test --release --test provider properties::
 
-#![allow(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "a test that fails may panic"
-)]
-
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -23,6 +18,8 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::Value;
 use sha2::Sha256;
+
+use crate::support::{own_folder, read_folder};
 
 const SECRET: &str = "secret";
 
@@ -275,15 +272,9 @@ fn scheme_value() -> impl Strategy<Value = Vec<u8>> {
 fn header_names() -> Vec<HeaderName> {
     static NAMES: std::sync::OnceLock<Vec<HeaderName>> = std::sync::OnceLock::new();
     let read = || {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
-        let mut names = std::collections::BTreeSet::new();
-        for file in std::fs::read_dir(folder).unwrap() {
-            let cases = std::fs::read(file.unwrap().path()).unwrap();
-            let cases: Value = serde_json::from_slice(&cases).unwrap();
-            for case in cases.as_array().unwrap() {
-                names.extend(case["headers"].as_object().unwrap().keys().cloned());
-            }
-        }
+        let cases = read_folder(&own_folder());
+        let cases = cases.iter().flat_map(|(_, cases)| cases);
+        let names: BTreeSet<&String> = cases.flat_map(|case| case.headers.keys()).collect();
         names.iter().map(|name| name.parse().unwrap()).collect()
     };
     NAMES.get_or_init(read).clone()

@@ -1,54 +1,26 @@
 //! The kit makes a delivery of every preset that the preset accepts: a test of an application needs
 //! one of its provider, whichever that is.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that fails may panic"
-)]
-
-mod keys;
-
-use std::fs;
-use std::path::Path;
 use std::time::SystemTime;
 
-use bytes::Bytes;
-use http::Request;
+use idempotent_webhook::Secret;
 use idempotent_webhook::presets::{self, Preset};
 use idempotent_webhook::provider::{Verified, VerifyError};
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Provider, Secret};
-use serde::Deserialize;
 
-use keys::with_test_keys;
-
-#[derive(Deserialize)]
-struct Case {
-    name: String,
-    secret: String,
-    expect: String,
-}
+use crate::support::{Case, cases_of, verify, with_test_keys};
 
 /// A secret of the preset that signs: of its cases, the one that is said to, or the first one.
 fn secret(preset: &Preset) -> Secret {
-    let name = format!("tests/vectors/{}.json", preset.name().replace('-', "_"));
-    let file = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
-    let cases: Vec<Case> = serde_json::from_slice(&file).unwrap();
-    let accepted = || cases.iter().filter(|case| case.expect == "accept");
+    let cases = cases_of(preset);
+    let accepted = || cases.iter().filter(|case| case.is_to_be_accepted());
     let signs = |case: &&Case| ["key-pair", "private-key"].contains(&&*case.name);
     let case = accepted().find(signs).or_else(|| accepted().next());
     Secret::new(case.unwrap().secret.as_str()).unwrap()
 }
 
-fn verify(provider: &Provider, request: Request<Bytes>) -> Result<Verified, VerifyError> {
-    let (head, body) = request.into_parts();
-    provider.verify(&head, &body, SystemTime::now())
-}
-
 #[test]
-fn a_delivery_of_each_preset_is_accepted() {
+fn a_delivery_of_each_preset_is_to_be_accepted() {
     for preset in presets::ALL {
         let name = preset.name();
         let provider = with_test_keys(preset.provider(secret(preset)))

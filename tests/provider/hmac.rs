@@ -2,13 +2,6 @@
 //! repeated ones, optional prefixes, lists of lists, white space, times of either unit, keys that are made
 //! of texts, and values of the body.
 
-#![allow(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that fails may panic"
-)]
-
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;

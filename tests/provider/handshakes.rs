@@ -1,12 +1,5 @@
 //! Handshakes and answers: given by the layer before anything is claimed, so without a database.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that fails may panic"
-)]
-
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
