@@ -3,9 +3,9 @@
 //!
 //!     cargo test --test under_fire                        the short form of all
 //!     cargo test --release --test under_fire -- --long    the long form of all
-//!     cargo test --test under_fire -- soak                one of crash_matrix, handover,
-//!                                                         soak, recovery, recovery_matrix,
-//!                                                         reconciliation, storm
+//!     cargo test --test under_fire -- soak                one of crash_between_messages,
+//!                                                         crash_in_recovery, handover, soak,
+//!                                                         recovery, reconciliation, storm
 
 #![allow(
     clippy::expect_used,
@@ -16,14 +16,14 @@
 )]
 
 mod application;
-mod crash_matrix;
+mod crash_between_messages;
+mod crash_in_recovery;
 mod fault;
 mod handover;
 mod process;
 mod proxy;
 mod reconciliation;
 mod recovery;
-mod recovery_matrix;
 mod sender;
 mod server;
 mod soak;
@@ -68,11 +68,11 @@ async fn main() -> ExitCode {
     let mut passed = 0;
     let mut failed = 0;
     for name in [
-        "crash_matrix",
+        "crash_between_messages",
         "handover",
         "soak",
         "recovery",
-        "recovery_matrix",
+        "crash_in_recovery",
         "reconciliation",
         "storm",
     ] {
@@ -82,12 +82,12 @@ async fn main() -> ExitCode {
         // In a task, so that a panic fails this one and not the others.
         let run = tokio::spawn(async move {
             match name {
-                "crash_matrix" => crash_matrix::run(length).await,
+                "crash_between_messages" => crash_between_messages::run(length).await,
                 "handover" => handover::run().await,
                 "soak" => soak::run(length).await,
                 "recovery" => recovery::run(length).await,
                 "reconciliation" => reconciliation::run().await,
-                "recovery_matrix" => recovery_matrix::run(length).await,
+                "crash_in_recovery" => crash_in_recovery::run(length).await,
                 _ => storm::run(length).await,
             }
         });

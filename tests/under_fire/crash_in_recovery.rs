@@ -83,7 +83,7 @@ pub async fn run(length: Length) {
         lane.await.unwrap();
     }
     println!(
-        "\nrecovery matrix: deliveries sent once, hit by a fault before every {step}. message\n"
+        "\ncrash in recovery: deliveries sent once, hit by a fault before every {step}. message\n"
     );
     for ((life, fault), hits) in &*met.lock().unwrap() {
         let Life { path, behaviours } = LIVES[*life];

@@ -49,7 +49,7 @@ pub async fn run(length: Length) {
         Length::Long => 20,
     };
     println!(
-        "\ncrash matrix: {} boundaries, {} faults\n",
+        "\ncrash between messages: {} boundaries, {} faults\n",
         boundaries.len(),
         FAULTS.len()
     );
