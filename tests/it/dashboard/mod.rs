@@ -1,8 +1,8 @@
 //! D1 to D5: the dashboard, over HTTP. `tests/browser` looks at it in a browser.
 
-mod access;
 mod actions;
 mod api;
+mod authorization;
 mod cost;
 mod delivery;
 mod lists;

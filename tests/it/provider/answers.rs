@@ -307,7 +307,7 @@ async fn intercoms_test_which_has_no_id_is_answered() {
 #[cfg(feature = "rsa")]
 #[tokio::test]
 async fn wise_hears_of_each_failure_with_a_500_that_says_no_time() {
-    let wise = presets::wise(Secret::new(include_str!("../keys/rsa.pem")).unwrap());
+    let wise = presets::wise(Secret::new(include_str!("../../keys/rsa.pem")).unwrap());
     let (mut gate, handler) = gated();
     let set = |layer: idempotent_webhook::IdempotentWebhook| {
         layer.in_flight_timeout(std::time::Duration::ZERO)
@@ -334,7 +334,7 @@ async fn wise_hears_of_each_failure_with_a_500_that_says_no_time() {
 #[cfg(feature = "p256")]
 #[tokio::test]
 async fn circle_hears_of_each_success_with_a_200() {
-    let circle = presets::circle(Secret::new(include_str!("../keys/p256.pem")).unwrap());
+    let circle = presets::circle(Secret::new(include_str!("../../keys/p256.pem")).unwrap());
     let app = TestApp::of(circle.clone(), as_told).await;
     for outcome in ["processed", "duplicate"] {
         let answered = app.send(telling(&circle, "a", 204).request()).await;

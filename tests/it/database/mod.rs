@@ -1,0 +1,8 @@
+//! Whatever the database is like, and whatever is between it and the layer.
+
+mod citus;
+mod configurations;
+mod connections;
+mod migrate;
+mod outages;
+mod pgbouncer;

@@ -1,0 +1,9 @@
+//! What an operator learns and does, the dashboard aside.
+
+mod activity;
+mod failures;
+mod forget;
+mod log;
+mod reasons;
+mod retention;
+mod retention_task;

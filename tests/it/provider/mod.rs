@@ -1,0 +1,8 @@
+//! Providers, through the layer: what they sign, how they identify, and what they make of an answer.
+
+mod answers;
+mod delivery_ids;
+mod handshakes;
+mod replays;
+mod signatures;
+mod tenants;
