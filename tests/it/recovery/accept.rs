@@ -1,64 +1,28 @@
 //! `Keep::all` and `accept_first`: what is kept before its handler runs. Deliveries that are kept at the
 //! same time share a transaction, and nothing else.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::handler::Handler;
 use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
 use axum::routing::post;
 use idempotent_webhook::recovery::{Filter, KeptState};
 use idempotent_webhook::testing::assert_idempotent;
 use idempotent_webhook::{
-    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, Provider, Recovery,
-    Secret, Secrets, TenantSecrets, presets,
+    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Provider, Recovery, Secret,
+    Secrets, TenantSecrets, presets,
 };
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{Executor, PgPool};
-use tokio::task::JoinHandle;
 
 use crate::support::{
-    Answer, Answered, Failing, NONE_TAKEN, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, SECRET,
-    SOON, Stored, TestApp, answer, assert_kept, assert_rows, endpoint, gate, github,
-    github_delivery, insert_effect, keep, lock, recover, recover_all, secret, send, soon,
-    spawn_send, until_all_wait, write_effect,
+    Failing, NONE_TAKEN, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, Runs, SECRET, SOON, TestApp,
+    accept_first, answer, assert_accepted, assert_kept, assert_rows, endpoint, gate, github,
+    github_delivery, insert_effect, keep, keep_all, keeping_by, keeping_of, lock, outcomes,
+    recover, recover_all, secret, send, send_in_one_group, soon, spawn_send, write_effect,
 };
-
-/// Keeps all, for four attempts in all.
-pub fn all(recovery: &Recovery) -> Keep {
-    Keep::all(recovery).retry_delays([SOON, SOON, SOON])
-}
-
-pub fn accept_first(recovery: &Recovery) -> Keep {
-    all(recovery).accept_first()
-}
-
-/// For deliveries of GitHub, which are kept in one of these ways.
-async fn keeping<H, T>(way: impl FnOnce(&Recovery) -> Keep, handler: H) -> TestApp
-where
-    H: Handler<T, ()> + Sync,
-    T: 'static,
-{
-    of(presets::github(secret()), way, handler).await
-}
-
-/// For deliveries of any provider.
-async fn of<H, T>(provider: Provider, way: impl FnOnce(&Recovery) -> Keep, handler: H) -> TestApp
-where
-    H: Handler<T, ()> + Sync,
-    T: 'static,
-{
-    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
-        // Far more than it takes, however busy the machine is.
-        let layer = layer.database_timeout(Duration::from_secs(20));
-        layer.keep(way(recovery))
-    };
-    TestApp::recovered(provider, set, handler).await
-}
 
 #[tokio::test]
 async fn r15_a_request_is_committed_before_its_handler_runs_whose_answer_the_provider_gets() {
@@ -73,10 +37,10 @@ async fn r15_a_request_is_committed_before_its_handler_runs_whose_answer_the_pro
             }
         };
         let way = |recovery: &Recovery| match archived {
-            true => all(recovery).processed_for(Duration::from_secs(3600)),
-            false => all(recovery),
+            true => keep_all(recovery).processed_for(Duration::from_secs(3600)),
+            false => keep_all(recovery),
         };
-        let app = keeping(way, handler).await;
+        let app = keeping_by(way, handler).await;
         let sent = spawn_send(&app.router, github("a", "what was sent"));
         gate.reached().await;
         let is_kept = "exists (
@@ -109,10 +73,10 @@ async fn r15_a_failure_stays_kept_and_a_resend_runs_the_handler_at_once() {
     for acknowledge in [false, true] {
         let failing = Failing::times(1);
         let way = |recovery: &Recovery| match acknowledge {
-            true => all(recovery).acknowledge(),
-            false => all(recovery),
+            true => keep_all(recovery).acknowledge(),
+            false => keep_all(recovery),
         };
-        let app = keeping(way, failing.handler()).await;
+        let app = keeping_by(way, failing.handler()).await;
         let status = if acknowledge { 200 } else { 500 };
         let failed = app.send(github("a", "{}")).await;
         assert_eq!(failed, answer(status, "kept", ""));
@@ -131,12 +95,12 @@ async fn r15_a_failure_stays_kept_and_a_resend_runs_the_handler_at_once() {
 
 #[tokio::test]
 async fn r15_what_cannot_be_kept_is_not_handled_unless_it_is_too_large() {
-    for way in [all, accept_first] {
+    for way in [keep_all, accept_first] {
         let way = |recovery: &Recovery| {
             let hour = Duration::from_secs(3600);
             way(recovery).body_limit(10).processed_for(hour)
         };
-        let app = keeping(way, Failing::times(0).handler()).await;
+        let app = keeping_by(way, Failing::times(0).handler()).await;
         let large = app.send(github("large", "0123456789a")).await;
         assert_eq!(large, answer(200, "processed", ""));
         app.database.until(NOTHING_KEPT).await;
@@ -152,8 +116,8 @@ async fn r15_what_cannot_be_kept_is_not_handled_unless_it_is_too_large() {
 /// Hangs up after ever more time, so that every await before, during and after the acceptance is hit.
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_hang_up_at_any_moment_loses_nothing_that_was_kept() {
-    for way in [all, accept_first] {
-        let app = keeping(way, write_effect).await;
+    for way in [keep_all, accept_first] {
+        let app = keeping_by(way, write_effect).await;
         for moment in 0..200 {
             let sending = send(&app.router, github(&moment.to_string(), "{}"));
             let _ = tokio::time::timeout(Duration::from_micros(50 * moment), sending).await;
@@ -177,11 +141,11 @@ async fn g8_a_hang_up_at_any_moment_loses_nothing_that_was_kept() {
 async fn r5_what_is_kept_stays_if_the_handler_has_ended_its_transaction() {
     for archived_for in [None, Some(Duration::from_secs(3600))] {
         let way = |recovery: &Recovery| match archived_for {
-            Some(time) => all(recovery).processed_for(time),
-            None => all(recovery),
+            Some(time) => keep_all(recovery).processed_for(time),
+            None => keep_all(recovery),
         };
         // The handler must not do this: its claim is gone.
-        let app = keeping(way, async |mut tx: DedupeTx| {
+        let app = keeping_by(way, async |mut tx: DedupeTx| {
             tx.execute(sqlx::raw_sql("rollback")).await.unwrap();
         })
         .await;
@@ -195,81 +159,13 @@ async fn r5_what_is_kept_stays_if_the_handler_has_ended_its_transaction() {
 /// The assertion rolls a first attempt back, which is not a failure to be kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_the_assertion_works_on_layers_that_keep_and_accept() {
-    for way in [keep, all, accept_first] {
-        let app = keeping(way, write_effect).await;
+    for way in [keep, keep_all, accept_first] {
+        let app = keeping_by(way, write_effect).await;
         let effects = async || app.database.rows().await.effects;
         assert_idempotent(&app.router, &github_delivery(), effects).await;
         // A copy that came while the first one ended may have left a row, which ends at its turn.
         recover_all(&app).await;
         assert_rows!(app.database, claims: 1, effects: 1);
-    }
-}
-
-/// How often the handler has run, by tenant and delivery id.
-#[derive(Clone, Default)]
-pub struct Runs(Arc<Mutex<BTreeMap<(String, String), u32>>>);
-
-impl Runs {
-    pub fn handler(
-        &self,
-    ) -> impl Fn(DedupeTx, Delivery) -> Answered + Clone + Send + Sync + 'static {
-        let runs = self.0.clone();
-        move |mut tx: DedupeTx, delivery: Delivery| -> Answered {
-            let tenant = delivery.tenant().unwrap_or_default().to_owned();
-            let key = (tenant, delivery.id().to_string());
-            *runs.lock().unwrap().entry(key).or_default() += 1;
-            Box::pin(async move {
-                insert_effect(&mut tx, &delivery).await?;
-                Ok(StatusCode::OK)
-            })
-        }
-    }
-
-    /// An application that accepts deliveries of GitHub.
-    pub async fn app(&self) -> TestApp {
-        keeping(accept_first, self.handler()).await
-    }
-
-    /// Another process, with so many connections.
-    async fn elsewhere(&self, app: &TestApp, connections: u32) -> Process {
-        let pool = app.database.another_pool(connections).await;
-        Process::new(pool, accept_first, self.handler())
-    }
-
-    pub fn of(&self, id: &str) -> u32 {
-        let runs = self.0.lock().unwrap();
-        let of_id = runs.iter().filter(|((_, of), _)| of == id);
-        of_id.map(|(_, runs)| runs).sum()
-    }
-}
-
-/// Sends, and waits until one transaction waits for a lock and all other deliveries for it.
-pub async fn send_in_one_group(
-    app: &TestApp,
-    requests: Vec<Request<Body>>,
-) -> Vec<JoinHandle<Answer>> {
-    let before = spawn_send(&app.router, github_delivery().id("before").request());
-    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
-    let group = requests
-        .into_iter()
-        .map(|request| spawn_send(&app.router, request));
-    let sent = std::iter::once(before).chain(group).collect();
-    until_all_wait().await;
-    sent
-}
-
-pub async fn outcomes(sent: Vec<JoinHandle<Answer>>) -> Vec<(u16, String)> {
-    let mut outcomes = Vec::new();
-    for sent in sent {
-        let answered = soon(sent).await.unwrap();
-        outcomes.push((answered.status, answered.outcome));
-    }
-    outcomes
-}
-
-pub async fn assert_accepted(sent: Vec<JoinHandle<Answer>>) {
-    for outcome in outcomes(sent).await {
-        assert_eq!(outcome, (200, "accepted".to_owned()));
     }
 }
 
@@ -288,7 +184,7 @@ fn of_tenants() -> Provider {
 async fn r15_many_that_are_accepted_at_once_are_each_kept_and_run_once() {
     for isolation in ["read committed", "repeatable read"] {
         let runs = Runs::default();
-        let app = of(of_tenants(), accept_first, runs.handler()).await;
+        let app = keeping_of(of_tenants(), accept_first, runs.handler()).await;
         app.database
             .run(&format!(
                 "alter database {} set default_transaction_isolation = '{isolation}'",
@@ -316,7 +212,7 @@ async fn r15_many_that_are_accepted_at_once_are_each_kept_and_run_once() {
         }
         recover_all(&app).await;
         assert_rows!(app.database, claims: 60, effects: 60);
-        let runs = runs.0.lock().unwrap().clone();
+        let runs = runs.all();
         assert_eq!(runs.len(), 60);
         assert!(runs.values().all(|runs| *runs == 1), "{runs:?}");
     }
@@ -402,7 +298,7 @@ async fn r15_in_one_group_each_delivery_has_the_outcome_of_its_state() {
 #[tokio::test]
 async fn r15_copies_in_one_group_are_one_attempt() {
     let failing = Failing::times(99);
-    let app = keeping(accept_first, failing.handler()).await;
+    let app = keeping_by(accept_first, failing.handler()).await;
     let locked = lock(&app.database, "kept_deliveries").await;
     let copies = (0..4).map(|_| github("a", "{}")).collect();
     let sent = send_in_one_group(&app, copies).await;
@@ -619,7 +515,7 @@ pub async fn accepts_in_groups(pool: PgPool) {
 #[tokio::test(flavor = "multi_thread")]
 async fn r10_a_paused_endpoint_accepts_and_does_not_run() {
     let failing = Failing::times(0);
-    let app = keeping(accept_first, failing.handler()).await;
+    let app = keeping_by(accept_first, failing.handler()).await;
     endpoint(&app).pause().await.unwrap();
     let recovery = recover(&app);
     assert_eq!(app.send(github("a", "{}")).await.outcome, "accepted");
@@ -641,7 +537,7 @@ async fn r15_slow_handlers_do_not_keep_others_from_being_accepted() {
         tokio::time::sleep(Duration::from_millis(200)).await;
         Ok::<_, HandlerError>(())
     };
-    let app = keeping(accept_first, slow).await;
+    let app = keeping_by(accept_first, slow).await;
     let sent = (0..20).map(|id| spawn_send(&app.router, github(&format!("id-{id}"), "{}")));
     assert_accepted(sent.collect()).await;
     recover_all(&app).await;
@@ -651,8 +547,8 @@ async fn r15_slow_handlers_do_not_keep_others_from_being_accepted() {
 /// The sender has hung up before it had an answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_a_sender_that_hangs_up_leaves_nothing_that_waits() {
-    for way in [all, accept_first] {
-        let app = keeping(way, write_effect).await;
+    for way in [keep_all, accept_first] {
+        let app = keeping_by(way, write_effect).await;
         for step in 0..40 {
             let sent = spawn_send(&app.router, github(&format!("id-{step}"), "{}"));
             tokio::time::sleep(Duration::from_micros(100 * step)).await;

@@ -8,7 +8,7 @@ use idempotent_webhook::recovery::{Filter, KeptState};
 use idempotent_webhook::{DedupeTx, Delivery, Keep, Outcome, prune};
 
 use crate::support::{
-    Failing, NOTHING_KEPT, Stored, TestApp, answer, assert_kept, assert_rows, endpoint, github,
+    Failing, NOTHING_KEPT, TestApp, answer, assert_kept, assert_rows, endpoint, github,
     insert_effect, recover, write_effect,
 };
 

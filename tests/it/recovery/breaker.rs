@@ -6,8 +6,8 @@ use idempotent_webhook::recovery::{Filter, KeptState};
 use idempotent_webhook::{DedupeTx, Delivery, HandlerError, Keep};
 
 use crate::support::{
-    Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, SOON, Stored, TestApp, assert_kept, assert_rows,
-    endpoint, github, insert_effect, logged, recover, until_logged, write_effect,
+    Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, SOON, TestApp, assert_kept, assert_rows, endpoint,
+    github, insert_effect, logged, recover, until_logged, write_effect,
 };
 
 const HOUR: Duration = Duration::from_secs(60 * 60);

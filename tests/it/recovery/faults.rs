@@ -18,18 +18,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::runtime::Runtime;
 
-use super::accept::{Runs, accept_first, all, assert_accepted, outcomes, send_in_one_group};
-use super::races::Gauge;
 use crate::support::{
-    Answered, Database, Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, Process,
-    Stored, TestApp, answer, assert_kept, assert_rows, endpoint, gated, github, github_delivery,
-    insert_effect, keep, lock, recover, recover_all, secret, send, soon, spawn_send, write_effect,
+    Answered, Database, Failing, Gauge, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK,
+    Process, Runs, TestApp, accept_first, answer, assert_accepted, assert_kept, assert_rows,
+    endpoint, gated, github, github_delivery, insert_effect, keep, keep_all, lock, outcomes,
+    recover, recover_all, secret, send, send_in_one_group, soon, spawn_send, write_effect,
 };
 
 /// By `kill -9`, with all that it has in memory and all its connections.
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_a_process_that_is_killed_in_the_handler_loses_nothing_that_is_kept_first() {
-    for way in [all, accept_first] {
+    for way in [keep_all, accept_first] {
         let failing = Failing::times(0);
         let app = TestApp::keeping(identity, failing.handler()).await;
         let (mut gate, handler) = gated();
@@ -222,7 +221,7 @@ async fn relay(mut client: TcpStream, mut server: UnixStream, hangs_up: Arc<Atom
 /// endpoint is paused.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_what_is_committed_although_the_answer_is_lost_is_kept_and_runs() {
-    let handled_first: fn(&Recovery) -> Keep = all;
+    let handled_first: fn(&Recovery) -> Keep = keep_all;
     let ways = [
         (handled_first, false, "processed"),
         (accept_first, false, "accepted"),
@@ -330,7 +329,7 @@ async fn r15_what_is_accepted_while_the_pool_is_closed_is_kept() {
 
 #[tokio::test]
 async fn r15_an_exhausted_pool_is_a_503_and_nothing_waits_afterwards() {
-    for way in [all, accept_first] {
+    for way in [keep_all, accept_first] {
         let runs = Runs::default();
         let set = |layer: IdempotentWebhook, recovery: &Recovery| {
             let layer = layer.database_timeout(Duration::from_millis(1500));
@@ -399,7 +398,7 @@ async fn r14_a_postgres_that_crashes_in_the_handler_loses_only_what_is_not_ackno
     assert_eq!(rows().await, (0, 1, 1));
 
     crashes.store(true, Ordering::Relaxed);
-    let acknowledge = |recovery: &Recovery| all(recovery).acknowledge();
+    let acknowledge = |recovery: &Recovery| keep_all(recovery).acknowledge();
     let kept_first = Process::new(pool.clone(), acknowledge, handler);
     assert_eq!(
         send(&kept_first.router, github("b", "{}")).await,

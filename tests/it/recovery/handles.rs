@@ -8,8 +8,8 @@ use axum::routing::post;
 use idempotent_webhook::{IdempotentWebhook, Keep, Outcome, Recovery, presets};
 
 use crate::support::{
-    Database, Failing, NOTHING_KEPT, SOON, Stored, TestApp, answer, assert_rows, github, logged,
-    recovery, secret, send, soon, until_logged,
+    Database, Failing, NOTHING_KEPT, SOON, TestApp, answer, assert_rows, github, logged, recovery,
+    secret, send, soon, until_logged,
 };
 
 /// A router with one route, whose handler fails once.

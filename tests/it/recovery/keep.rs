@@ -18,7 +18,7 @@ use idempotent_webhook::{
 use sqlx::{AssertSqlSafe, Executor, PgPool};
 
 use crate::support::{
-    Database, Failing, NOTHING_KEPT, ONE_DEAD, SECRET, SOON, Stored, TestApp, answer, assert_kept,
+    Database, Failing, NOTHING_KEPT, ONE_DEAD, SECRET, SOON, TestApp, answer, assert_kept,
     assert_rows, due_after, endpoint, github, github_delivery, keep, logged, recover, secret, send,
     write_effect,
 };

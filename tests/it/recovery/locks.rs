@@ -6,7 +6,7 @@ use idempotent_webhook::{DedupeTx, Delivery, Endpoint, Keep};
 use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres, Transaction};
 
 use crate::support::{
-    Database, Failing, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Stored, TestApp, answer, assert_kept,
+    Database, Failing, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, TestApp, answer, assert_kept,
     assert_rows, endpoint, gate, github, insert_effect, recover, send, soon, spawn_send,
     write_effect,
 };

@@ -6,8 +6,8 @@ use idempotent_webhook::recovery::{Filter, KeptState, Retried};
 use idempotent_webhook::{DedupeTx, Delivery, Endpoint, HandlerError, Keep};
 
 use crate::support::{
-    Answered, Database, Failing, NOTHING_KEPT, ONE_DEAD, SOON, Stored, TestApp, assert_kept,
-    assert_rows, endpoint, gate, github, logged, recover, soon, write_effect,
+    Answered, Database, Failing, NOTHING_KEPT, ONE_DEAD, SOON, TestApp, assert_kept, assert_rows,
+    endpoint, gate, github, logged, recover, soon, write_effect,
 };
 
 #[tokio::test(flavor = "multi_thread")]

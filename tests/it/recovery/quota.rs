@@ -7,7 +7,7 @@ use idempotent_webhook::recovery::Filter;
 use idempotent_webhook::{IdempotentWebhook, Keep, Recovery, presets};
 
 use crate::support::{
-    Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, Stored, TestApp, answer,
+    Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, TestApp, answer,
     assert_kept, assert_rows, endpoint, github, keep, let_pass, logged, recover, secret, send,
     soon, spawn_send, until_all_wait, until_logged, write_effect,
 };

@@ -18,7 +18,7 @@ use idempotent_webhook::{
 use sqlx::Executor;
 
 use crate::support::{
-    Answered, Database, Failing, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, Stored, TestApp,
+    Answered, Database, Failing, Gauge, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, TestApp,
     answer, assert_kept, assert_rows, endpoint, failing_behind_gate, gated, github,
     github_delivery, insert_effect, keep, logged, recover, recovery, secret, send, send_copies,
     spawn_send, write_effect,
@@ -154,33 +154,6 @@ async fn r6_an_attempt_that_was_taken_over_neither_commits_nor_counts() {
     frozen.stop().await;
     app.database.until(NOTHING_KEPT).await;
     assert_rows!(app.database, claims: 1, effects: 1);
-}
-
-/// How many of something there are at once, and were at most.
-#[derive(Clone, Default)]
-pub struct Gauge {
-    now: Arc<AtomicUsize>,
-    most: Arc<AtomicUsize>,
-    all: Arc<AtomicUsize>,
-}
-
-impl Gauge {
-    pub async fn during<T>(&self, work: impl Future<Output = T>) -> T {
-        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(now, Ordering::SeqCst);
-        self.all.fetch_add(1, Ordering::SeqCst);
-        let done = work.await;
-        self.now.fetch_sub(1, Ordering::SeqCst);
-        done
-    }
-
-    pub fn most(&self) -> usize {
-        self.most.load(Ordering::SeqCst)
-    }
-
-    pub fn all(&self) -> usize {
-        self.all.load(Ordering::SeqCst)
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use axum::http::{Request, StatusCode};
-use axum::middleware::map_request;
+use axum::http::StatusCode;
 use axum::routing::post;
 use idempotent_webhook::recovery::{Filter, KeptState, Retried};
 use idempotent_webhook::testing::TestDelivery;
@@ -16,9 +14,9 @@ use idempotent_webhook::{
 };
 
 use crate::support::{
-    Database, Failing, Gate, NOTHING_KEPT, ONE_DEAD, SOON, Stored, TestApp, acme, answer,
-    assert_kept, assert_rows, due_after, endpoint, gate, gated, github, github_delivery,
-    insert_due_of, insert_effect, keep, logged, recover, secret, soon, spawn_send, write_effect,
+    Database, Failing, NOTHING_KEPT, ONE_DEAD, SOON, TestApp, acme, answer, assert_kept,
+    assert_rows, due_after, endpoint, gated, github, github_delivery, held_back, insert_due_of,
+    insert_effect, keep, logged, recover, secret, soon, spawn_send, write_effect,
 };
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -149,19 +147,6 @@ async fn r7_a_delivery_that_is_in_flight_elsewhere_costs_no_attempt() {
     app.database.until(NOTHING_KEPT).await;
     assert_eq!(failing.attempts(), [1]);
     assert_rows!(app.database, claims: 1, effects: 1);
-}
-
-/// A router whose requests pass through a gate first.
-pub(super) fn held_back(router: &Router) -> (Router, Gate) {
-    let (gate, way) = gate();
-    let wait = move |request: Request<Body>| {
-        let way = way.clone();
-        async move {
-            way.pass().await;
-            request
-        }
-    };
-    (router.clone().layer(map_request(wait)), gate)
 }
 
 /// It was taken over by another process, since it did not end in time.

@@ -13,11 +13,10 @@ use idempotent_webhook::{
 };
 use tower_http::timeout::TimeoutLayer;
 
-use super::schedule::held_back;
 use crate::support::{
-    Database, Failing, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, SOON, Stored, TestApp, answer,
-    assert_rows, endpoint, failing_behind_gate, gate, gated, github, insert_effect, recover,
-    recovery, secret, send, soon, spawn_send, write_effect,
+    Database, Failing, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, SOON, TestApp, answer,
+    assert_rows, endpoint, failing_behind_gate, gate, gated, github, held_back, insert_effect,
+    recover, recovery, secret, send, soon, spawn_send, write_effect,
 };
 
 /// A delivery that a process has taken. `taken` is SQL.

@@ -1,21 +1,30 @@
 //! A database for each test, requests signed as providers sign them, and a look at what
 //! is left behind.
 
+mod accept;
 mod citus;
 mod database;
+mod gate;
+mod gauge;
 mod logged;
 mod recovery;
 mod request;
 mod rows;
 mod test_app;
 
+pub use accept::{
+    Runs, accept_first, assert_accepted, keep_all, keeping_by, keeping_of, outcomes,
+    send_in_one_group,
+};
 pub use database::Database;
 pub(crate) use database::assert_rows;
+pub use gate::{failing_behind_gate, gate, gated, held_back};
+pub use gauge::Gauge;
 pub use logged::{logged, until_logged};
 pub(crate) use recovery::assert_kept;
 pub use recovery::{
     Answered, Failing, Kept, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, Process,
-    SOON, Stored, due_after, endpoint, insert_due_of, keep, lock, recover, recover_all, recovery,
+    SOON, due_after, endpoint, insert_due_of, keep, lock, recover, recover_all, recovery,
 };
 pub use request::{
     SECRET, acme, github, github_delivery, now, secret, shopify, stripe, stripe_delivery,
@@ -23,6 +32,6 @@ pub use request::{
 };
 pub use rows::Rows;
 pub use test_app::{
-    Answer, Gate, TestApp, answer, failing_behind_gate, gate, gated, insert_effect, let_pass, send,
-    send_copies, soon, spawn_send, until_all_wait, write_effect,
+    Answer, TestApp, answer, insert_effect, let_pass, send, send_copies, soon, spawn_send,
+    until_all_wait, write_effect,
 };

@@ -156,38 +156,23 @@ pub struct Kept {
 }
 
 /// The rows of kept deliveries.
-pub trait Stored {
+impl Database {
     /// The only one that is kept.
-    fn kept(&self) -> impl Future<Output = Kept>;
-
-    /// Has all of them due now.
-    fn make_due(&self) -> impl Future<Output = ()>;
-
-    /// The attempts that are under way were taken long ago.
-    fn age_takes(&self) -> impl Future<Output = ()>;
-
-    /// Deliveries of the endpoint of [`TestApp`] that are due.
-    fn insert_due(&self, count: u32) -> impl Future<Output = ()>;
-}
-
-impl Stored for Database {
-    async fn kept(&self) -> Kept {
+    pub async fn kept(&self) -> Kept {
         sqlx::query_as("select state, attempts, retries from idempotent_webhook.kept_deliveries")
             .fetch_one(&self.pool)
             .await
             .unwrap()
     }
 
-    async fn insert_due(&self, count: u32) {
-        insert_due_of(self, "test", "/", count).await;
-    }
-
-    async fn make_due(&self) {
+    /// Has all of them due now.
+    pub async fn make_due(&self) {
         self.run("update idempotent_webhook.kept_deliveries set next_attempt_at = now()")
             .await;
     }
 
-    async fn age_takes(&self) {
+    /// The attempts that are under way were taken long ago.
+    pub async fn age_takes(&self) {
         self.run(
             "update idempotent_webhook.kept_deliveries
              set taken_at = now() - interval '1 minute'
@@ -195,13 +180,18 @@ impl Stored for Database {
         )
         .await;
     }
+
+    /// Deliveries of the endpoint of [`TestApp`] that are due.
+    pub async fn insert_due(&self, count: u32) {
+        insert_due_of(self, "test", "/", count).await;
+    }
 }
 
 /// Asserts what is kept of the only delivery that is.
 macro_rules! assert_kept {
     ($database:expr, $state:literal, attempts: $attempts:expr, retries: $retries:expr) => {
         assert_eq!(
-            $crate::support::Stored::kept(&$database).await,
+            $database.kept().await,
             $crate::support::Kept {
                 state: $state.to_owned(),
                 attempts: $attempts,

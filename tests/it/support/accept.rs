@@ -1,0 +1,125 @@
+//! Deliveries that are kept before their handler runs: ways to keep them so, and groups of them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::handler::Handler;
+use axum::http::{Request, StatusCode};
+use idempotent_webhook::{
+    DedupeTx, Delivery, IdempotentWebhook, Keep, Provider, Recovery, presets,
+};
+use tokio::task::JoinHandle;
+
+use super::recovery::{Answered, ONE_WAITS_FOR_A_LOCK, Process, SOON};
+use super::request::{github_delivery, secret};
+use super::test_app::{Answer, TestApp, insert_effect, soon, spawn_send, until_all_wait};
+
+/// Keeps all, for four attempts in all.
+pub fn keep_all(recovery: &Recovery) -> Keep {
+    Keep::all(recovery).retry_delays([SOON, SOON, SOON])
+}
+
+pub fn accept_first(recovery: &Recovery) -> Keep {
+    keep_all(recovery).accept_first()
+}
+
+/// For deliveries of GitHub, which are kept in one of these ways.
+pub async fn keeping_by<H, T>(way: impl FnOnce(&Recovery) -> Keep, handler: H) -> TestApp
+where
+    H: Handler<T, ()> + Sync,
+    T: 'static,
+{
+    keeping_of(presets::github(secret()), way, handler).await
+}
+
+/// For deliveries of any provider.
+pub async fn keeping_of<H, T>(
+    provider: Provider,
+    way: impl FnOnce(&Recovery) -> Keep,
+    handler: H,
+) -> TestApp
+where
+    H: Handler<T, ()> + Sync,
+    T: 'static,
+{
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        // Far more than it takes, however busy the machine is.
+        let layer = layer.database_timeout(Duration::from_secs(20));
+        layer.keep(way(recovery))
+    };
+    TestApp::recovered(provider, set, handler).await
+}
+
+/// How often the handler has run, by tenant and delivery id.
+#[derive(Clone, Default)]
+pub struct Runs(Arc<Mutex<BTreeMap<(String, String), u32>>>);
+
+impl Runs {
+    pub fn handler(
+        &self,
+    ) -> impl Fn(DedupeTx, Delivery) -> Answered + Clone + Send + Sync + 'static {
+        let runs = self.0.clone();
+        move |mut tx: DedupeTx, delivery: Delivery| -> Answered {
+            let tenant = delivery.tenant().unwrap_or_default().to_owned();
+            let key = (tenant, delivery.id().to_string());
+            *runs.lock().unwrap().entry(key).or_default() += 1;
+            Box::pin(async move {
+                insert_effect(&mut tx, &delivery).await?;
+                Ok(StatusCode::OK)
+            })
+        }
+    }
+
+    /// An application that accepts deliveries of GitHub.
+    pub async fn app(&self) -> TestApp {
+        keeping_by(accept_first, self.handler()).await
+    }
+
+    /// Another process, with so many connections.
+    pub async fn elsewhere(&self, app: &TestApp, connections: u32) -> Process {
+        let pool = app.database.another_pool(connections).await;
+        Process::new(pool, accept_first, self.handler())
+    }
+
+    pub fn all(&self) -> BTreeMap<(String, String), u32> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub fn of(&self, id: &str) -> u32 {
+        let runs = self.0.lock().unwrap();
+        let of_id = runs.iter().filter(|((_, of), _)| of == id);
+        of_id.map(|(_, runs)| runs).sum()
+    }
+}
+
+/// Sends, and waits until one transaction waits for a lock and all other deliveries for it.
+pub async fn send_in_one_group(
+    app: &TestApp,
+    requests: Vec<Request<Body>>,
+) -> Vec<JoinHandle<Answer>> {
+    let before = spawn_send(&app.router, github_delivery().id("before").request());
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    let group = requests
+        .into_iter()
+        .map(|request| spawn_send(&app.router, request));
+    let sent = std::iter::once(before).chain(group).collect();
+    until_all_wait().await;
+    sent
+}
+
+pub async fn outcomes(sent: Vec<JoinHandle<Answer>>) -> Vec<(u16, String)> {
+    let mut outcomes = Vec::new();
+    for sent in sent {
+        let answered = soon(sent).await.unwrap();
+        outcomes.push((answered.status, answered.outcome));
+    }
+    outcomes
+}
+
+pub async fn assert_accepted(sent: Vec<JoinHandle<Answer>>) {
+    for outcome in outcomes(sent).await {
+        assert_eq!(outcome, (200, "accepted".to_owned()));
+    }
+}
