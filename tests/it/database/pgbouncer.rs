@@ -139,9 +139,7 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
     let operating = PgBouncer::start(&operated, "").await;
     crate::dashboard::works_on(&operated, &operating.pool(&operated).await).await;
 
-    database
-        .run("update idempotent_webhook.deliveries set received_at = now() - interval '9 days'")
-        .await;
+    database.age_claims("9 days").await;
     let pool = pgbouncer.pool(&database).await;
     let week = Duration::from_secs(7 * 24 * 60 * 60);
     assert_eq!(prune(&pool, week).await.unwrap().deliveries, 30);

@@ -92,9 +92,7 @@ async fn subjects_that_nobody_has_advanced_for_long_are_forgotten() {
 async fn g12_an_age_below_the_redelivery_window_is_refused() {
     let app = TestApp::github(write_effect).await;
     assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
-    app.database
-        .run("update idempotent_webhook.deliveries set received_at = now() - interval '2 days'")
-        .await;
+    app.database.age_claims("2 days").await;
     let pool = &app.database.pool;
     let refused = prune(pool, days(1)).await.unwrap_err();
     assert_eq!(

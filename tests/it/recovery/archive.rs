@@ -158,9 +158,7 @@ async fn k3_retention_deletes_the_archive_by_its_own_age() {
     assert_eq!(app.database.kept().await.state, "processed");
     assert!(!endpoint(&app).reprocess("a").await.unwrap());
     // It outlives the claim, if that is its setting.
-    app.database
-        .run("update idempotent_webhook.deliveries set received_at = now() - interval '90 days'")
-        .await;
+    app.database.age_claims("90 days").await;
     prune(&app.database.pool, 30 * DAY).await.unwrap();
     assert_rows!(app.database, claims: 0, effects: 2);
     assert!(endpoint(&app).reprocess("b").await.unwrap());

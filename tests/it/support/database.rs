@@ -155,6 +155,14 @@ impl Database {
             .unwrap();
     }
 
+    /// All deliveries were claimed so long ago, such as `9 days`.
+    pub async fn age_claims(&self, age: &str) {
+        self.run(&format!(
+            "update idempotent_webhook.deliveries set received_at = now() - interval '{age}'"
+        ))
+        .await;
+    }
+
     /// Registers how long an endpoint's provider delivers again, as a process does that claims
     /// its deliveries.
     pub async fn has_window(&self, endpoint: &str, window: &str) {
