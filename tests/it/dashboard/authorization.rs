@@ -310,7 +310,7 @@ async fn d1_who_sees_one_endpoint_sees_nothing_of_another() {
         board.post("act", &form).await;
         database.until(ALL_ENDED).await;
         let done = actions(&database).await;
-        assert_eq!(done.last().unwrap().3, changed, "{form}");
+        assert_eq!(done.last().unwrap().changed, changed, "{form}");
     }
     database
         .until(

@@ -149,10 +149,22 @@ async fn with_a_dead_delivery() -> TestApp {
     app
 }
 
-/// What operators did: what, on which delivery, who, how many, and whether it has ended.
-async fn actions(database: &Database) -> Vec<(String, Option<String>, Option<String>, i64, bool)> {
+/// What an operator did.
+#[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
+struct Done {
+    action: String,
+    /// None if it was on an endpoint or on several deliveries.
+    delivery_id: Option<String>,
+    operator: Option<String>,
+    /// How many deliveries it has changed.
+    changed: i64,
+    has_ended: bool,
+}
+
+/// What operators did, in that order.
+async fn actions(database: &Database) -> Vec<Done> {
     sqlx::query_as(
-        "select action, delivery_id, operator, changed, ended_at is not null
+        "select action, delivery_id, operator, changed, ended_at is not null as has_ended
          from idempotent_webhook.operator_actions
          order by id",
     )
@@ -161,13 +173,15 @@ async fn actions(database: &Database) -> Vec<(String, Option<String>, Option<Str
     .unwrap()
 }
 
-fn action(
-    action: &str,
-    delivery: Option<&str>,
-    changed: i64,
-) -> (String, Option<String>, Option<String>, i64, bool) {
-    let delivery = delivery.map(str::to_owned);
-    (action.into(), delivery, Some("ada".into()), changed, true)
+/// What Ada did, and has ended.
+fn action(action: &str, delivery: Option<&str>, changed: i64) -> Done {
+    Done {
+        action: action.to_owned(),
+        delivery_id: delivery.map(str::to_owned),
+        operator: Some("ada".to_owned()),
+        changed,
+        has_ended: true,
+    }
 }
 
 /// The group of a reason, as the addresses have it.

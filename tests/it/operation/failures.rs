@@ -1,6 +1,5 @@
 //! The record of failures, which survives their rollback.
 
-use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -14,8 +13,16 @@ use crate::support::{
     write_effect,
 };
 
-/// What the operator's query says: delivery, attempts, status, reason.
-async fn failing(app: &TestApp) -> Vec<(String, i32, i16, String)> {
+/// What the operator's query says of a delivery.
+#[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
+struct OnRecord {
+    delivery_id: String,
+    attempts: i32,
+    status: i16,
+    reason: String,
+}
+
+async fn failing(app: &TestApp) -> Vec<OnRecord> {
     sqlx::query_as(
         "select delivery_id, attempts, status, reason
          from idempotent_webhook.failing_deliveries
@@ -67,10 +74,12 @@ async fn a_failing_delivery_is_on_record_until_it_succeeds() {
             let answer = app.send(github(id, r#"{"card":"4242"}"#)).await;
             assert_eq!(answer.outcome, "failed", "{id}");
             let on_record = failing(&app).await;
-            let [(of, attempts, of_status, said)] = &on_record[..] else {
+            let [failed] = &on_record[..] else {
                 panic!("{id}: {on_record:?}");
             };
-            assert_eq!((&**of, *attempts, *of_status), (id, attempt, status));
+            assert_eq!(failed.delivery_id, id);
+            assert_eq!((failed.attempts, failed.status), (attempt, status));
+            let said = &failed.reason;
             assert!(said.starts_with(reason), "{said}");
             assert!(said.len() <= 1000 && !said.contains("4242"), "{said}");
             assert_rows!(app.database, claims: 0, effects: 0);
@@ -151,10 +160,8 @@ async fn records_are_pruned() {
     let pruned = prune(&database.pool, age).await.unwrap();
     assert_eq!(pruned.failures, 1);
     let on_record = failing(&app).await;
-    let [(of, ..)] = slice::from_ref(&on_record[0]) else {
-        unreachable!("a slice of one");
-    };
-    assert_eq!((of.as_str(), on_record.len()), ("new", 1));
+    assert_eq!(on_record.len(), 1);
+    assert_eq!(on_record[0].delivery_id, "new");
 }
 
 /// What is recorded of failures never undoes a success.
