@@ -25,11 +25,7 @@
 //!
 //! # The promise
 //!
-//! The database effects a handler makes through [`DedupeTx`] commit at most once for each
-//! delivery id of an endpoint within the retention. A 2xx leaves only after that commit or, where
-//! you chose so, after the delivery itself is committed; and an authentic delivery that was kept
-//! runs until it is done, or is there to be looked at. Effects outside the database are
-//! at-least-once, with a stable key to make them idempotent.
+#![doc = include_str!("documentation/promise.md")]
 //!
 //! [`documentation::guarantees`] says it in detail.
 //!
@@ -54,8 +50,8 @@
 //! and [`Delivery`]. [`migrate`] creates the tables, and [`Retention`] keeps them small. [`Keep`] says which
 //! deliveries a layer keeps, and [`Recovery`] runs them again ([`documentation::recovery`]). [`Reconcile`] finds
 //! those that never came, by the provider's list of events ([`documentation::reconciliation`]). [`Endpoint`] is
-//! for operators' tools, and the module `dashboard` is one. [`documentation`] has a checklist, and which
-//! other crates it works with.
+//! for operators' tools, and the module `dashboard` is one. [`documentation`] is the guide, with a page for each
+//! question.
 //!
 //! # What handlers should know
 //!

@@ -1,12 +1,8 @@
-//! What the layer guarantees, and the names by which the tests refer to it.
+//! What is guaranteed?
 //!
-//! The promise in one sentence:
+//! The promise:
 //!
-//! > The database effects a handler makes through [`DedupeTx`](crate::DedupeTx) commit at most
-//! > once for each delivery id of an endpoint within the retention. A 2xx leaves only after that
-//! > commit or, where you chose so, after the delivery itself is committed; and an authentic
-//! > delivery that was kept runs until it is done, or is there to be looked at. Effects outside the
-//! > database are at-least-once, with a stable key to make them idempotent.
+#![doc = include_str!("promise.md")]
 //!
 //! The name of a test begins with the guarantee that it checks, such as
 //! `g5_swallowed_sql_error_is_not_acknowledged`.

@@ -1,8 +1,44 @@
-//! Longer texts: what is guaranteed, how recovery and reconciliation work, a checklist, engines and scale, other crates.
+//! The guide: one page for each question.
+//!
+//! | question | page |
+//! |---|---|
+//! | How does a handler process a delivery? | [`handling`] |
+//! | What happens to a delivery that fails? | [`recovery`] |
+//! | What if a webhook never arrives? | [`reconciliation`] |
+//! | How is it operated? Log, metrics, alerts, SQL, retention, shutdown, upgrade | [`operating`] |
+//! | How are handlers tested? | [`testing`] |
+//! | What does it need of the database? | [`database`] |
+//! | How is a provider set up? | [`providers`], [`provider_table`] |
+//! | What is guaranteed? | [`guarantees`] |
+//! | What does it work with? | [`works_with`] |
+//!
+//! # The usual advice
+//!
+//! What guides to webhooks advise, and who follows it here:
+//!
+//! | advice | followed by |
+//! |---|---|
+//! | Expect every delivery more than once. | the layer |
+//! | Identify a delivery by the provider's stable id, and not by one of your own. | the preset ([`provider_table`]) |
+//! | Verify the signature over the raw body. | the layer |
+//! | Dedupe on receipt, in one step with the work. | the layer, and you through [`DedupeTx`](crate::DedupeTx) |
+//! | Let ids expire, but not before the provider's last retry. | [`Retention`](crate::Retention) |
+//! | Make effects conditional: expect any order. | you ([stale events](handling#stale-events)) |
+//! | Pass idempotency keys on. | you ([a call to another API](handling#a-call-to-another-api)) |
+//! | Put slow work into an outbox. | you ([slow work](handling#slow-work)) |
+//! | Answer with the right status. | the layer ([what is answered](handling#what-is-answered)) |
+//! | Test with duplicates. | you ([`testing`]) |
+//! | Retry what failed. | [`Recovery`](crate::Recovery) ([`recovery`]) |
+//! | Compare with the provider's list. | [`Reconcile`](crate::Reconcile) ([`reconciliation`]) |
+//! | Watch it. | you ([alerts](operating#metrics-and-alerts)) |
 
-pub mod checklist;
+pub mod database;
 pub mod guarantees;
+pub mod handling;
+pub mod operating;
+pub mod provider_table;
+pub mod providers;
 pub mod reconciliation;
 pub mod recovery;
-pub mod scale;
+pub mod testing;
 pub mod works_with;

@@ -1,4 +1,4 @@
-//! How deliveries that never came are found and run.
+//! What if a webhook never arrives?
 //!
 //! No request arrives while DNS is wrong, the provider has switched the endpoint off, or each signature is
 //! refused after a rotation of secrets. There is nothing to keep then, so [recovery](super::recovery) has
@@ -132,7 +132,7 @@
 //!
 //! [`Reconcile::run_once`] makes a round now, for a command of an operator or a job of a scheduler. Both look at
 //! all that is not older than `look_back`, whatever rounds before have looked at, so they also find what was
-//! left out then, and what was deleted from the tables by hand since. `run_once` begins anew if a round of a
+//! left out then, and what was deleted from the tables since. `run_once` begins anew if a round of a
 //! task is under way but broken off. It does not make the task leave out a time that no round has looked at.
 //!
 //! # Several processes
@@ -167,18 +167,8 @@
 //! What was missing is a WARN as well, with the number, and INFO with each delivery id. It is rare, and it means
 //! that something in front of the endpoint is wrong.
 //!
-//! With the feature `metrics`, alert on both:
-//!
-//! ```yaml
-//! - alert: WebhooksNeverCame
-//!   expr: sum by (endpoint) (increase(idempotent_webhook_missed_total[1h])) > 0
-//!   annotations:
-//!     summary: "{{ $labels.endpoint }}: {{ $value }} webhooks did not arrive, and were found by their list"
-//! - alert: WebhooksNotReconciled
-//!   expr: sum by (endpoint) (increase(idempotent_webhook_reconciliation_failures_total[1h])) > 3
-//!   annotations:
-//!     summary: "{{ $labels.endpoint }}: the provider's list of events cannot be read"
-//! ```
+//! With the feature `metrics`, [two alerts](super::operating#metrics-and-alerts) are for this: `WebhooksNeverCame` and
+//! `WebhooksNotReconciled`.
 //!
 //! The dashboard shows each list on the page of its endpoint, and counts what was missing by the hour. The same
 //! in SQL, where `is_late` is a list of which no round has ended for an hour after it was due:

@@ -1,10 +1,32 @@
-//! How deliveries are kept, run again, and end.
+//! What happens to a delivery that fails?
 //!
-//! A layer with [`keep`](crate::IdempotentWebhook::keep) stores deliveries with their requests in
-//! Postgres, and [`Recovery`] runs them again through the application's router. That is safe because an
-//! attempt of recovery and one of the provider queue for the same claim: at most one of them commits.
+//! It is rolled back, and the provider hears of it. Whether it comes again is up to the provider: GitHub never
+//! retries, and Shopify, Slack and others disable a webhook that fails. A layer with
+//! [`keep`](crate::IdempotentWebhook::keep) therefore stores deliveries with their requests in Postgres, and
+//! [`Recovery`] runs them again through the application's router, until they are processed or dead.
 //!
-//! What never arrived is not kept: [reconciliation](super::reconciliation) finds it.
+//! ```
+//! use axum::{Router, routing::post};
+//! use idempotent_webhook::{DedupeTx, IdempotentWebhook, Keep, Recovery, Secret, presets};
+//! use sqlx::PgPool;
+//!
+//! async fn push(_: DedupeTx) {}
+//!
+//! fn app(pool: PgPool, secret: Secret) -> Router {
+//!     let recovery = Recovery::new(pool.clone());
+//!     let github = IdempotentWebhook::new(pool, "deployments", presets::github(secret))
+//!         .keep(Keep::failed(&recovery));
+//!     let app = Router::new().route("/webhooks/github", post(push).layer(github));
+//!     // In each process that serves the routes. It returns a handle with `stop`.
+//!     recovery.spawn(app.clone());
+//!     app
+//! }
+//! ```
+//!
+//! Give `spawn` the finished router: its clone lacks what is added to `app` later, such as a prefix.
+//!
+//! That is safe because an attempt of recovery and one of the provider queue for the same claim: at most one of
+//! them commits. What never arrived is not kept: [reconciliation](super::reconciliation) finds it.
 //!
 //! # Three ways to keep
 //!
@@ -18,15 +40,35 @@
 //! transaction; deliveries that arrive at the same time share it. If Postgres cannot keep a delivery, the
 //! first way gives the handler's answer, and the other two answer 503 before the handler runs.
 //!
-//! With [`acknowledge`](crate::Keep::acknowledge), a failure that is kept is answered with 200. If it cannot be
-//! kept, the provider hears of it.
+//! With [`acknowledge`](crate::Keep::acknowledge), a failure that is kept is answered with 200, so that the provider
+//! does not hear of it. A failure that cannot be kept is answered as usual.
 //!
-//! With [`accept_first`], the handler runs at once in the process that took the request, if one of its
-//! attempts ([`Recovery::concurrency`]) is free, and otherwise as soon as one is, in any process. If the
-//! provider sends a delivery again before it is processed, it is due at once, unless it is running.
+//! [`accept_first`] is for handlers that are slower than the provider's deadline, such as Slack's 3 seconds. The
+//! handler runs at once in the process that took the request, if one of its attempts
+//! ([`Recovery::concurrency`]) is free, and otherwise as soon as one is, in any process. If the provider sends the
+//! delivery again before it is processed, it is due at once, unless it is running.
 //!
-//! A body over the [`body_limit`](crate::Keep::body_limit) is not kept: its delivery is handled before the
+//! # What is kept of a request
+//!
+//! The method, the URI with its query, the body, and the headers with content type, content encoding, delivery id and
+//! event type. [`Keep::headers`](crate::Keep::headers) adds others. No other header is kept, so no signature, cookie
+//! or `Authorization`. A token in the query that authenticates the request is removed. A token that a provider puts
+//! into the body or the path is kept with it.
+//!
+//! A body over 1 MiB ([`Keep::body_limit`](crate::Keep::body_limit)) is not kept. Its delivery is handled before the
 //! answer, and if that fails, the failure is recorded without the request.
+//!
+//! # The schedule
+//!
+//! | attempt of recovery | after |
+//! |---|---|
+//! | 1st | 10 s after the first failure |
+//! | 2nd, 3rd, 4th | 1 min, 5 min, 15 min |
+//! | 5th, 6th, 7th | 1 h, 3 h, 6 h |
+//! | 8th, 9th, 10th | 12 h, 24 h, 24 h |
+//!
+//! Each delay is varied by a fifth. After the last attempt, about three days later, the delivery is dead.
+//! [`Keep::retry_delays`] sets another schedule. The provider's own retries run as well, and do not move it.
 //!
 //! # The life of a kept delivery
 //!
@@ -101,6 +143,23 @@
 //! claim. A process that wakes up later has no effect: its transaction is gone, and each take of a row has a
 //! number, without which nothing is written.
 //!
+//! # Operators
+//!
+//! `Endpoint::new(pool, "deployments")` has the operations, in any process: [`kept`](crate::Endpoint::kept),
+//! [`retry`](crate::Endpoint::retry), [`discard`](crate::Endpoint::discard), `retry_all` and `discard_all` with a
+//! [`Filter`](crate::recovery::Filter), `reprocess`, `pause` and `resume`. The dashboard has buttons for them. If the
+//! tenant is part of the key, add `.tenant("name")`.
+//!
+//! A dead delivery is logged at ERROR, counted in `idempotent_webhook_dead_total`, and told to the function of
+//! [`Keep::on_dead`](crate::Keep::on_dead).
+//!
+//! # Middlewares
+//!
+//! A middleware in the router sees a delivery that runs again with the headers that were kept, and without
+//! `ConnectInfo`. [`Recovery::prepare_request`](crate::Recovery::prepare_request) can add what it needs. If a
+//! middleware refuses the request before it reaches the layer, the attempt does not count: it is made again every
+//! minute, and logged at WARN.
+//!
 //! # Breaker and pause
 //!
 //! After 10 failures of different deliveries of an endpoint in a row ([`Keep::breaker`]) the breaker opens:
@@ -118,7 +177,8 @@
 //! - **Attempts at once.** [`Recovery::concurrency`] is one number for all work in the background: what
 //!   recovery runs, and what layers that accept first run. It is a quarter of the pool's connections by
 //!   default, and at most half, so that requests find connections. A delivery that waits holds none. The
-//!   endpoint with the fewest running attempts comes first.
+//!   endpoint with the fewest running attempts comes first. If a backlog does not shrink
+//!   (`idempotent_webhook_oldest_due_seconds`), raise it.
 //! - **Quota.** At most 100,000 deliveries and 1 GiB of bodies are kept of an endpoint ([`Keep::quota`]), dead
 //!   and recorded ones included, processed ones not. It is counted every 5 seconds while deliveries are kept,
 //!   so somewhat more may be kept, and every second while it is full. A delivery that is kept already needs

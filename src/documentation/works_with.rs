@@ -1,4 +1,4 @@
-//! Which other crates it works with, how, and what is not possible.
+//! What does it work with?
 //!
 //! # Functions that take a connection
 //!

@@ -4,6 +4,7 @@ mod activity;
 mod failures;
 mod forget;
 mod log;
+mod metrics;
 mod reasons;
 mod retention;
 mod retention_task;

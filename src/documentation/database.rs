@@ -1,8 +1,41 @@
-//! Which databases it runs on, and how to go past one machine.
+//! What does it need of the database?
 //!
-//! Many processes share one PostgreSQL. That is enough for most: see the figures in `benches/README.md`.
-//! [`Retention`](crate::Retention) finds old rows by an index on their time, so it costs what it deletes, and
-//! a claim takes hardly longer with 10 million rows than with 10 thousand.
+//! PostgreSQL 14 or later, in UTF-8. Any default isolation level works. Many processes share one database.
+//!
+//! # Tables and rights
+//!
+//! [`migrate`](crate::migrate) keeps the tables and their history in the schema `idempotent_webhook`, beside the
+//! application's own migrations, in either order. It may be called by several processes at once. It needs the right
+//! to create a schema, unless the tables are up to date. A role that only runs the application needs these rights:
+//!
+//! ```sql
+//! grant usage on schema idempotent_webhook to app;
+//! grant select, insert, update, delete on all tables in schema idempotent_webhook to app;
+//! ```
+//!
+//! Grant again after an upgrade, which may add tables.
+//!
+//! # Locks
+//!
+//! Each delivery in flight holds a transaction-level advisory lock, a 64-bit hash of its key, for which other
+//! attempts at it wait.
+//!
+//! # PgBouncer
+//!
+//! Transaction mode works, with `ignore_startup_parameters = extra_float_digits` and one of
+//!
+//! - PgBouncer 1.21 or later, with `max_prepared_statements` above 0;
+//! - any version with `server_reset_query = deallocate all`, `server_reset_query_always = 1`, and
+//!   [`statement_cache_capacity(0)`](sqlx::postgres::PgConnectOptions::statement_cache_capacity) in the
+//!   application.
+//!
+//! Call `migrate` on a direct connection: sqlx takes an advisory lock of the session.
+//!
+//! # Size
+//!
+//! One Postgres is enough for most. A claim takes hardly longer with 10 million rows than with 10 thousand.
+//! [`Retention`](crate::Retention) finds old rows by an index on their time, so it costs what it deletes.
+//! `benches/README.md` in the source has the figures.
 //!
 //! # Citus
 //!

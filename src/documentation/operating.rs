@@ -1,0 +1,240 @@
+//! How is it operated?
+//!
+//! # Did an event arrive?
+//!
+//! The dashboard answers that under *Look up*. In SQL:
+//!
+//! ```sql
+//! with asked (endpoint, tenant, delivery_id) as (values ('billing', '', 'evt_1Qx'))
+//! select 'processed' as state, received_at as at, null as reason
+//! from idempotent_webhook.deliveries join asked using (endpoint, tenant, delivery_id)
+//! union all
+//! select state, coalesce(last_failed_at, first_received_at), reason
+//! from idempotent_webhook.kept_deliveries join asked using (endpoint, tenant, delivery_id)
+//! union all
+//! select 'discarded', discarded_at, null
+//! from idempotent_webhook.discarded join asked using (endpoint, tenant, delivery_id);
+//! ```
+//!
+//! `tenant` is empty unless it is part of the key. The states `due`, `dead` and `recorded` are those of a
+//! [kept delivery](super::recovery#the-life-of-a-kept-delivery). Without a row, the event was never received, or it
+//! was rejected, or its row was deleted by its age. Rejected requests have no trustworthy id, so they are only
+//! counted, with the last reason of each cause:
+//!
+//! ```sql
+//! select hour, cause, count, reason
+//! from idempotent_webhook.rejections
+//! where endpoint = 'billing' and hour > now() - interval '1 day'
+//! order by hour, cause;
+//! ```
+//!
+//! # What is failing?
+//!
+//! With [`record_failures`](crate::IdempotentWebhook::record_failures) or
+//! [`keep`](crate::IdempotentWebhook::keep), a failed delivery is recorded until an attempt succeeds:
+//!
+//! ```sql
+//! select delivery_id, state, attempts, last_failed_at, next_attempt_at, status, reason
+//! from idempotent_webhook.failing_deliveries
+//! where endpoint = 'billing'
+//! order by last_failed_at desc;
+//! ```
+//!
+//! - `due`: it runs again at `next_attempt_at`, and later while its endpoint is paused or its breaker is open.
+//! - `dead`: it waits for an operator.
+//! - `recorded`: its request is not kept, so only the provider can send it again.
+//!
+//! [`Endpoint`] has the operations: `kept`, `retry`, `retry_all`, `discard`, `discard_all`, `reprocess`,
+//! `reprocess_all`, `pause`, `resume` and `forget`. It works in any process, such as a command of your own. The
+//! module `dashboard` has buttons for them.
+//!
+//! # Run it again after a bug
+//!
+//! With an archive ([`Keep::processed_for`](crate::Keep::processed_for)), [`Endpoint::reprocess`] and
+//! [`Endpoint::reprocess_all`] run processed deliveries again. Without one, [`Endpoint::forget`] forgets a delivery,
+//! so that it is processed when the provider sends it again. The same in SQL:
+//!
+//! ```sql
+//! delete from idempotent_webhook.deliveries
+//! where endpoint = 'billing' and tenant = '' and delivery_id = 'evt_1Qx';
+//! delete from idempotent_webhook.kept_deliveries
+//! where endpoint = 'billing' and tenant = '' and delivery_id = 'evt_1Qx';
+//! delete from idempotent_webhook.bodies
+//! where endpoint = 'billing' and tenant = '' and delivery_id = 'evt_1Qx';
+//! ```
+//!
+//! `Reconcile` leaves alone what `forget` has forgotten. What was deleted in SQL it may run by itself.
+//!
+//! # Log
+//!
+//! Each request has one `tracing` span, `webhook`, with endpoint, provider, tenant, delivery id (once it is
+//! authentic), event type and outcome. `RUST_LOG=info,idempotent_webhook=debug` shows everything.
+//!
+//! | level | what |
+//! |---|---|
+//! | DEBUG | a delivery before its handler runs; processed; duplicate |
+//! | INFO | a 503 for a delivery in flight |
+//! | WARN | a rejected request, with the reason (of 405s only the first); a non-2xx response of the handler, with its reason |
+//! | ERROR | a panic, a timeout, a refused commit, a Postgres that cannot be reached, a delivery that is dead |
+//!
+//! The log tells why a request was rejected; the response does not. Secrets, signatures and bodies are never logged.
+//! A reason may quote a value of a body, as serde's errors do. The dashboard masks it for those who may not see
+//! payloads.
+//!
+//! # Metrics and alerts
+//!
+//! With the feature `metrics`, they go to the crate `metrics` 0.24, for any exporter. Install the recorder before the
+//! layers are made: they start their counters at zero, and an alert on an increase would miss the first event
+//! otherwise. Set buckets in the exporter (`PrometheusBuilder::set_buckets_for_metric`): without them it exports
+//! summaries, which have no `_bucket` series. The [front page](crate#metrics) lists all metrics, and the example
+//! `metrics` serves them.
+//!
+//! These rules are a file for Prometheus:
+//!
+//! ```yaml
+#![doc = include_str!("prometheus_rules.yml")]
+//! ```
+//!
+//! Leave out what you do not use: `WebhooksWithoutRecovery` needs a [`Recovery`](crate::Recovery), and
+//! `WebhooksNeverCame` a [`Reconcile`](crate::Reconcile). `WebhooksFailing` also counts deliveries that a handler has
+//! [discarded](crate::HandlerError::discard).
+//!
+//! Without Prometheus, [`Keep::on_dead`](crate::Keep::on_dead) calls a function for each delivery that becomes dead.
+//!
+//! # Activity
+//!
+//! Requests and attempts are counted in Postgres by endpoint, hour, outcome and version of the application
+//! ([`version`](crate::IdempotentWebhook::version)). The dashboard draws them. In SQL:
+//!
+//! ```sql
+//! select hour, source, outcome, version, count
+//! from idempotent_webhook.activity
+//! where endpoint = 'billing' and hour > now() - interval '1 day' and source <> 'handler'
+//! order by hour, source, outcome, version;
+//! ```
+//!
+//! | `source` | counts |
+//! |---|---|
+//! | `request` | requests of the provider, by the outcome of `x-webhook-outcome` |
+//! | `recovery` | attempts at kept deliveries; in addition, `dead` for each delivery that became dead |
+//! | `reconciliation` | `missed`: deliveries that never came |
+//! | `handler` | calls of the handler. `outcome` is the longest time of the bucket in milliseconds, `1`, `2`, `5` up to `50000`, or `inf` |
+//!
+//! Each layer adds its numbers every 5 seconds, in one short transaction. A process that is killed loses those of
+//! its last 5 seconds. The table `endpoint_settings` has the settings of each layer, without secrets.
+//! [`count_activity(false)`](crate::IdempotentWebhook::count_activity) switches all of this off.
+//!
+//! # Connections
+//!
+//! While a handler runs, its delivery holds a connection of the pool. Deliveries hold four fifths of the pool at most,
+//! so that handlers can also read through the pool
+//! ([`max_connections`](crate::IdempotentWebhook::max_connections)). If several layers use one pool, let them share one
+//! limit ([`share_connections`](crate::IdempotentWebhook::share_connections)), or give each a part. Recovery runs as
+//! many deliveries at once as a quarter of the pool has connections
+//! ([`Recovery::concurrency`](crate::Recovery::concurrency)).
+//!
+//! `PgPoolOptions::test_before_acquire(false)` saves a round trip for each delivery. The layer detects a lost
+//! connection by itself.
+//!
+//! # Settings and their defaults
+//!
+//! | setting of [`IdempotentWebhook`](crate::IdempotentWebhook) | default |
+//! |---|---|
+//! | `body_limit(bytes)`, `body_timeout(time)` | the provider's, 10 s |
+//! | `handler_timeout(time)` | 30 s |
+//! | `in_flight_timeout(time)`: how long a duplicate waits for the first | 3/5 of the provider's deadline |
+//! | `database_timeout(time)`: each step of the layer | 3 s |
+//! | `max_connections(n)` | four fifths of the pool |
+//! | `share_connections(&layer)`: one such limit for several layers | each has its own |
+//! | `record_failures()`: a table of what is failing | off |
+//! | `keep(Keep::failed(&recovery))`: [keeping](super::recovery) | nothing is kept |
+//! | `replay_guard()`: an identical body under another id is a duplicate | off |
+//! | `compare_bodies()`: a WARN for a duplicate with another body | off |
+//! | `also_commit_on(\|status\| …)`: statuses that commit besides 2xx | none |
+//! | `allow_unused_transaction()`: no WARN if the handler does not take `DedupeTx` | off |
+//! | `count_activity(bool)` | on |
+//! | `version(text)`: that of the application, by which activity is counted | none |
+//! | `retry_after(time)`: the header of a 503 | 5 s |
+//!
+//! # Retention
+//!
+//! A delivery that is sent again after its row was deleted is processed again. [`Retention`](crate::Retention) deletes
+//! old rows every hour, in batches, in one process at a time. It keeps deliveries that are due, and those that their
+//! provider may still send again, however short the age:
+//!
+//! ```
+//! use std::time::Duration;
+//! use idempotent_webhook::Retention;
+//!
+//! fn retention(pool: sqlx::PgPool) {
+//!     // In every process, or in one.
+//!     Retention::new(pool, Duration::from_secs(45 * 24 * 60 * 60)).spawn();
+//! }
+//! ```
+//!
+//! Dead deliveries are deleted by their age, and archived ones when their time is over. [`prune`](crate::prune) does
+//! it once, and refuses an age below the longest redelivery window.
+//!
+//! If nothing is kept or reconciled, `pg_cron` can do it instead:
+//!
+//! ```sql
+//! select cron.schedule('prune-webhooks', '17 3 * * *', $$
+//!     delete from idempotent_webhook.deliveries
+//!     where received_at < now() - greatest(
+//!         interval '45 days',
+//!         (select max(redelivery_window) from idempotent_webhook.redelivery_windows)
+//!     )
+//! $$);
+//! ```
+//!
+//! Then delete old rows of the tables `bodies` (with `replay_guard`), `subjects` (with `advance`), `activity`,
+//! `rejections`, `endpoint_settings`, and `operator_action_deliveries` before `operator_actions`, too.
+//!
+//! # Shutdown
+//!
+//! Handlers outlive their senders. Keep a clone of each layer, which shares its state, and the handles of `spawn`, and
+//! wait for them in this order:
+//!
+//! ```no_run
+//! use axum::Router;
+//! use idempotent_webhook::IdempotentWebhook;
+//! use idempotent_webhook::recovery::RecoveryTask;
+//! use idempotent_webhook::retention::RetentionTask;
+//! use tokio::net::TcpListener;
+//!
+//! async fn serve(
+//!     listener: TcpListener,
+//!     app: Router, // with `post(payment).layer(stripe.clone())`
+//!     stripe: IdempotentWebhook,
+//!     recovery: RecoveryTask,
+//!     retention: RetentionTask,
+//! ) -> std::io::Result<()> {
+//!     // With tokio's feature `signal`. Orchestrators send SIGTERM: see `tokio::signal::unix`.
+//!     let stopped = async {
+//!         let _ = tokio::signal::ctrl_c().await;
+//!     };
+//!     axum::serve(listener, app).with_graceful_shutdown(stopped).await?;
+//!     recovery.stop().await;
+//!     stripe.drained().await;
+//!     retention.stop().await;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! With the defaults, `recovery.stop()` waits about a minute at most. A process that is killed loses nothing that was
+//! acknowledged: its transactions are rolled back. The example `graceful_shutdown` shows both.
+//!
+//! # Upgrade
+//!
+//! 1. Run [`migrate`](crate::migrate) of the new version, at the start of the application or as a step of the deploy.
+//!    Grant the [rights](super::database#tables-and-rights) again.
+//! 2. Replace the processes one by one. Old and new ones share the tables. A process leaves kept requests alone whose
+//!    format it does not know.
+//! 3. `migrate` of an older version fails on a database that is newer.
+//!
+//! `CHANGELOG.md` says what else an upgrade needs.
+//!
+//! [`Endpoint`]: crate::Endpoint
+//! [`Endpoint::forget`]: crate::Endpoint::forget
+//! [`Endpoint::reprocess`]: crate::Endpoint::reprocess
+//! [`Endpoint::reprocess_all`]: crate::Endpoint::reprocess_all

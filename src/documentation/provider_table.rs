@@ -1,0 +1,3 @@
+//! How does each preset's provider sign, identify and retry?
+//!
+#![doc = include_str!("../../PROVIDERS.md")]

@@ -1,0 +1,161 @@
+//! How are handlers tested?
+//!
+//! With the feature `testing`, a test sends what the provider would send, signed as the provider signs it. The
+//! tests need a real Postgres: `#[sqlx::test]` makes an empty database for each test on the server of
+//! `DATABASE_URL`, and drops it afterwards. It applies the migrations in the application's folder `migrations`
+//! first.
+//!
+//! ```toml
+//! [dev-dependencies]
+//! idempotent-webhook = { version = "0.1", features = ["testing"] }
+//! sqlx = { version = "0.9", features = ["macros", "migrate"] }
+//! tower = { version = "0.5", features = ["util"] }
+//! ```
+//!
+//! # A handler is idempotent
+//!
+//! With `router(pool, secret)`, which builds the routes of the application:
+//!
+//! ```
+//! # use axum::Router;
+//! use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
+//! use idempotent_webhook::{Secret, presets};
+//! use sqlx::PgPool;
+//! # fn router(_: PgPool, _: Secret) -> Router { Router::new() }
+//!
+//! #[sqlx::test]
+//! async fn a_payment_is_booked_once(pool: PgPool) {
+//!     idempotent_webhook::migrate(&pool).await.unwrap();
+//!     let secret = Secret::new("whsec_test").unwrap();
+//!     let app = router(pool.clone(), secret.clone());
+//!     let paid = TestDelivery::new(&presets::stripe(secret))
+//!         .uri("/webhooks/stripe")
+//!         .event_type("invoice.paid")
+//!         .body(r#"{"data":{"object":{"id":"in_1","amount_paid":4200}}}"#);
+//!
+//!     let payments = async || -> i64 {
+//!         let count = sqlx::query_scalar("select count(*) from payments");
+//!         count.fetch_one(&pool).await.unwrap()
+//!     };
+//!     assert_idempotent(&app, &paid, payments).await;
+//! }
+//! ```
+//!
+//! ```sh
+//! DATABASE_URL=postgres://user@localhost/postgres cargo test
+//! ```
+//!
+//! [`assert_idempotent`](crate::testing::assert_idempotent) sends the delivery
+//!
+//! 1. once, and has the layer roll back in place of the commit. If an effect remains, another connection wrote it;
+//! 2. five times at once. One copy is processed and has effects, the others are duplicates;
+//! 3. once more. It is a duplicate without effects.
+//!
+//! If anything else happens, it panics with the response and its reason.
+//!
+//! # A request is rejected
+//!
+//! [`TestDelivery`](crate::testing::TestDelivery) signs for every preset and for custom providers. It makes one
+//! request at a time, and variants that must be rejected:
+//!
+//! ```
+//! # use axum::Router;
+//! # use axum::body::Body;
+//! # use axum::http::StatusCode;
+//! # use idempotent_webhook::testing::TestDelivery;
+//! # use idempotent_webhook::{Secret, presets};
+//! # use sqlx::PgPool;
+//! # fn router(_: PgPool, _: Secret) -> Router { Router::new() }
+//! use tower::ServiceExt;
+//!
+//! #[sqlx::test]
+//! async fn a_forged_payment_is_rejected(pool: PgPool) {
+//!     idempotent_webhook::migrate(&pool).await.unwrap();
+//!     let secret = Secret::new("whsec_test").unwrap();
+//!     let app = router(pool, secret.clone());
+//!     let paid = TestDelivery::new(&presets::stripe(secret)).uri("/webhooks/stripe");
+//!
+//!     for forged in [paid.tampered(), paid.expired(), paid.unsigned()] {
+//!         let response = app.clone().oneshot(forged.request::<Body>()).await.unwrap();
+//!         assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+//!     }
+//! }
+//! ```
+//!
+//! `tampered` must be rejected where the signature covers the body, and `expired` where it covers a time. The
+//! [table of presets](super::provider_table) says which do.
+//!
+//! The kit signs with your own definition of the provider. Check a custom provider against a captured request as
+//! well ([`Provider::verify`](crate::Provider::verify)).
+//!
+//! # A provider with keys that are fetched
+//!
+//! A test gives the provider a private key of its own, and the kit signs with it. `openssl genpkey -algorithm RSA
+//! -out tests/pubsub.pem` makes one:
+//!
+//! ```no_run
+//! # #[cfg(feature = "rsa")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use idempotent_webhook::provider::keys::KeySource;
+//! use idempotent_webhook::testing::TestDelivery;
+//! use idempotent_webhook::{Provider, Secret, presets};
+//!
+//! fn pubsub(expected: &str, key: &str) -> Result<Provider, Box<dyn std::error::Error>> {
+//!     Ok(presets::google_pubsub(Secret::new(expected)?).keys(KeySource::given(key)?))
+//! }
+//!
+//! # let (key, another_key) = ("", "");
+//! let expected = "push@my-project.iam.gserviceaccount.com https://hooks.example.com/pubsub";
+//! // The provider of the application under test.
+//! let provider = pubsub(expected, key)?;
+//! let push = TestDelivery::new(&provider);
+//! // Must be rejected: signed with another key, and for another audience.
+//! let forged = TestDelivery::new(&pubsub(expected, another_key)?);
+//! let elsewhere = "push@my-project.iam.gserviceaccount.com https://other.example.com";
+//! let misdirected = TestDelivery::new(&pubsub(elsewhere, key)?);
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "rsa"))]
+//! # fn main() {}
+//! ```
+//!
+//! For AWS SNS the key has a certificate: `openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=sns.amazonaws.com -days
+//! 3650 -keyout - -out - > tests/sns.pem`. A subscription is tested with the body
+//! `{"Type": "SubscriptionConfirmation", "SubscribeURL": "https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription&Token=t"}`,
+//! and a function of the test in [`Provider::confirm_subscription`](crate::Provider::confirm_subscription).
+//!
+//! RSA is slow without optimization. If many tests sign with it, add this to `Cargo.toml`:
+//!
+//! ```toml
+//! [profile.dev.package.num-bigint-dig]
+//! opt-level = 3
+//! ```
+//!
+//! # A delivery that is kept
+//!
+//! [`Recovery::run_due`](crate::Recovery::run_due) makes the attempts that are due, one after the other, and returns
+//! their outcomes. A test need not spawn anything, nor wait:
+//!
+//! ```no_run
+//! # use axum::Router;
+//! # use idempotent_webhook::{Endpoint, Recovery};
+//! # async fn main_(app: Router, recovery: Recovery, pool: sqlx::PgPool) -> sqlx::Result<()> {
+//! // Makes the delivery due now, whatever the schedule says.
+//! Endpoint::new(pool, "deployments").retry("delivery-1").await?;
+//! let attempts = recovery.run_due(&app).await?;
+//! assert_eq!(attempts.len(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Against a running server
+//!
+//! In a checkout of this crate, the example `replay` sends a body, signed as the provider signs, or a captured
+//! request as it is. It judges the responses:
+//!
+//! ```sh
+//! export WEBHOOK_SECRET=whsec_demo    # what the quickstart prints
+//! echo '{"id":"evt_1","type":"invoice.paid","data":{"object":{"id":"in_1"}}}' > event.json
+//! cargo run --example replay -- --provider stripe \
+//!     --url http://127.0.0.1:3000/webhooks/stripe --times 5 --concurrency 5 event.json
+//! ```

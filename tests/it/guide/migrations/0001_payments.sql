@@ -1,0 +1,1 @@
+create table payments (id serial primary key);

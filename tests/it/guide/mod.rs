@@ -1,0 +1,249 @@
+//! What the README and the guide say is true: their SQL runs, their test passes, and the promise is worded once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
+use idempotent_webhook::{DedupeTx, HandlerError, IdempotentWebhook, Secret, presets};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool, Row};
+
+use crate::support::Database;
+
+/// The pages of the guide and the README, without the marks of Rust's comments.
+fn pages() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let guide = fs::read_dir(root.join("src/documentation")).unwrap();
+    let pages = guide.map(|page| page.unwrap().path());
+    pages
+        .filter(|page| page.extension().is_some_and(|extension| extension == "rs"))
+        .chain([root.join("README.md")])
+        .map(|page| {
+            let text = fs::read_to_string(&page).unwrap();
+            let lines = text.lines().map(|line| {
+                let line = line.strip_prefix("//!").unwrap_or(line);
+                line.strip_prefix(' ').unwrap_or(line)
+            });
+            let text = lines.collect::<Vec<_>>().join("\n");
+            (page, text)
+        })
+        .collect()
+}
+
+fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
+    let fence = format!("```{language}\n");
+    let blocks = page.split(&*fence).skip(1);
+    blocks
+        .map(|block| block.split("\n```").next().unwrap())
+        .collect()
+}
+
+/// Citus has its own test, with a server that no package installs.
+fn needs_citus(sql: &str) -> bool {
+    sql.contains("create_distributed_table") || sql.contains("citus.sql")
+}
+
+/// Of a job of `pg_cron`, the statement that it runs.
+fn statement(sql: &str) -> &str {
+    sql.split("$$").nth(1).unwrap_or(sql)
+}
+
+#[tokio::test]
+async fn each_statement_of_the_guide_runs() {
+    let database = Database::new().await;
+    let mut connection = database.pool.acquire().await.unwrap();
+    let mut ran = 0;
+    for (page, text) in pages() {
+        for sql in blocks(&text, "sql")
+            .into_iter()
+            .filter(|sql| !needs_citus(sql))
+        {
+            // What it changes is rolled back, and so is the role that it grants rights to.
+            let mut transaction = connection.begin().await.unwrap();
+            transaction.execute("create role app").await.unwrap();
+            let run = transaction.execute(AssertSqlSafe(statement(sql))).await;
+            run.unwrap_or_else(|error| panic!("{}: {error}: {sql}", page.display()));
+            transaction.rollback().await.unwrap();
+            ran += 1;
+        }
+    }
+    assert!(ran >= 7, "{ran}");
+}
+
+#[tokio::test]
+async fn the_guide_tells_whether_an_event_arrived() {
+    let database = Database::new().await;
+    let operating = include_str!("../../../src/documentation/operating.rs").replace("//! ", "");
+    let query = blocks(&operating, "sql")[0].to_owned();
+    let state = async || {
+        let rows = database
+            .pool
+            .fetch_all(AssertSqlSafe(&*query))
+            .await
+            .unwrap();
+        rows.iter()
+            .map(|row| row.get::<String, _>("state"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(state().await, [""; 0]);
+    for (table, columns, values, expected) in [
+        ("discarded", "", "", "discarded"),
+        (
+            "kept_deliveries",
+            ", state, attempts",
+            ", 'dead', 3",
+            "dead",
+        ),
+        ("deliveries", "", "", "processed"),
+    ] {
+        let insert = format!(
+            "delete from idempotent_webhook.discarded;
+             delete from idempotent_webhook.kept_deliveries;
+             insert into idempotent_webhook.{table} (endpoint, delivery_id{columns})
+             values ('billing', 'evt_1Qx'{values}), ('billing', 'evt_2'{values})"
+        );
+        database.run(&insert).await;
+        assert_eq!(state().await, [expected]);
+    }
+}
+
+fn router(pool: PgPool, secret: Secret) -> Router {
+    let layer = IdempotentWebhook::new(pool, "billing", presets::stripe(secret));
+    Router::new().route("/webhooks/stripe", post(payment).layer(layer))
+}
+
+async fn payment(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
+    sqlx::query("insert into payments default values")
+        .execute(&mut *tx)
+        .await?;
+    Ok(StatusCode::OK)
+}
+
+/// As the guide has them, but for the folder of the migrations.
+mod with_sqlx_test {
+    use axum::body::Body;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[sqlx::test(migrations = "tests/it/guide/migrations")]
+    #[ignore = "the test below runs it, with a `DATABASE_URL`"]
+    async fn a_payment_is_booked_once(pool: PgPool) {
+        idempotent_webhook::migrate(&pool).await.unwrap();
+        let secret = Secret::new("whsec_test").unwrap();
+        let app = router(pool.clone(), secret.clone());
+        let paid = TestDelivery::new(&presets::stripe(secret))
+            .uri("/webhooks/stripe")
+            .event_type("invoice.paid")
+            .body(r#"{"data":{"object":{"id":"in_1","amount_paid":4200}}}"#);
+
+        let payments = async || -> i64 {
+            let count = sqlx::query_scalar("select count(*) from payments");
+            count.fetch_one(&pool).await.unwrap()
+        };
+        assert_idempotent(&app, &paid, payments).await;
+    }
+
+    #[sqlx::test(migrations = "tests/it/guide/migrations")]
+    #[ignore = "the test below runs it, with a `DATABASE_URL`"]
+    async fn a_forged_payment_is_rejected(pool: PgPool) {
+        idempotent_webhook::migrate(&pool).await.unwrap();
+        let secret = Secret::new("whsec_test").unwrap();
+        let app = router(pool, secret.clone());
+        let paid = TestDelivery::new(&presets::stripe(secret)).uri("/webhooks/stripe");
+
+        for forged in [paid.tampered(), paid.expired(), paid.unsigned()] {
+            let response = app.clone().oneshot(forged.request::<Body>()).await.unwrap();
+            assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_tests_of_the_guide_pass() {
+    let database = Database::empty().await;
+    // The name of the module without that of the crate, as the test runner has it.
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let ran = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", &format!("{module}::with_sqlx_test::")])
+        .env("DATABASE_URL", database.options().to_url_lossy().as_str())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{said}");
+    assert!(said.contains("2 passed"), "{said}");
+
+    // They are the same as in the guide.
+    let here = include_str!("mod.rs");
+    let (_, guide) = pages()
+        .into_iter()
+        .find(|(page, _)| page.ends_with("testing.rs"))
+        .unwrap();
+    for name in ["a_payment_is_booked_once", "a_forged_payment_is_rejected"] {
+        let name = format!("{name}(pool");
+        assert_eq!(function(here, &name), function(&guide, &name));
+    }
+}
+
+/// The lines of a function whose head begins with `name`, without their indentation.
+fn function(text: &str, name: &str) -> Vec<String> {
+    let begin = text.find(&format!("async fn {name}")).unwrap();
+    let indent = text[..begin].rsplit('\n').next().unwrap().len();
+    let lines = text[begin..].lines().map(|line| line.trim().to_owned());
+    let end = format!("{}}}", " ".repeat(indent));
+    let count = text[begin..].lines().position(|line| line == end).unwrap();
+    lines.take(count).collect()
+}
+
+/// The test of the README.
+async fn a_payment_is_booked_once(app: Router, pool: PgPool) {
+    let stripe = presets::stripe(Secret::new("whsec_test").unwrap());
+    let paid = TestDelivery::new(&stripe)
+        .uri("/webhooks/stripe")
+        .event_type("invoice.paid")
+        .body(r#"{"data":{"object":{"id":"in_1","amount_paid":4200}}}"#);
+
+    let payments = async || -> i64 {
+        let count = sqlx::query_scalar("select count(*) from payments");
+        count.fetch_one(&pool).await.unwrap()
+    };
+    assert_idempotent(&app, &paid, payments).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_test_of_the_readme_passes() {
+    let database = Database::new().await;
+    let create = include_str!("migrations/0001_payments.sql");
+    database.run(create).await;
+    let app = router(database.pool.clone(), Secret::new("whsec_test").unwrap());
+    a_payment_is_booked_once(app, database.pool.clone()).await;
+
+    let name = "a_payment_is_booked_once(app: Router";
+    let readme = include_str!("../../../README.md");
+    assert_eq!(
+        function(include_str!("mod.rs"), name),
+        function(readme, name)
+    );
+}
+
+#[test]
+fn the_promise_is_worded_once() {
+    let promise = include_str!("../../../src/documentation/promise.md");
+    assert!(include_str!("../../../README.md").contains(promise));
+}
+
+/// A page that moves takes its links along.
+#[test]
+fn the_readme_links_to_pages_that_exist() {
+    let readme = include_str!("../../../README.md");
+    let pages = readme.split("/idempotent_webhook/documentation/").skip(1);
+    let pages: Vec<&str> = pages.map(|link| link.split('/').next().unwrap()).collect();
+    assert!(pages.len() >= 8, "{pages:?}");
+    for page in pages {
+        let file = format!("{}/src/documentation/{page}.rs", env!("CARGO_MANIFEST_DIR"));
+        assert!(Path::new(&file).exists(), "{file}");
+    }
+}
