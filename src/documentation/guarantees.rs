@@ -109,8 +109,8 @@
 //! - **R1** A delivery is kept with its exact body, in a transaction of its own: a failed one after the
 //!   rollback and before the response ([`Keep::failed`](crate::Keep::failed)), or each one before its handler
 //!   runs ([`Keep::all`](crate::Keep::all)), so that a process that is killed at any moment loses nothing. Of
-//!   a forged request nothing is kept. If a failed one cannot be kept, the response is what it would have
-//!   been without, and never a 2xx.
+//!   a forged request nothing is kept. If a failed one cannot be kept, the response is the handler's,
+//!   and never a 2xx.
 //! - **R2** Of the headers, only those are kept that the handler needs again. Signatures,
 //!   `Authorization` and `Cookie` are not, unless [`Keep::headers`](crate::Keep::headers) names them.
 //! - **R3** A body over [`Keep::body_limit`](crate::Keep::body_limit) is not kept. If its delivery fails, that
@@ -172,7 +172,7 @@
 //!   give what the id is made of is refused when it is built.
 //! - **N4** One process reconciles a list at a time, and another one goes on with its page if it is killed. A
 //!   dry run touches nothing. A limit of the list is waited out. A list that fails changes nothing, and is
-//!   told.
+//!   reported.
 //!
 //! # D: the dashboard
 //!

@@ -49,7 +49,7 @@
 //! | the handler has discarded it ([`HandlerError::discard`]), or an operator has | no |
 //! | an operator has [forgotten](crate::Endpoint::forget) it | no: it runs when the provider sends it again |
 //! | it is younger than the [grace time](#from-when-on) | not yet |
-//! | its body is larger than [`Keep::body_limit`], or the list has no usable id for it | no: it is left out, and [told](#when-it-fails) |
+//! | its body is larger than [`Keep::body_limit`], or the list has no usable id for it | no: it is left out, and [reported](#when-it-fails) |
 //!
 //! What is discarded or forgotten is in the table `idempotent_webhook.discarded`, for as long as
 //! [`Retention`](crate::Retention) leaves deliveries. A request of the provider is processed all the same.
@@ -61,8 +61,8 @@
 //!
 //! - **The endpoint's first recorded delivery**, as it was when the list was reconciled for the first time. If
 //!   none was recorded, it is the moment of that first round, so a first round on a new endpoint finds nothing.
-//!   So it is for a further list of an endpoint, and for a list of a tenant: what others have had recorded says
-//!   nothing of it. [`since`](crate::Reconcile::since) sets another time. After a deploy in which the old
+//!   The same holds for a further list of an endpoint, and for the list of a tenant: the deliveries of others say
+//!   nothing about it. [`since`](crate::Reconcile::since) sets another time. After a deploy in which the old
 //!   system went on for a while, set the end of that.
 //! - **The end of the round before**, less the grace time, and less a minute at least.
 //! - **[`look_back`](crate::Reconcile::look_back)** before now, by default 7 days. If no round was made for longer, a
@@ -71,9 +71,9 @@
 //!   processed and deleted.
 //!
 //! It looks at events up to the **[`grace`](crate::Reconcile::grace)** time before now, by default 10 minutes. The
-//! webhook of a younger one may still be under way. Keep it longer than the handler takes and than the list lags
-//! behind: **an event is missed** that the list shows only after a round, and dates before the beginning of
-//! the next one. It also covers the difference of the clocks.
+//! webhook of a younger one may still be under way. Make it longer than a handler takes, and longer
+//! than the list lags behind. **An event is missed** if the list shows it only after the round that covers its time.
+//! The grace time also covers the difference of the clocks.
 //!
 //! **With `since` before the adoption of this crate, what another system has processed runs again.** This crate
 //! has no record of it. With `since`, the same is true after a change of the endpoint's name, which is part of
@@ -132,8 +132,8 @@
 //!
 //! [`Reconcile::run_once`] makes a round now, for a command of an operator or a job of a scheduler. Both look at
 //! all that is not older than `look_back`, whatever rounds before have looked at, so they also find what was
-//! left out then, and what was deleted from the tables since. `run_once` begins anew if a round of a
-//! task is under way but broken off. It does not make the task leave out a time that no round has looked at.
+//! left out then, and what was deleted from the tables since. If a task's round was
+//! broken off, `run_once` begins anew. It leaves no gap in the task's rounds.
 //!
 //! # Several processes
 //!
@@ -161,7 +161,7 @@
 //! | an item of the list cannot be read | it is left out; the round goes on |
 //! | an event is missing and cannot be run | the round goes on without it; at its end, one WARN with the number and the first reason |
 //!
-//! The last one is told by the round that finds it: the next round but one does not look at it again.
+//! The last one is reported by the round that finds it, and perhaps by the next one.
 //! [`dry_run`](#a-look-before) still lists it, with the reason. The metric of failures counts such a round, too.
 //!
 //! What was missing is a WARN as well, with the number, and INFO with each delivery id. It is rare, and it means
@@ -236,7 +236,7 @@
 //! What the provider does not list is not found: events older than its list goes back, what it has not generated,
 //! what happened before there was a webhook where the list is that of the webhook (GitHub, Paddle), and GitHub's
 //! events while its webhook was inactive. A list that fails for longer than that, or than `look_back`,
-//! leaves a gap; only the latter is told.
+//! leaves a gap; only the latter is reported.
 //!
 //! [`DedupeTx::advance`]: crate::DedupeTx::advance
 //! [`Delivery::is_reconciled`]: crate::Delivery::is_reconciled

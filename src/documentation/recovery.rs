@@ -95,12 +95,12 @@
 //! | dead, recorded, processed | its time is over | none |
 //!
 //! The transaction of the claim deletes or archives the row, whether the attempt is one of the provider or of
-//! recovery. If the attempt fails, that is rolled back with everything else. A failure is kept once no other
-//! process is running the delivery. If that takes longer than half of
-//! [`database_timeout`](crate::IdempotentWebhook::database_timeout), it is kept at once, and the row may stay
-//! behind, as it may where the default isolation is not `read committed`. It then ends as a duplicate when its
-//! turn comes, without a call of the handler, or by
-//! [`Retention`](crate::Retention), which never deletes the claim before it.
+//! recovery. If the attempt fails, that is rolled back with everything else.
+//!
+//! A failure is kept after the attempts of other processes at the same delivery have ended. It waits for that at most
+//! half of [`database_timeout`](crate::IdempotentWebhook::database_timeout). After that, or where the default
+//! isolation is not `read committed`, the row can outlive another process's success. Such a row ends as a duplicate
+//! when it is due, without a call of the handler. [`Retention`](crate::Retention) never deletes the claim before it.
 //!
 //! # What counts as an attempt
 //!
@@ -110,18 +110,18 @@
 //! [`HandlerError::retry_after`], [`dead`](crate::HandlerError::dead) and
 //! [`discard`](crate::HandlerError::discard).
 //!
-//! Counted is each attempt that reached the handler, and what answers in its place: a 404 or a 405 of a
-//! router within the layer, a rejection of an extractor, a panic, the end of its time.
+//! An attempt counts if it reached the handler, or what answers in its place: a router within the layer with a 404 or
+//! 405, an extractor that rejects the request. A panic counts, and so does a timeout.
 //!
-//! Not counted, and due again:
+//! These do not count, and the delivery is due again:
 //!
 //! - after 5 seconds: Postgres was away, or another attempt was in flight, before the handler was called;
 //! - after a minute: no layer of the endpoint was reached. The router that was given to
 //!   [`Recovery::spawn`] has no such route, or a middleware has refused the request. It is logged at WARN,
 //!   and counted as `unhandled` in the metrics.
 //!
-//! Nor do attempts of the provider use up the schedule. An attempt whose result cannot be written because
-//! Postgres is away is written again each second for a minute.
+//! The provider's own attempts do not use up the schedule. A result that cannot be written because Postgres is away is
+//! tried again each second for a minute.
 //!
 //! # When a process dies
 //!
@@ -135,8 +135,7 @@
 //! killed the process. If that one does not end either, a failure is written down instead of a third
 //! attempt, and the delay of the schedule follows.
 //!
-//! A process that is frozen, or whose host is cut off, keeps its connection for as long as Postgres believes
-//! in it. The claim therefore sets `idle_in_transaction_session_timeout` for its transaction: to
+//! A process that is frozen, or whose host is cut off, keeps its connection until Postgres notices. The claim therefore sets `idle_in_transaction_session_timeout` for its transaction: to
 //! `handler_timeout`, [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) and eight times
 //! [`database_timeout`](crate::IdempotentWebhook::database_timeout), 60 seconds with the defaults and a
 //! response deadline of 10 seconds, or to the pool's own value if that is lower. Then Postgres ends the
@@ -150,8 +149,8 @@
 //! [`Filter`](crate::recovery::Filter), `reprocess`, `pause` and `resume`. The dashboard has buttons for them. If the
 //! tenant is part of the key, add `.tenant("name")`.
 //!
-//! A dead delivery is logged at ERROR, counted in `idempotent_webhook_dead_total`, and told to the function of
-//! [`Keep::on_dead`](crate::Keep::on_dead).
+//! A dead delivery is logged at ERROR, counted in `idempotent_webhook_dead_total`, and passed to the
+//! function of [`Keep::on_dead`](crate::Keep::on_dead).
 //!
 //! # Middlewares
 //!
@@ -216,7 +215,7 @@
 //! in one process have a handle each. A process that keeps deliveries and has no router to run them with
 //! takes [`Recovery::elsewhere`].
 //!
-//! Nothing is stuck without a word:
+//! Deliveries that nobody runs are reported:
 //!
 //! - Five seconds after the first delivery was kept, a process that has not spawned its recovery logs a WARN.
 //!   With [`Recovery::elsewhere`], it does so if no other process has had a heartbeat for the endpoint within
