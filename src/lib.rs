@@ -44,28 +44,16 @@
 //!                                else -> ROLLBACK -> the handler's response
 //! ```
 //!
-//! [`IdempotentWebhook`] is the layer and has the settings. A [`Provider`] describes how a
-//! provider signs, identifies and redelivers: one of the [`presets`], or [`Provider::custom`] for
-//! any other. [`TenantSecrets`] serves many tenants behind one route. Handlers take [`DedupeTx`]
-//! and [`Delivery`]. [`migrate`] creates the tables, and [`Retention`] keeps them small. [`Keep`] says which
-//! deliveries a layer keeps, and [`Recovery`] runs them again ([`documentation::recovery`]). [`Reconcile`] finds
-//! those that never came, by the provider's list of events ([`documentation::reconciliation`]). [`Endpoint`] is
-//! for operators' tools, and the module `dashboard` is one. [`documentation`] is the guide, with a page for each
-//! question.
+//! # Where to start
 //!
-//! # What handlers should know
-//!
-//! - Answer 2xx for "done", and anything else for "deliver it again". Do not commit.
-//! - Return SQL errors. After one, the transaction is aborted, unless the statement ran in a
-//!   savepoint (`tx.begin()`). A 2xx then becomes a 500.
-//! - Put a timeout around statements, not around the `begin` or `commit` of a savepoint. After a
-//!   cancelled one the transaction is in doubt, and every further statement is refused.
-//! - Keep the [`DedupeTx`] in the handler. If it is moved into a task, or into the body of the
-//!   response, the answer is a 500.
-//! - The handler runs to its end even if the sender hangs up, within
-//!   [`handler_timeout`](IdempotentWebhook::handler_timeout).
-//! - A deadlock or a serialization failure is an error like any other: return it, and the
-//!   provider's retry, or [`Recovery`], runs the handler again.
+//! - [`documentation`] is the guide, with a page for each question. [`documentation::handling`] is about handlers.
+//! - [`IdempotentWebhook`] is the layer, with its settings. Handlers take [`DedupeTx`] and [`Delivery`].
+//! - A [`Provider`] describes how a provider signs, identifies and retries: one of the [`presets`], or
+//!   [`Provider::custom`]. [`TenantSecrets`] serves many tenants behind one route.
+//! - [`migrate`] creates the tables, and [`Retention`] keeps them small.
+//! - [`Keep`] says which deliveries a layer keeps, and [`Recovery`] runs them again. [`Reconcile`] finds those that
+//!   never came.
+//! - [`Endpoint`] is for operators' tools, and the module `dashboard` is one.
 //!
 //! # What this crate does not do
 //!
