@@ -14,6 +14,17 @@
 //! # }
 //! ```
 //!
+// Only in the documentation, so that no build of an application has it.
+#![cfg_attr(
+    doc,
+    doc = concat!(
+        "![The overview: each endpoint with its state, a plot of the last day and what is due or dead; ",
+        "below, the failures, grouped by reason](data:image/png;base64,",
+        include_str!("../../pictures/dashboard.png.base64"),
+        ")",
+    )
+)]
+//!
 //! # What it shows
 //!
 //! - **Overview**: each endpoint with its state, the worst first, what came in over the last 24 hours and
@@ -298,5 +309,19 @@ fn checked(text: &str) -> String {
     match site::origin(text) {
         Some(origin) => origin,
         None => panic!("not an origin: {text:?}; one is like https://ops.example.com"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+
+    #[test]
+    fn the_documentation_has_the_picture_of_the_readme() {
+        let picture = STANDARD.encode(include_bytes!("../../pictures/dashboard.png"));
+        let embedded = include_str!("../../pictures/dashboard.png.base64");
+        let command = "base64 -w0 pictures/dashboard.png > pictures/dashboard.png.base64";
+        assert!(embedded == picture, "run: {command}");
     }
 }
