@@ -105,47 +105,52 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(unreachable_pub)]
 
-// In the order of a request: each needs only those below it.
-pub mod reconcile;
-mod layer;
-mod request;
-mod settings;
+// Each module needs only those below it.
+pub mod documentation;
 
-pub mod provider;
-pub mod recovery;
-mod in_flight;
-mod transaction;
-mod delivery;
-mod activity;
-
-mod maintenance;
+// Beside the requests.
 #[cfg(feature = "dashboard")]
 pub mod dashboard;
 #[cfg(feature = "testing")]
 pub mod testing;
-pub mod documentation;
+mod maintenance;
+pub mod reconcile;
 
-// They need none of the others.
+// In the order of a request.
+mod layer;
+mod request;
+mod settings;
+pub mod recovery;
+mod activity;
+mod transaction;
+mod in_flight;
+pub mod provider;
+mod delivery;
+
+// These need none of the others.
+mod calendar;
 mod digest;
-mod error;
+mod error_chain;
 mod expiring_map;
 mod metrics;
+mod outcome;
 mod panic;
 mod pg_time;
 mod random;
-mod stop;
+mod stop_signal;
 
 pub use delivery::{Delivery, DeliveryId};
 pub use layer::IdempotentWebhook;
 pub use maintenance::retention::{Retention, prune};
 pub use maintenance::{Endpoint, migrate};
+pub use outcome::{OUTCOME_HEADER, Outcome};
 #[doc(inline)]
 pub use provider::{JsonPath, Provider, Secret, Secrets, Source, TenantSecrets};
 #[doc(inline)]
 pub use provider::{presets, signature};
 pub use reconcile::Reconcile;
 pub use recovery::{Keep, Recovery};
-pub use request::{HandlerError, OUTCOME_HEADER, Outcome};
+pub use request::HandlerError;
 pub use transaction::{DedupeTx, Recency, Savepoint};
 
 /// What [`Retention`] and [`prune`] return.

@@ -98,7 +98,7 @@ const LAST_SUCCESS: &str = "
 /// How an endpoint is, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
-    Unhandled,
+    Unserved,
     Failing,
     Rejecting,
     Probing,
@@ -113,7 +113,7 @@ pub(super) enum State {
 impl State {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Unhandled => "unhandled",
+            Self::Unserved => "unserved",
             Self::Failing => "failing",
             Self::Rejecting => "rejecting",
             Self::Probing => "probing",
@@ -128,7 +128,7 @@ impl State {
 
     pub(super) fn meaning(self) -> &'static str {
         match self {
-            Self::Unhandled => "No process with a Recovery serves it, so what is due does not run.",
+            Self::Unserved => "No process with a Recovery serves it, so what is due does not run.",
             Self::Failing => {
                 "Deliveries have failed and wait for another attempt, for an operator or for their \
                  provider, or none was processed since the last failure."
@@ -256,7 +256,7 @@ fn state(row: &PgRow, last: &Recent, rejected: Option<f64>) -> sqlx::Result<Stat
     let was_rejected = rejected.is_some_and(|rejected| rejected >= since);
     let all = activity::sum(last.hours.iter().map(|hour| &hour.counts));
     Ok(if is_there("due")? && is_absent && !is_paused {
-        State::Unhandled
+        State::Unserved
     } else if is_later(last.failed, last.processed) {
         State::Failing
     } else if is_later(rejected, last.authentic) {

@@ -7,7 +7,7 @@ use maud::html;
 
 use super::html::Layout;
 use super::view::json;
-use crate::transaction::is_not_migrated;
+use crate::transaction::{is_not_migrated, is_query_canceled};
 
 /// Why there is no page.
 #[derive(Debug)]
@@ -104,11 +104,5 @@ impl From<sqlx::Error> for PageError {
 
 /// Whether a statement took longer than its timeout.
 pub(super) fn is_timeout(error: &sqlx::Error) -> bool {
-    const QUERY_CANCELED: &str = "57014";
-    match error {
-        sqlx::Error::PoolTimedOut => true,
-        error => error
-            .as_database_error()
-            .is_some_and(|error| error.code().as_deref() == Some(QUERY_CANCELED)),
-    }
+    matches!(error, sqlx::Error::PoolTimedOut) || is_query_canceled(error)
 }

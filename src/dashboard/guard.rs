@@ -1,5 +1,5 @@
-//! What stands before every page: the right to see it, where a request comes from, and the headers
-//! that keep a browser from doing anything else.
+//! Guards every page: checks the host, the right to see it and the site that sends a request, and adds the
+//! headers of security.
 
 use std::sync::Arc;
 
@@ -7,23 +7,20 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
 use http::request::Parts;
 
 use super::assets::Asset;
+use super::csrf;
 use super::error::PageError;
 use super::html::HeldBack;
-use super::server::Format;
-use super::site::Site;
+use super::routes::Format;
 use super::{Access, Shared};
 use crate::panic::{self, catch_panic};
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
-
-const FOREIGN: PageError =
-    PageError::forbidden("This request came from another site, so nothing was done.");
 
 /// A middleware around all routes, those that do not exist included.
 pub(super) async fn guard(
@@ -70,26 +67,10 @@ async fn admit(shared: &Shared, request: Request, format: &Format) -> Result<Req
     if !access.may_read() {
         return Err(PageError::forbidden("You may not see this dashboard."));
     }
-    match (head.method.is_safe(), format) {
-        // There is nothing to click.
-        (true, Format::Json) => {}
-        (true, Format::Page(_)) if shared.site.has_led_here(&head) => {}
-        // The second click of a double click on another site may land on this page.
-        (true, Format::Page(_)) => {
-            if access.may_operate() {
-                head.extensions.insert(HeldBack);
-                access = access.without_actions();
-            }
-        }
-        (false, _) if Site::is_foreign(&head) => return Err(FOREIGN),
-        (false, Format::Json) if is_json(&head) => {}
-        (false, Format::Json) => {
-            return Err(PageError::unsupported_media_type(
-                "The body has to be JSON, and the content type application/json.",
-            ));
-        }
-        (false, Format::Page(_)) if shared.site.has_sent(&head) => {}
-        (false, Format::Page(_)) => return Err(FOREIGN),
+    let may_act = csrf::check(&shared.site, &head, format)?;
+    if !may_act && access.may_operate() {
+        head.extensions.insert(HeldBack);
+        access = access.without_actions();
     }
     head.extensions.insert(access);
     Ok(Request::from_parts(head, body))
@@ -110,15 +91,4 @@ async fn access(shared: &Shared, head: &Parts) -> Result<Access, PageError> {
             tracing::error!(message, "the authorizer of the webhook dashboard panicked");
             PageError::internal()
         })
-}
-
-/// No form and no page of another site can send this type, unless a server has allowed it to (CORS), which
-/// the dashboard never does.
-fn is_json(head: &Parts) -> bool {
-    let mut types = head.headers.get_all(CONTENT_TYPE).iter();
-    let (Some(value), None) = (types.next(), types.next()) else {
-        return false;
-    };
-    let essence = value.to_str().unwrap_or_default().split(';').next();
-    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
 }

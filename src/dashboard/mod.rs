@@ -55,7 +55,7 @@
 //!
 //! | state | meaning |
 //! |---|---|
-//! | `unhandled` | deliveries are due, and no process runs [`Recovery`](crate::Recovery) for it |
+//! | `unserved` | deliveries are due, and no process runs [`Recovery`](crate::Recovery) for it |
 //! | `failing` | deliveries have failed and wait, or none was processed since the last failure |
 //! | `rejecting` | no request was authentic since the last one that was rejected |
 //! | `probing` | many failed in a row, so one delivery is tried at a time |
@@ -153,6 +153,8 @@
 mod access;
 mod activity;
 mod assets;
+mod claim_lock;
+mod csrf;
 mod cursor;
 mod database;
 mod endpoints;
@@ -160,13 +162,13 @@ mod error;
 mod guard;
 mod html;
 mod mask;
+mod origins;
 mod operate;
 mod pages;
 mod params;
+mod routes;
 mod rows;
 mod selection;
-mod server;
-mod site;
 mod view;
 
 use std::sync::Arc;
@@ -178,7 +180,7 @@ use sqlx::PgPool;
 pub use access::Access;
 use access::Authorizer;
 use database::Database;
-use site::Site;
+use origins::Site;
 
 /// A dashboard, as a router that one nests. See the [module](self).
 #[derive(Clone, Debug)]
@@ -296,7 +298,7 @@ impl Dashboard {
 
     /// The router, for [`Router::nest`](axum::Router::nest), or to be served as it is.
     pub fn into_router<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
-        server::router(Arc::new(Shared {
+        routes::router(Arc::new(Shared {
             database: Database::new(self.pool),
             authorizer: self.authorizer,
             site: self.site,
@@ -306,7 +308,7 @@ impl Dashboard {
 
 #[expect(clippy::panic, reason = "documented, and only at start")]
 fn checked(text: &str) -> String {
-    match site::origin(text) {
+    match origins::origin(text) {
         Some(origin) => origin,
         None => panic!("not an origin: {text:?}; one is like https://ops.example.com"),
     }

@@ -8,7 +8,7 @@ use sqlx::{PgConnection, Row};
 
 use super::Access;
 use super::error::PageError;
-use crate::recovery::control::Of;
+use crate::recovery::operator::Of;
 
 /// How many rows are counted for a page. Each number has its share.
 const COUNTED: usize = 200_000;

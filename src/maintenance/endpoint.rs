@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 
-use crate::recovery::control::{self, Batches, Change, Of};
+use crate::recovery::operator::{self, Batches, Change, Of};
 use crate::recovery::{Filter, KeptDelivery, Retried};
-use crate::transaction::BEGIN_APART;
+use crate::transaction::BEGIN_READ_COMMITTED;
 
 /// The deliveries of an endpoint, for an operator's tool.
 ///
@@ -60,7 +60,7 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn kept(&self, filter: &Filter, limit: u32) -> sqlx::Result<Vec<KeptDelivery>> {
-        control::list(&self.pool, self.of(), filter, limit).await
+        operator::list(&self.pool, self.of(), filter, limit).await
     }
 
     /// Has a kept delivery run again now, with a new schedule. It is a dead one, or one that is due
@@ -70,11 +70,11 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn retry(&self, delivery_id: &str) -> sqlx::Result<Retried> {
-        let mut tx = self.pool.begin_with(BEGIN_APART).await?;
-        if control::is_processed(&mut tx, self.of(), delivery_id).await? {
+        let mut tx = self.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+        if operator::is_processed(&mut tx, self.of(), delivery_id).await? {
             return Ok(Retried::Processed);
         }
-        let retried = control::retry(&mut tx, self.of(), delivery_id).await?;
+        let retried = operator::retry(&mut tx, self.of(), delivery_id).await?;
         tx.commit().await?;
         let endpoint = &*self.name;
         Ok(if retried {
@@ -118,8 +118,8 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn discard(&self, delivery_id: &str) -> sqlx::Result<bool> {
-        let mut tx = self.pool.begin_with(BEGIN_APART).await?;
-        let discarded = control::discard(&mut tx, self.of(), delivery_id, "0").await?;
+        let mut tx = self.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+        let discarded = operator::discard(&mut tx, self.of(), delivery_id, "0").await?;
         tx.commit().await?;
         let endpoint = &*self.name;
         if discarded {
@@ -167,8 +167,8 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn reprocess(&self, delivery_id: &str) -> sqlx::Result<bool> {
-        let mut tx = self.pool.begin_with(BEGIN_APART).await?;
-        let reprocessed = control::reprocess(&mut tx, self.of(), delivery_id).await?;
+        let mut tx = self.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+        let reprocessed = operator::reprocess(&mut tx, self.of(), delivery_id).await?;
         tx.commit().await?;
         let endpoint = &*self.name;
         if reprocessed {
@@ -227,7 +227,7 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn pause(&self) -> sqlx::Result<()> {
-        control::pause(&self.pool, &self.name).await?;
+        operator::pause(&self.pool, &self.name).await?;
         tracing::info!(endpoint = &*self.name, "webhook recovery paused");
         Ok(())
     }
@@ -238,7 +238,7 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn resume(&self) -> sqlx::Result<()> {
-        control::resume(&self.pool, &self.name).await?;
+        operator::resume(&self.pool, &self.name).await?;
         tracing::info!(endpoint = &*self.name, "webhook recovery resumed");
         Ok(())
     }

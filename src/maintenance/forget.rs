@@ -1,8 +1,8 @@
 //! Forgetting a processed delivery, so that it is processed again.
 
 use super::endpoint::Endpoint;
-use crate::recovery::control;
-use crate::transaction::BEGIN_APART;
+use crate::recovery::operator;
+use crate::transaction::BEGIN_READ_COMMITTED;
 
 impl Endpoint {
     /// Forgets a processed delivery, so that it is processed again when the provider resends it.
@@ -23,8 +23,8 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn forget(&self, delivery_id: &str) -> sqlx::Result<bool> {
-        let mut tx = self.pool.begin_with(BEGIN_APART).await?;
-        let found = control::forget(&mut tx, self.of(), delivery_id).await?;
+        let mut tx = self.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+        let found = operator::forget(&mut tx, self.of(), delivery_id).await?;
         tx.commit().await?;
         tracing::info!(
             endpoint = &*self.name,

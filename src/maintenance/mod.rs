@@ -1,6 +1,5 @@
 //! Work on the tables outside of requests: migrations, retention, and what operators do.
 
-pub(crate) mod claims;
 mod endpoint;
 mod forget;
 mod migrate;

@@ -9,7 +9,7 @@ use super::secret::{Secret, Secrets};
 use super::signature::SignatureError;
 use super::tenant::TenantSecrets;
 use crate::delivery::Tenant;
-use crate::error::BoxError;
+use crate::error_chain::BoxError;
 
 /// Where the secrets of a provider come from: a [`Secret`], several [`Secrets`], or
 /// [`TenantSecrets`]; or a [`KeySource`] alone, where the provider's public keys are all that it takes.

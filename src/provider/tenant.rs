@@ -11,7 +11,7 @@ use super::public_url::as_received;
 use super::secret::{Secret, Secrets};
 use super::signature::SignatureError;
 use crate::delivery::{Tenant, check_text};
-use crate::error::BoxError;
+use crate::error_chain::BoxError;
 use crate::expiring_map::ExpiringMap;
 
 type TenantOf = Arc<dyn Fn(&Parts) -> Option<String> + Send + Sync>;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use super::source::SourceError;
+use super::event_source::SourceError;
 use crate::transaction::DatabaseError;
 
 /// Why a list of events cannot be reconciled, or a round of it has failed.

@@ -10,9 +10,9 @@ use http::{HeaderValue, Method};
 use tokio::time::Instant;
 
 use super::error::ReconcileError;
+use super::event_source::{Content, EventSource, ListedEvent, SourceError};
 use super::position::{Begun, TURN};
 use super::round::{Reconciled, Rounds, Seen, caught};
-use super::source::{Content, EventSource, ListedEvent, SourceError};
 use crate::activity::{MISSED, Source};
 use crate::delivery::{Delivery, Tenant};
 use crate::recovery::{Acceptance, Accepted};
@@ -179,7 +179,7 @@ impl<S: EventSource> Rounds<'_, S> {
             }
         }
         for group in acceptances.chunks(GROUP) {
-            self.keep(group, round, seen).await?;
+            self.keep_missing(group, round, seen).await?;
         }
         Ok(true)
     }
@@ -210,7 +210,7 @@ impl<S: EventSource> Rounds<'_, S> {
     }
 
     /// Keeps deliveries, unless they are known meanwhile.
-    async fn keep(
+    async fn keep_missing(
         &self,
         group: &[Acceptance],
         round: &mut Begun,

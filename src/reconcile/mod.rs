@@ -2,19 +2,19 @@
 //! missing is run. [`documentation::reconciliation`](crate::documentation::reconciliation) says how.
 
 mod error;
-mod handle;
+mod event_source;
 mod missing;
 mod position;
 mod round;
-mod source;
 #[cfg(feature = "reqwest")]
 mod sources;
+mod task;
 
 pub use error::ReconcileError;
-pub use handle::{Reconcile, ReconcileTask};
+pub use event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 pub use round::{MissingDelivery, Reconciled};
-pub use source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 #[cfg(feature = "reqwest")]
 pub use sources::{
     ChargebeeEvents, GitHubDeliveries, Http, PaddleNotifications, StripeEvents, WorkOsEvents,
 };
+pub use task::{Reconcile, ReconcileTask};

@@ -113,7 +113,7 @@ impl Position {
         now: bool,
     ) -> Result<Option<Begun>, DatabaseError> {
         let statement = || {
-            self.query(include_str!("sql/begin.sql"))
+            self.query(include_str!("sql/begin_round.sql"))
                 .bind(bounds.recorded_since)
                 .bind(self.process)
                 .bind(interval(TURN))
@@ -155,7 +155,7 @@ impl Position {
         waits: Option<&str>,
     ) -> Result<bool, DatabaseError> {
         let statement = || {
-            self.query(include_str!("sql/turn.sql"))
+            self.query(include_str!("sql/extend_turn.sql"))
                 .bind(self.process)
                 .bind(interval(TURN))
                 .bind(&round.cursor)
@@ -197,7 +197,7 @@ impl Position {
         anew: bool,
     ) -> Result<(), DatabaseError> {
         let statement = || {
-            self.query(include_str!("sql/end.sql"))
+            self.query(include_str!("sql/end_round.sql"))
                 .bind(self.process)
                 .bind(interval(next))
                 .bind(is_complete)
@@ -211,7 +211,10 @@ impl Position {
 
     /// Leaves the round to others, who go on with it at once.
     pub(super) async fn leave(&self) -> Result<(), DatabaseError> {
-        let statement = || self.query(include_str!("sql/leave.sql")).bind(self.process);
+        let statement = || {
+            self.query(include_str!("sql/end_turn.sql"))
+                .bind(self.process)
+        };
         self.store.run_on_any(statement).await.map(drop)
     }
 

@@ -8,9 +8,9 @@ use http::{Method, Request};
 use tokio::time::Instant;
 
 use super::error::ReconcileError;
-use super::handle::Reconcile;
+use super::event_source::{EventPage, EventSource, PageQuery, SourceError};
 use super::position::{Begun, Limits, Position, Span, TURN};
-use super::source::{EventPage, EventSource, PageQuery, SourceError};
+use super::task::Reconcile;
 use crate::delivery::{DeliveryId, DeliveryKey, Tenant};
 use crate::panic::{catch_panic, message};
 

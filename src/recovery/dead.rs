@@ -1,10 +1,11 @@
-//! A delivery that is not run again unless an operator says so: it is logged, counted, and told to the
-//! application.
+//! When a delivery becomes dead, and who hears of it. A dead delivery runs again only if an operator says so.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::kept::KeptState;
 use crate::activity::{self, Activity, Source};
 use crate::delivery::Delivery;
 use crate::metrics::Metrics;
@@ -13,6 +14,15 @@ use crate::transaction::Store;
 
 /// Called with a dead delivery and the reason of its last attempt.
 pub(super) type OnDead = Arc<dyn Fn(&Delivery, &str) + Send + Sync>;
+
+/// The state after a failed attempt. Without a next one, the delivery is dead: the schedule has ended, or the
+/// handler has said so.
+pub(super) fn state_after_failure(next_attempt: Option<Duration>) -> KeptState {
+    match next_attempt {
+        Some(_) => KeptState::Due,
+        None => KeptState::Dead,
+    }
+}
 
 /// Who hears of the dead deliveries of a layer.
 #[derive(Clone)]

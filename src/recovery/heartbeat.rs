@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::handle::Shared;
+use super::task::Shared;
 use crate::metrics;
-use crate::stop::Stop;
+use crate::stop_signal::Stop;
 
 const INTERVAL: Duration = Duration::from_secs(30);
 

@@ -1,32 +1,33 @@
 //! Recovery: deliveries that failed, or that were kept before their handler ran, are run again until they
 //! are processed or dead. [`documentation::recovery`](crate::documentation::recovery) says how.
 
-mod acceptance;
-mod attempt;
-pub(crate) mod control;
+mod acceptance_writer;
+mod breaker;
 mod dead;
 mod failed_attempt;
-mod handle;
 pub(crate) mod heartbeat;
-mod keep;
+mod keep_settings;
 pub(crate) mod kept;
+mod kept_request;
+pub(crate) mod operator;
 mod quota;
-mod request;
+mod recovery_attempt;
 mod router;
-mod run;
+mod run_due;
 mod schedule;
-mod served;
+mod served_endpoints;
+mod task;
 
-pub(crate) use attempt::{RecoveryAttempt, Take};
-pub use control::{Filter, KeptDelivery, Retried};
 pub(crate) use dead::DeadReport;
 pub(crate) use failed_attempt::{FailedAttempt, Next};
-pub use handle::{Recovery, RecoveryTask};
-pub use keep::Keep;
-pub(crate) use keep::What;
+pub use keep_settings::Keep;
+pub(crate) use keep_settings::What;
 pub use kept::KeptState;
 pub(crate) use kept::{Acceptance, Accepted};
+pub(crate) use kept_request::KeptRequest;
+pub use operator::{Filter, KeptDelivery, Retried};
 pub(crate) use quota::Quota;
-pub(crate) use request::KeptRequest;
-pub use run::AttemptResult;
-pub(crate) use served::{Served, ServedLayer, ServedSettings};
+pub(crate) use recovery_attempt::{RecoveryAttempt, Take};
+pub use run_due::AttemptResult;
+pub(crate) use served_endpoints::{Served, ServedLayer, ServedSettings};
+pub use task::{Recovery, RecoveryTask};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::log;
 use super::response::Answer;
+use super::telemetry;
 use crate::delivery::Delivery;
 use crate::recovery::{KeptRequest, RecoveryAttempt, Take};
 use crate::settings::Settings;
@@ -60,9 +60,9 @@ impl Admitted {
     /// Logs and counts the answer.
     pub(super) fn log<R, E>(&self, answer: &Answer<R, E>) {
         if self.origin.is_request() {
-            log::answer(&self.settings, answer);
+            telemetry::answer(&self.settings, answer);
         } else {
-            log::recovery(&self.settings, answer);
+            telemetry::recovery(&self.settings, answer);
         }
     }
 }

@@ -9,9 +9,9 @@ use super::admitted::{Admitted, Origin};
 use super::error_text::error_text;
 use super::failure::Failure;
 use super::handler_error::FailureReason;
-use super::log;
 use super::response::{Answer, Suspicion};
-use super::rollback_test::RollBack;
+use super::telemetry;
+use super::test_kit::RollBack;
 use crate::in_flight::{Entered, FlightKey, InFlightGuard};
 use crate::metrics::Stage;
 use crate::panic::catch_panic;
@@ -146,7 +146,7 @@ impl Attempt {
                     Ok(payload) => Failure::panicked(&*payload),
                     Err(_) => Failure::Cancelled,
                 });
-                log::answer(&settings, &answer);
+                telemetry::answer(&settings, &answer);
                 answer
             }
         }
@@ -220,7 +220,7 @@ impl Admitted {
             fingerprint: self.fingerprint,
             deadline: self.deadline,
             longest_idle: settings.longest_attempt(),
-            take: self.origin.take(),
+            take: self.origin.take().map(|take| take.number),
             archived_for: settings.keep.as_ref().and_then(|keep| keep.archived_for),
         });
         let claim = claim.await;
@@ -279,7 +279,7 @@ impl Admitted {
             settings.in_flight.background_task()
         });
         if let Some(suspicion) = suspicion {
-            log::suspicion(suspicion);
+            telemetry::suspicion(suspicion);
             response.extensions_mut().insert(suspicion);
         }
         Answer::Processed(response)

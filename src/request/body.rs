@@ -11,7 +11,7 @@ use http::header::CONTENT_LENGTH;
 use http_body::Body;
 use http_body_util::{BodyExt, LengthLimitError};
 
-use crate::error::BoxError;
+use crate::error_chain::BoxError;
 
 /// Why a body could not be read.
 #[derive(Debug)]

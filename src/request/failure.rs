@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::time::Duration;
 
-use crate::error::{BoxError, ErrorChain};
+use crate::error_chain::{BoxError, ErrorChain};
 use crate::panic;
 use crate::transaction::{CommitError, DatabaseError};
 

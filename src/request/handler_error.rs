@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 
-use crate::error::{BoxError, ErrorChain};
+use crate::error_chain::{BoxError, ErrorChain};
 use crate::recovery::Next;
 
 /// The error of a handler: a status for the sender, and a reason for the operator.

@@ -1,6 +1,6 @@
 //! The lifecycle of a request, from its head to the response.
 
-mod accept;
+mod accept_and_run;
 mod admitted;
 mod attempt;
 mod authenticate;
@@ -10,20 +10,19 @@ mod error_text;
 mod extract;
 mod failure;
 mod handler_error;
-mod log;
-mod outcome;
+mod record_result;
 mod rejection;
 mod response;
-mod rollback_test;
 mod service;
-mod settle;
+mod status;
+mod telemetry;
+mod test_kit;
 
 pub use handler_error::HandlerError;
-pub use outcome::{OUTCOME_HEADER, Outcome};
 pub use service::{IdempotentWebhookService, ResponseFuture};
 #[cfg(feature = "testing")]
 pub(crate) use {
     handler_error::FailureReason,
     response::Suspicion,
-    rollback_test::{HandleFirst, RollBack, RolledBack, Skipped},
+    test_kit::{HandleFirst, RollBack, RolledBack, Skipped},
 };

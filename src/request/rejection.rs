@@ -4,7 +4,7 @@
 use http::Method;
 
 use super::body::BodyError;
-use crate::error::ErrorChain;
+use crate::error_chain::ErrorChain;
 use crate::provider::signature::SignatureError;
 use crate::provider::{IdentityError, Provider};
 

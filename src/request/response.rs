@@ -1,4 +1,4 @@
-//! The answer to a request: which status, which text, which headers.
+//! The answer to a request, and its response: which text, which headers.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,14 +9,13 @@ use http::header::{
 };
 use http::{Method, Response, StatusCode};
 
-use super::body::BodyError;
 use super::failure::Failure;
 use super::handler_error::FailureReason;
-use super::outcome::{OUTCOME_HEADER, Outcome};
 use super::rejection::Rejection;
+use crate::outcome::{OUTCOME_HEADER, Outcome};
 use crate::provider::signature::SignatureError;
 use crate::provider::{Handshake, Provider};
-use crate::transaction::{CommitError, DuplicateOf};
+use crate::transaction::DuplicateOf;
 
 /// For a sender who is to come again.
 const LATER: &str = "temporarily unavailable";
@@ -81,54 +80,7 @@ impl<B, E> From<Rejection> for Answer<B, E> {
     }
 }
 
-impl Rejection {
-    pub(super) fn status(&self) -> StatusCode {
-        match self {
-            Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Signature(SignatureError::KeyNotFetched(_)) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Signature(_) => StatusCode::UNAUTHORIZED,
-            Self::Identity(_) | Self::Body(BodyError::Broken(_)) => StatusCode::BAD_REQUEST,
-            Self::Body(BodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Body(BodyError::TooSlow) => StatusCode::REQUEST_TIMEOUT,
-        }
-    }
-}
-
-impl Rejection {
-    /// The status, or another one that the provider wants for it.
-    pub(super) fn status_for(&self, provider: &Provider) -> StatusCode {
-        match self {
-            Self::Signature(SignatureError::KeyNotFetched(_)) => {
-                provider.get_failure_status().unwrap_or(self.status())
-            }
-            Self::Signature(_) => provider.get_rejection_status(),
-            Self::Method(_) | Self::Identity(_) | Self::Body(_) => self.status(),
-        }
-    }
-}
-
 impl Failure {
-    /// 503 if a retry may succeed without a change of the application, 500 otherwise.
-    pub(super) fn status(&self) -> StatusCode {
-        match self {
-            Self::SecretLookup(_)
-            | Self::Handshake(_)
-            | Self::Claim(_)
-            | Self::Acceptance(_)
-            | Self::QuotaExhausted
-            | Self::Superseded
-            | Self::HandlerTimedOut(_)
-            | Self::Cancelled
-            | Self::Commit(CommitError::Database(_)) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Nested
-            | Self::HandlerPanicked(_)
-            | Self::Outlived
-            | Self::Commit(CommitError::Aborted | CommitError::TransactionReplaced) => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
-        }
-    }
-
     /// For the sender.
     fn text(&self) -> &'static str {
         if self.status() == StatusCode::SERVICE_UNAVAILABLE {

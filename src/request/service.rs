@@ -14,14 +14,14 @@ use tokio::time::Instant;
 use tower_service::Service;
 use tracing::{Instrument, Span};
 
-use super::accept::{accept, keep_first};
+use super::accept_and_run::{accept, keep_first};
 use super::admitted::{Admitted, Origin};
 use super::attempt::handle;
 use super::authenticate::{Authentic, authenticate};
 use super::failure::Failure;
-use super::log;
 use super::response::Answer;
-use super::rollback_test::{HandleFirst, RollBack};
+use super::telemetry;
+use super::test_kit::{HandleFirst, RollBack};
 use crate::recovery::{Keep, What};
 use crate::settings::Settings;
 use crate::transaction::DedupeTx;
@@ -77,7 +77,7 @@ where
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
         let caller = Span::current();
-        let span = log::span(&caller, &settings);
+        let span = telemetry::span(&caller, &settings);
         let response = async move {
             let retry_after = settings.retry_after;
             let answer = match admit(&settings, request).await {
@@ -87,7 +87,7 @@ where
                     None => handle(admitted, inner, request).await,
                 },
                 Err(answer) => {
-                    log::answer(&settings, &answer);
+                    telemetry::answer(&settings, &answer);
                     answer
                 }
             };
@@ -116,11 +116,11 @@ where
         body,
         attempt,
     } = authenticate(settings, &head, body).await?;
-    log::identified(&Span::current(), &delivery);
+    telemetry::identified(&Span::current(), &delivery);
     let origin = match attempt {
         Some(attempt) => Origin::Recovered(attempt),
         None => {
-            log::received();
+            telemetry::received();
             Origin::Received(settings.kept_request(&head, &body))
         }
     };

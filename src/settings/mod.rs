@@ -1,6 +1,6 @@
 //! The settings of a layer, which its service reads.
 
-mod told;
+mod for_dashboard;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tracing::Instrument;
 
-use crate::error::{BoxError, ErrorChain};
+use crate::error_chain::{BoxError, ErrorChain};
 use crate::in_flight::TaskGuard;
 use crate::panic::{self, catch_drop, catch_panic};
 

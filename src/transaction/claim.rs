@@ -7,90 +7,21 @@ use sqlx_core::transaction::TransactionManager;
 use tokio::time::Instant;
 
 use super::connection::{TransactionId, TxConnection};
+use super::extension::ClaimedTx;
 use super::pg_error::{DatabaseError, Manager, with_timeout};
-use super::slot::ClaimedTx;
+use super::row_keys::keyed;
 use super::store::{MAX_CONNECTIONS, Store};
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
 use crate::pg_time::interval;
-use crate::recovery::Take;
-use crate::recovery::kept::keyed;
 
-/// Inserts the claim. Returns a row if the delivery was not claimed before.
-///
-/// All attempts at a delivery queue for one advisory lock, which is held to the end of the
-/// transaction. `lock_timeout` bounds the wait in the queue as a whole. Without the queue, an
-/// attempt would wait for the transaction that has inserted the row, then for the next one that
-/// inserts it after a failure, with a new `lock_timeout` each time.
-///
-/// The statement sets `lock_timeout` along with the values, before the wait, and restores it
-/// along with the returned row, before the handler's statements. Separate statements for that, or
-/// for the lock, would cost more. The outer `select` is for Citus, where the `insert` runs on a worker, in
-/// another transaction.
-///
-/// It also limits how long the transaction may be idle: Postgres ends the claim of a process that is
-/// frozen, or whose host is gone. Otherwise it would last for as long as Postgres believes in the
-/// connection, which is two hours by default.
-const CLAIM: &str = "
-    with claimed as (
-        insert into idempotent_webhook.deliveries
-            (endpoint, tenant, delivery_id, event_type, digest)
-        values
-            ($1, $2, $3,
-            case when
-                set_config('lock_timeout', $6, true) is not null
-                and set_config('idle_in_transaction_session_timeout', $8, true) is not null
-            then
-                case when pg_advisory_xact_lock(
-                    hashtextextended($3, hashtextextended($2, hashtextextended($1, 0)))
-                ) is not null then $4 end
-            end,
-            $5)
-        on conflict do nothing
-        returning delivery_id
-    )
-    select
-        pg_current_xact_id()::text,
-        idempotent_webhook.is_kept($1, $2, $3),
-        set_config('lock_timeout', $7, true)
-    from claimed
-";
+const CLAIM: &str = include_str!("claim.sql");
+const CLAIM_BODY: &str = include_str!("claim_body.sql");
+const FIRST_DIGEST: &str = include_str!("first_digest.sql");
+const FIRST_WITH_BODY: &str = include_str!("first_with_body.sql");
 
 /// Ends what is kept of the delivery. It is rolled back with the claim.
-const END_KEPT: &str = include_str!("../recovery/kept/end.sql");
-
-/// The same for the body's fingerprint, with the replay guard on.
-const CLAIM_BODY: &str = "
-    with claimed as (
-        insert into idempotent_webhook.bodies (endpoint, tenant, digest, delivery_id)
-        values
-            ($1, $2, $3,
-            case when set_config('lock_timeout', $5, true) is not null then
-                case when pg_advisory_xact_lock(
-                    hashtextextended(
-                        encode($3, 'hex'),
-                        hashtextextended($2, hashtextextended($1, 1))
-                    )
-                ) is not null then $4 end
-            end)
-        on conflict do nothing
-        returning delivery_id
-    )
-    select set_config('lock_timeout', $6, true)
-    from claimed
-";
-
-const FIRST_DIGEST: &str = "
-    select digest
-    from idempotent_webhook.deliveries
-    where endpoint = $1 and tenant = $2 and delivery_id = $3
-";
-
-const FIRST_WITH_BODY: &str = "
-    select delivery_id
-    from idempotent_webhook.bodies
-    where endpoint = $1 and tenant = $2 and digest = $3
-";
+const END_KEPT: &str = include_str!("../recovery/kept/end_with_claim.sql");
 
 /// How often a claim is repeated after a serialization failure.
 const MAX_CONFLICTS: usize = 10;
@@ -103,8 +34,8 @@ pub(crate) struct ClaimRequest<'a> {
     pub(crate) deadline: Instant,
     /// The longest time between two statements of the handler.
     pub(crate) longest_idle: Duration,
-    /// Of a kept delivery, which is only claimed if no other attempt has taken it since.
-    pub(crate) take: Option<Take>,
+    /// The number of the take of a kept delivery, which is claimed only if nobody has taken it since.
+    pub(crate) take: Option<i32>,
     /// How long the request stays after the commit, if it is kept.
     pub(crate) archived_for: Option<Duration>,
 }
@@ -283,7 +214,7 @@ impl Store {
             self.timeout,
             keyed(END_KEPT, request.delivery)
                 .bind(request.archived_for.map(interval))
-                .bind(request.take.map(|take| take.number))
+                .bind(request.take)
                 .fetch_one(&mut **connection),
         );
         Ok(ended.await?.try_get(0)?)

@@ -8,9 +8,9 @@ use http::{Extensions, StatusCode};
 use sqlx::{PgConnection, SqlSafeStr};
 
 use super::after_commit::WorkResult;
+use super::extension::{ClaimedTx, NotAvailable, Slot};
+use super::recency::{self, Recency};
 use super::savepoint::{CLAIM_DEPTH, Savepoint, Work, intact};
-use super::slot::{ClaimedTx, NotAvailable, Slot};
-use super::versions::{self, Recency};
 
 /// The transaction in which the delivery was claimed.
 ///
@@ -176,7 +176,7 @@ impl DedupeTx {
     /// ```
     pub async fn advance(&mut self, subject: &str, version: i64) -> sqlx::Result<Recency> {
         let delivery = self.slot.delivery().clone();
-        versions::advance(self, &delivery, subject, version).await
+        recency::advance(self, &delivery, subject, version).await
     }
 
     /// Makes a savepoint. What is done through it can be rolled back without the rest, for example

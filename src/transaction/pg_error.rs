@@ -144,6 +144,12 @@ pub(crate) fn is_lock_timeout(error: &sqlx::Error) -> bool {
     has_code(error, &[LOCK_NOT_AVAILABLE])
 }
 
+/// Whether `statement_timeout` expired, or the statement was cancelled.
+#[cfg(feature = "dashboard")]
+pub(crate) fn is_query_canceled(error: &sqlx::Error) -> bool {
+    has_code(error, &[QUERY_CANCELED])
+}
+
 /// Whether it only failed because of a concurrent transaction.
 pub(crate) fn is_conflict(error: &sqlx::Error) -> bool {
     has_code(error, &[SERIALIZATION_FAILURE, DEADLOCK_DETECTED])

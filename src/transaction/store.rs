@@ -23,8 +23,9 @@ use super::registration::PoolSettings;
 /// transaction has run a query.
 pub(super) const BEGIN: &str = "begin not deferrable";
 
-/// Likewise. At a higher level, concurrent changes of one row would fail.
-const BEGIN_READ_COMMITTED: &str = "begin isolation level read committed not deferrable";
+/// The same for the crate's own transactions, whatever the default: at a higher level, concurrent changes of
+/// one row would fail.
+pub(crate) const BEGIN_READ_COMMITTED: &str = "begin isolation level read committed not deferrable";
 
 /// On how many connections a step is tried that may have failed because of the connection.
 pub(super) const MAX_CONNECTIONS: usize = 2;

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::text::visible;
+use super::escape::visible;
 use crate::dashboard::params::Link;
 use crate::dashboard::rows::{Count, Key};
 

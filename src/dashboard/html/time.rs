@@ -5,6 +5,8 @@ use std::fmt;
 use maud::{Markup, Render, html};
 use serde::{Serialize, Serializer};
 
+use crate::calendar::{date, days_since_epoch};
+
 /// A time in Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(in crate::dashboard) struct Timestamp(pub(in crate::dashboard) f64);
@@ -32,28 +34,18 @@ impl Timestamp {
         let mut time = time.splitn(3, ':').map(number);
         let (hour, minute) = (time.next()??, time.next()??);
         let second = time.next().unwrap_or(Some(0))?;
-        let is_valid = (1970..=2999).contains(&year)
-            && (1..=12).contains(&month)
-            && (1..=31).contains(&day)
-            && hour < 24
-            && minute < 60
-            && second < 60;
+        let is_valid = (1970..=2999).contains(&year) && hour < 24 && minute < 60 && second < 60;
         if !is_valid {
             return None;
         }
-        // Howard Hinnant's algorithm, in years that begin in March.
-        let year = if month <= 2 { year - 1 } else { year };
-        let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-        let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-        let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
+        let days = days_since_epoch(year, month, day)?;
         let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second;
         #[expect(
             clippy::cast_precision_loss,
             reason = "far below what f64 holds exactly"
         )]
         let time = Self(seconds as f64);
-        // Not the 31st of February.
-        (time.civil()[2] == day).then_some(time)
+        Some(time)
     }
 
     /// As a field of a form has it.
@@ -68,15 +60,7 @@ impl Timestamp {
         #[expect(clippy::cast_possible_truncation, reason = "only the fraction is cut")]
         let seconds = self.0.floor() as i64;
         let (days, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-        // Howard Hinnant's algorithm, in years that begin in March.
-        let days = days + 719_468;
-        let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-        let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-        let of_year = of_era - (365 * year + year / 4 - year / 100);
-        let month = (5 * of_year + 2) / 153;
-        let day = of_year - (153 * month + 2) / 5 + 1;
-        let month = if month < 10 { month + 3 } else { month - 9 };
-        let year = year + era * 400 + i64::from(month <= 2);
+        let [year, month, day] = date(days);
         let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
         [year, month, day, hour, minute, second]
     }

@@ -12,17 +12,17 @@ use sqlx::PgPool;
 use super::super::database::Database;
 use super::super::error::PageError;
 use super::super::params::{Link, Params};
+use super::super::routes::Format;
 use super::super::rows::{self, Key};
 use super::super::selection::Selection;
-use super::super::server::Format;
 use super::super::view::json;
 use super::super::{Access, Shared};
+use super::action::{Action, Order, Target};
 use super::audit::{self, Asked};
 use super::bulk::{Bulk, add_one, change_one};
-use super::order::{Action, Order, Target};
 use crate::Endpoint;
-use crate::recovery::control::{self, Change};
-use crate::transaction::{BEGIN_APART, is_lock_timeout};
+use crate::recovery::operator::{self, Change};
+use crate::transaction::{BEGIN_READ_COMMITTED, is_lock_timeout};
 
 const MAY_NOT: PageError = PageError::forbidden("You may look, but not change anything.");
 
@@ -53,7 +53,7 @@ pub(in crate::dashboard) async fn act(
     let begun = match target {
         Target::Endpoint(endpoint) => on_endpoint(pool, access, action, endpoint).await?,
         Target::Deliveries(keys) => {
-            let mut tx = pool.begin_with(BEGIN_APART).await?;
+            let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
             for key in &keys {
                 if !rows::may_see(&mut tx, access, key).await? {
                     return Err(PageError::not_found("There is no such delivery."));
@@ -88,7 +88,7 @@ pub(in crate::dashboard) async fn cancel(
     let id = params.number("id");
     let id = id.ok_or(PageError::bad_request("It is not said which action."))?;
     let pool = &shared.database.pool;
-    let mut tx = pool.begin_with(BEGIN_APART).await?;
+    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
     let known = audit::one(&mut tx, access, id).await?;
     tx.commit().await?;
     known.ok_or(PageError::not_found("There is no such action."))?;
@@ -114,7 +114,7 @@ async fn on_endpoint(
 ) -> Result<Begun, PageError> {
     // Recovery is for all tenants.
     rows::not_by_tenant(access)?;
-    let mut tx = pool.begin_with(BEGIN_APART).await?;
+    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
     let known = rows::endpoints(&mut tx, access).await?;
     tx.commit().await?;
     if !known.contains(&name) {
@@ -169,7 +169,7 @@ async fn change_and_count(
     action: Action,
     key: &Key,
 ) -> sqlx::Result<Option<&'static str>> {
-    let mut tx = pool.begin_with(BEGIN_APART).await?;
+    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
     let has_changed = match change_one(&mut tx, action, key).await {
         Ok(has_changed) => has_changed,
         Err(error) if is_lock_timeout(&error) => {
@@ -178,7 +178,7 @@ async fn change_and_count(
         Err(error) => return Err(error),
     };
     add_one(&mut tx, id, action, key, has_changed).await?;
-    let is_processed = control::is_processed(&mut tx, key.of(), &key.id).await?;
+    let is_processed = operator::is_processed(&mut tx, key.of(), &key.id).await?;
     tx.commit().await?;
     Ok(match action {
         _ if has_changed => None,
@@ -215,7 +215,7 @@ async fn on_all(
     change: Change,
     mut selection: Selection,
 ) -> Result<Begun, PageError> {
-    let mut tx = database.pool.begin_with(BEGIN_APART).await?;
+    let mut tx = database.pool.begin_with(BEGIN_READ_COMMITTED).await?;
     selection.bound(rows::now(&mut tx).await?);
     let endpoints = selection.endpoints(&mut tx, access).await?;
     selection.look_up_reason(&mut tx, &endpoints).await?;

@@ -7,9 +7,8 @@ use sqlx::{PgConnection, PgPool, Row};
 use super::super::Access;
 use super::super::html::Timestamp;
 use super::super::rows::Key;
-use super::order::Action;
-use crate::maintenance::claims::Keys;
-use crate::transaction::BEGIN_APART;
+use super::action::Action;
+use crate::transaction::{BEGIN_READ_COMMITTED, RowKeys};
 
 /// An action that has not been active for this long was interrupted: its process was killed.
 const INTERRUPTED_AFTER: f64 = 60.0;
@@ -187,7 +186,7 @@ pub(in crate::dashboard) fn state_of_due(due: Option<i64>) -> &'static str {
 
 /// Writes down that an action begins.
 pub(super) async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64> {
-    let mut tx = pool.begin_with(BEGIN_APART).await?;
+    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
     let id = sqlx::query_scalar(INSERT)
         .bind(asked.operator)
         .bind(asked.action.as_str())
@@ -207,7 +206,7 @@ pub(super) async fn add(
     tx: &mut PgConnection,
     id: i64,
     endpoint: &str,
-    changed: &Keys,
+    changed: &RowKeys,
     are_due: bool,
 ) -> sqlx::Result<bool> {
     if are_due && changed.len() > 0 {
@@ -226,7 +225,7 @@ pub(super) async fn add(
 
 /// Writes down that an action has ended.
 pub(super) async fn end(pool: &PgPool, id: i64, note: Option<&str>) -> sqlx::Result<()> {
-    let mut tx = pool.begin_with(BEGIN_APART).await?;
+    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
     sqlx::query(END)
         .bind(id)
         .bind(note)
@@ -237,7 +236,7 @@ pub(super) async fn end(pool: &PgPool, id: i64, note: Option<&str>) -> sqlx::Res
 
 /// Has an action end after its current batch. Returns whether it was running.
 pub(super) async fn cancel(pool: &PgPool, id: i64, operator: Option<&str>) -> sqlx::Result<bool> {
-    let mut tx = pool.begin_with(BEGIN_APART).await?;
+    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
     let cancelled = sqlx::query(CANCEL)
         .bind(id)
         .bind(operator)

@@ -7,12 +7,11 @@ use tokio::time::Instant;
 
 use super::super::database::Database;
 use super::super::rows::Key;
+use super::action::Action;
 use super::audit;
-use super::order::Action;
-use crate::maintenance::claims::Keys;
 use crate::recovery::Filter;
-use crate::recovery::control::{self, Batches, Change, Of};
-use crate::transaction::{BEGIN_APART, is_conflict, is_lock_timeout};
+use crate::recovery::operator::{self, Batches, Change, Of};
+use crate::transaction::{BEGIN_READ_COMMITTED, RowKeys, is_conflict, is_lock_timeout};
 
 /// How often a batch is tried again after a deadlock.
 const MAX_CONFLICTS: usize = 10;
@@ -88,8 +87,8 @@ impl Bulk {
 
     async fn left(&self, of: Of<'_>, filter: &Filter) -> sqlx::Result<i64> {
         let _place = self.database.place_in_background().await;
-        let mut tx = self.database.pool.begin_with(BEGIN_APART).await?;
-        let left = control::count(&mut tx, of, filter, MOST_LEFT).await?;
+        let mut tx = self.database.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+        let left = operator::count(&mut tx, of, filter, MOST_LEFT).await?;
         tx.commit().await?;
         Ok(left)
     }
@@ -102,7 +101,7 @@ impl Bulk {
         batches: &mut Batches<'_>,
     ) -> sqlx::Result<bool> {
         let _place = self.database.place_in_background().await;
-        let mut tx = self.database.pool.begin_with(BEGIN_APART).await?;
+        let mut tx = self.database.pool.begin_with(BEGIN_READ_COMMITTED).await?;
         let batch = batches.next(&mut tx).await?;
         let are_due = change != Change::Discard;
         let is_cancelled = audit::add(&mut tx, self.id, endpoint, &batch.changed, are_due).await?;
@@ -136,14 +135,14 @@ impl Bulk {
 
     async fn selected(&self, action: Action, key: &Key) -> sqlx::Result<One> {
         let _place = self.database.place_in_background().await;
-        let mut tx = self.database.pool.begin_with(BEGIN_APART).await?;
+        let mut tx = self.database.pool.begin_with(BEGIN_READ_COMMITTED).await?;
         let (has_changed, one) = match change_one(&mut tx, action, key).await {
             Ok(true) => (true, One::Changed),
             Ok(false) => (false, One::Unchanged),
             Err(error) if is_lock_timeout(&error) || is_conflict(&error) => {
                 // What it has done so far is undone. That it is active is still written down.
                 tx.rollback().await?;
-                tx = self.database.pool.begin_with(BEGIN_APART).await?;
+                tx = self.database.pool.begin_with(BEGIN_READ_COMMITTED).await?;
                 (false, One::Left)
             }
             Err(error) => return Err(error),
@@ -198,13 +197,13 @@ pub(super) async fn change_one(
         .await?;
     match action {
         // One that was processed meanwhile has nothing to run for.
-        Action::Retry if control::is_processed(tx, of, &key.id).await? => Ok(false),
-        Action::Retry => control::retry(tx, of, &key.id).await,
-        Action::Discard => control::discard(tx, of, &key.id, LOCK_TIMEOUT).await,
-        Action::Reprocess => control::reprocess(tx, of, &key.id).await,
+        Action::Retry if operator::is_processed(tx, of, &key.id).await? => Ok(false),
+        Action::Retry => operator::retry(tx, of, &key.id).await,
+        Action::Discard => operator::discard(tx, of, &key.id, LOCK_TIMEOUT).await,
+        Action::Reprocess => operator::reprocess(tx, of, &key.id).await,
         // One whose request is kept is processed again from that, and not forgotten with it.
-        Action::Forget if control::is_archived(tx, of, &key.id).await? => Ok(false),
-        Action::Forget => control::forget(tx, of, &key.id).await,
+        Action::Forget if operator::is_archived(tx, of, &key.id).await? => Ok(false),
+        Action::Forget => operator::forget(tx, of, &key.id).await,
         Action::Pause | Action::Resume => Ok(false),
     }
 }
@@ -218,8 +217,8 @@ pub(super) async fn add_one(
     has_changed: bool,
 ) -> sqlx::Result<bool> {
     let changed = match has_changed {
-        true => Keys::one(&key.tenant, &key.id),
-        false => Keys::zip(Vec::new(), Vec::new()),
+        true => RowKeys::one(&key.tenant, &key.id),
+        false => RowKeys::zip(Vec::new(), Vec::new()),
     };
     let are_due = matches!(action, Action::Retry | Action::Reprocess);
     audit::add(tx, id, &key.endpoint, &changed, are_due).await

@@ -12,8 +12,8 @@ use super::super::rows::{self, Key, grouped};
 use super::super::selection::Selection;
 use super::super::view::View;
 use super::super::{Access, Shared};
-use super::order::{Action, Order, Target};
-use crate::recovery::control::{self, Of};
+use super::action::{Action, Order, Target};
+use crate::recovery::operator::{self, Of};
 
 /// Up to here, the number is exact.
 const EXACT: i64 = 100_000;
@@ -119,7 +119,7 @@ async fn count(
             endpoint,
             tenant: None,
         };
-        match control::count(reading, of, &filter, EXACT + 1).await {
+        match operator::count(reading, of, &filter, EXACT + 1).await {
             Ok(number) => all += number,
             Err(error) if is_timeout(&error) => return Ok(Number::TooManyToCount),
             Err(error) => return Err(error.into()),

@@ -8,6 +8,7 @@ use serde::Serialize;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
+use super::super::claim_lock::{claim_lock, held_locks};
 use super::super::error::PageError;
 use super::super::html::{
     Timestamp, button, code, empty, facts, hidden_code, short, state, status, visible,
@@ -29,9 +30,9 @@ const PROCESSED: &str = "
     where endpoint = $1 and tenant = $2 and delivery_id = $3
 ";
 
-/// What else is known of a delivery. It is in flight if somebody holds the lock of its claim, whose number
-/// `pg_locks` has in two halves.
-const DELIVERY: &str = "
+/// What else is known of a delivery. It is in flight if somebody holds the lock of its claim.
+const DELIVERY: &str = concat!(
+    "
     select
         kept.state,
         kept.tenant_name,
@@ -50,16 +51,11 @@ const DELIVERY: &str = "
         request.uri,
         request.headers,
         octet_length(request.body) as body_bytes,
-        exists (
-            select
-            from pg_locks
-            where locktype = 'advisory' and objsubid = 1
-                and database = (select oid from pg_database where datname = current_database())
-                and (classid::int8 << 32) | objid::int8 = hashtextextended(
-                    $3, hashtextextended($2, hashtextextended($1, 0))
-                )
-                and granted
-        ) as in_flight
+        ",
+    claim_lock!("$1", "$2", "$3"),
+    " in (",
+    held_locks!(),
+    ") as in_flight
     from (select) as one
     left join idempotent_webhook.kept_deliveries as kept
         on kept.endpoint = $1 and kept.tenant = $2 and kept.delivery_id = $3
@@ -67,7 +63,8 @@ const DELIVERY: &str = "
         on request.endpoint = $1 and request.tenant = $2 and request.delivery_id = $3
     left join idempotent_webhook.kept_endpoints as state
         on state.endpoint = $1
-";
+"
+);
 
 /// The failed attempts, the latest first.
 const HISTORY: &str = "

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use serde::Serialize;
 use sqlx::{PgConnection, Row};
 
+use super::super::claim_lock::{claim_lock, held_locks};
 use super::super::error::PageError;
 use super::super::html::{Timestamp, select, short, state, visible};
 use super::super::params::Params;
@@ -49,17 +50,18 @@ const KEPT: &str = "
 
 /// Those whose first attempt is running, by the lock of their claim. Of endpoints whose ids are
 /// separate by tenant, they are not found.
-const IN_FLIGHT: &str = "
+const IN_FLIGHT: &str = concat!(
+    "
     select known.endpoint, wanted.id
     from unnest($1::text[]) as known (endpoint)
     cross join unnest($2::text[]) as wanted (id)
-    where hashtextextended(wanted.id, hashtextextended('', hashtextextended(known.endpoint, 0))) in (
-        select (classid::int8 << 32) | objid::int8
-        from pg_locks
-        where locktype = 'advisory' and objsubid = 1 and granted
-            and database = (select oid from pg_database where datname = current_database())
-    )
-";
+    where ",
+    claim_lock!("known.endpoint", "''", "wanted.id"),
+    " in (",
+    held_locks!(),
+    ")
+"
+);
 
 /// Before when deliveries may have been deleted.
 const PRUNED: &str = "

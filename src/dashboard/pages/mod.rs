@@ -1,6 +1,6 @@
 //! The pages.
 
-pub(super) mod action;
+pub(super) mod action_progress;
 pub(super) mod actions;
 mod curl;
 pub(super) mod deliveries;

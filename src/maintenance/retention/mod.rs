@@ -1,16 +1,16 @@
 //! Deletion of deliveries that can no longer be redelivered.
 
+mod lease;
 mod pass;
 mod prune;
 mod redelivery_window;
-mod schedule;
-mod steps;
-mod turn;
+mod statements;
+mod task;
 
 use std::ops::AddAssign;
 
 pub use prune::{PruneError, prune};
-pub use schedule::{Retention, RetentionTask};
+pub use task::{Retention, RetentionTask};
 
 /// How many rows were deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,12 +6,12 @@ use std::time::Duration;
 use sqlx::PgPool;
 use tokio::time::Instant;
 
-use super::steps::{Batch, Old, Rows, Step};
-use super::turn::Turn;
+use super::lease::Lease;
+use super::statements::{Batch, Old, Rows, Step};
 use super::{Pruned, redelivery_window};
 use crate::metrics;
-use crate::stop::Stop;
-use crate::transaction::{BEGIN_APART, is_conflict};
+use crate::stop_signal::Stop;
+use crate::transaction::{BEGIN_READ_COMMITTED, is_conflict};
 
 /// How often a step is tried again after a deadlock.
 const MAX_CONFLICTS: usize = 10;
@@ -19,13 +19,13 @@ const MAX_CONFLICTS: usize = 10;
 /// A round works for a quarter of the time: it pauses so many times as long as a step has taken.
 const PAUSE: u32 = 3;
 
-/// The longest pause, well below the duration of a turn.
+/// The longest pause, well below the duration of a lease.
 const MAX_PAUSE: Duration = Duration::from_secs(120);
 
 /// Why a pass ends early.
 enum Halt {
-    /// Another process is pruning.
-    NotOurTurn,
+    /// Another process has the lease.
+    HeldElsewhere,
     Stopped,
     Failed(sqlx::Error),
 }
@@ -45,7 +45,7 @@ pub(super) struct Pass<'a> {
 
 /// What limits a round of `Retention`.
 struct Round<'a> {
-    turn: Turn,
+    lease: Lease,
     stop: &'a mut Stop,
 }
 
@@ -61,11 +61,11 @@ impl<'a> Pass<'a> {
 
     /// A pass with pauses, in one process at a time.
     pub(super) fn round(pool: &'a PgPool, older_than: Duration, stop: &'a mut Stop) -> Self {
-        let turn = Turn::new();
+        let lease = Lease::new();
         Self {
             pool,
             older_than,
-            round: Some(Round { turn, stop }),
+            round: Some(Round { lease, stop }),
         }
     }
 
@@ -73,11 +73,11 @@ impl<'a> Pass<'a> {
     pub(super) async fn run(mut self, pruned: &mut Pruned) -> sqlx::Result<bool> {
         let ended = match self.all_tables(pruned).await {
             Ok(()) | Err(Halt::Stopped) => Ok(true),
-            Err(Halt::NotOurTurn) => Ok(false),
+            Err(Halt::HeldElsewhere) => Ok(false),
             Err(Halt::Failed(error)) => Err(error),
         };
         if let Some(round) = self.round {
-            round.turn.end(self.pool).await?;
+            round.lease.end(self.pool).await?;
         }
         ended
     }
@@ -152,14 +152,14 @@ impl<'a> Pass<'a> {
     async fn try_step(&mut self, step: &Step) -> Result<Batch, Halt> {
         // In a transaction, so that PgBouncer keeps a statement on one connection from its
         // preparation to its end.
-        let mut tx = self.pool.begin_with(BEGIN_APART).await?;
+        let mut tx = self.pool.begin_with(BEGIN_READ_COMMITTED).await?;
         if let Some(round) = &mut self.round {
             if round.stop.is_asked() {
                 return Err(Halt::Stopped);
             }
-            if !round.turn.take(&mut tx).await? {
+            if !round.lease.take(&mut tx).await? {
                 tx.rollback().await?;
-                return Err(Halt::NotOurTurn);
+                return Err(Halt::HeldElsewhere);
             }
         }
         let batch = step.run(&mut tx).await?;

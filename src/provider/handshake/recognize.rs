@@ -8,10 +8,10 @@ use http::Method;
 use http::request::Parts;
 
 use super::{Handshake, HandshakeRequest};
-use crate::error::BoxError;
+use crate::error_chain::BoxError;
 use crate::provider::Secret;
 use crate::provider::keys::KeySource;
-use crate::provider::signature::keyed::is_same;
+use crate::provider::signature::compare::is_same;
 
 type RecognizeFn = Arc<dyn Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send + Sync>;
 type Kept = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;

@@ -6,7 +6,7 @@ use http::request::Parts;
 
 use super::recognize::{probe, subscription};
 use super::{Handshake, HandshakeRequest, HandshakeRule};
-use crate::error::BoxError;
+use crate::error_chain::BoxError;
 use crate::provider::{Provider, Secret, Source};
 
 impl Provider {

@@ -14,9 +14,9 @@ use tokio::time::Instant;
 
 use super::address::KeyRequest;
 use super::client::KeyClient;
+use super::key_source::Wanted;
 use super::set::KeySet;
-use super::source::Wanted;
-use crate::error::{BoxError, ErrorChain};
+use crate::error_chain::{BoxError, ErrorChain};
 use crate::expiring_map::ExpiringMap;
 use crate::provider::signature::{KeyNotFetched, SignatureError};
 

@@ -66,13 +66,13 @@ mod address;
 mod client;
 mod fetched;
 mod set;
-mod source;
+mod key_source;
 
 pub use address::KeyRequest;
 pub use client::KeyClient;
+pub use key_source::KeySource;
+pub(in crate::provider) use key_source::Wanted;
 pub use set::{KeySet, KeySetError};
-pub use source::KeySource;
-pub(in crate::provider) use source::Wanted;
 
 #[cfg(feature = "rsa")]
 pub(in crate::provider) use address::is_https_at;

@@ -1,10 +1,10 @@
-//! Message authentication codes and asymmetric signatures: the only user of `hmac` and
-//! `ed25519-dalek`.
+//! HMACs, by their hash functions.
 
-use hmac::digest::array::Array;
-use hmac::digest::{CtOutput, OutputSizeUser};
+use hmac::digest::CtOutput;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+
+use super::compare::is_equal;
 
 /// Length in bytes of an HMAC-SHA256.
 pub(super) const MAC_LEN: usize = 32;
@@ -140,8 +140,7 @@ impl ExpectedMac {
         mac.finish()
     }
 
-    /// Compares in constant time. Only the length of what is presented, which is no secret, is
-    /// looked at first.
+    /// Compares in constant time.
     pub(super) fn matches(&self, presented: &[u8]) -> bool {
         match self {
             #[cfg(feature = "md5")]
@@ -168,39 +167,9 @@ impl ExpectedMac {
     }
 }
 
-fn is_equal<M: OutputSizeUser>(expected: &CtOutput<M>, presented: &[u8]) -> bool {
-    Array::try_from(presented).is_ok_and(|presented| *expected == CtOutput::new(presented))
-}
-
 /// The HMAC-SHA256 of the concatenated `parts` under `key`: for signing, never for comparing.
 pub(super) fn hmac_sha256<'a>(key: &[u8], parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     ExpectedMac::of(key, parts).into_bytes()
-}
-
-/// Whether `signature` is a valid ed25519 signature of `message`. Weak public keys are refused.
-#[cfg(feature = "ed25519")]
-pub(super) fn is_ed25519_signature(
-    public: &[u8; 32],
-    message: &[u8],
-    signature: &[u8; 64],
-) -> bool {
-    ed25519_dalek::VerifyingKey::from_bytes(public)
-        .is_ok_and(|key| key.verify_strict(message, &signature.into()).is_ok())
-}
-
-/// Whether this is a public key. Weak ones are not.
-#[cfg(feature = "ed25519")]
-pub(super) fn is_ed25519_key(public: &[u8; 32]) -> bool {
-    ed25519_dalek::VerifyingKey::from_bytes(public).is_ok_and(|key| !key.is_weak())
-}
-
-/// The ed25519 signature of `message` with the private key of `seed`.
-#[cfg(feature = "ed25519")]
-pub(super) fn ed25519_signature(seed: &[u8; 32], message: &[u8]) -> [u8; 64] {
-    use ed25519_dalek::Signer;
-    ed25519_dalek::SigningKey::from_bytes(seed)
-        .sign(message)
-        .to_bytes()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! themselves.
 
 mod by_header;
+pub(in crate::provider) mod compare;
 mod encoding;
 pub(in crate::provider) mod form;
 mod hmac;

@@ -204,7 +204,7 @@ impl SignatureScheme for StandardWebhooks {
             }
             #[cfg(feature = "ed25519")]
             Some(SigningKey::Ed25519(seed)) => {
-                let signature = super::mac::ed25519_signature(&seed, &content.concat());
+                let signature = super::public_key::ed25519::sign(&seed, &content.concat());
                 format!("v1a,{}", BASE64.encode(signature))
             }
             None => return Err(SignError::new("the secret is not one that signs")),
@@ -319,8 +319,9 @@ impl Head<'_> {
             Key::Ed25519(public) => {
                 let content = content.concat();
                 let mut signatures = self.ed25519_signatures().take(MAX_ED25519_SIGNATURES);
-                signatures
-                    .any(|signature| super::mac::is_ed25519_signature(public, &content, &signature))
+                signatures.any(|signature| {
+                    super::public_key::ed25519::is_signature(public, &content, &signature)
+                })
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use crate::calendar::{date, days_since_epoch};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::provider) enum TimeUnit {
     Seconds,
@@ -70,10 +72,10 @@ fn rfc_3339(text: &str) -> Option<SystemTime> {
     let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
     let is_fraction = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
     let is_time = hour < 24 && minute < 60 && second <= 60;
-    let is_date = (1..=12).contains(&month) && (1..=days_of(year, month)).contains(&day);
-    if !is_fraction || !is_time || !is_date {
+    if !is_fraction || !is_time {
         return None;
     }
+    let days = days_since_epoch(year, month, day)?;
     let nanos: u32 = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
     let offset = match zone {
         "Z" | "z" => 0,
@@ -90,8 +92,7 @@ fn rfc_3339(text: &str) -> Option<SystemTime> {
             }
         }
     };
-    let seconds =
-        days_since_epoch(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset;
+    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset;
     SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds.try_into().ok()?, nanos))
 }
 
@@ -109,42 +110,13 @@ fn numbers<const N: usize>(text: &str, separator: char, widths: [usize; N]) -> O
     parts.next().is_none().then_some(numbers)
 }
 
-fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
-fn days_of(year: i64, month: i64) -> i64 {
-    match month {
-        2 if is_leap(year) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days from 1970-01-01 to a date of the Gregorian calendar.
-fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
-    let before = year - 1;
-    let leap_days = |year: i64| year / 4 - year / 100 + year / 400;
-    let months: i64 = (1..month).map(|month| days_of(year, month)).sum();
-    (year - 1970) * 365 + leap_days(before) - leap_days(1969) + months + day - 1
-}
-
 /// The time in UTC, in whole seconds.
 pub(in crate::provider) fn to_rfc_3339(time: SystemTime) -> String {
     // Four digits hold no later year than 9999.
     let seconds = to_unix_time(time, TimeUnit::Seconds).min(253_402_300_799);
     let seconds = i64::try_from(seconds).unwrap_or_default();
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let mut year = 1970 + days / 366;
-    while days_since_epoch(year + 1, 1, 1) <= days {
-        year += 1;
-    }
-    let mut month = 1;
-    while month < 12 && days_since_epoch(year, month + 1, 1) <= days {
-        month += 1;
-    }
-    let day = days - days_since_epoch(year, month, 1) + 1;
+    let [year, month, day] = date(days);
     format!(
         "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
         second / 3600,

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{AUTHORIZATION, HeaderName};
 use http::request::Parts;
 
-use super::keyed::is_same;
+use super::compare::is_same;
 use super::only_value;
 use super::scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
 use super::sign::{SignError, UnsignedRequest};

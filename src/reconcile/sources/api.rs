@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::provider::Secret;
-use crate::reconcile::source::{ListedEvent, PageQuery, SourceError};
+use crate::reconcile::event_source::{ListedEvent, PageQuery, SourceError};
 
 /// The largest answer, in bytes.
 const MAX_ANSWER: usize = 128 * 1024 * 1024;

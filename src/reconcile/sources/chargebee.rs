@@ -5,7 +5,7 @@ use super::api::{Api, Authorization, Http, item, parse};
 use super::event_types::EventTypes;
 use crate::pg_time::from_unix_time;
 use crate::provider::Secret;
-use crate::reconcile::source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 
 /// [Events of Chargebee](https://apidocs.chargebee.com/docs/api/events/list-events), `GET /api/v2/events`, for
 /// [`presets::chargebee`](crate::presets::chargebee). Chargebee itself recommends to poll it.

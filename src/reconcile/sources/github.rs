@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::api::{Api, Authorization, Http, item, parse};
 use crate::provider::Secret;
-use crate::reconcile::source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 
 const DELIVERY: HeaderName = HeaderName::from_static("x-github-delivery");
 const EVENT: HeaderName = HeaderName::from_static("x-github-event");

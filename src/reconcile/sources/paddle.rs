@@ -3,7 +3,7 @@ use serde_json::value::RawValue;
 
 use super::api::{Api, Authorization, Http, item, parse};
 use crate::provider::Secret;
-use crate::reconcile::source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 
 /// [Notifications of Paddle Billing](https://developer.paddle.com/api-reference/notifications/list-notifications),
 /// `GET /notifications`, for [`presets::paddle`](crate::presets::paddle).

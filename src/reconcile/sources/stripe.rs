@@ -6,7 +6,7 @@ use super::api::{Api, Authorization, Http, item, parse};
 use super::event_types::EventTypes;
 use crate::pg_time::{from_unix_time, unix_time};
 use crate::provider::Secret;
-use crate::reconcile::source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 
 /// [Events of Stripe](https://docs.stripe.com/api/events/list), `GET /v1/events`, for
 /// [`presets::stripe`](crate::presets::stripe): snapshot events.

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use super::api::{Api, Authorization, Http, item, parse};
 use super::event_types::EventTypes;
 use crate::provider::Secret;
-use crate::reconcile::source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
+use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 
 /// [Events of WorkOS](https://workos.com/docs/events/data-syncing/events-api), `GET /events`, for
 /// [`presets::workos`](crate::presets::workos).

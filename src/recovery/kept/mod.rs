@@ -4,11 +4,11 @@
 //! |---|---|---|---|
 //! | | a request of the provider is kept before its handler runs | due, taken | `accept.sql` |
 //! | | reconciliation finds that it never came | due | `accept.sql` |
-//! | | an attempt of the provider failed | due, dead or recorded | `keep.sql` |
+//! | | an attempt of the provider failed | due, dead or recorded | `keep_failed.sql` |
 //! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due | `resend.sql` |
 //! | due | its time has come | due, taken | `take.sql`, `probe.sql` |
 //! | due, taken | the process of the attempt is gone | due, taken | `take.sql`, `probe.sql` |
-//! | any | an attempt claims the delivery, in a transaction that commits | none or processed | `end.sql` |
+//! | any | an attempt claims the delivery, in a transaction that commits | none or processed | `end_with_claim.sql` |
 //! | due, taken | the attempt failed | due or dead | `fail.sql` |
 //! | due, taken | the attempt could not begin | due | `give_back.sql` |
 //! | due, dead, recorded | it was processed while it was kept | none or processed | `resolve.sql`, retention |
@@ -25,17 +25,17 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use sqlx::postgres::{PgArguments, PgRow};
-use sqlx::query::Query;
-use sqlx::{PgConnection, Postgres, Row};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
 
-use super::attempt::Take;
+use super::dead::state_after_failure;
 use super::failed_attempt::FailedAttempt;
-use super::request::{FORMAT, KeptRequest};
-use super::served::Served;
+use super::kept_request::{FORMAT, KeptRequest};
+use super::recovery_attempt::Take;
+use super::served_endpoints::Served;
 use crate::delivery::Delivery;
 use crate::pg_time::{interval, unix_time};
-use crate::transaction::{DatabaseError, Store};
+use crate::transaction::{DatabaseError, Store, keyed};
 
 /// What is to become of a kept delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -180,17 +180,6 @@ fn column<'a, T>(group: &[&'a Acceptance], value: impl Fn(&'a Acceptance) -> T) 
     group.iter().map(|one| value(one)).collect()
 }
 
-/// A statement whose first values are the key of a delivery.
-pub(crate) fn keyed<'q>(
-    sql: &'static str,
-    delivery: &'q Delivery,
-) -> Query<'q, Postgres, PgArguments> {
-    sqlx::query(sql)
-        .bind(delivery.endpoint())
-        .bind(delivery.key_tenant())
-        .bind(delivery.id())
-}
-
 impl Store {
     /// Makes a delivery due that is kept already and was sent again. Returns whether it was processed.
     pub(super) async fn resend(&self, acceptance: &Acceptance) -> Result<bool, DatabaseError> {
@@ -216,20 +205,19 @@ impl Store {
     ///
     /// Another process may be running the delivery now, and its commit would not end what is kept at the
     /// same moment. So it waits for that attempt, or for half of the time.
-    pub(crate) async fn keep(
+    pub(crate) async fn keep_failed(
         &self,
         failed: &FailedAttempt,
         delivery: &Delivery,
         request: Option<&KeptRequest>,
         delay: Option<Duration>,
     ) -> Result<Option<KeptAs>, DatabaseError> {
-        let state = match (request, delay) {
-            (None, _) => KeptState::Recorded,
-            (Some(_), Some(_)) => KeptState::Due,
-            (Some(_), None) => KeptState::Dead,
+        let state = match request {
+            None => KeptState::Recorded,
+            Some(_) => state_after_failure(delay),
         };
         let statement = || {
-            keyed(include_str!("keep.sql"), delivery)
+            keyed(include_str!("keep_failed.sql"), delivery)
                 .bind(delivery.tenant())
                 .bind(delivery.event_type())
                 .bind(state.as_str())
@@ -267,10 +255,7 @@ impl Store {
     ) -> Result<Option<KeptAs>, DatabaseError> {
         let retries = take.retries.saturating_sub(not_begun.unsigned_abs());
         let delay = failed.delay(&served.schedule, retries);
-        let state = match delay {
-            Some(_) => KeptState::Due,
-            None => KeptState::Dead,
-        };
+        let state = state_after_failure(delay);
         let statement = || {
             keyed(include_str!("fail.sql"), delivery)
                 .bind(failed.status())
@@ -326,12 +311,6 @@ impl Store {
         self.run_all_on_any(statements).await.map(drop)
     }
 
-    /// Closes the breaker of an endpoint.
-    pub(crate) async fn close_breaker(&self, endpoint: &str) -> Result<(), DatabaseError> {
-        let statement = || sqlx::query(include_str!("close_breaker.sql")).bind(endpoint);
-        self.run_on_any(statement).await.map(drop)
-    }
-
     /// Whether a delivery was processed, or has a row.
     pub(super) async fn is_known(&self, delivery: &Delivery) -> Result<bool, DatabaseError> {
         let rows = self
@@ -368,15 +347,6 @@ impl Store {
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
             .bind(FORMAT)
             .bind(due_at);
-        self.run(statement).await
-    }
-
-    /// Takes one delivery of an endpoint whose breaker is open, if it is time for it.
-    pub(super) async fn probe(&self, served: &Served) -> Result<Vec<PgRow>, DatabaseError> {
-        let statement = sqlx::query(include_str!("probe.sql"))
-            .bind(&*served.endpoint)
-            .bind(interval(served.breaker.probe_interval))
-            .bind(FORMAT);
         self.run(statement).await
     }
 

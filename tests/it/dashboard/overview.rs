@@ -38,7 +38,7 @@ async fn d3_the_overview_says_how_each_endpoint_is() {
         ("failing", "failing"),
         ("paused", "paused"),
         ("probing", "probing"),
-        ("left", "unhandled"),
+        ("left", "unserved"),
         ("fine", "fine"),
     ] {
         let row = row(endpoint);
@@ -268,7 +268,7 @@ async fn d3_an_endpoint_is_fine_only_if_nothing_fails_or_is_rejected() {
         .collect();
     // The worst first.
     let expected = [
-        ("is left", "unhandled"),
+        ("is left", "unserved"),
         ("every attempt fails", "failing"),
         ("failed last", "failing"),
         ("failed long ago", "failing"),

@@ -7,8 +7,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{CONTENT_TYPE, HeaderValue};
 
 use crate::digest::sha256_hex;
+use crate::provider::signature::compare::is_same;
 use crate::provider::signature::form::{encode, fields, only_field};
-use crate::provider::signature::keyed::{Hash, hmac, is_same, sha1};
+use crate::provider::signature::keyed::{Hash, hmac, sha1};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,
 };

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
-use crate::provider::signature::keyed::{is_same, sha1, sha256};
+use crate::provider::signature::compare::is_same;
+use crate::provider::signature::keyed::{sha1, sha256};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,

@@ -7,8 +7,9 @@ use std::time::SystemTime;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
+use crate::provider::signature::compare::is_same;
 use crate::provider::signature::form::encode;
-use crate::provider::signature::keyed::{Hash, hmac, is_same};
+use crate::provider::signature::keyed::{Hash, hmac};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::multipart::{boundary, only_part};
 use crate::digest::sha256_hex;
 use crate::provider::json_path::{JsonPath, Match, Reader};
-use crate::provider::signature::keyed::{Hash, hmac, is_same};
+use crate::provider::signature::compare::is_same;
+use crate::provider::signature::keyed::{Hash, hmac};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,

@@ -7,7 +7,8 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
 use crate::digest::sha256_hex;
-use crate::provider::signature::keyed::{Hash, hmac, is_same};
+use crate::provider::signature::compare::is_same;
+use crate::provider::signature::keyed::{Hash, hmac};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, is_uuid,

@@ -9,7 +9,8 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method};
 use serde_json::Value;
 
-use crate::provider::signature::keyed::{Hash, hmac, is_same, sha256};
+use crate::provider::signature::compare::is_same;
+use crate::provider::signature::keyed::{Hash, hmac, sha256};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,

@@ -9,9 +9,10 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use serde_json::json;
 
+use crate::provider::signature::compare::is_same;
 use crate::provider::signature::form::{encode, fields};
 use crate::provider::signature::jwt::{Compact, sign_hs256};
-use crate::provider::signature::keyed::{Hash, is_same, sha256};
+use crate::provider::signature::keyed::{Hash, sha256};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use crate::provider::json_path::{JsonPath, Match, Reader};
+use crate::provider::signature::compare::is_same;
 use crate::provider::signature::form::{fields, only_field};
-use crate::provider::signature::keyed::{Hash, hmac, is_same};
+use crate::provider::signature::keyed::{Hash, hmac};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,

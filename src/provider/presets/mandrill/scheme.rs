@@ -7,8 +7,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::HeaderName;
 use http::request::Parts;
 
+use crate::provider::signature::compare::is_same;
 use crate::provider::signature::form::{Field, sorted_fields};
-use crate::provider::signature::keyed::{Hash, hmac, is_same};
+use crate::provider::signature::keyed::{Hash, hmac};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
 };

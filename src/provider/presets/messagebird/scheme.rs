@@ -8,8 +8,9 @@ use http::request::Parts;
 use serde_json::json;
 
 use crate::digest::sha256_hex;
+use crate::provider::signature::compare::is_same;
 use crate::provider::signature::jwt::{Claims, Compact, sign_hs256};
-use crate::provider::signature::keyed::{Hash, is_same, request_digest};
+use crate::provider::signature::keyed::{Hash, request_digest};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,

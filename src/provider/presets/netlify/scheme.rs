@@ -7,8 +7,9 @@ use http::request::Parts;
 use serde_json::json;
 
 use crate::digest::sha256_hex;
+use crate::provider::signature::compare::is_same;
 use crate::provider::signature::jwt::{Compact, sign_hs256};
-use crate::provider::signature::keyed::{Hash, is_same};
+use crate::provider::signature::keyed::Hash;
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,
 };

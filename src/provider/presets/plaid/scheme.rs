@@ -11,8 +11,8 @@ use serde_json::json;
 
 use crate::digest::sha256_hex;
 use crate::provider::keys::{KeyRequest, KeySet};
+use crate::provider::signature::compare::is_same;
 use crate::provider::signature::jwt::{Compact, encode};
-use crate::provider::signature::keyed::is_same;
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
     SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
-use crate::provider::signature::keyed::{Hash, hmac, is_same};
+use crate::provider::signature::compare::is_same;
+use crate::provider::signature::keyed::{Hash, hmac};
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest, only_value,
 };

@@ -10,7 +10,8 @@ use http::HeaderMap;
 use http::header::HeaderName;
 use serde_json::Value;
 
-use crate::provider::signature::keyed::{Hash, hmac, is_same};
+use crate::provider::signature::compare::is_same;
+use crate::provider::signature::keyed::{Hash, hmac};
 use crate::provider::signature::{SignatureError, only_value};
 
 /// A token in the compact form, decoded, whose signature has not been verified yet.

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::compact::{Claims, Compact, encode};
 use crate::provider::keys::KeyRequest;
-use crate::provider::signature::keyed::{Hash, hmac, is_same, sha256};
+use crate::provider::signature::compare::is_same;
+use crate::provider::signature::keyed::{Hash, hmac, sha256};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
     Encoding, PublicKey, SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed,

@@ -1,11 +1,10 @@
-//! Ed25519 with keys in hex, in base64 or as JSON Web Keys.
+//! Ed25519 with keys in hex, in base64 or as JSON Web Keys: the only user of `ed25519-dalek`.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD as BASE64, URL_SAFE_NO_PAD as BASE64URL};
 use serde_json::{Map, Value};
 
 use super::key::SignatureAlgorithm;
-use crate::provider::signature::mac::{ed25519_signature, is_ed25519_key, is_ed25519_signature};
 
 /// A key that verifies, and in tests the private one.
 #[derive(Clone)]
@@ -46,7 +45,7 @@ impl Key {
 
     fn new(public: &[u8], private: Option<[u8; 32]>) -> Option<Self> {
         let public = public.try_into().ok()?;
-        is_ed25519_key(&public).then_some(Self { public, private })
+        is_key(&public).then_some(Self { public, private })
     }
 }
 
@@ -58,14 +57,36 @@ impl super::key::Key for Key {
     fn verify(&self, algorithm: SignatureAlgorithm, message: &[u8], signature: &[u8]) -> bool {
         let signature = signature.try_into().ok();
         self.is_for(algorithm)
-            && signature
-                .is_some_and(|signature| is_ed25519_signature(&self.public, message, signature))
+            && signature.is_some_and(|signature| is_signature(&self.public, message, signature))
     }
 
     fn sign(&self, algorithm: SignatureAlgorithm, message: &[u8]) -> Option<Vec<u8>> {
         let private = self.private.filter(|_| self.is_for(algorithm))?;
-        Some(ed25519_signature(&private, message).to_vec())
+        Some(sign(&private, message).to_vec())
     }
+}
+
+/// Whether `signature` is a valid ed25519 signature of `message`. Weak public keys are refused.
+pub(in crate::provider::signature) fn is_signature(
+    public: &[u8; 32],
+    message: &[u8],
+    signature: &[u8; 64],
+) -> bool {
+    ed25519_dalek::VerifyingKey::from_bytes(public)
+        .is_ok_and(|key| key.verify_strict(message, &signature.into()).is_ok())
+}
+
+/// Whether this is a public key. Weak ones are not.
+fn is_key(public: &[u8; 32]) -> bool {
+    ed25519_dalek::VerifyingKey::from_bytes(public).is_ok_and(|key| !key.is_weak())
+}
+
+/// The ed25519 signature of `message` with the private key of `seed`.
+pub(in crate::provider::signature) fn sign(seed: &[u8; 32], message: &[u8]) -> [u8; 64] {
+    use ed25519_dalek::Signer;
+    ed25519_dalek::SigningKey::from_bytes(seed)
+        .sign(message)
+        .to_bytes()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 #[cfg(feature = "p256")]
 mod ecdsa;
 #[cfg(feature = "ed25519")]
-mod ed25519;
+pub(super) mod ed25519;
 mod key;
 #[cfg(feature = "rsa")]
 mod rsa;

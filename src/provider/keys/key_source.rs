@@ -8,7 +8,7 @@ use super::address::KeyRequest;
 use super::client::KeyClient;
 use super::fetched::Fetched;
 use super::set::{KeySet, KeySetError};
-use crate::error::BoxError;
+use crate::error_chain::BoxError;
 use crate::provider::signature::{KeyNotFetched, SignatureError};
 
 /// Where the public keys of a provider come from: given once, or fetched from the address that the preset

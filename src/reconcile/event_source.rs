@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::error::{BoxError, ErrorChain};
+use crate::error_chain::{BoxError, ErrorChain};
 
 /// The longest reason of an error, in characters.
 const MAX_REASON: usize = 1000;

@@ -7,9 +7,9 @@ use tracing::Instrument;
 
 use super::admitted::{Admitted, Origin};
 use super::handler_error::FailureReason;
-use super::log;
 use super::response::Answer;
-use super::rollback_test::RolledBack;
+use super::telemetry;
+use super::test_kit::RolledBack;
 use crate::delivery::Delivery;
 use crate::recovery::{FailedAttempt, KeptRequest, KeptState, Next, Quota, Take};
 use crate::settings::Settings;
@@ -61,7 +61,7 @@ impl Admitted {
             Settled::NotKept => answer,
             Settled::CommittedElsewhere => {
                 // The request is counted once, as a duplicate.
-                log::event(&self.settings, &answer);
+                telemetry::event(&self.settings, &answer);
                 Answer::Duplicate(DuplicateOf::Id)
             }
         }
@@ -105,7 +105,7 @@ impl Admitted {
             }
         };
         if let Err(error) = written {
-            log::not_written(&error);
+            telemetry::not_written(&error);
         }
         settled
     }
@@ -116,10 +116,10 @@ impl Admitted {
         else {
             return Settled::NotKept;
         };
-        match self.keep(&failed, request.as_ref()).await {
+        match self.keep_failed(&failed, request.as_ref()).await {
             Ok(settled) => settled,
             Err(error) => {
-                log::not_written(&error);
+                telemetry::not_written(&error);
                 Settled::NotKept
             }
         }
@@ -164,7 +164,7 @@ impl Admitted {
         let task = settings.in_flight.background_task();
         let close = async move {
             if let Err(error) = settings.store.close_breaker(&settings.endpoint).await {
-                log::not_written(&error);
+                telemetry::not_written(&error);
             }
             drop(task);
         };
@@ -172,7 +172,7 @@ impl Admitted {
     }
 
     /// Keeps or records a failed attempt of the provider.
-    async fn keep(
+    async fn keep_failed(
         &self,
         failed: &FailedAttempt,
         request: Option<&KeptRequest>,
@@ -192,13 +192,13 @@ impl Admitted {
             return Ok(Settled::NotKept);
         }
         let delay = keep.and_then(|keep| failed.delay(&keep.schedule, 0));
-        let Some(kept) = store.keep(failed, delivery, request, delay).await? else {
+        let Some(kept) = store.keep_failed(failed, delivery, request, delay).await? else {
             return Ok(Settled::CommittedElsewhere);
         };
         quota.note_kept(store, &self.settings.endpoint);
         if kept.state == KeptState::Recorded {
             if let Some(keep) = keep {
-                log::request_not_kept(keep.body_limit);
+                telemetry::request_not_kept(keep.body_limit);
             }
             return Ok(Settled::NotKept);
         }

@@ -1,30 +1,13 @@
 //! The endpoints that a recovery serves: those of the layers that hold its handle.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use super::breaker::{Breaker, BreakerState};
 use super::dead::DeadReport;
 use super::schedule::Schedule;
 use crate::in_flight::InFlight;
-
-/// When recovery holds back.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Breaker {
-    /// After this many failures in a row, attempts are probes.
-    pub(super) failures: i32,
-    /// The time between two probes.
-    pub(super) probe_interval: Duration,
-}
-
-impl Default for Breaker {
-    fn default() -> Self {
-        Self {
-            failures: 10,
-            probe_interval: Duration::from_secs(30),
-        }
-    }
-}
 
 /// An endpoint whose layer keeps deliveries, for as long as the layer or a service of it exists.
 #[derive(Debug)]
@@ -39,10 +22,7 @@ pub(crate) struct Served {
     running: AtomicUsize,
     /// When it was its turn last.
     turn: AtomicU64,
-    /// Whether attempts have failed since the last success, as far as this process knows.
-    has_failures: AtomicBool,
-    /// Whether the breaker was open when it was last looked at.
-    is_open: AtomicBool,
+    pub(super) breaker_state: BreakerState,
 }
 
 /// A layer that is to keep deliveries.
@@ -72,8 +52,7 @@ impl Served {
             in_flight: layer.in_flight,
             running: AtomicUsize::new(0),
             turn: AtomicU64::new(0),
-            has_failures: AtomicBool::new(false),
-            is_open: AtomicBool::new(false),
+            breaker_state: BreakerState::default(),
         }
     }
 
@@ -112,35 +91,6 @@ impl Served {
 
     pub(super) fn turn(&self) -> u64 {
         self.turn.load(Ordering::Relaxed)
-    }
-
-    /// An attempt has failed.
-    pub(crate) fn note_failure(&self) {
-        self.has_failures.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether attempts have failed since the last success. Only the first caller gets to know, who
-    /// closes the breaker.
-    pub(crate) fn take_failures(&self) -> bool {
-        self.has_failures.load(Ordering::Relaxed)
-            && self.has_failures.swap(false, Ordering::Relaxed)
-    }
-
-    /// Whether the breaker is open, as the database has it.
-    pub(super) fn set_open(&self, is_open: bool) {
-        let endpoint = &*self.endpoint;
-        if self.is_open.swap(is_open, Ordering::Relaxed) == is_open {
-            return;
-        }
-        if is_open {
-            tracing::warn!(
-                endpoint,
-                "webhook recovery probes this endpoint: too many deliveries have failed in a row, so \
-                 the others wait without using up attempts"
-            );
-        } else {
-            tracing::info!(endpoint, "webhook recovery probes this endpoint no longer");
-        }
     }
 }
 

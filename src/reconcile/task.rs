@@ -7,14 +7,14 @@ use http::Uri;
 use tokio::task::JoinHandle;
 
 use super::error::ReconcileError;
+use super::event_source::EventSource;
 use super::position::{Limits, Position};
 use super::round::{Ended, MissingDelivery, Reconciled, Rounds, Start};
-use super::source::EventSource;
-use crate::error::ErrorChain;
+use crate::error_chain::ErrorChain;
 use crate::layer::IdempotentWebhook;
 use crate::random::random_fraction;
 use crate::settings::Settings;
-use crate::stop::{Stop, StopSender};
+use crate::stop_signal::{Stop, StopSender};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use maud::{Markup, html};
 
-use super::text::visible;
+use super::escape::visible;
 
 /// A payload, indented if it looks like JSON. Nothing else about it is changed: numbers and strings
 /// are as they came.
@@ -20,7 +20,7 @@ pub(in crate::dashboard) fn code(payload: &[u8]) -> Markup {
     }
 }
 
-/// What stands in place of a payload.
+/// Replaces a payload that is not shown.
 pub(in crate::dashboard) fn hidden_code(why: &str) -> Markup {
     html! { p.muted { (why) } }
 }

@@ -7,15 +7,15 @@ use tokio::task::JoinHandle;
 
 use super::pass::Pass;
 use super::{PruneError, Pruned};
-use crate::error::ErrorChain;
+use crate::error_chain::ErrorChain;
 use crate::random::random_fraction;
-use crate::stop::{Stop, StopSender};
+use crate::stop_signal::{Stop, StopSender};
 
 /// The longest interval, far below what a `Duration` can hold.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// How long the turn of a process lasts unless it is extended.
-const TURN: Duration = Duration::from_secs(5 * 60);
+/// How long the lease of a process lasts unless it is extended.
+const LEASE: Duration = Duration::from_secs(5 * 60);
 
 /// The longest wait before the first round.
 const SOON: Duration = Duration::from_secs(60);
@@ -94,8 +94,8 @@ impl Retention {
             let work = Pass::round(&self.pool, self.older_than, &mut stop);
             let interval = match work.run(&mut round).await {
                 Ok(true) => self.every,
-                // If the other process was killed, its turn ends soon.
-                Ok(false) => self.every.min(TURN),
+                // If the other process was killed, its lease ends soon.
+                Ok(false) => self.every.min(LEASE),
                 Err(error) => {
                     let error = PruneError::Database(error);
                     tracing::warn!(error = %ErrorChain(&error), "webhook retention failed");

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use super::acceptance::{self, Acceptances};
+use super::acceptance_writer::{self, Acceptances};
+use super::breaker::Breaker;
 use super::dead::OnDead;
-use super::handle::Recovery;
 use super::kept::{Acceptance, Accepted};
 use super::quota::Quota;
 use super::schedule::{MAX_DELAY, Schedule};
-use super::served::Breaker;
+use super::task::Recovery;
 use crate::delivery::Delivery;
 use crate::transaction::{DatabaseError, Store};
 
@@ -213,7 +213,7 @@ impl Keep {
         acceptance: Acceptance,
     ) -> Result<Accepted, DatabaseError> {
         if self.what != What::AcceptedFirst {
-            return acceptance::write_now(store, acceptance).await;
+            return acceptance_writer::write_now(store, acceptance).await;
         }
         let again = acceptance.clone();
         let accepted = self.acceptances.write(store, acceptance).await?;
@@ -239,7 +239,7 @@ impl Keep {
         store: &Store,
         group: &[Acceptance],
     ) -> Result<Vec<Accepted>, DatabaseError> {
-        acceptance::write_group(store, group).await
+        acceptance_writer::write_group(store, group).await
     }
 
     /// A request has been kept, and its attempt begins now, or waits.

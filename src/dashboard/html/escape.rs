@@ -1,9 +1,9 @@
-//! Text that a sender has chosen, with every character visible.
+//! Escapes text that a sender has chosen: what a reader would not see is spelt out.
 
 use std::borrow::Cow;
 
-/// Characters that are not seen, or change how others are seen: controls, marks of the direction of
-/// writing, spaces without width, and letters that look like a space. The template escapes; this is against what is left.
+/// Spells out characters that are not seen, or that change how others are seen: controls, marks of the
+/// direction of writing, spaces without width, and letters that look like a space. The template escapes HTML.
 pub(in crate::dashboard) fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_invisible) {
         return Cow::Borrowed(text);

@@ -1,11 +1,11 @@
-//! Elects the process that prunes.
+//! The lease of the process that prunes.
 
 use sqlx::{PgConnection, PgPool};
 
 use crate::random::random;
-use crate::transaction::BEGIN_APART;
+use crate::transaction::BEGIN_READ_COMMITTED;
 
-/// Returns a row if it is the turn of this process. The row is locked to the end of the transaction.
+/// Returns a row if this process has the lease now. The row is locked to the end of the transaction.
 const TAKE: &str = "
     insert into idempotent_webhook.retention_turn as turn (process, ends_at)
     values ($1, now() + interval '5 minutes')
@@ -20,12 +20,12 @@ const END: &str = "
     where process = $1
 ";
 
-/// The turn of one round. It lasts for as long as the process makes a step every few minutes.
-pub(super) struct Turn {
+/// The lease for one round. Each step extends it.
+pub(super) struct Lease {
     process: i64,
 }
 
-impl Turn {
+impl Lease {
     pub(super) fn new() -> Self {
         Self {
             process: random().cast_signed(),
@@ -38,9 +38,9 @@ impl Turn {
         Ok(taken.fetch_optional(connection).await?.is_some())
     }
 
-    /// Another process can prune now.
+    /// Gives the lease up, so that another process can prune now.
     pub(super) async fn end(&self, pool: &PgPool) -> sqlx::Result<()> {
-        let mut tx = pool.begin_with(BEGIN_APART).await?;
+        let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
         let ended = sqlx::query(END).bind(self.process);
         ended.execute(&mut *tx).await?;
         tx.commit().await

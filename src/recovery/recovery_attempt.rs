@@ -10,11 +10,11 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::request::decode;
-use super::served::{Running, Served};
+use super::kept_request::decode;
+use super::served_endpoints::{Running, Served};
 use crate::delivery::{Delivery, DeliveryId, Past, Tenant, VerifiedDelivery};
+use crate::outcome::Outcome;
 use crate::pg_time::from_unix_time;
-use crate::request::Outcome;
 
 /// Which attempt has taken a kept delivery: what it writes has no effect once another one has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
-//! Deletion of claims, by their keys.
+//! Rows by their keys, and the deletion of claims by them.
 //!
-//! Of each statement, only one table may be distributed, and none changes two tables: so they run on
-//! Citus, too.
+//! Only one table of a statement may be distributed, and no statement changes two tables, so that they run
+//! on Citus.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres, Row};
 
+use crate::delivery::Delivery;
 use crate::pg_time::interval;
 
 /// Guarded bodies have their digest in the delivery as well.
@@ -33,10 +34,21 @@ const DELETE_CLAIMS: &str = "
         and ($4::interval is null or received_at < now() - $4)
 ";
 
-/// Keys of rows of one endpoint: the tenant, and the delivery id or the subject.
-pub(crate) struct Keys(Vec<(String, String)>);
+/// A statement whose first values are the key of a delivery.
+pub(crate) fn keyed<'q>(
+    sql: &'static str,
+    delivery: &'q Delivery,
+) -> Query<'q, Postgres, PgArguments> {
+    sqlx::query(sql)
+        .bind(delivery.endpoint())
+        .bind(delivery.key_tenant())
+        .bind(delivery.id())
+}
 
-impl Keys {
+/// Keys of rows of one endpoint: the tenant, and the delivery id or the subject.
+pub(crate) struct RowKeys(Vec<(String, String)>);
+
+impl RowKeys {
     pub(crate) fn one(tenant: &str, id: &str) -> Self {
         Self(vec![(tenant.to_owned(), id.to_owned())])
     }

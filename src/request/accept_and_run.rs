@@ -10,8 +10,8 @@ use tracing::{Instrument, Span};
 use super::admitted::{Admitted, Origin};
 use super::attempt::handle;
 use super::failure::Failure;
-use super::log;
 use super::response::Answer;
+use super::telemetry;
 use crate::recovery::{Acceptance, Accepted, Keep};
 use crate::settings::Settings;
 use crate::transaction::DuplicateOf;
@@ -87,8 +87,8 @@ where
                     if let Some(origin) = origin {
                         admitted.origin = origin;
                         // The request has its span, with an outcome of its own.
-                        let span = log::span(&caller, &settings);
-                        log::identified(&span, &admitted.delivery);
+                        let span = telemetry::span(&caller, &settings);
+                        telemetry::identified(&span, &admitted.delivery);
                         handle(admitted, inner, request).instrument(span).await;
                     }
                 }
@@ -141,6 +141,6 @@ async fn try_accept<R, E>(
 
 /// The answer, logged, if there is no attempt that logs it.
 fn logged<R, E>(settings: &Arc<Settings>, answer: Answer<R, E>) -> Answer<R, E> {
-    log::answer(settings, &answer);
+    telemetry::answer(settings, &answer);
     answer
 }

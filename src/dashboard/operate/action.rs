@@ -1,11 +1,11 @@
-//! What an operator asks for.
+//! An action, and the deliveries or the endpoint that it is for, as the parameters of a request say.
 
 use super::super::Access;
 use super::super::error::PageError;
 use super::super::params::Params;
 use super::super::rows::Key;
 use super::super::selection::{Selection, State};
-use crate::recovery::control::Change;
+use crate::recovery::operator::Change;
 
 /// How many deliveries can be selected one by one.
 const MAX_KEYS: usize = 1000;

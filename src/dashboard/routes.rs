@@ -17,7 +17,9 @@ use super::error::PageError;
 use super::guard::guard;
 use super::html::Layout;
 use super::operate::{act, confirm};
-use super::pages::{action, actions, deliveries, delivery, endpoint, lookup, overview, rejected};
+use super::pages::{
+    action_progress, actions, deliveries, delivery, endpoint, lookup, overview, rejected,
+};
 use super::params::Params;
 use super::view::{View, json};
 use super::{Access, Shared};
@@ -158,7 +160,10 @@ async fn route(
         ("actions", false, _) => {
             format.answer(&actions::read(shared, access, params).await?, access)
         }
-        ("action", false, _) => format.answer(&action::read(shared, access, params).await?, access),
+        ("action", false, _) => format.answer(
+            &action_progress::read(shared, access, params).await?,
+            access,
+        ),
         // The same is true of a selection.
         ("confirm", _, Format::Page(layout)) if layout.is_held_back() => confirm::first(layout),
         ("confirm", _, _) => format.answer(&confirm::read(shared, access, params).await?, access),

@@ -8,16 +8,16 @@ use sqlx::postgres::PgRow;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::attempt::{RecoveryAttempt, Taken};
 use super::failed_attempt::{FailedAttempt, Next};
-use super::handle::Shared;
 use super::heartbeat;
+use super::recovery_attempt::{RecoveryAttempt, Taken};
 use super::router::Router;
-use super::served::Served;
+use super::served_endpoints::Served;
+use super::task::Shared;
 use crate::delivery::Delivery;
 use crate::metrics;
-use crate::request::Outcome;
-use crate::stop::Stop;
+use crate::outcome::Outcome;
+use crate::stop_signal::Stop;
 use crate::transaction::DatabaseError;
 
 /// How long a delivery waits that no handler of this process serves.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, PgConnection, Row};
 
-use crate::maintenance::claims::Keys;
 use crate::pg_time::interval;
+use crate::transaction::RowKeys;
 
 /// How many rows are deleted at once: so few that nobody waits for long for one of them.
 ///
@@ -231,7 +231,7 @@ impl Step {
             }
             Self::DeleteResolved(endpoint) => {
                 let resolved = sqlx::query(Rows::Deliveries.sql(SELECT_RESOLVED)).bind(&**endpoint);
-                let resolved = Keys::read(&resolved.fetch_all(&mut *connection).await?)?;
+                let resolved = RowKeys::read(&resolved.fetch_all(&mut *connection).await?)?;
                 let delete = resolved.bind(sqlx::query(DELETE_RESOLVED), endpoint);
                 delete.execute(connection).await?;
                 Ok(Batch {
@@ -256,10 +256,10 @@ impl Old {
             return Ok(Batch::default());
         };
         let last = last.try_get("time")?;
-        let mut keys = Keys::read(&rows)?;
+        let mut keys = RowKeys::read(&rows)?;
         let deleted = if self.rows == Rows::Deliveries {
             let kept = keys.bind(sqlx::query(STILL_KEPT), endpoint);
-            let kept = Keys::read(&kept.fetch_all(&mut *connection).await?)?;
+            let kept = RowKeys::read(&kept.fetch_all(&mut *connection).await?)?;
             keys.remove(&kept);
             // In the same transaction: what is unknown because it was deleted must not be taken for missing.
             let remember = sqlx::query(REMEMBER_PRUNED).bind(interval(self.age));

@@ -1,11 +1,9 @@
-//! From where requests may come: the hosts of the dashboard, its own pages, and its login.
+//! The hosts and the origins of the dashboard and of its login, as the application has named them.
 
-use http::header::{CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, ORIGIN, REFERER};
+use http::header::{CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, Uri};
-
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The addresses of the dashboard, as far as the application has said them.
 #[derive(Clone, Debug, Default)]
@@ -32,41 +30,8 @@ impl Site {
         })
     }
 
-    /// Whether a page of the dashboard has sent a form or a script's request. Browsers set both headers
-    /// themselves. Over plain HTTP, except from the same machine, they leave out the first one.
-    pub(super) fn has_sent(&self, head: &Parts) -> bool {
-        match fetch_site(&head.headers) {
-            FetchSite::Is(site) => site == "same-origin",
-            FetchSite::Unclear => false,
-            FetchSite::Missing => {
-                single(&head.headers, &ORIGIN).is_some_and(|origin| self.is_ours(origin, head))
-            }
-        }
-    }
-
-    /// Whether a browser says that another site has sent the request.
-    pub(super) fn is_foreign(head: &Parts) -> bool {
-        match fetch_site(&head.headers) {
-            FetchSite::Is(site) => site != "same-origin" && site != "none",
-            FetchSite::Unclear => true,
-            FetchSite::Missing => false,
-        }
-    }
-
-    /// Whether the reader came from a page of the dashboard, or has entered the address. Where a browser
-    /// does not say, the page before has to be one of the dashboard.
-    pub(super) fn has_led_here(&self, head: &Parts) -> bool {
-        match fetch_site(&head.headers) {
-            FetchSite::Is(site) => site == "same-origin" || site == "none",
-            FetchSite::Unclear => false,
-            FetchSite::Missing => {
-                single(&head.headers, &REFERER).is_some_and(|page| self.is_ours(page, head))
-            }
-        }
-    }
-
     /// Whether a URL or an origin is of the dashboard.
-    fn is_ours(&self, url: &str, head: &Parts) -> bool {
+    pub(super) fn is_ours(&self, url: &str, head: &Parts) -> bool {
         let Ok(url) = url.parse::<Uri>() else {
             return false;
         };
@@ -112,23 +77,8 @@ fn host(head: &Parts) -> Option<&str> {
     authority.or_else(|| single(&head.headers, &HOST))
 }
 
-/// What a browser says of the site from which a request comes.
-enum FetchSite<'a> {
-    Is(&'a str),
-    Unclear,
-    Missing,
-}
-
-fn fetch_site(headers: &HeaderMap) -> FetchSite<'_> {
-    match single(headers, &SEC_FETCH_SITE) {
-        Some(site) => FetchSite::Is(site),
-        None if headers.contains_key(SEC_FETCH_SITE) => FetchSite::Unclear,
-        None => FetchSite::Missing,
-    }
-}
-
 /// The value of a header that occurs once.
-fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)

@@ -16,9 +16,9 @@ use tower_service::Service;
 
 use super::heartbeat;
 use super::router::{Prepare, Router};
-use super::run::{AttemptResult, Runner};
-use super::served::{Endpoints, Served, ServedLayer};
-use crate::stop::{Stop, StopSender};
+use super::run_due::{AttemptResult, Runner};
+use super::served_endpoints::{Endpoints, Served, ServedLayer};
+use crate::stop_signal::{Stop, StopSender};
 use crate::transaction::Store;
 
 /// For each step of its own on the database.

@@ -1,0 +1,28 @@
+//! The advisory locks of claims, as `pg_locks` has them: who holds one has the delivery in flight.
+
+/// The number of the lock of a claim: that of `transaction/claim.sql`.
+macro_rules! claim_lock {
+    ($endpoint:literal, $tenant:literal, $id:literal) => {
+        concat!(
+            "hashtextextended(",
+            $id,
+            ", hashtextextended(",
+            $tenant,
+            ", hashtextextended(",
+            $endpoint,
+            ", 0)))"
+        )
+    };
+}
+pub(super) use claim_lock;
+
+/// A query of the numbers of all locks that are held. `pg_locks` has each in two halves.
+macro_rules! held_locks {
+    () => {
+        "select (classid::int8 << 32) | objid::int8
+        from pg_locks
+        where locktype = 'advisory' and objsubid = 1 and granted
+            and database = (select oid from pg_database where datname = current_database())"
+    };
+}
+pub(super) use held_locks;

@@ -1,0 +1,92 @@
+//! Refuses requests that another site has a browser send (CSRF), and keeps its clicks from actions.
+
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, HeaderName, ORIGIN, REFERER};
+use http::request::Parts;
+
+use super::error::PageError;
+use super::origins::{Site, single};
+use super::routes::Format;
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+const FOREIGN: PageError =
+    PageError::forbidden("This request came from another site, so nothing was done.");
+
+/// Whether the answer may show actions. An error if another site has sent a request that changes something.
+pub(super) fn check(site: &Site, head: &Parts, format: &Format) -> Result<bool, PageError> {
+    match (head.method.is_safe(), format) {
+        // There is nothing to click.
+        (true, Format::Json) => Ok(true),
+        // The second click of a double click on another site may land on this page.
+        (true, Format::Page(_)) => Ok(site.has_led_here(head)),
+        (false, _) if Site::is_foreign(head) => Err(FOREIGN),
+        (false, Format::Json) if is_json(head) => Ok(true),
+        (false, Format::Json) => Err(PageError::unsupported_media_type(
+            "The body has to be JSON, and the content type application/json.",
+        )),
+        (false, Format::Page(_)) if site.has_sent(head) => Ok(true),
+        (false, Format::Page(_)) => Err(FOREIGN),
+    }
+}
+
+impl Site {
+    /// Whether a page of the dashboard has sent a form or a script's request. Browsers set both headers
+    /// themselves. Over plain HTTP, except from the same machine, they leave out the first one.
+    fn has_sent(&self, head: &Parts) -> bool {
+        match fetch_site(&head.headers) {
+            FetchSite::Is(site) => site == "same-origin",
+            FetchSite::Unclear => false,
+            FetchSite::Missing => {
+                single(&head.headers, &ORIGIN).is_some_and(|origin| self.is_ours(origin, head))
+            }
+        }
+    }
+
+    /// Whether a browser says that another site has sent the request.
+    fn is_foreign(head: &Parts) -> bool {
+        match fetch_site(&head.headers) {
+            FetchSite::Is(site) => site != "same-origin" && site != "none",
+            FetchSite::Unclear => true,
+            FetchSite::Missing => false,
+        }
+    }
+
+    /// Whether the reader came from a page of the dashboard, or has entered the address. Where a browser
+    /// does not say, the page before has to be one of the dashboard.
+    fn has_led_here(&self, head: &Parts) -> bool {
+        match fetch_site(&head.headers) {
+            FetchSite::Is(site) => site == "same-origin" || site == "none",
+            FetchSite::Unclear => false,
+            FetchSite::Missing => {
+                single(&head.headers, &REFERER).is_some_and(|page| self.is_ours(page, head))
+            }
+        }
+    }
+}
+
+/// What a browser says of the site from which a request comes.
+enum FetchSite<'a> {
+    Is(&'a str),
+    Unclear,
+    Missing,
+}
+
+fn fetch_site(headers: &HeaderMap) -> FetchSite<'_> {
+    match single(headers, &SEC_FETCH_SITE) {
+        Some(site) => FetchSite::Is(site),
+        None if headers.contains_key(SEC_FETCH_SITE) => FetchSite::Unclear,
+        None => FetchSite::Missing,
+    }
+}
+
+/// No form and no page of another site can send this type, unless a server has allowed it to (CORS), which
+/// the dashboard never does.
+fn is_json(head: &Parts) -> bool {
+    let mut types = head.headers.get_all(CONTENT_TYPE).iter();
+    let (Some(value), None) = (types.next(), types.next()) else {
+        return false;
+    };
+    let essence = value.to_str().unwrap_or_default().split(';').next();
+    essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"))
+}

@@ -1,0 +1,309 @@
+//! Changes of many deliveries: retry, discard and reprocess, a batch at a time.
+
+use sqlx::{PgConnection, PgPool, Row};
+use tokio::time::Instant;
+
+use super::filter::{Filter, is_chosen, plan_for_values};
+use super::{Of, reprocess_chosen, set_aside};
+use crate::pg_time::interval;
+use crate::recovery::KeptState;
+use crate::transaction::{BEGIN_READ_COMMITTED, RowKeys};
+
+/// How many deliveries are changed in one transaction.
+const BATCH: i64 = 1000;
+
+/// Keyset: those after the batch before, which ended at `$12` to `$14`, in the order of their last failures,
+/// which an index has. So no batch reads what those before it have changed, and none changes it again. Without
+/// `$12`, those that have never failed.
+macro_rules! is_next {
+    () => {
+        "case
+            when $12::float8 is null then
+                kept.last_failed_at is null and (kept.delivery_id, kept.tenant) > ($13, $14)
+            else
+                (kept.last_failed_at, kept.delivery_id, kept.tenant) > (to_timestamp($12), $13, $14)
+        end"
+    };
+}
+
+/// At most `$15` that nobody has locked and that have not come or failed since the change began, `$16` ago.
+macro_rules! choose {
+    ($join:literal, $condition:literal) => {
+        concat!(
+            "
+    with chosen as (
+        select kept.endpoint, kept.tenant, kept.delivery_id, kept.last_failed_at
+        from idempotent_webhook.kept_deliveries as kept
+        ",
+            $join,
+            "
+        left join idempotent_webhook.kept_endpoints as state using (endpoint)
+        where ",
+            is_chosen!(),
+            "
+            and ",
+            is_next!(),
+            "
+            and kept.first_received_at < now() - $16
+            and (kept.last_failed_at is null or kept.last_failed_at < now() - $16)
+            ",
+            $condition,
+            "
+        order by kept.last_failed_at, kept.delivery_id, kept.tenant
+        limit $15
+        for update of kept skip locked
+    ),"
+        )
+    };
+}
+
+/// The keys of what was changed, how many were chosen, and the last of those.
+macro_rules! result {
+    () => {
+        "
+    select
+        changed.tenants, changed.ids, (select count(*) from chosen) as number,
+        extract(epoch from last.last_failed_at)::float8 as last_failed_at,
+        last.delivery_id as last_id, last.tenant as last_tenant
+    from (
+        select
+            coalesce(array_agg(tenant), '{}') as tenants,
+            coalesce(array_agg(delivery_id), '{}') as ids
+        from changed
+    ) as changed
+    left join (
+        select last_failed_at, delivery_id, tenant
+        from chosen
+        order by last_failed_at desc, delivery_id desc, tenant desc
+        limit 1
+    ) as last on true
+"
+    };
+}
+
+const RETRY_ALL: &str = concat!(
+    choose!(
+        "join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)",
+        "and (kept.state = 'dead' or kept.state = 'due' and kept.next_attempt_at > now())
+            and (kept.taken_at is null or kept.taken_at < now() - interval '5 seconds')"
+    ),
+    "
+    changed as (
+        update idempotent_webhook.kept_deliveries as kept
+        set state = 'due', retries = 0, next_attempt_at = now(), taken_at = null, takes = takes + 1
+        from chosen
+        where kept.endpoint = chosen.endpoint
+            and kept.tenant = chosen.tenant
+            and kept.delivery_id = chosen.delivery_id
+        returning kept.tenant, kept.delivery_id
+    )",
+    result!(),
+);
+
+const DISCARD_ALL: &str = concat!(
+    choose!("", ""),
+    "
+    changed as (
+        delete from idempotent_webhook.kept_deliveries as kept
+        using chosen
+        where kept.endpoint = chosen.endpoint
+            and kept.tenant = chosen.tenant
+            and kept.delivery_id = chosen.delivery_id
+        returning kept.tenant, kept.delivery_id
+    )",
+    result!(),
+);
+
+/// At most `$12` of those that were processed before the change began, `$13` ago. Locks them.
+const CHOOSE_PROCESSED: &str = concat!(
+    "
+    select kept.tenant, kept.delivery_id
+    from idempotent_webhook.kept_deliveries as kept
+    left join idempotent_webhook.kept_endpoints as state using (endpoint)
+    where kept.state = 'processed'
+        and kept.processed_at <= now() - $13
+        and ",
+    is_chosen!(),
+    "
+    order by kept.processed_at
+    limit $12
+    for update of kept skip locked
+"
+);
+
+/// A change of many deliveries, a batch at a time: state by state, in the order of the last failures.
+///
+/// Deliveries that somebody has locked are left out: no batch waits, and none holds its locks while it
+/// waits. A lock may be that of another change, so passes of a discard follow until one changes nothing.
+/// What is left then has an attempt under way. Others have one pass: what they have changed may be given
+/// back at once, and would be changed and counted again.
+pub(crate) struct Batches<'a> {
+    change: Change,
+    of: Of<'a>,
+    /// Of the state that is changed now.
+    filter: Filter,
+    /// All states of a pass.
+    states: Vec<&'static str>,
+    /// How many of them are done in this pass.
+    done: usize,
+    started: Instant,
+    /// Up to where all of the state is changed. Processed deliveries have no such place: what is changed is
+    /// not processed any more.
+    after: Place,
+    /// Whether this pass has changed anything.
+    has_changed: bool,
+    is_over: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Retry,
+    Discard,
+    Reprocess,
+}
+
+/// A batch that is changed, but not committed yet.
+#[must_use = "the next one is that after the one `committed`"]
+pub(crate) struct Batch {
+    /// What was changed.
+    pub(crate) changed: RowKeys,
+    /// Whether as many were chosen as there may be in a batch. Some of them may have vanished since.
+    is_full: bool,
+    last: Place,
+}
+
+/// A place in the order in which deliveries are changed.
+#[derive(Clone, Default)]
+struct Place {
+    /// In Unix seconds. Without it, a place among those that have never failed.
+    failed_at: Option<f64>,
+    id: String,
+    tenant: String,
+}
+
+impl<'a> Batches<'a> {
+    pub(crate) fn new(change: Change, of: Of<'a>, filter: &Filter) -> Self {
+        let mut filter = filter.clone();
+        // A delivery may become due meanwhile, and then dead.
+        let states = match (change, filter.state) {
+            (Change::Reprocess, _) => vec![KeptState::Processed.as_str()],
+            (_, Some(state)) => vec![state],
+            (Change::Retry, None) => vec!["due or paused", "dead"],
+            (Change::Discard, None) => vec!["recorded", "due or paused", "dead"],
+        };
+        filter.state = states.first().copied();
+        Self {
+            after: first(&filter),
+            change,
+            of,
+            filter,
+            states,
+            done: 0,
+            started: Instant::now(),
+            has_changed: false,
+            is_over: false,
+        }
+    }
+
+    /// Changes the next batch, in a transaction at `read committed`.
+    pub(crate) async fn next(&self, tx: &mut PgConnection) -> sqlx::Result<Batch> {
+        plan_for_values(tx).await?;
+        let elapsed = interval(self.started.elapsed());
+        let statement = match self.change {
+            Change::Retry => RETRY_ALL,
+            Change::Discard => DISCARD_ALL,
+            Change::Reprocess => {
+                let chosen = self.filter.bind(CHOOSE_PROCESSED, self.of);
+                let chosen = chosen.bind(BATCH).bind(elapsed).fetch_all(&mut *tx);
+                let changed = RowKeys::read(&chosen.await?)?;
+                reprocess_chosen(&changed, self.of, tx).await?;
+                return Ok(Batch {
+                    is_full: changed.len() as u64 == BATCH.unsigned_abs(),
+                    changed,
+                    last: Place::default(),
+                });
+            }
+        };
+        let statement = self
+            .filter
+            .bind(statement, self.of)
+            .bind(self.after.failed_at)
+            .bind(&self.after.id)
+            .bind(&self.after.tenant)
+            .bind(BATCH)
+            .bind(elapsed);
+        let row = statement.fetch_one(&mut *tx).await?;
+        let chosen: i64 = row.try_get("number")?;
+        let changed = RowKeys::zip(row.try_get("tenants")?, row.try_get("ids")?);
+        if self.change == Change::Discard {
+            set_aside(&changed, self.of, tx).await?;
+        }
+        Ok(Batch {
+            changed,
+            is_full: chosen == BATCH,
+            last: Place {
+                failed_at: row.try_get("last_failed_at")?,
+                id: row.try_get::<Option<_>, _>("last_id")?.unwrap_or_default(),
+                tenant: row
+                    .try_get::<Option<_>, _>("last_tenant")?
+                    .unwrap_or_default(),
+            },
+        })
+    }
+
+    /// All batches, each in a transaction of its own. Returns how many were changed.
+    pub(crate) async fn run(mut self, pool: &PgPool) -> sqlx::Result<u64> {
+        let mut all = 0;
+        while !self.is_over() {
+            let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+            let batch = self.next(&mut tx).await?;
+            tx.commit().await?;
+            self.committed(&batch);
+            all += batch.changed.len() as u64;
+        }
+        Ok(all)
+    }
+
+    /// Whether all passes are done.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Goes on after this batch.
+    pub(crate) fn committed(&mut self, batch: &Batch) {
+        self.has_changed |= batch.changed.len() > 0;
+        match (self.after.failed_at, batch.is_full) {
+            (_, true) => self.after = batch.last.clone(),
+            (None, false) if self.change != Change::Reprocess => self.after = Place::first_failed(),
+            (_, false) => self.end_state(),
+        }
+    }
+
+    fn end_state(&mut self) {
+        self.done += 1;
+        if self.done == self.states.len() {
+            let has_changed = std::mem::take(&mut self.has_changed);
+            self.is_over = self.change != Change::Discard || !has_changed;
+            self.done = 0;
+        }
+        self.filter.state = self.states.get(self.done).copied();
+        self.after = first(&self.filter);
+    }
+}
+
+impl Place {
+    fn first_failed() -> Self {
+        Self {
+            failed_at: Some(0.0),
+            ..Self::default()
+        }
+    }
+}
+
+/// Where the first batch begins. What has never failed has not failed before or after a time, either.
+fn first(filter: &Filter) -> Place {
+    match (filter.failed_from, filter.failed_before) {
+        (None, None) => Place::default(),
+        _ => Place::first_failed(),
+    }
+}

@@ -1,0 +1,143 @@
+//! The list of kept deliveries, and their number.
+
+use std::time::SystemTime;
+
+#[cfg(feature = "dashboard")]
+use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+use sqlx::{PgPool, Row};
+
+use super::Of;
+use super::filter::{Filter, is_chosen, plan_for_values};
+use crate::pg_time::from_unix_time;
+use crate::recovery::KeptState;
+use crate::transaction::BEGIN_READ_COMMITTED;
+
+/// The state as operators know it.
+macro_rules! state {
+    () => {
+        "case
+            when kept.state = 'due' and state.paused_at is not null then 'paused'
+            else kept.state
+        end"
+    };
+}
+
+const LIST: &str = concat!(
+    "
+    select
+        kept.tenant_name, kept.tenant, kept.delivery_id, kept.event_type, kept.attempts,
+        kept.status, kept.reason,
+        extract(epoch from kept.first_received_at)::float8 as first_received_at,
+        extract(epoch from kept.last_failed_at)::float8 as last_failed_at,
+        extract(epoch from kept.next_attempt_at)::float8 as next_attempt_at,
+        extract(epoch from kept.processed_at)::float8 as processed_at,
+        ",
+    state!(),
+    " as state
+    from idempotent_webhook.kept_deliveries as kept
+    left join idempotent_webhook.kept_endpoints as state using (endpoint)
+    where ",
+    is_chosen!(),
+    "
+    order by kept.delivery_id, kept.tenant
+    limit $12
+"
+);
+
+#[cfg(feature = "dashboard")]
+const COUNT: &str = concat!(
+    "
+    select count(*)
+    from (
+        select
+        from idempotent_webhook.kept_deliveries as kept
+        left join idempotent_webhook.kept_endpoints as state using (endpoint)
+        where ",
+    is_chosen!(),
+    "
+        limit $12
+    ) as chosen
+"
+);
+
+/// A delivery that is kept, or whose failure is recorded.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct KeptDelivery {
+    /// The tenant, where there is one.
+    pub tenant: Option<String>,
+    /// The delivery id.
+    pub delivery_id: String,
+    /// The event type, if it has one.
+    pub event_type: Option<String>,
+    /// What is to become of it.
+    pub state: KeptState,
+    /// How many attempts there have been, those of the provider included.
+    pub attempts: u32,
+    /// When the first request of it came.
+    pub first_received_at: SystemTime,
+    /// When the last attempt failed, if one has.
+    pub last_failed_at: Option<SystemTime>,
+    /// When the next attempt is due.
+    pub next_attempt_at: Option<SystemTime>,
+    /// When it was processed, if it was and its request stays.
+    pub processed_at: Option<SystemTime>,
+    /// The last answer, if an attempt has failed.
+    pub status: Option<u16>,
+    /// Why the last attempt failed.
+    pub reason: Option<String>,
+}
+
+pub(crate) async fn list(
+    pool: &PgPool,
+    of: Of<'_>,
+    filter: &Filter,
+    limit: u32,
+) -> sqlx::Result<Vec<KeptDelivery>> {
+    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    plan_for_values(&mut tx).await?;
+    let rows = filter
+        .bind(LIST, of)
+        .bind(i64::from(limit))
+        .fetch_all(&mut *tx)
+        .await?;
+    tx.commit().await?;
+    rows.iter().map(read).collect()
+}
+
+fn read(row: &PgRow) -> sqlx::Result<KeptDelivery> {
+    let time = |column| -> sqlx::Result<Option<SystemTime>> {
+        Ok(row.try_get::<Option<f64>, _>(column)?.map(from_unix_time))
+    };
+    let key_tenant: String = row.try_get("tenant")?;
+    let tenant: Option<String> = row.try_get("tenant_name")?;
+    Ok(KeptDelivery {
+        tenant: tenant.or((!key_tenant.is_empty()).then_some(key_tenant)),
+        delivery_id: row.try_get("delivery_id")?,
+        event_type: row.try_get("event_type")?,
+        state: KeptState::read(row.try_get("state")?)?,
+        attempts: row.try_get::<i32, _>("attempts")?.max(0).cast_unsigned(),
+        first_received_at: from_unix_time(row.try_get("first_received_at")?),
+        last_failed_at: time("last_failed_at")?,
+        next_attempt_at: time("next_attempt_at")?,
+        processed_at: time("processed_at")?,
+        status: row
+            .try_get::<Option<i16>, _>("status")?
+            .map(i16::cast_unsigned),
+        reason: row.try_get("reason")?,
+    })
+}
+
+/// How many there are, at most `limit`.
+#[cfg(feature = "dashboard")]
+pub(crate) async fn count(
+    connection: &mut PgConnection,
+    of: Of<'_>,
+    filter: &Filter,
+    limit: i64,
+) -> sqlx::Result<i64> {
+    plan_for_values(connection).await?;
+    let counted = filter.bind(COUNT, of).bind(limit);
+    counted.fetch_one(connection).await?.try_get(0)
+}
