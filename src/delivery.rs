@@ -177,7 +177,7 @@ struct Inner {
     past: Past,
 }
 
-/// What is known of the attempts before.
+/// What is known of the earlier attempts.
 #[derive(Clone, Debug)]
 pub(crate) struct Past {
     /// The number of this one.
@@ -288,15 +288,16 @@ impl Delivery {
         self.0.verified.signed_at
     }
 
-    /// The number of this attempt: 1 for a request of the provider, and for the run that begins when it
-    /// is accepted. Attempts of [`Recovery`](crate::Recovery) count on from all attempts before.
+    /// The number of this attempt. It is 1 for a request of the provider, and for the run that begins when a
+    /// delivery is accepted. Attempts of [`Recovery`](crate::Recovery) continue the count of all earlier
+    /// attempts.
     pub fn attempt(&self) -> u32 {
         self.0.past.attempt
     }
 
-    /// When the delivery was received first, as far as is known: for a request of the provider,
-    /// the time of the request; for an attempt of [`Recovery`](crate::Recovery), the time of the
-    /// first request that was kept, or at which [`Reconcile`](crate::Reconcile) has found it.
+    /// When the delivery was first received, as far as is known. For a request of the provider, it is the
+    /// time of the request. For an attempt of [`Recovery`](crate::Recovery), it is the time of the first
+    /// request that was kept, or the time at which [`Reconcile`](crate::Reconcile) found the delivery.
     pub fn first_received_at(&self) -> SystemTime {
         self.0.past.first_received_at
     }
@@ -309,10 +310,10 @@ impl Delivery {
         self.0.past.reprocessed
     }
 
-    /// Whether it did not come as a request, but is known from the provider's list of events:
-    /// [`Reconcile`](crate::Reconcile).
+    /// Whether [`Reconcile`](crate::Reconcile) found it in the provider's list of events, and it did not come
+    /// as a request.
     ///
-    /// Its body is that of the list, and of its headers there are only those that the list gives.
+    /// Its body is that of the list. It has only the headers that the list gives.
     pub fn is_reconciled(&self) -> bool {
         self.0.past.reconciled
     }

@@ -1,4 +1,4 @@
-//! SHA-256: the only user of `sha2` besides HMAC.
+//! SHA-256 of one text, or of several parts that are told apart.
 
 use sha2::{Digest, Sha256};
 

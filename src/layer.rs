@@ -75,10 +75,9 @@ impl IdempotentWebhook {
 
     /// A layer that claims the deliveries of `provider` under the name `endpoint`.
     ///
-    /// The endpoint is the namespace of delivery ids. Give each route its own name, and keep it
-    /// for as long as the route exists. Two routes with one name take each other's deliveries for
-    /// duplicates. After a change of the name, deliveries processed under
-    /// the old one are unknown.
+    /// The endpoint is the namespace of delivery ids. Give each route its own name, and keep it for as long
+    /// as the route exists. Two routes with one name take each other's deliveries for duplicates. Deliveries
+    /// that were processed under a former name are unknown.
     ///
     /// The tables must exist: call [`migrate`](crate::migrate) first.
     ///
@@ -163,8 +162,8 @@ impl IdempotentWebhook {
     /// How many connections of the pool deliveries hold at most, at least 1. Further deliveries
     /// wait for up to [`database_timeout`](Self::database_timeout).
     ///
-    /// The others are for handlers that take a connection of the pool beside their
-    /// [`DedupeTx`](crate::DedupeTx), to read something. Without any left, each handler would wait for
+    /// The other connections are for handlers that take one of the pool beside their
+    /// [`DedupeTx`](crate::DedupeTx), to read something. If none were left, each handler would wait for
     /// another one to end, until one of them gives up.
     ///
     /// The limit is that of this layer and its clones. Layers of several endpoints on one pool can
@@ -238,14 +237,13 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Records deliveries whose attempts were rolled back: how many attempts, when the first and
-    /// the last, with which status and reason, in the table `idempotent_webhook.kept_deliveries`. The
-    /// record is written in a transaction of its own, after the rollback and before the response.
-    /// It has no body of a request. A handler gives the reason with
-    /// [`HandlerError`](crate::HandlerError). Otherwise it is the first 200 characters of the response's
-    /// body, if that is a text in axum's `Body` or in `Full<Bytes>`. A reason may quote a value of the
-    /// request, as the errors of serde do; so may the log, which has the same reasons. Reasons are cut at
-    /// 1000 characters.
+    /// Records deliveries whose attempts were rolled back: how many attempts, when the first and the last,
+    /// with which status and reason, in the table `idempotent_webhook.kept_deliveries`. The record is written
+    /// in a transaction of its own, after the rollback and before the response. It has no body of a request.
+    /// A handler gives the reason with [`HandlerError`](crate::HandlerError). Otherwise the reason is the
+    /// first 200 characters of the response's body, if that is a text in axum's `Body` or in `Full<Bytes>`.
+    /// Reasons are cut at 1000 characters. They may quote a value of the request, as the errors of serde do.
+    /// The log has the same reasons.
     ///
     /// ```sql
     /// select * from idempotent_webhook.failing_deliveries order by last_failed_at desc
@@ -285,9 +283,9 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Whether the activity is counted, which the dashboard plots: by hour, requests and attempts by
-    /// outcome and handlers by the time that they took, in the table `idempotent_webhook.activity`, and
-    /// rejected requests by cause, in `idempotent_webhook.rejections`.
+    /// Whether the activity is counted by hour, for the plots of the dashboard. The table
+    /// `idempotent_webhook.activity` has requests and attempts by outcome, and handlers by the time that they
+    /// took. `idempotent_webhook.rejections` has rejected requests by cause.
     ///
     /// A request only adds to a number in memory. The layer writes its numbers every 5 seconds, in one
     /// short transaction, if there are any. A process that is killed loses those of its last 5 seconds;
@@ -295,8 +293,8 @@ impl IdempotentWebhook {
     /// the settings of the layer, without secrets, to `idempotent_webhook.endpoint_settings`.
     /// [`Retention`](crate::Retention) deletes old rows.
     ///
-    /// Of a rejected request, the last reason of each cause is stored as the log has it, up to 300
-    /// characters, but without anything that a sender can choose who is not authentic.
+    /// For each cause of rejections, the last reason is stored, up to 300 characters. It has nothing that a
+    /// sender who is not authentic can choose.
     ///
     /// Default: `true`.
     pub fn count_activity(mut self, count: bool) -> Self {

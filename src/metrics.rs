@@ -174,8 +174,8 @@ mod facade {
             labels
         }
 
-        /// Makes the counters known before the first event: a query for the increase of a counter does
-        /// not see the event with which it comes into being.
+        /// Makes the counters known before the first event. A query for the increase of a counter does not
+        /// see the event that creates it.
         pub(super) fn start_at_zero(&self) {
             for outcome in OUTCOMES {
                 self.counter(DELIVERIES, [Label::new("outcome", outcome)])
@@ -194,7 +194,7 @@ mod facade {
             }
         }
 
-        /// A counter, which comes into being if it is not there yet.
+        /// A counter, which is created if it is not there yet.
         fn counter<const N: usize>(&self, name: &'static str, further: [Label; N]) -> Counter {
             counter!(name, self.labels(further))
         }
@@ -253,7 +253,7 @@ mod facade {
         }
     }
 
-    /// For how long the delivery has been due that is to be run next, or zero if none is.
+    /// The age of the oldest due delivery, or zero if none is due.
     pub(crate) fn oldest_due(endpoint: &Arc<str>, overdue: Duration) {
         gauge!(OLDEST_DUE, "endpoint" => endpoint.clone()).set(overdue.as_secs_f64());
     }

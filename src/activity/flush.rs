@@ -1,4 +1,4 @@
-//! The flush of the numbers of a layer to Postgres.
+//! The flush of a layer's activity to Postgres.
 
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};

@@ -1,9 +1,9 @@
-//! What came in and with which outcome, counted for each hour in small tables: requests and attempts by
-//! outcome, the times of handlers, and rejected requests by cause.
+//! The activity of a layer, counted by hour in small tables: requests and attempts by outcome, the times of
+//! handlers, and rejected requests by cause.
 //!
-//! A request only adds to a number in memory. Every few seconds a task writes the numbers of a layer,
-//! in one short transaction. It ends when there is nothing to write, so an idle layer costs nothing. The
-//! settings of the layer are written beside the first numbers, and then hourly.
+//! A request only adds to a number in memory. Every few seconds a task flushes the numbers of a layer, in one
+//! short transaction (`flush.rs`). It ends when there is nothing to write, so an idle layer costs nothing.
+//! The settings of the layer are written beside the first numbers, and then hourly.
 
 mod flush;
 mod numbers;
@@ -33,7 +33,7 @@ struct Shared {
     has_writer: AtomicBool,
 }
 
-/// What is told of a layer.
+/// What the dashboard is told of a layer.
 #[derive(Debug)]
 pub(crate) struct Told {
     /// That of the application.
@@ -53,7 +53,7 @@ impl Activity {
         }))
     }
 
-    /// The layer is finished: what is told of it is made, unless it was made before.
+    /// Sets what is told of the layer once it is complete. The first call counts.
     pub(crate) fn tell(&self, told: impl FnOnce() -> Told) {
         self.0.told.get_or_init(told);
     }

@@ -1,4 +1,4 @@
-//! What is counted and not written yet.
+//! The numbers that are not flushed yet.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ impl Source {
     }
 }
 
-/// The outcome of a delivery that is not run again unless an operator says so.
+/// The outcome of a delivery that runs again only if an operator retries it.
 pub(crate) const DEAD: &str = "dead";
 
 /// The outcome of a delivery that never came.

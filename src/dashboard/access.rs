@@ -1,4 +1,4 @@
-//! Who may see and do what.
+//! Access: who may see and do what.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -77,7 +77,7 @@ impl Access {
         self
     }
 
-    /// Only these endpoints. The others are not there: not on a page, not for an action, not in a number.
+    /// Only these endpoints. The others appear on no page, in no action and in no number.
     ///
     /// ```
     /// use idempotent_webhook::dashboard::Access;
@@ -91,8 +91,8 @@ impl Access {
     }
 
     /// Only the deliveries of these tenants, by the names that the application has given them. Numbers are
-    /// not counted by tenant. So the pages with numbers, and the record of actions, are not there; lists,
-    /// deliveries and the look-up are.
+    /// not counted by tenant, so the pages with numbers and the record of actions are left out. Lists,
+    /// deliveries and the look-up remain.
     pub fn of_tenants(mut self, tenants: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tenants = Some(tenants.into_iter().map(Into::into).collect());
         self

@@ -1,4 +1,4 @@
-//! What came in, as the tables `activity` and `rejections` have it.
+//! The numbers of the last hours, from the tables `activity` and `rejections`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Where a page of a list ends.
+//! Keyset pages: where a page of a list ends, and how far it is searched.
 
 use std::time::{Duration, Instant};
 
@@ -28,8 +28,8 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// In so many parts of the list, such as endpoints. The latest end of all counts, so most of what is
-    /// searched in one part may be for nothing if another one has many more.
+    /// A search in so many parts of the list, such as endpoints. The latest end of all parts counts. So most
+    /// of the search in one part may be for nothing if another part has many more rows.
     pub(super) fn new(parts: usize) -> Self {
         let each = SEARCHED / parts.max(1);
         Self {

@@ -1,4 +1,4 @@
-//! How the dashboard uses the database: few connections at once, for a bounded time.
+//! Bounds the dashboard's use of the database: few connections at once, each for a limited time.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -18,9 +18,10 @@ const WAIT: Duration = Duration::from_secs(5);
 /// A page that needs a statement longer than this is not answered.
 const STATEMENT_TIMEOUT: &str = "5s";
 
-/// Each statement is planned for its values: a filter that is not given must not cost an index. Each finds
-/// its few rows by an index, in its order: where the planner expects many rows, for an endpoint that has none,
-/// it would read all of a table. And it is not compiled, which would take longer than all else.
+/// Each statement is planned for its values, so that a filter that is not given does not cost an index. Each
+/// finds its few rows by an index, in its order. Otherwise the planner would read all of a table where it
+/// expects many rows of an endpoint that has none. Nothing is compiled, which would take longer than all
+/// else.
 const SET_UP: &str = "
     select
         set_config('statement_timeout', $1, true),
@@ -47,8 +48,9 @@ impl Database {
         }
     }
 
-    /// A place among those that use a connection. Whoever goes away while it waits for one costs nothing. It
-    /// is held until the page is made: a statement goes on in Postgres when nobody waits for it any more.
+    /// A place among those that use a connection. A reader who leaves while waiting for one costs nothing.
+    /// The place is held until the page is made, since a statement goes on in Postgres when nobody waits for
+    /// it any more.
     pub(super) async fn place(&self) -> Result<Place, PageError> {
         let place = self.places.clone().acquire_owned();
         match tokio::time::timeout(WAIT, place).await {

@@ -1,4 +1,4 @@
-//! How the endpoints are.
+//! The state of each endpoint, such as `failing` or `fine`, and its numbers.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use super::html::Timestamp;
 use super::rows::{Count, count_kept};
 use crate::recovery::heartbeat::ABSENT_AFTER;
 
-/// What waits for its first attempt for longer than this, in seconds, waits for a reason.
+/// A wait for a first attempt that is longer than this, in seconds, has a cause.
 const BEHIND_AFTER: f64 = 60.0;
 
 /// How many of the last hours are meant by "the last hour", as the current one has only begun.

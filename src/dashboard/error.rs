@@ -1,4 +1,4 @@
-//! Pages that could not be made.
+//! Errors of pages, as HTML or JSON.
 
 use axum::response::Response;
 use http::StatusCode;

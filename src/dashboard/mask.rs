@@ -1,4 +1,4 @@
-//! Reasons without what may come from a payload.
+//! Masks what may come from a payload in reasons.
 
 /// What stands in place of a quoted text.
 const TEXT: char = '…';

@@ -41,8 +41,8 @@
 //! - **Rejected**: requests that were refused, by cause and hour, with the last reason.
 //! - **Look up**: the state of the deliveries with these ids: processed, due, dead, in flight, discarded, or
 //!   not known.
-//! - **Actions**: what operators did on these pages, and who; what has come of the deliveries that an
-//!   action has made due.
+//! - **Actions**: which action each operator took on these pages, and the results of the deliveries that it
+//!   made due.
 //!
 //! Operators retry and discard deliveries, one by one, selected, all of a filter, or all of a reason; have
 //! processed deliveries processed again, from the request where it is kept
@@ -74,19 +74,19 @@
 //!
 //! # Who may see it
 //!
-//! Nobody, until [`authorize`](Dashboard::authorize) decides for each request, or
-//! [`authenticated_in_front`](Dashboard::authenticated_in_front) says that something else does.
-//! [`Access`] may be limited to some endpoints or tenants. Payloads and kept headers are a right of their own
-//! ([`Access::with_payloads`]). Without it, quoted texts, addresses of mail and digits are masked in
-//! reasons, because errors of parsers quote payloads. Other words of a reason are shown: leave personal data
-//! out of the texts of errors, which are also logged.
+//! Nobody, until one of two is set: [`authorize`](Dashboard::authorize), which decides for each request, or
+//! [`authenticated_in_front`](Dashboard::authenticated_in_front), if something else decides. [`Access`] may
+//! be limited to some endpoints or tenants. Payloads and kept headers are a right of their own
+//! ([`Access::with_payloads`]). Without it, quoted texts, addresses of mail and digits are masked in reasons,
+//! because errors of parsers quote payloads. Other words of a reason are shown: leave personal data out of
+//! the texts of errors, which are also logged.
 //!
 //! Actions are accepted only from pages of the same site. To somebody who comes from another site, a page
-//! shows its actions only after a click, since the second click of a double click there would land on it.
-//! Where only a network keeps strangers out, set [`hosts`](Dashboard::hosts).
+//! shows its actions only after a click, since the second click of a double click there would land on it. If
+//! only a network keeps strangers out, set [`hosts`](Dashboard::hosts).
 //!
-//! All text is escaped, and a Content Security Policy forbids anything else than the dashboard's own
-//! script and style. The pages work without scripts, too.
+//! All text is escaped. A Content Security Policy allows only the dashboard's own script and style. The pages
+//! work without scripts, too.
 //!
 //! # For programs
 //!
@@ -113,14 +113,14 @@
 //! | POST `api/cancel` | `id` of an action |
 //!
 //! `api/confirm` says to how many deliveries an action applies, and does nothing. `api/act` answers with the
-//! `id` of the action, whose result `api/action` has for those who see all tenants. `before` is when the deliveries were seen, such as the
-//! `now` of a list: what has failed since is left out. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list
-//! has the address of its `next` page. `missed` is how many deliveries reconciliation has received, and
-//! `not_reconciled` whether an endpoint would have that state if it had no worse one. `reconciliation` of
-//! `api/endpoint` has each list of the provider, with the `failure` of its last round, and `late_since` if no
-//! process has begun one. `is_reconciled` of `api/delivery` says that a delivery comes from such a list.
-//! `discarded` of `api/lookup` has what was discarded or forgotten, and when. A number that was not counted to its end has `or_more`. Errors are
-//! `{"error": ".."}` with a status.
+//! `id` of the action. `api/action` has its result, for those who see all tenants. `before` is when the
+//! deliveries were seen, such as the `now` of a list: what has failed since is left out. Times are in UTC, as
+//! in `2026-11-23T05:00:00Z`. A list has the address of its `next` page. `missed` is how many deliveries
+//! reconciliation has received. `not_reconciled` is whether an endpoint would have that state if it had no
+//! worse one. `reconciliation` of `api/endpoint` has each list of the provider, with the `failure` of its
+//! last round, and `late_since` if no process has begun one. `is_reconciled` of `api/delivery` says that a
+//! delivery comes from such a list. `discarded` of `api/lookup` has what was discarded or forgotten, and
+//! when. A number that was not counted to its end has `or_more`. Errors are `{"error": ".."}` with a status.
 //!
 //! Give programs a token, which `authorize` finds in the head of the request. What is posted has to be
 //! `application/json`, which no form and, without the server's consent (CORS), no script of another site
@@ -259,8 +259,8 @@ impl Dashboard {
     /// another host are answered with 403.
     ///
     /// Set them where a network, a VPN or the machine itself is what keeps strangers out: another site can
-    /// have its own name lead to an address of that network (DNS rebinding), and then reads and acts with
-    /// the reader's browser. Default: any host.
+    /// have its own name lead to an address of that network (DNS rebinding). Then it reads and acts with the
+    /// reader's browser. Default: any host.
     ///
     /// ```no_run
     /// # use idempotent_webhook::dashboard::Dashboard;

@@ -1,4 +1,4 @@
-//! The routes.
+//! The routes of all pages, and the answer of each as HTML or JSON.
 
 use std::sync::Arc;
 

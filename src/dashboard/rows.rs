@@ -1,4 +1,4 @@
-//! What several pages read of the database.
+//! Rows that several pages read: endpoints, keys and counts.
 
 use std::fmt;
 
@@ -174,8 +174,8 @@ const TENANT: &str = "
     where endpoint = $1 and tenant = $2 and delivery_id = $3
 ";
 
-/// Whether somebody may see a delivery, if there is one. Of one whose tenant is not known nobody may who
-/// may see some tenants only.
+/// Whether somebody may see a delivery, if there is one. Whoever may see some tenants only may not see one
+/// whose tenant is not known.
 pub(super) async fn may_see(
     connection: &mut PgConnection,
     access: &Access,

@@ -1,4 +1,4 @@
-//! An endpoint, as an operator's tool has it.
+//! `Endpoint`: the operations of an operator's tool on the deliveries of an endpoint.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::transaction::BEGIN_READ_COMMITTED;
 
 /// The deliveries of an endpoint, for an operator's tool.
 ///
-/// As with sqlx itself, a function waits for as long as the pool and Postgres let it: set
-/// `acquire_timeout` in `PgPoolOptions`, which is 30 seconds by default, and `statement_timeout` and
-/// `lock_timeout` with `PgConnectOptions::options`. Or wrap it in `tokio::time::timeout`: then it has
-/// happened or not, as one can look up.
+/// As with sqlx itself, a function waits for as long as the pool and Postgres let it: set `acquire_timeout`
+/// in `PgPoolOptions`, which is 30 seconds by default, and `statement_timeout` and `lock_timeout` with
+/// `PgConnectOptions::options`. Or wrap it in `tokio::time::timeout`. After a timeout, look up whether the
+/// change was made.
 ///
 /// ```no_run
 /// use idempotent_webhook::Endpoint;
@@ -134,8 +134,8 @@ impl Endpoint {
         Ok(discarded)
     }
 
-    /// Deletes all kept deliveries of a filter, which should not be processed. Returns how many. One that
-    /// is running is left out, and so is what comes or fails after this has begun.
+    /// Deletes all kept deliveries of a filter, which should not be processed. Returns how many. A running
+    /// delivery is left out, and so is one that comes or fails after this has begun.
     ///
     /// It works in batches, each in a transaction of its own. If it is cancelled, those of the
     /// finished batches are deleted.

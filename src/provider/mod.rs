@@ -223,8 +223,8 @@ impl Provider {
     /// Takes the scheme and the host of the URL that the provider calls from the request:
     /// `X-Forwarded-Proto`, and `X-Forwarded-Host` or else `Host`.
     ///
-    /// Only for a server that cannot be reached past a proxy that sets these headers. Anyone else
-    /// can write them, and so pass off a request that was signed for another URL.
+    /// This is only for a server that can be reached through a proxy alone, which sets these headers.
+    /// Otherwise anyone can write them, and so pass off a request that was signed for another URL.
     /// [`public_url`](Self::public_url) needs no such trust.
     #[must_use]
     pub fn trust_forwarded_headers(mut self) -> Self {
@@ -256,10 +256,10 @@ impl Provider {
 
     /// How old a signature may be. No effect on schemes that do not sign a time.
     ///
-    /// A retry with the time of the first attempt is refused once it is older than this. Unless the
-    /// provider signs each retry anew, let it be as long as the
-    /// [redelivery window](Self::redelivery_window), as the presets do: where the delivery id is
-    /// [signed](Self::signs_delivery_id), a replay is a duplicate meanwhile.
+    /// A retry with the time of the first attempt is refused once it is older than this. If the provider does
+    /// not sign each retry anew, make the tolerance as long as the [redelivery
+    /// window](Self::redelivery_window), as the presets do. Where the delivery id is
+    /// [signed](Self::signs_delivery_id), a replay is a duplicate in that time.
     #[must_use]
     pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
         self.tolerance = tolerance;
@@ -292,8 +292,8 @@ impl Provider {
         self
     }
 
-    /// What a retry of the provider may have that the attempt before had not. It documents the
-    /// provider and has no other effect. Default: [`Retry::unknown`].
+    /// What may differ between a retry of the provider and the attempt before. It documents the provider and
+    /// has no other effect. Default: [`Retry::unknown`].
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
@@ -449,8 +449,8 @@ impl Provider {
         }
     }
 
-    /// Whether a header is the provider's own, whatever the requests have: the signature is in it, or
-    /// covers it, or it has the delivery id or the event type.
+    /// Whether a header is known for the provider: it has the signature, the delivery id or the event type,
+    /// or the signature covers it.
     pub(crate) fn is_known_for(&self, name: &HeaderName) -> bool {
         self.signature_header().as_ref() == Some(name)
             || self.scheme.signed_headers().contains(name)

@@ -125,7 +125,7 @@ impl UrlBase {
     }
 }
 
-/// The first item of a list in a header: what the proxy that is next to the provider has written.
+/// The first item of a list in a header, which the proxy next to the provider has written.
 fn first_item(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let value = headers.get(name)?.to_str().ok()?;
     value.split(',').next().map(str::trim)

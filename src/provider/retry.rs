@@ -1,10 +1,9 @@
-//! What a provider's retry has that the attempt before had not.
+//! What differs between a provider's retry and the attempt before.
 
 use std::fmt;
 
-/// What a provider's retry of a delivery may have that the attempt before had not, and how sure
-/// that is. [`Provider::retry`](crate::Provider::retry) sets it; it changes nothing of what is
-/// verified or claimed.
+/// What may differ between a provider's retry of a delivery and the attempt before, and how sure that is.
+/// [`Provider::retry`](crate::Provider::retry) sets it. It does not change what is verified or claimed.
 ///
 /// As text, it is the column *retry* of `PROVIDERS.md`:
 ///

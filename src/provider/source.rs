@@ -139,8 +139,8 @@ impl Source {
         }
     }
 
-    /// Why a list of events does not give the value that the webhook has, if it gives only these headers,
-    /// and bodies or not. The bodies are the same JSON, but not the same bytes.
+    /// Why a list of events does not give the value that the webhook has. It gives only these headers, and
+    /// bodies or none. Its bodies are the same JSON, but not the same bytes.
     pub(super) fn missing_from(&self, headers: &[HeaderName], has_bodies: bool) -> Option<String> {
         match &self.0 {
             Kind::Header(name) if headers.contains(name) => None,
@@ -194,9 +194,8 @@ impl Source {
         }
     }
 
-    /// Reads the value, which in a header may have spaces between its words if it is an event type
-    /// and not an id. Takes the matches of its JSON paths from `matches`, in the order of
-    /// [`json_paths`](Self::json_paths).
+    /// Reads the value. In a header, an event type may have spaces between its words, and an id may not.
+    /// Takes the matches of its JSON paths from `matches`, in the order of [`json_paths`](Self::json_paths).
     pub(super) fn read(
         &self,
         headers: &HeaderMap,

@@ -56,10 +56,10 @@ type LookUp = Arc<dyn Fn(String) -> Lookup + Send + Sync>;
 /// # }
 /// ```
 ///
-/// Lookups are cached ([`cache`](Self::cache)), so a rotated secret is used once the cached one
-/// has expired. During a rotation, let the lookup return both secrets for at least that long
-/// before the provider signs with the new one. Unknown tenants are not cached: a new one is
-/// known at once, and made-up names do not evict real ones, but each costs a lookup.
+/// Lookups are cached ([`cache`](Self::cache)), so a rotated secret is used once the cached one has expired.
+/// During a rotation, let the lookup return both secrets for at least that long before the provider signs
+/// with the new one. Unknown tenants are not cached. So a new one is known at once, and made-up names do not
+/// evict real ones, but each costs a lookup.
 #[derive(Clone)]
 pub struct TenantSecrets {
     tenant: TenantOf,

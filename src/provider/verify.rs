@@ -184,8 +184,8 @@ impl Provider {
         }
     }
 
-    /// Without secrets it rejects, after the same work as for a wrong signature: neither the time nor a
-    /// fetch must reveal which tenants exist. What was `tried` to fetch for this request counts as it is.
+    /// Without secrets it rejects, after the same work as for a wrong signature, so that neither the time nor
+    /// a fetch reveals which tenants exist. What was `tried` for this request is not asked for again.
     fn verify_as(
         &self,
         secrets: Result<&Secrets, &SignatureError>,

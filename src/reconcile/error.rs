@@ -12,10 +12,10 @@ use crate::transaction::DatabaseError;
 pub enum ReconcileError {
     /// The layer keeps no deliveries ([`keep`](crate::IdempotentWebhook::keep)), so nothing would run them.
     NothingKept,
-    /// The path of the route is none.
+    /// The text is no path of a route.
     Path(String),
-    /// The list does not give what the provider's delivery id is made of, so that a webhook that still
-    /// arrives would be another delivery.
+    /// The list does not give what the provider's delivery id is made of. A webhook that still arrives would
+    /// be another delivery.
     Identity(String),
     /// The path belongs to no tenant.
     Tenant(String),

@@ -1,4 +1,4 @@
-//! Where the events of a provider are listed.
+//! `EventSource`: a provider's list of its events.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -46,8 +46,8 @@ const MAX_REASON: usize = 1000;
 /// }
 /// ```
 pub trait EventSource: Send + Sync + 'static {
-    /// The name of the list, such as `stripe`. Lists that are reconciled with one endpoint and path need
-    /// different names, and each has to keep its own: what is reconciled is remembered under it.
+    /// The name of the list, such as `stripe`. Lists of one endpoint and path need different names. A name
+    /// must not change: the position of the list is stored under it.
     fn name(&self) -> String;
 
     /// The headers of the webhook that the list gives. Default: none.
@@ -205,8 +205,8 @@ impl SourceError {
         }
     }
 
-    /// The same page may be asked for after this time: a rate limit, or a failure that passes. It is waited
-    /// for, for up to an hour.
+    /// The same page may be asked for after this time, because of a rate limit or a failure that passes. The
+    /// round waits for up to an hour.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);

@@ -1,4 +1,4 @@
-//! What is missing: how it is found among the events of a page, and brought back.
+//! Missing deliveries: finds them among the events of a page, and has them run.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -135,7 +135,7 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// Keeps what is missing, or asks for it. Returns whether it was the turn of this process to the end.
+    /// Keeps the missing deliveries, or asks for them. Returns whether this process had its turn to the end.
     pub(super) async fn bring_back(
         &self,
         missing: Vec<Listed>,
@@ -184,7 +184,7 @@ impl<S: EventSource> Rounds<'_, S> {
         Ok(true)
     }
 
-    /// Asks for a webhook. Waits where the provider says that it is worth it.
+    /// Asks for a webhook. Waits if the provider says when to ask again.
     async fn redeliver(
         &self,
         redelivery: &str,
@@ -209,7 +209,7 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// Keeps deliveries, unless they are known meanwhile.
+    /// Keeps deliveries, except those that have become known meanwhile.
     async fn keep_missing(
         &self,
         group: &[Acceptance],

@@ -1,5 +1,5 @@
-//! Reconciliation: what a provider has sent, or tried to, is compared with what was processed, and what is
-//! missing is run. [`documentation::reconciliation`](crate::documentation::reconciliation) says how.
+//! Reconciliation: compares the events of a provider's list with the deliveries that were processed, and runs
+//! the missing ones. [`documentation::reconciliation`](crate::documentation::reconciliation) says how.
 
 mod error;
 mod event_source;

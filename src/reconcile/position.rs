@@ -1,4 +1,4 @@
-//! Whose turn it is to reconcile a list, and how far it is, in Postgres.
+//! The position of a list in Postgres: how far it is reconciled, and which process has the turn.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use crate::pg_time::{from_unix_time, interval, unix_time};
 use crate::random::random;
 use crate::transaction::{DatabaseError, Store};
 
-/// For how long it is the turn of a process after each page.
+/// How long a process keeps the turn after each page.
 pub(super) const TURN: Duration = Duration::from_secs(3 * 60);
 
 /// The row of a list, as one process uses it.
@@ -32,7 +32,7 @@ pub(super) struct Bounds {
     /// Since when events count.
     begins_at: f64,
     pub(super) span: Span,
-    /// Whether there are events after the round before that are too old for this one.
+    /// Whether events since the last round are too old for this one.
     pub(super) has_gap: bool,
 }
 
@@ -148,7 +148,7 @@ impl Position {
         Ok(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or_default())
     }
 
-    /// Says how far the round is, and why it waits, if it does. Returns whether it is still its turn.
+    /// Records how far the round is and, if it waits, why. Returns whether this process still has the turn.
     pub(super) async fn go_on(
         &self,
         round: &mut Begun,
@@ -177,7 +177,7 @@ impl Position {
         self.end(round, true, next, left_out, false).await
     }
 
-    /// The round is not complete: the next one goes on with it, with its first page or where it is.
+    /// The round is not complete. The next one resumes it, at its first page or where it is.
     pub(super) async fn break_off(
         &self,
         round: &Begun,
@@ -209,7 +209,7 @@ impl Position {
         self.store.run_on_any(statement).await.map(drop)
     }
 
-    /// Leaves the round to others, who go on with it at once.
+    /// Gives up the turn, so that another process can resume the round at once.
     pub(super) async fn leave(&self) -> Result<(), DatabaseError> {
         let statement = || {
             self.query(include_str!("sql/end_turn.sql"))

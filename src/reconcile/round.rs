@@ -20,10 +20,10 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(2 * 60);
 /// The longest wait that a list may ask for.
 const MAX_WAIT: Duration = Duration::from_secs(60 * 60);
 
-/// How often a page is asked for that the list cannot give now.
+/// How often a page is asked for while the list cannot give it.
 const MAX_WAITS: u32 = 10;
 
-/// As many pages, in one process, are no list that ends.
+/// A list with more pages than this does not end.
 const MAX_PAGES: usize = 100_000;
 
 /// The rounds of one process.
@@ -86,14 +86,14 @@ enum Asked {
 /// What a round has seen.
 pub(super) struct Seen {
     pub(super) reconciled: Reconciled,
-    /// Why the first of those cannot be run that cannot.
+    /// The reason why the first unusable delivery cannot be run.
     left_out: Option<String>,
-    /// Of a list of attempts: what was attempted again meanwhile, and what was asked for.
+    /// The deliveries that a list of attempts has a later attempt of, and those that were asked for.
     pub(super) done: HashSet<DeliveryKey>,
 }
 
 impl<S: EventSource> Rounds<'_, S> {
-    /// A round, if there is one to begin or to go on with.
+    /// Runs a round, if there is one to begin or to resume.
     pub(super) async fn run(&self, start: Start) -> Result<Ended, ReconcileError> {
         let now = start == Start::Now;
         let bounds = self.position.bounds(&self.limits).await?;
@@ -136,7 +136,7 @@ impl<S: EventSource> Rounds<'_, S> {
         }
     }
 
-    /// All pages from the one at which the round is. Returns whether it was the turn of this process to the
+    /// Reads all pages, from the one at which the round is. Returns whether this process had its turn to the
     /// end.
     async fn pages(&self, round: &mut Begun, seen: &mut Seen) -> Result<bool, ReconcileError> {
         if round.span.since > round.span.until {

@@ -1,4 +1,4 @@
-//! The reconciliation of one list, and its background task.
+//! `Reconcile`: the reconciliation of one list, and its background task.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -78,7 +78,7 @@ impl<S: EventSource> Reconcile<S> {
     ///
     /// # Errors
     ///
-    /// [`ReconcileError`] if the layer keeps nothing, if the path is none, or if the list does not give what
+    /// [`ReconcileError`] if the layer keeps nothing, if `path` is no path, or if the list does not give what
     /// the provider's delivery id is made of.
     pub fn new(layer: &IdempotentWebhook, source: S, path: &str) -> Result<Self, ReconcileError> {
         let settings = layer.settings().clone();
@@ -112,21 +112,21 @@ impl<S: EventSource> Reconcile<S> {
         self
     }
 
-    /// How old an event may be that a round looks at. A round looks at what has come since the one before,
-    /// and the first one at all that is not older than this.
+    /// The greatest age of an event that a round looks at. The first round looks at all events that are not
+    /// older than this, and each further one at the events since the round before.
     ///
-    /// Nor does it look at what is older than the deliveries that [`Retention`](crate::Retention) has left,
-    /// which could be unknown because they were deleted. Default: 7 days.
+    /// No round looks at events from before the deliveries that [`Retention`](crate::Retention) has left:
+    /// they could be unknown because they were deleted. Default: 7 days.
     pub fn look_back(mut self, time: Duration) -> Self {
         self.look_back = time;
         self
     }
 
-    /// How old an event has to be. The webhook of a younger one may still be under way. It should be longer than
-    /// handlers take. Default: 10 minutes.
+    /// How old an event has to be, since the webhook of a younger one may still be under way. Set it to
+    /// longer than handlers take. Default: 10 minutes.
     ///
-    /// A round begins this long before the end of the one before, and at least a minute: for so long, the
-    /// provider's list may lag behind.
+    /// A round overlaps the one before by this time, and by at least a minute, since the provider's list may
+    /// lag behind.
     pub fn grace(mut self, time: Duration) -> Self {
         self.grace = time;
         self
@@ -134,11 +134,11 @@ impl<S: EventSource> Reconcile<S> {
 
     /// Events before this time are left alone.
     ///
-    /// Default: the endpoint's first delivery that is recorded when it is reconciled for the first time. If
-    /// there is none, that moment. So it is for a further list of an endpoint, and for a list of a tenant, of
-    /// which the first delivery of others says nothing. After a deploy in which another system went on for a
-    /// while, set the end of it. With an earlier time, **what was processed before and not recorded runs
-    /// again**. [`look_back`](Self::look_back) and retention hold all the same.
+    /// Default: the time of the endpoint's first recorded delivery, as of the first round. If there is none,
+    /// the time of the first round. A further list of an endpoint and a list of a tenant also begin with
+    /// their first round, since the first delivery of others says nothing of them. If another system went on
+    /// for a while after a deploy, set the time at which it ended. With an earlier time, **what was processed
+    /// before and not recorded runs again**. [`look_back`](Self::look_back) and retention apply all the same.
     pub fn since(mut self, time: SystemTime) -> Self {
         self.since = Some(time);
         self
@@ -161,9 +161,9 @@ impl<S: EventSource> Reconcile<S> {
         }
     }
 
-    /// Runs one round now, of all that is not older than [`look_back`](Self::look_back), also if a
-    /// round has looked at it before. What is missing is kept, or asked for again, when this returns;
-    /// [`Recovery`](crate::Recovery) runs it.
+    /// Runs one round now, over all events that are not older than [`look_back`](Self::look_back), also those
+    /// that a round has looked at before. When this returns, the missing deliveries are kept, or asked for
+    /// again. [`Recovery`](crate::Recovery) runs them.
     ///
     /// Rate limits are waited out.
     ///
@@ -179,8 +179,8 @@ impl<S: EventSource> Reconcile<S> {
         }
     }
 
-    /// What [`run_once`](Self::run_once) would have run now. It touches nothing: neither the tables nor, by
-    /// asking for a webhook again, the provider.
+    /// What [`run_once`](Self::run_once) would have run now. It changes no table, and does not ask the
+    /// provider for a webhook.
     ///
     /// It lists nothing for an endpoint that has no recorded delivery yet, unless [`since`](Self::since) is set.
     ///

@@ -1,6 +1,6 @@
-//! Keeps requests before their handlers run. Of those that are answered before that, what arrives while
-//! others are committed shares the next transaction: where Postgres is behind a network or a disk that
-//! syncs, that is several times as fast.
+//! Writes acceptances: requests that are kept before their handlers run. With `accept_first` they are written
+//! in batches: what arrives during one commit shares the next transaction. Where Postgres is behind a network
+//! or a disk that syncs, that is several times as fast.
 
 use std::fmt;
 use std::slice;
@@ -11,13 +11,13 @@ use tokio::sync::{mpsc, oneshot};
 use super::kept::{self, Acceptance, Accepted};
 use crate::transaction::{DatabaseError, ShortTx, Store, with_timeout};
 
-/// How many requests share a transaction at most.
+/// The largest batch, in requests.
 const GROUP: usize = 64;
 
 /// A request, and who waits for it to be kept.
 type Waiting = (Acceptance, oneshot::Sender<Result<Accepted, DatabaseError>>);
 
-/// The result for each request of a group, and the next transaction.
+/// The result for each request of a batch, and the next transaction.
 type Written = Result<(Vec<Accepted>, ShortTx), DatabaseError>;
 
 /// The queue of a layer. Clones share it.
@@ -25,7 +25,7 @@ type Written = Result<(Vec<Accepted>, ShortTx), DatabaseError>;
 pub(super) struct Acceptances(Arc<Mutex<Option<mpsc::UnboundedSender<Waiting>>>>);
 
 impl Acceptances {
-    /// Keeps a request. It does not wait for a row that somebody else changes.
+    /// Writes a request with the next batch. It waits for no row that somebody else changes.
     pub(super) async fn write(
         &self,
         store: &Store,
@@ -86,7 +86,7 @@ impl Writer {
                 continue;
             }
             match self.write(begun.take(), &group).await {
-                // One by one: what is wrong with one of them is nothing to the others.
+                // One by one, so that a fault of one request does not fail the others.
                 Err(error) if group.len() > 1 && error.is_about_the_data() => {
                     for one in group.drain(..) {
                         let written = self.write(begun.take(), slice::from_ref(&one)).await;
@@ -126,8 +126,8 @@ impl Writer {
     }
 }
 
-/// Keeps a request whose handler runs before the answer, whether its endpoint is paused or not. Not in the
-/// queue, where it would wait for the transaction before its own as well.
+/// Writes a request whose handler runs before the answer, whether its endpoint is paused or not. It does not
+/// join the queue, where it would also wait for the transaction before its own.
 pub(super) async fn write_now(
     store: &Store,
     acceptance: Acceptance,
@@ -149,7 +149,7 @@ pub(super) async fn write_now(
     }
 }
 
-/// Keeps requests that no sender waits for.
+/// Writes requests that no sender waits for.
 pub(super) async fn write_group(
     store: &Store,
     group: &[Acceptance],
@@ -160,8 +160,8 @@ pub(super) async fn write_group(
     Ok(accepted)
 }
 
-/// Writes, and once more if it may be due to the connection. What was committed although the answer was
-/// lost is known then, and runs within seconds.
+/// Writes, with a second try if the connection may have failed. If the first one was committed although its
+/// answer was lost, the requests are known by then, and run within seconds.
 async fn write(
     store: &Store,
     begun: Option<ShortTx>,

@@ -10,7 +10,7 @@ use super::schedule::{MAX_DELAY, Schedule};
 /// The longest recorded reason, in characters.
 const MAX_REASON: usize = 1000;
 
-/// What is to become of a delivery whose attempt has failed.
+/// What happens next to a delivery whose attempt has failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Next {
     /// As the schedule says.

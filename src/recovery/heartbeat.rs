@@ -1,4 +1,4 @@
-//! Says in the database which endpoints are recovered by some process, and finds those that are not.
+//! `Recovery`'s heartbeat: records which endpoints a process recovers, and warns of those that none does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use crate::stop_signal::Stop;
 
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// An endpoint that has not been served for this long is handled by nobody, in seconds.
+/// After this many seconds without a heartbeat, an endpoint counts as recovered by no process.
 pub(crate) const ABSENT_AFTER: f64 = 120.0;
 
 /// How long a process that has kept its first delivery waits for somebody to recover it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often it is looked for deliveries that nobody recovers: of an endpoint that was renamed, or whose
-/// layer keeps nothing any more.
+/// The interval of the search for deliveries that nobody recovers. Their endpoint was renamed, or its layer
+/// keeps nothing any more.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// A rolling deploy may have the first process of an endpoint come later.
+/// The first search waits, since a rolling deploy may start the first process of an endpoint later.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 
 /// Beats until recovery is asked to stop.
@@ -47,7 +47,7 @@ pub(super) async fn beat(shared: Arc<Shared>, mut stop: Stop) {
     }
 }
 
-/// Warns of deliveries that are due and that no process recovers. `known` are those of the look before.
+/// Warns of deliveries that are due and that no process recovers. `known` are those of the last search.
 async fn warn_of_unserved(shared: &Shared, known: &mut Vec<(String, i64)>) {
     let unserved = match shared.store.unserved(ABSENT_AFTER).await {
         Ok(unserved) => unserved,

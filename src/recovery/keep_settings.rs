@@ -1,4 +1,4 @@
-//! Which deliveries a layer keeps, and how.
+//! `Keep`: the settings of which deliveries a layer keeps, and how.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::transaction::{DatabaseError, Store};
 /// | [`all`](Self::all) | everything, committed before the handler runs | loses nothing | the handler's answer | one more transaction |
 /// | [`all`](Self::all) and [`accept_first`](Self::accept_first) | everything | loses nothing | 200 before the handler runs | one more transaction |
 ///
-/// What is kept of a request: the method, the URI, the body, and the headers `content-type`,
+/// Of a request, the method, the URI and the body are kept, and these headers: `content-type`,
 /// `content-encoding`, those with the delivery id and the event type, and those that
 /// [`headers`](Self::headers) names. The signature is not kept.
 ///
@@ -132,9 +132,9 @@ impl Keep {
         self
     }
 
-    /// The request of a delivery that was kept stays for this time after the delivery is processed, so
-    /// that it can be run again on purpose:
-    /// [`Endpoint::reprocess`](crate::Endpoint::reprocess). With [`all`](Self::all), these are all.
+    /// The request of a kept delivery stays for this time after the delivery is processed. So it can be run
+    /// again on purpose: [`Endpoint::reprocess`](crate::Endpoint::reprocess). With [`all`](Self::all), the
+    /// requests of all deliveries stay.
     ///
     /// [`Retention`](crate::Retention) or [`prune`](crate::prune) deletes it afterwards. At most 10 years.
     /// Default: it does not stay.
@@ -156,13 +156,13 @@ impl Keep {
         self
     }
 
-    /// How much is kept of the endpoint at most: so many deliveries, and so many bytes of bodies, those
-    /// that are dead or only recorded included, and those that are processed not.
+    /// How much is kept of the endpoint at most: so many deliveries, and so many bytes of bodies. Deliveries
+    /// that are dead or only recorded count, and processed ones do not.
     ///
-    /// What fails beyond it is only logged, with the outcome `failed`. [`all`](Self::all) handles it
-    /// without keeping it, and [`accept_first`](Self::accept_first) answers 503. A delivery that is kept
-    /// or processed already needs no room. What is kept is counted every 5 seconds while deliveries are
-    /// kept, so somewhat more may be kept.
+    /// A failure beyond the quota is only logged, with the outcome `failed`. [`all`](Self::all) handles a
+    /// delivery beyond it without keeping it, and [`accept_first`](Self::accept_first) answers 503. A
+    /// delivery that is kept or processed already needs no room. The quota is counted every 5 seconds while
+    /// deliveries are kept, so somewhat more may be kept.
     ///
     /// Default: 100,000 deliveries, 1 GiB.
     pub fn quota(mut self, deliveries: u32, bytes: u64) -> Self {
@@ -170,9 +170,9 @@ impl Keep {
         self
     }
 
-    /// The delays of the attempts of [`Recovery`], each after the attempt before, the first one after the
-    /// first failure, and varied by a fifth. Failed retries of the provider do not move them. After the
-    /// last one, a delivery is dead.
+    /// The backoff: the delays of the attempts of [`Recovery`]. The first one is after the first failure, and
+    /// each further one after the attempt before. Each varies by a fifth. Failed retries of the provider do
+    /// not move them. After the last one, a delivery is dead.
     ///
     /// Default: 10 s, 1 min, 5 min, 15 min, 1 h, 3 h, 6 h, 12 h, 24 h, 24 h.
     pub fn retry_delays(mut self, delays: impl IntoIterator<Item = Duration>) -> Self {
@@ -180,8 +180,9 @@ impl Keep {
         self
     }
 
-    /// After this many failures of different deliveries of the endpoint in a row, at least 1, one delivery
-    /// is tried in each `probe_interval`, until one succeeds. The others wait without using up attempts.
+    /// Opens the breaker of the endpoint after this many failures of different deliveries in a row, at least
+    /// 1. While it is open, one delivery is tried in each `probe_interval`, until one succeeds. The others
+    /// wait without using up attempts.
     ///
     /// The failures are those of [`Recovery`] and, with [`all`](Self::all), of requests. A request of the
     /// provider calls the handler as before. Default: 10 failures, 30 seconds.
@@ -193,9 +194,9 @@ impl Keep {
         self
     }
 
-    /// Calls `hook` with a delivery that is dead, and the reason of its last attempt, in the process
-    /// that made it: to alert somebody. It must not block. A dead delivery is also logged at ERROR and
-    /// counted.
+    /// Calls `hook` with each dead delivery and the reason of its last attempt, to alert somebody. It is
+    /// called in the process that made the attempt, and must not block. A dead delivery is also logged at
+    /// ERROR and counted.
     ///
     /// Default: none.
     pub fn on_dead(mut self, hook: impl Fn(&Delivery, &str) + Send + Sync + 'static) -> Self {
@@ -222,7 +223,7 @@ impl Keep {
         }
         let is_processed = store.resend(&again).await?;
         if !is_processed {
-            // It may be processed since: what was kept of it has ended with that, and is kept anew.
+            // It may have been processed since. That has ended what was kept of it, which is kept anew now.
             store.resolve(&again.delivery, self.archived_for).await?;
         }
         self.recovery.notify();
@@ -232,8 +233,7 @@ impl Keep {
         })
     }
 
-    /// Keeps requests that are made of a provider's list of events. Those that are kept already stay as they
-    /// are.
+    /// Keeps requests that are made from a provider's list of events. What is kept already stays as it is.
     pub(crate) async fn accept_listed(
         &self,
         store: &Store,

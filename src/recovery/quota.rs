@@ -1,4 +1,4 @@
-//! How much is kept of an endpoint at most.
+//! The quota: how much is kept of an endpoint at most.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use crate::transaction::{DatabaseError, Store};
 /// How often it is counted while deliveries are kept. Until then, more may be kept than the quota says.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// How often it is counted while it is full: what is refused must not wait long for room.
+/// How often it is counted while it is full. Refused deliveries must not wait long for room.
 const WHILE_FULL: Duration = Duration::from_secs(1);
 
 /// The quota of an endpoint. Clones share what was counted.
@@ -36,7 +36,7 @@ impl Quota {
         }
     }
 
-    /// Whether a delivery may be kept: the quota has room, or no row is added for it.
+    /// Whether a delivery may be kept: the quota has room, or keeping the delivery adds no row.
     pub(crate) async fn has_room_for(
         &self,
         store: &Store,

@@ -16,7 +16,7 @@ use crate::delivery::{Delivery, DeliveryId, Past, Tenant, VerifiedDelivery};
 use crate::outcome::Outcome;
 use crate::pg_time::from_unix_time;
 
-/// Which attempt has taken a kept delivery: what it writes has no effect once another one has.
+/// Which attempt has taken a kept delivery. Its writes have no effect once another attempt has taken it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Take {
     pub(crate) number: i32,
@@ -40,8 +40,8 @@ struct Inner {
     reached: AtomicBool,
     /// What the layer has answered.
     outcome: OnceLock<Outcome>,
-    /// To the end of the layer's work, whatever a middleware answers meanwhile. Before the slot: whoever
-    /// gets that looks at how many are running.
+    /// Held to the end of the layer's work, whatever a middleware answers meanwhile. Dropped before the slot,
+    /// since whoever gets the slot looks at how many are running.
     _running: Running,
     _slot: Option<OwnedSemaphorePermit>,
 }
@@ -149,7 +149,7 @@ impl RecoveryAttempt {
         self.0.take
     }
 
-    /// The layer has taken the attempt, and writes down its result.
+    /// The layer has taken the attempt, and records its result.
     pub(crate) fn reach(&self) {
         self.0.reached.store(true, Ordering::Relaxed);
     }
@@ -158,7 +158,7 @@ impl RecoveryAttempt {
         self.0.reached.load(Ordering::Relaxed)
     }
 
-    /// The result is written down.
+    /// The result is recorded.
     pub(crate) fn end(&self, outcome: Outcome) {
         // There is one result.
         let _ = self.0.outcome.set(outcome);

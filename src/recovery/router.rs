@@ -1,4 +1,4 @@
-//! The application's router, through which kept deliveries are sent.
+//! The application's router, which serves kept deliveries.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};

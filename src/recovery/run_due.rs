@@ -20,13 +20,13 @@ use crate::outcome::Outcome;
 use crate::stop_signal::Stop;
 use crate::transaction::DatabaseError;
 
-/// How long a delivery waits that no handler of this process serves.
+/// How long a delivery waits after no handler of this process was reached.
 const UNREACHED_WAIT: Duration = Duration::from_secs(60);
 
 /// How often it looks at all endpoints while one of them has a backlog.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is due and cannot be taken is taken by another process, or its attempt still runs.
+/// The wait if nothing due can be taken: another process has taken it, or its attempt still runs.
 const TAKEN_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) struct Runner {
@@ -35,7 +35,7 @@ pub(super) struct Runner {
     pub(super) poll_interval: Duration,
 }
 
-/// What happened at an attempt of [`Recovery::run_due`](crate::Recovery::run_due).
+/// The result of an attempt of [`Recovery::run_due`](crate::Recovery::run_due).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AttemptResult {
@@ -230,7 +230,7 @@ impl Runner {
         self.shared.news.notify_waiters();
     }
 
-    /// Writes down an attempt that was counted and did not begin as a failure.
+    /// Records an attempt that was counted and did not begin as a failure.
     async fn fail(&self, failed: &FailedAttempt, attempt: &RecoveryAttempt, served: &Arc<Served>) {
         let delivery = attempt.delivery(served.dead_report().provider.clone());
         let written = self
@@ -276,7 +276,7 @@ impl Runner {
     }
 }
 
-/// What cannot be read at all is taken again and again: it is of another version.
+/// A row that cannot be read is of another version of this crate, and is taken again and again.
 fn read(row: &PgRow, served: &Arc<Served>, slot: Option<OwnedSemaphorePermit>) -> Option<Taken> {
     Taken::read(row, served, slot)
         .inspect_err(|error| {

@@ -1,4 +1,4 @@
-//! When a failed delivery is run again.
+//! The backoff: when a failed delivery runs again.
 
 use std::sync::Arc;
 use std::time::Duration;

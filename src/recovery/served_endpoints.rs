@@ -25,7 +25,7 @@ pub(crate) struct Served {
     pub(super) breaker_state: BreakerState,
 }
 
-/// A layer that is to keep deliveries.
+/// A layer that keeps deliveries.
 pub(crate) struct ServedLayer {
     pub(crate) endpoint: Arc<str>,
     pub(crate) schedule: Schedule,

@@ -1,4 +1,4 @@
-//! The handle of recovery, which layers take and which runs what they keep.
+//! `Recovery`: the handle that layers take, and the background task that runs what they keep.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,12 +57,12 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// hold it, so several routers, or several databases, in one process have a handle each. A process whose
 /// deliveries are run by others says so: [`elsewhere`](Self::elsewhere).
 ///
-/// An attempt of recovery and one of the provider queue for the same claim, so only one of them
-/// commits. An attempt is counted before it runs: a handler that kills its process uses up its
-/// attempts. An attempt that did not reach the handler is not counted: Postgres was away, or no
-/// route handles the delivery. If a process is killed, another one runs its deliveries within about ten
-/// seconds, whatever [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is; a second attempt
-/// that does not end counts as a failure, and waits as the schedule says.
+/// An attempt of recovery and one of the provider queue for the same claim, so only one of them commits. An
+/// attempt is counted before it runs, so a handler that kills its process uses up its attempts. An attempt
+/// that did not reach the handler is not counted: Postgres was away, or no route handles the delivery. If a
+/// process is killed, another one runs its deliveries within about ten seconds, whatever
+/// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is. A second attempt in a row that does not
+/// end counts as a failure, and the next one waits as the schedule says.
 #[derive(Clone)]
 #[must_use = "recovery does nothing until it is spawned"]
 pub struct Recovery {
@@ -95,7 +95,8 @@ impl Recovery {
 
     /// The handle of a process that keeps deliveries and leaves it to others to run them again.
     ///
-    /// A layer keeps the same with it. If no other process recovers the endpoint, that is logged at WARN.
+    /// A layer keeps the same deliveries with it. If no other process recovers the endpoint, that is logged
+    /// at WARN.
     pub fn elsewhere(pool: PgPool) -> Self {
         Self::with(pool, true)
     }
@@ -142,8 +143,8 @@ impl Recovery {
         self
     }
 
-    /// How often it looks for deliveries that other processes have kept, or have left behind when they
-    /// were killed. Those of this process are known at once. Default: 5 seconds.
+    /// The interval of the search for deliveries that other processes have kept, or have left behind when
+    /// they were killed. Those of this process are known at once. Default: 5 seconds.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll_interval = interval.max(Duration::from_millis(10));
         self
@@ -198,8 +199,8 @@ impl Recovery {
     /// Makes all attempts that are due now, one after the other, and returns what happened. For tests,
     /// and for jobs that run from time to time.
     ///
-    /// What fails and is due again at once is not run a second time. A paused endpoint, and one whose
-    /// breaker is open, are left alone.
+    /// A delivery that fails and is due again at once is not run a second time. A paused endpoint is left
+    /// alone, and so is one whose breaker is open.
     ///
     /// ```no_run
     /// # use idempotent_webhook::{Outcome, Recovery};

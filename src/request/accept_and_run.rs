@@ -1,4 +1,4 @@
-//! Deliveries that are kept before their handler runs.
+//! Accepts deliveries: keeps each before its handler starts to run, and answers before or after the run.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::recovery::{Acceptance, Accepted, Keep};
 use crate::settings::Settings;
 use crate::transaction::DuplicateOf;
 
-/// Keeps a delivery, handles it, and answers as its handler does.
+/// Keeps a delivery, runs its handler, and answers as the handler does.
 pub(super) async fn keep_first<S, B, R>(
     mut admitted: Admitted,
     keep: &Keep,
@@ -58,8 +58,8 @@ where
     handle(admitted, inner, request).await
 }
 
-/// Keeps a delivery and answers. The handler runs afterwards, in this process if a slot is free, and
-/// otherwise by recovery.
+/// Keeps a delivery and answers. The handler runs after that: in this process if a slot is free, otherwise by
+/// recovery.
 pub(super) async fn accept<S, B, R>(
     mut admitted: Admitted,
     keep: Keep,
@@ -77,7 +77,7 @@ where
     let settings = admitted.settings.clone();
     let (answer, answered) = oneshot::channel();
     let task = settings.in_flight.background_task();
-    // In a task: what is kept runs, even if the sender hangs up meanwhile.
+    // In a task, so that what is kept runs even if the sender hangs up meanwhile.
     let work = {
         let settings = settings.clone();
         async move {

@@ -18,13 +18,13 @@ pub(super) struct Admitted {
     pub(super) delivery: Delivery,
     pub(super) fingerprint: Option<Fingerprint>,
     pub(super) origin: Origin,
-    /// Until when to wait for other attempts.
+    /// The bound on the wait for other attempts.
     pub(super) deadline: Instant,
 }
 
 /// Why there is an attempt.
 pub(super) enum Origin {
-    /// The provider has sent a request, of which this is kept if it fails.
+    /// The provider has sent a request. This part of it is kept if the attempt fails.
     Received(Option<KeptRequest>),
     /// The same, but the request is kept already.
     KeptFirst(Take),

@@ -152,7 +152,7 @@ impl Attempt {
         }
     }
 
-    /// Writes down and logs the result before the next attempt can begin.
+    /// Records and logs the result before the next attempt can begin.
     async fn run<S, B, R>(self, inner: S, request: Request<B>) -> Answer<R, S::Error>
     where
         S: Service<Request<B>, Response = Response<R>>,
@@ -252,7 +252,7 @@ impl Admitted {
         let handled = tokio::time::timeout(timeout, handler).await;
         let took = started.elapsed();
         self.settings.metrics.duration(Stage::Handler, took);
-        // A handler that ran out of its time took that time, and not the moment until that was seen.
+        // A handler that timed out took the timeout, and not the moment until that was seen.
         self.settings.count_handler(took.min(timeout));
         let response = handled
             .map_err(|_| Failure::HandlerTimedOut(timeout))?

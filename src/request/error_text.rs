@@ -1,4 +1,4 @@
-//! The text of an answer that is no success: extractors say in it why they have refused a request.
+//! The text of a response that is no success. An extractor says in it why it has refused a request.
 
 use std::any::Any;
 use std::pin::Pin;
@@ -16,10 +16,10 @@ const MAX_CHARS: usize = 200;
 /// The longest character of UTF-8, in bytes.
 const MAX_CHAR_LEN: usize = 4;
 
-/// The beginning of the body, if it is a text and there at once. The sender gets all of it.
+/// The beginning of the body, if it is a text and ready at once. The sender gets the whole body.
 ///
-/// Of bodies that can be read without a change for the sender: axum's and `Full<Bytes>`. A bound on the
-/// type of all bodies would not give back what was read.
+/// It reads only bodies that stay the same for the sender: axum's and `Full<Bytes>`. A bound on the type of
+/// all bodies would not give back what was read.
 pub(super) fn error_text<B: 'static>(response: &mut Response<B>) -> Option<String> {
     if !is_text(response.headers()) {
         return None;
@@ -83,7 +83,7 @@ mod axum_body {
 
     use super::{Bytes, Context, Pin, Poll, poll_frame};
 
-    /// The data of the first frame, if it is there at once. It stays in the body.
+    /// The data of the first frame, if it is ready at once. It stays in the body.
     pub(super) fn peek(body: &mut AxumBody) -> Option<Bytes> {
         let first = match poll_frame(body) {
             Poll::Pending => return None,

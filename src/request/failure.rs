@@ -39,7 +39,7 @@ impl Failure {
         Self::HandlerPanicked(panic::message(payload).to_owned())
     }
 
-    /// Whether the handler had been called.
+    /// Whether the handler had been called. Otherwise it was no attempt.
     pub(super) fn is_an_attempt(&self) -> bool {
         !matches!(
             self,

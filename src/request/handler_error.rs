@@ -11,9 +11,9 @@ use crate::recovery::Next;
 
 /// The error of a handler: a status for the sender, and a reason for the operator.
 ///
-/// Any error converts into it with `?`. The layer rolls back, and puts the reason into the log
-/// and, where failures are kept or recorded, into the record. The
-/// sender gets the status with an empty body, 500 unless [`status`](Self::status) sets another.
+/// Any error converts into it with `?`. The layer rolls back and logs the reason. Where failures are kept or
+/// recorded, the record has it, too. The sender gets the status with an empty body, 500 unless
+/// [`status`](Self::status) sets another.
 ///
 /// ```
 /// use axum::http::StatusCode;
@@ -58,7 +58,7 @@ pub struct HandlerError {
 #[derive(Clone, Debug)]
 pub(crate) struct FailureReason {
     pub(crate) text: String,
-    /// What is to become of the delivery.
+    /// What happens next to the delivery.
     pub(super) next: Next,
 }
 
@@ -90,15 +90,15 @@ impl HandlerError {
         self
     }
 
-    /// [`Recovery`](crate::Recovery) runs the delivery again after this time, instead of as the
-    /// schedule says. The number of attempts stays that of the schedule.
+    /// [`Recovery`](crate::Recovery) runs the delivery again after this time, in place of the schedule's
+    /// delay. The number of attempts stays that of the schedule.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.reason.next = Next::After(delay);
         self
     }
 
-    /// The delivery is dead at once, if it is kept: it is not run again unless an operator says so.
+    /// The delivery is dead at once, if it is kept: it runs again only if an operator retries it.
     #[must_use]
     pub fn dead(mut self) -> Self {
         self.reason.next = Next::Dead;

@@ -15,16 +15,16 @@ use crate::recovery::{FailedAttempt, KeptRequest, KeptState, Next, Quota, Take};
 use crate::settings::Settings;
 use crate::transaction::{DatabaseError, DuplicateOf};
 
-/// How long a kept delivery waits whose attempt could not be made.
+/// How long a kept delivery waits after an attempt that did not begin.
 const NOT_BEGUN_WAIT: Duration = Duration::from_secs(5);
 
-/// How often a result is written again that could not be written.
+/// The time between two tries to write a result.
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
-/// For how long it is tried. Then the delivery has long been taken by another attempt.
+/// The number of tries. After them, another attempt has long taken the delivery.
 const MAX_WRITES: usize = 60;
 
-/// What an attempt means for what is kept.
+/// The effect of an attempt on what is kept.
 enum Attempted {
     /// It has committed the delivery, and ended what was kept with the commit.
     Processed,
@@ -73,7 +73,7 @@ impl Admitted {
         self.origin.is_request() && keep.is_some_and(|keep| keep.acknowledge)
     }
 
-    /// Records an attempt at a kept delivery. It stays kept, whatever could be written of the attempt.
+    /// Records an attempt at a kept delivery, which stays kept even if nothing could be written.
     async fn settle_kept(&self, attempted: Attempted, take: Take) -> Settled {
         let (store, delivery) = (&self.settings.store, &self.delivery);
         let (written, settled) = match attempted {
@@ -125,8 +125,8 @@ impl Admitted {
         }
     }
 
-    /// Writes the result of an attempt once Postgres is there again: an attempt that did not begin must
-    /// not be counted, and one that failed waits as the schedule says.
+    /// Writes the result of an attempt once Postgres answers again. An attempt that did not begin must not be
+    /// counted, and one that failed waits as the schedule says.
     fn write_later(&self, failed: Option<FailedAttempt>, take: Take) {
         let (settings, delivery) = (self.settings.clone(), self.delivery.clone());
         let task = settings.in_flight.background_task();
@@ -151,8 +151,7 @@ impl Admitted {
         tokio::spawn(again.in_current_span());
     }
 
-    /// After a success, the failures of the endpoint are no longer in a row. That costs nothing unless
-    /// this process knows of failures.
+    /// Closes the breaker after a success. That costs nothing unless this process knows of failures.
     fn close_breaker(&self) {
         let Some(served) = &self.settings.served else {
             return;
@@ -214,7 +213,7 @@ impl Admitted {
     }
 }
 
-/// Writes down that an attempt at a kept delivery has failed.
+/// Records that an attempt at a kept delivery has failed.
 async fn fail(
     settings: &Settings,
     delivery: &Delivery,

@@ -134,7 +134,8 @@ where
     Ok((admitted, Request::from_parts(head, B::from(body))))
 }
 
-/// How a request is kept before its handler runs, if it is, and whether the answer leaves before, too.
+/// How a request is kept before its handler runs, and whether the answer also leaves before. `None` if it is
+/// not kept before.
 fn keeps_first<B>(admitted: &Admitted, request: &Request<B>) -> Option<(Keep, bool)> {
     let keep = admitted.settings.keep.as_ref()?;
     let Origin::Received(Some(_)) = admitted.origin else {

@@ -1,4 +1,4 @@
-//! What the operator learns of a request: a span, an event, and the metrics.
+//! The telemetry of a request: its span, its log event, its metrics, and its count in the activity.
 
 use tracing::field::Empty;
 use tracing::{Span, debug, error, error_span, info, warn};
@@ -40,7 +40,7 @@ pub(super) fn identified(span: &Span, delivery: &Delivery) {
     }
 }
 
-/// Logs that a delivery was received. If the process is killed in the handler, this is the trace of it.
+/// Logs that a delivery was received. If the process is killed in the handler, only this event tells of it.
 pub(super) fn received() {
     debug!("webhook received");
 }
@@ -129,12 +129,12 @@ pub(super) fn suspicion(suspicion: Suspicion) {
     warn!("webhook processed, but {suspicion}");
 }
 
-/// A result that could not be written down.
+/// Logs that a result could not be recorded.
 pub(super) fn not_written(error: &DatabaseError) {
     warn!(%error, "could not record the result of a webhook");
 }
 
-/// A failed delivery that cannot be run again.
+/// Logs that a failed delivery cannot run again.
 pub(super) fn request_not_kept(limit: usize) {
     warn!(
         limit,

@@ -1,5 +1,5 @@
-//! What the test kit asks of the layer: a rollback in the place of a commit, by which `assert_idempotent` finds writes that are not part
-//! of the transaction.
+//! What the test kit asks of the layer. It asks for a rollback in place of a commit, by which
+//! `assert_idempotent` finds writes that are not part of the transaction.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -13,12 +13,12 @@ pub(crate) struct RollBack;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RolledBack;
 
-/// In the extensions of the response to a request whose success could not be rolled back: the layer
-/// allows writes by other connections. It was not handled.
+/// In the extensions of the response to a request that was not handled, because its success could not be
+/// rolled back: the layer allows writes by other connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Skipped;
 
-/// In the extensions of a request that is handled before the answer, also with `accept_first`.
+/// In the extensions of a request that is handled before it is answered, even with `accept_first`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HandleFirst;
 

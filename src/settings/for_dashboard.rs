@@ -1,4 +1,4 @@
-//! The settings of a layer as its activity tells them, for the dashboard.
+//! The settings of a layer as JSON, for the dashboard. The flush of its activity writes them.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::activity::Told;
 use crate::recovery::What;
 
 impl Settings {
-    /// Has the settings told, which are those of a service now.
+    /// Hands the settings to the activity, once a service has them.
     pub(crate) fn tell(&self) {
         if let Some(activity) = &self.activity {
             activity.tell(|| Told {

@@ -1,4 +1,4 @@
-//! The settings of a layer, which its service reads.
+//! The settings of a layer, and the state that its clones share. Its service reads both.
 
 mod for_dashboard;
 
@@ -23,7 +23,7 @@ use crate::transaction::{Fingerprint, Store};
 /// The longest timeout, far below what Postgres and the clock can hold.
 pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The longest time for which an attempt is waited for.
+/// The longest wait for an attempt.
 const MAX_ATTEMPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// What is done with the bodies of deliveries besides verifying them.
@@ -34,7 +34,7 @@ pub(crate) enum Bodies {
     Guarded,
 }
 
-/// The settings of a layer, with the state that its clones share.
+/// The settings of a layer, and the state that its clones share.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) endpoint: Arc<str>,
@@ -45,7 +45,7 @@ pub(crate) struct Settings {
     pub(crate) keep: Option<Keep>,
     /// The endpoint as recovery knows it, if deliveries are kept.
     pub(crate) served: Option<Arc<Served>>,
-    /// How many failures are recorded, if they are and nothing is kept.
+    /// How many failures are recorded, if failures are recorded and nothing is kept.
     pub(crate) recorded: Option<Quota>,
     pub(crate) allow_unused_transaction: bool,
     pub(crate) metrics: Metrics,
@@ -127,7 +127,7 @@ impl Settings {
         }
     }
 
-    /// Keeps deliveries. Recovery knows of the endpoint from now on, and not once there is a service:
+    /// Keeps deliveries. Recovery knows of the endpoint from now on. It does not wait for a service, because
     /// a layer on a handler makes one for each request.
     pub(crate) fn keep(&mut self, keep: Keep) {
         let keep = self.keep.insert(keep).clone();
@@ -140,7 +140,7 @@ impl Settings {
         }));
     }
 
-    /// What recovery has to know of the settings.
+    /// The settings that recovery needs.
     pub(crate) fn served_settings(&self) -> ServedSettings {
         ServedSettings {
             longest_attempt: self.longest_attempt(),

@@ -203,8 +203,8 @@ impl Store {
         Ok(Inserted::Claimed(TransactionId(id)))
     }
 
-    /// Ends what is kept, which locks its row: it tells other processes that its attempt runs. Returns
-    /// whether nobody else has taken it since.
+    /// Ends what is kept of the delivery. The lock of its row tells other processes that its attempt runs.
+    /// Returns whether nobody else has taken it since.
     async fn end_kept(
         &self,
         connection: &mut TxConnection,

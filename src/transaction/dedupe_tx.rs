@@ -39,11 +39,11 @@ use super::savepoint::{CLAIM_DEPTH, Savepoint, Work, intact};
 /// }
 /// ```
 ///
-/// A handler does not commit or roll back: the status of its response decides. The layer answers
-/// 500, and the provider delivers again, if the handler ignores the error of a statement, or keeps the
-/// `DedupeTx` beyond its response (in a task, or in the body of the response). It also answers 500 if
-/// the handler ends the transaction with SQL of its own. But a `commit` has committed the claim, too:
-/// the delivery is processed then, whatever the answer.
+/// A handler does not commit or roll back: the status of its response decides. The layer answers 500, and the
+/// provider delivers again, if the handler ignores the error of a statement, or keeps the `DedupeTx` beyond
+/// its response (in a task, or in the body of the response). It also answers 500 if the handler ends the
+/// transaction with SQL of its own. But a `commit` has committed the claim, too. Then the delivery is
+/// processed, whatever the answer.
 ///
 /// Functions that handlers call take `&mut PgConnection`, or `&mut DedupeTx` if they need its
 /// methods. There is no `sqlx::Transaction` to pass to functions that want one.

@@ -1,4 +1,4 @@
-//! How the transaction gets to the handler and back.
+//! The transaction in a request's extensions: how it gets to the handler and back.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -12,8 +12,8 @@ use super::pg_error::{DatabaseError, Manager, with_timeout};
 use super::store::{BEGIN, Registration, Store};
 use crate::delivery::Delivery;
 
-/// Makes room for this process's registration. Another window of the endpoint is deleted once no
-/// process has registered it for a day: by then a rolling deploy is over.
+/// Makes room for this process's registration. Another window of the endpoint is deleted if no process has
+/// registered it for a day. By then a rolling deploy is over.
 const DELETE_OUTDATED: &str = "
     delete from idempotent_webhook.redelivery_windows
     where endpoint = $1
@@ -30,7 +30,8 @@ const REGISTER: &str = "
     on conflict do nothing
 ";
 
-/// What claims set for their transactions. As `show` has it, and in milliseconds.
+/// The settings that claims change: `lock_timeout` as `show` prints it, and the limit of idle transactions in
+/// milliseconds.
 const SETTINGS: &str = "
     select
         current_setting('lock_timeout'),
@@ -57,7 +58,7 @@ pub(super) struct PoolSettings {
 }
 
 impl PoolSettings {
-    /// The limit for a transaction whose handler may be idle for so long: that of the pool, if it is
+    /// The limit for a transaction whose handler may be idle for `longest`, or that of the pool if it is
     /// lower.
     pub(super) fn idle_timeout(&self, longest: Duration) -> String {
         let limit = longest.as_millis().clamp(1, MAX_IDLE);

@@ -27,7 +27,7 @@ pub(super) const BEGIN: &str = "begin not deferrable";
 /// one row would fail.
 pub(crate) const BEGIN_READ_COMMITTED: &str = "begin isolation level read committed not deferrable";
 
-/// On how many connections a step is tried that may have failed because of the connection.
+/// On how many connections a step is tried, if it may have failed because of the connection.
 pub(super) const MAX_CONNECTIONS: usize = 2;
 
 /// Where deliveries are claimed. Clones share the connection limit and the registration.
@@ -124,8 +124,9 @@ impl Store {
         .await
     }
 
-    /// Like [`run`](Self::run), and once more if the connection was lost, or was left in a state in which
-    /// the statement fails. Not after the commit was sent, or the statement could have its effect twice.
+    /// Like [`run`](Self::run), with a second try if the connection was lost, or was left in a state in which
+    /// the statement fails. There is no second try after the commit was sent, or the statement could take
+    /// effect twice.
     pub(crate) async fn run_on_any<'q>(
         &self,
         statement: impl Fn() -> Query<'q, Postgres, PgArguments>,
@@ -215,8 +216,8 @@ impl Store {
         }
     }
 
-    /// A connection of the pool. If there is none in time, tells whether others use all of them, or
-    /// Postgres does not answer: sqlx's own timeout, which may be shorter, is the same for both.
+    /// A connection of the pool. If there is none in time, the error tells whether others use all of them, or
+    /// Postgres does not answer. sqlx's own timeout, which may be shorter, does not tell.
     async fn acquire(&self, deadline: Instant) -> Result<PoolConnection<Postgres>, DatabaseError> {
         // Otherwise this opens or tests a connection itself, which then counts as one in use.
         let waits_for_others = self.is_pool_in_use();
@@ -262,7 +263,7 @@ impl ShortTx {
         Ok(self)
     }
 
-    /// Ends a transaction in which nothing was done. That is sent while the connection returns to the
+    /// Ends a transaction in which nothing was done. The rollback is sent while the connection returns to the
     /// pool.
     pub(crate) fn end(mut self) {
         Manager::start_rollback(&mut self.0);

@@ -1,4 +1,4 @@
-//! What pages are made of.
+//! The parts of pages, as HTML.
 
 mod escape;
 mod layout;

@@ -1,4 +1,4 @@
-//! What came in by hour, as bars.
+//! Plots: the numbers of each hour, as bars.
 
 use maud::{Markup, html};
 

@@ -1,4 +1,4 @@
-//! Actions, done.
+//! Does actions: at once for one delivery or an endpoint, in the background for many.
 
 use std::sync::Arc;
 
@@ -234,7 +234,7 @@ async fn on_all(
     Ok(begun)
 }
 
-/// An action that is written down, and still to be run.
+/// A recorded action that has not run yet.
 async fn in_background(
     database: &Database,
     access: &Access,

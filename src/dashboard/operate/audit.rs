@@ -1,4 +1,4 @@
-//! What operators did, as the database has it.
+//! The record of operators' actions in the database, and their cancellation.
 
 use serde::Serialize;
 use sqlx::postgres::PgRow;
@@ -98,7 +98,7 @@ pub(super) struct Asked<'a> {
     pub(super) selection: Option<&'a str>,
 }
 
-/// An action, as it was written down.
+/// An action, as it was recorded.
 #[derive(Debug, Serialize)]
 pub(in crate::dashboard) struct Recorded {
     pub(in crate::dashboard) id: i64,
@@ -184,7 +184,7 @@ pub(in crate::dashboard) fn state_of_due(due: Option<i64>) -> &'static str {
     }
 }
 
-/// Writes down that an action begins.
+/// Records that an action begins.
 pub(super) async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64> {
     let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
     let id = sqlx::query_scalar(INSERT)
@@ -223,7 +223,7 @@ pub(super) async fn add(
         .await
 }
 
-/// Writes down that an action has ended.
+/// Records that an action has ended.
 pub(super) async fn end(pool: &PgPool, id: i64, note: Option<&str>) -> sqlx::Result<()> {
     let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
     sqlx::query(END)

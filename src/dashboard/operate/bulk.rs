@@ -1,4 +1,4 @@
-//! An action on many deliveries, in the background.
+//! A bulk action: retries, discards or reprocesses many deliveries in the background, until it is cancelled.
 
 use std::time::Duration;
 
@@ -140,7 +140,7 @@ impl Bulk {
             Ok(true) => (true, One::Changed),
             Ok(false) => (false, One::Unchanged),
             Err(error) if is_lock_timeout(&error) || is_conflict(&error) => {
-                // What it has done so far is undone. That it is active is still written down.
+                // What it has done so far is undone. That it is active is still recorded.
                 tx.rollback().await?;
                 tx = self.database.pool.begin_with(BEGIN_READ_COMMITTED).await?;
                 (false, One::Left)

@@ -1,4 +1,4 @@
-//! An action: how far it is, and what has come of the deliveries that it has made due.
+//! The progress of an action, and the results of the deliveries that it made due.
 
 use maud::{Markup, html};
 use serde::Serialize;
@@ -84,7 +84,7 @@ pub(in crate::dashboard) struct ActionPage {
     outcomes: Option<Outcomes>,
 }
 
-/// What has come of deliveries, as far as they were looked at.
+/// The results of deliveries, as far as they were looked at.
 #[derive(Debug, Default, Serialize)]
 struct Outcomes {
     processed: i64,

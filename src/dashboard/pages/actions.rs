@@ -1,4 +1,4 @@
-//! What operators did.
+//! The record of actions: what operators did, and who.
 
 use maud::{Markup, html};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! How far an endpoint is reconciled with the lists of its provider.
+//! The progress of an endpoint's reconciliation, by the lists of its provider.
 
 use maud::{Markup, html};
 use serde::Serialize;

@@ -16,7 +16,7 @@ use crate::transaction::{BEGIN_READ_COMMITTED, is_conflict};
 /// How often a step is tried again after a deadlock.
 const MAX_CONFLICTS: usize = 10;
 
-/// A round works for a quarter of the time: it pauses so many times as long as a step has taken.
+/// A round works for a quarter of the time: after each step it pauses three times as long as the step took.
 const PAUSE: u32 = 3;
 
 /// The longest pause, well below the duration of a lease.
@@ -69,7 +69,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Returns whether it was completed, and not left to another process.
+    /// Returns `false` if it was left to another process.
     pub(super) async fn run(mut self, pruned: &mut Pruned) -> sqlx::Result<bool> {
         let ended = match self.all_tables(pruned).await {
             Ok(()) | Err(Halt::Stopped) => Ok(true),

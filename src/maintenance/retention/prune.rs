@@ -1,4 +1,4 @@
-//! Deletion on demand.
+//! `prune`: deletion on demand.
 
 use std::fmt;
 use std::time::Duration;

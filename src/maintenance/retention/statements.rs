@@ -1,5 +1,5 @@
 //! The statements of retention. Each finds its rows by an index on their time, and deletes them by their
-//! keys, which every engine can do, also where a table is distributed.
+//! keys. That works on a distributed table, too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,8 @@ const BATCH: usize = 1000;
 pub(super) enum Step {
     /// Remembers that deliveries of this age may be deleted.
     RememberPruned(Duration),
-    /// Deletes the activity of this age, the settings that were told so long ago and, after a year, what
-    /// operators did and how far a list was reconciled.
+    /// Deletes the activity and the settings of this age and, after a year at least, the actions of operators
+    /// and the positions of lists.
     DeleteRecords(Duration),
     /// Deletes what is kept of an endpoint's deliveries that were processed since. A failure that was
     /// kept while another process was still running the delivery leaves such a row.
@@ -125,8 +125,8 @@ const DELETE_OLD: &str = "
         and {time} < now() - $4
 ";
 
-/// Those of which something is kept that may still run: without their claims they would be processed again.
-/// They are for another round, once nothing is kept of them.
+/// Deliveries of which something is kept that may still run. Without their claims they would be processed
+/// again, so they are left for a round in which nothing is kept of them.
 const STILL_KEPT: &str = "
     select tenant, delivery_id
     from idempotent_webhook.kept_deliveries
@@ -183,7 +183,7 @@ const DELETE_RECONCILIATIONS: &str = "
     where greatest(next_round_at, turn_ends_at) < now() - greatest($1, interval '1 year')
 ";
 
-/// A part of them each time. They are many, and what has come of them is soon of no interest.
+/// Deletes a part of them each time, since they are many. Their results are soon of no interest.
 const DELETE_ACTION_DELIVERIES: &str = "
     delete from idempotent_webhook.operator_action_deliveries as of_action
     using (
@@ -261,7 +261,7 @@ impl Old {
             let kept = keys.bind(sqlx::query(STILL_KEPT), endpoint);
             let kept = RowKeys::read(&kept.fetch_all(&mut *connection).await?)?;
             keys.remove(&kept);
-            // In the same transaction: what is unknown because it was deleted must not be taken for missing.
+            // In the same transaction, so that reconciliation does not take what was deleted for missing.
             let remember = sqlx::query(REMEMBER_PRUNED).bind(interval(self.age));
             remember.execute(&mut *connection).await?;
             keys.delete_claims(endpoint, Some(self.age), connection)

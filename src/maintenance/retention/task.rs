@@ -1,4 +1,4 @@
-//! Deletion on a schedule.
+//! `Retention`: deletion on a schedule, in a background task.
 
 use std::time::Duration;
 

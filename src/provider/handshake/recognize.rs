@@ -1,4 +1,4 @@
-//! How a provider's handshakes are recognized where that takes more than data.
+//! Recognizes handshakes that take code, and not only data, to describe.
 
 use std::fmt;
 use std::pin::Pin;
@@ -81,7 +81,7 @@ impl Handshakes {
         self.signed.iter().find_map(|recognize| recognize(request))
     }
 
-    /// Has a handshake confirmed: as the application says, or else by the client of the keys.
+    /// Confirms a handshake, as the application says or else with the client that fetches keys.
     pub(in crate::provider) async fn visit(
         &self,
         url: &str,

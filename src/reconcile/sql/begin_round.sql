@@ -1,4 +1,5 @@
--- Begins a round, or goes on with the one that another process has left, if it is time and nobody else is in it.
+-- Begins a round, or resumes the one that another process has left, if it is due and nobody else has the
+-- turn.
 --
 -- $1 endpoint, $2 path, $3 source, $4 since when deliveries are recorded, $5 the process, $6 for how long it is its
 -- turn, $7 and $8 the times of the events that a new round looks at, $9 whether to begin a new round now, $10 since

@@ -1,9 +1,9 @@
 -- The round of the process $4 is over. The next one is due after $5.
 --
--- $1 endpoint, $2 path, $3 source, $6 whether the round is complete, $7 why it is not complete or what it has left
--- out, $8 whether to go on with the first page, if it is not complete, $9 how many deliveries were missing since the
--- last time, $10 whether it was a round on request: another one does not go on with it, and it leaves no gap
--- behind that no round has looked at.
+-- $1 endpoint, $2 path, $3 source, $6 whether the round is complete, $7 why it is not complete or what it has
+-- left out, $8 whether to go on with the first page, if it is not complete, $9 how many deliveries were
+-- missing since the last time, $10 whether it was a round on request: no other round resumes it, and it
+-- leaves no gap.
 update idempotent_webhook.reconciliations
 set process = null,
     turn_ends_at = null,

@@ -1,4 +1,4 @@
--- The process $4 stops in its round. Another one may go on with it at once.
+-- The process $4 gives up its turn in a round. Another one may resume the round at once.
 --
 -- $1 endpoint, $2 path, $3 source.
 update idempotent_webhook.reconciliations

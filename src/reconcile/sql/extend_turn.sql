@@ -1,4 +1,4 @@
--- It is still the turn of the process $4. No row if it is another one's.
+-- Extends the turn of the process $4. No row if another process has the turn.
 --
 -- $1 endpoint, $2 path, $3 source, $5 for how much longer, $6 the page to go on with, $7 how many deliveries were
 -- missing since the last time, $8 why it waits, if it does.

@@ -1,4 +1,4 @@
--- Ends what is kept of a delivery, in the transaction of its claim, before the handler runs: with that it is
+-- Ends what is kept of a delivery, before the handler runs, in the transaction of its claim, with which it is
 -- committed or rolled back. Until then, the lock of the row tells that the attempt runs. Returns whether
 -- there was something to end.
 --

@@ -1,5 +1,5 @@
--- Writes down that an attempt at a kept delivery has failed: the one that was number $9 to take it, unless
--- it was taken again, or something else was done with it meanwhile.
+-- Records that an attempt at a kept delivery has failed: the one that was number $9 to take it. It has no
+-- effect if the delivery was taken again, or changed by something else meanwhile.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 status, $5 reason, $6 state, $7 time until the next attempt, $8 how
 -- many attempts were counted and did not begin, $10 after how many failures in a row the breaker opens,

@@ -18,7 +18,7 @@
 //! | processed | an operator has it processed again | due | `reprocess.sql` |
 //! | dead, recorded, processed | its time is over | none | retention |
 //!
-//! What stands in `migrations/0002_kept.sql` are the tables. Each statement can be run in psql.
+//! The tables are in `migrations/0002_kept.sql`. Each statement can be run in psql.
 //!
 //! Locks are taken in one order: that of the claim, the row of the delivery, the row of its endpoint.
 
@@ -37,7 +37,7 @@ use crate::delivery::Delivery;
 use crate::pg_time::{interval, unix_time};
 use crate::transaction::{DatabaseError, Store, keyed};
 
-/// What is to become of a kept delivery.
+/// The state of a kept delivery: what happens next to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeptState {
@@ -101,7 +101,7 @@ impl KeptAs {
     }
 }
 
-/// A request that is to be kept before its handler runs.
+/// A request to keep before its handler runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Acceptance {
     pub(crate) delivery: Delivery,
@@ -203,8 +203,8 @@ impl Store {
 
     /// Keeps or records a failed attempt of the provider. `None` if it was committed meanwhile.
     ///
-    /// Another process may be running the delivery now, and its commit would not end what is kept at the
-    /// same moment. So it waits for that attempt, or for half of the time.
+    /// Another process may be running the delivery now. Its commit would not end what is kept at the same
+    /// moment. So this waits for that attempt, for at most half of the timeout.
     pub(crate) async fn keep_failed(
         &self,
         failed: &FailedAttempt,
@@ -243,8 +243,8 @@ impl Store {
         KeptAs::read(&rows)
     }
 
-    /// Writes down that an attempt at a kept delivery has failed. `None` if it is not the last one
-    /// any more. `not_begun` is how many attempts were counted that did not begin.
+    /// Records that an attempt at a kept delivery has failed. `None` if another attempt has taken it since.
+    /// `not_begun` is how many attempts were counted that did not begin.
     pub(crate) async fn fail(
         &self,
         failed: &FailedAttempt,
@@ -383,7 +383,7 @@ impl Store {
     }
 }
 
-/// What is to be run next of an endpoint, and what holds it back.
+/// The next delivery of an endpoint, and what holds it back.
 pub(super) struct Next {
     pub(super) endpoint: String,
     /// Until a delivery can be taken. `None` if there is none, or the endpoint is paused.

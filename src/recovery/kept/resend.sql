@@ -16,7 +16,7 @@ with resent as (
         from idempotent_webhook.deliveries
         where endpoint = $1 and tenant = $2 and delivery_id = $3
     )
-    -- Its attempt runs, or is taken over within seconds: it must not be waited for.
+    -- Not one whose attempt runs, or is taken over within seconds: this must not wait for it.
     and not exists (
         select 1
         from idempotent_webhook.kept_deliveries

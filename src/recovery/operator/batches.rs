@@ -12,9 +12,9 @@ use crate::transaction::{BEGIN_READ_COMMITTED, RowKeys};
 /// How many deliveries are changed in one transaction.
 const BATCH: i64 = 1000;
 
-/// Keyset: those after the batch before, which ended at `$12` to `$14`, in the order of their last failures,
-/// which an index has. So no batch reads what those before it have changed, and none changes it again. Without
-/// `$12`, those that have never failed.
+/// Keyset: the rows after `$12` to `$14`, where the batch before ended, in the order of their last failures,
+/// which an index has. So no batch reads or changes again what an earlier one has changed. Without `$12`, the
+/// rows that have never failed.
 macro_rules! is_next {
     () => {
         "case
@@ -133,10 +133,10 @@ const CHOOSE_PROCESSED: &str = concat!(
 
 /// A change of many deliveries, a batch at a time: state by state, in the order of the last failures.
 ///
-/// Deliveries that somebody has locked are left out: no batch waits, and none holds its locks while it
-/// waits. A lock may be that of another change, so passes of a discard follow until one changes nothing.
-/// What is left then has an attempt under way. Others have one pass: what they have changed may be given
-/// back at once, and would be changed and counted again.
+/// Deliveries that somebody has locked are left out, so that no batch waits while it holds locks. A discard
+/// repeats its passes until one changes nothing, since a lock may be that of another change. The deliveries
+/// left then have an attempt under way. A retry and a reprocess have one pass, since a delivery that they
+/// have changed may be given back at once, and would be changed and counted again.
 pub(crate) struct Batches<'a> {
     change: Change,
     of: Of<'a>,
@@ -147,8 +147,8 @@ pub(crate) struct Batches<'a> {
     /// How many of them are done in this pass.
     done: usize,
     started: Instant,
-    /// Up to where all of the state is changed. Processed deliveries have no such place: what is changed is
-    /// not processed any more.
+    /// Up to where all deliveries of the state are changed. Processed ones have no such place: once changed,
+    /// they are not processed any more.
     after: Place,
     /// Whether this pass has changed anything.
     has_changed: bool,
@@ -167,7 +167,7 @@ pub(crate) enum Change {
 pub(crate) struct Batch {
     /// What was changed.
     pub(crate) changed: RowKeys,
-    /// Whether as many were chosen as there may be in a batch. Some of them may have vanished since.
+    /// Whether the batch was full when it was chosen. Some of its deliveries may have vanished since.
     is_full: bool,
     last: Place,
 }
@@ -300,7 +300,7 @@ impl Place {
     }
 }
 
-/// Where the first batch begins. What has never failed has not failed before or after a time, either.
+/// Where the first batch begins. A filter by the time of a failure leaves out what has never failed.
 fn first(filter: &Filter) -> Place {
     match (filter.failed_from, filter.failed_before) {
         (None, None) => Place::default(),

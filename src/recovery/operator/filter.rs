@@ -13,8 +13,9 @@ use crate::recovery::KeptState;
 /// A filter that is not given must not cost an index: statements with a filter are planned for it.
 const PLAN_FOR_VALUES: &str = "select set_config('plan_cache_mode', 'force_custom_plan', true)";
 
-/// Of the endpoint `$1`, the tenant `$2` if it is given, and a [`Filter`], to `$11`. The state as the table
-/// has it comes first, for the index. What is processed is only meant if the filter says so.
+/// Meets the endpoint `$1`, the tenant `$2` if it is given, and the values of a [`Filter`], `$3` to `$11`.
+/// The state as the table has it comes first, for the index. Processed deliveries are meant only if the
+/// filter says so.
 macro_rules! is_chosen {
     () => {
         "kept.endpoint = $1

@@ -71,7 +71,7 @@ pub struct KeptDelivery {
     pub delivery_id: String,
     /// The event type, if it has one.
     pub event_type: Option<String>,
-    /// What is to become of it.
+    /// Its state.
     pub state: KeptState,
     /// How many attempts there have been, those of the provider included.
     pub attempts: u32,

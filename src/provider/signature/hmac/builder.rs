@@ -1,4 +1,4 @@
-//! What describes an HMAC: where it is, how it is written, and what it covers.
+//! The builder of an HMAC: where it is, how it is written, and what it covers.
 
 use std::borrow::Cow;
 
