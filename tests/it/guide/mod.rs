@@ -61,10 +61,10 @@ async fn each_statement_of_the_guide_runs() {
             .into_iter()
             .filter(|sql| !needs_citus(sql))
         {
-            // What it changes is rolled back, and so is the role that it grants rights to.
+            // What it changes is rolled back. The role of the guide's application does not exist here.
+            let sql = statement(sql).replace(" to app;", " to current_user;");
             let mut transaction = connection.begin().await.unwrap();
-            transaction.execute("create role app").await.unwrap();
-            let run = transaction.execute(AssertSqlSafe(statement(sql))).await;
+            let run = transaction.execute(AssertSqlSafe(&*sql)).await;
             run.unwrap_or_else(|error| panic!("{}: {error}: {sql}", page.display()));
             transaction.rollback().await.unwrap();
             ran += 1;
