@@ -7,7 +7,7 @@ use sqlx::{PgConnection, PgPool, Row};
 use super::super::Access;
 use super::super::html::Timestamp;
 use super::super::rows::Key;
-use super::action::Action;
+use super::parse_action::Action;
 use crate::transaction::{BEGIN_READ_COMMITTED, RowKeys};
 
 /// An action that has not been active for this long was interrupted: its process was killed.

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::super::database::Database;
 use super::super::rows::Key;
-use super::action::Action;
 use super::audit;
+use super::parse_action::Action;
 use crate::recovery::Filter;
 use crate::recovery::operator::{self, Batches, Change, Of};
 use crate::transaction::{BEGIN_READ_COMMITTED, RowKeys, is_conflict, is_lock_timeout};

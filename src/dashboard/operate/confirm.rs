@@ -12,7 +12,7 @@ use super::super::rows::{self, Key, grouped};
 use super::super::selection::Selection;
 use super::super::view::View;
 use super::super::{Access, Shared};
-use super::action::{Action, Order, Target};
+use super::parse_action::{Action, Order, Target};
 use crate::recovery::operator::{self, Of};
 
 /// Up to here, the number is exact.
