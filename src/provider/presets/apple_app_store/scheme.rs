@@ -197,7 +197,7 @@ mod tests {
     use crate::provider::keys::KeySet;
 
     /// Of the test suite of Apple's own library.
-    const REAL: &str = include_str!("../../../../tests/keys/apple_real.pem");
+    const REAL: &str = include_str!("signed_by_apple.pem");
 
     #[test]
     fn a_chain_of_apples_ends_at_the_root() -> Result<(), Box<dyn std::error::Error>> {
