@@ -217,8 +217,8 @@
 //! # Which presets cannot be reconciled
 //!
 //! [`Reconcile::new`] refuses a provider whose delivery id the list does not give, since a webhook that arrives
-//! after all would be another delivery, and run again. The table in `PROVIDERS.md` has each preset's delivery
-//! id. It depends on what that is:
+//! after all would be another delivery, and run again. The [table of presets](super::provider_table) has each one's
+//! delivery id. It depends on what that is:
 //!
 //! | delivery id | such as | can it be reconciled? |
 //! |---|---|---|

@@ -5,7 +5,7 @@ use std::fmt;
 /// What may differ between a provider's retry of a delivery and the attempt before, and how sure that is.
 /// [`Provider::retry`](crate::Provider::retry) sets it. It does not change what is verified or claimed.
 ///
-/// As text, it is the column *retry* of `PROVIDERS.md`:
+/// As text, it is the column *retry* of the [table of presets](crate::documentation::provider_table):
 ///
 /// ```
 /// use idempotent_webhook::provider::Retry;
