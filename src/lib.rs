@@ -84,7 +84,7 @@
 //! With the feature `metrics`, on the facade of the crate `metrics`. Install the recorder before
 //! the layers are made, so that it gets the descriptions, and all counters of a layer from zero: the
 //! increase of a counter that begins with its first event does not include that event. All metrics have
-//! the labels `endpoint` and `provider`, but for the last three.
+//! the labels `endpoint` and `provider`, but for the last four.
 //!
 //! | name | kind | further labels |
 //! |---|---|---|
@@ -99,6 +99,7 @@
 //! | `idempotent_webhook_missed_total` | counter | deliveries that never came, and that [`Reconcile`] has found |
 //! | `idempotent_webhook_reconciliation_failures_total` | counter | rounds of [`Reconcile`] that have failed or left something out |
 //! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: age of the oldest due delivery; set by each process with [`Recovery`] |
+//! | `idempotent_webhook_failing_deliveries` | gauge | only `endpoint`, and `state`: `due`, `dead`, `recorded`. Deliveries that have failed and wait, counted up to 10,000; set every 30 seconds by each process with [`Recovery`] |
 //! | `idempotent_webhook_unserved_deliveries` | gauge | only `endpoint`: deliveries that are due and that no process recovers; set hourly by each process with [`Recovery`] |
 //! | `idempotent_webhook_pruned_rows_total` | counter | only `table`: `deliveries`, `subjects`, `kept_deliveries`, `discarded` |
 

@@ -53,6 +53,7 @@ mod facade {
     const MISSED: &str = "idempotent_webhook_missed_total";
     const RECONCILIATION_FAILURES: &str = "idempotent_webhook_reconciliation_failures_total";
     const OLDEST_DUE: &str = "idempotent_webhook_oldest_due_seconds";
+    const FAILING: &str = "idempotent_webhook_failing_deliveries";
     const UNSERVED: &str = "idempotent_webhook_unserved_deliveries";
     const PRUNED_ROWS: &str = "idempotent_webhook_pruned_rows_total";
 
@@ -125,6 +126,11 @@ mod facade {
             OLDEST_DUE,
             Unit::Seconds,
             "For how long the kept delivery has been due that is to be run next"
+        );
+        describe_gauge!(
+            FAILING,
+            Unit::Count,
+            "Deliveries that have failed and wait, by state"
         );
         describe_gauge!(
             UNSERVED,
@@ -258,6 +264,11 @@ mod facade {
         gauge!(OLDEST_DUE, "endpoint" => endpoint.clone()).set(overdue.as_secs_f64());
     }
 
+    /// How many deliveries of an endpoint have failed and wait in a state.
+    pub(crate) fn failing(endpoint: String, state: String, count: i64) {
+        gauge!(FAILING, "endpoint" => endpoint, "state" => state).set(count as f64);
+    }
+
     /// How many deliveries are due of an endpoint that no process recovers.
     pub(crate) fn unserved(endpoint: &str, due: i64) {
         gauge!(UNSERVED, "endpoint" => endpoint.to_owned()).set(due as f64);
@@ -300,10 +311,12 @@ mod facade {
 
     pub(crate) fn oldest_due(_: &Arc<str>, _: Duration) {}
 
+    pub(crate) fn failing(_: String, _: String, _: i64) {}
+
     pub(crate) fn unserved(_: &str, _: i64) {}
 
     pub(crate) fn pruned(_: &'static str, _: u64) {}
 }
 
 use facade::describe;
-pub(crate) use facade::{oldest_due, pruned, unserved};
+pub(crate) use facade::{failing, oldest_due, pruned, unserved};

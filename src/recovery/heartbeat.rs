@@ -24,6 +24,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// The first search waits, since a rolling deploy may start the first process of an endpoint later.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 
+/// Failing deliveries are counted up to this number, so that the count is bounded.
+const MAX_COUNT: i64 = 10_000;
+
 /// Beats until recovery is asked to stop.
 pub(super) async fn beat(shared: Arc<Shared>, mut stop: Stop) {
     let mut look_at = Instant::now() + FIRST_LOOK;
@@ -36,6 +39,9 @@ pub(super) async fn beat(shared: Arc<Shared>, mut stop: Stop) {
         {
             tracing::debug!(%error, "webhook recovery could not say what it serves");
         }
+        if cfg!(feature = "metrics") {
+            count_failing(&shared, &names).await;
+        }
         if Instant::now() >= look_at {
             look_at = Instant::now() + LOOK_INTERVAL;
             warn_of_unserved(&shared, &mut unserved).await;
@@ -44,6 +50,18 @@ pub(super) async fn beat(shared: Arc<Shared>, mut stop: Stop) {
         if stop.or(tokio::time::sleep(wait)).await.is_none() {
             return;
         }
+    }
+}
+
+/// Counts what has failed and waits, for the metrics.
+async fn count_failing(shared: &Shared, endpoints: &[&str]) {
+    match shared.store.failing(endpoints, MAX_COUNT).await {
+        Ok(failing) => {
+            for (endpoint, state, count) in failing {
+                metrics::failing(endpoint, state, count);
+            }
+        }
+        Err(error) => tracing::debug!(%error, "could not count failing webhook deliveries"),
     }
 }
 

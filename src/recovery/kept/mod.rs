@@ -373,6 +373,21 @@ impl Store {
         self.run(statement).await.map(drop)
     }
 
+    /// How many deliveries of these endpoints have failed and wait: endpoint, state and number, which is at
+    /// most `limit`.
+    pub(super) async fn failing(
+        &self,
+        endpoints: &[&str],
+        limit: i64,
+    ) -> Result<Vec<(String, String, i64)>, DatabaseError> {
+        let statement = sqlx::query(include_str!("failing.sql"))
+            .bind(endpoints)
+            .bind(limit);
+        let read = |row: &PgRow| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?));
+        let rows = self.run(statement).await?;
+        Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
+    }
+
     /// The endpoints that no process has recovered for so many seconds, and how many of their deliveries
     /// are due.
     pub(super) async fn unserved(&self, seconds: f64) -> Result<Vec<(String, i64)>, DatabaseError> {

@@ -238,18 +238,24 @@ async fn the_alerts_see_the_first_event_of_a_process() {
         None,
         "`absent` must tell that no process runs recovery"
     );
-    let recovery = recovery.spawn(router.clone());
     let oldest_due = ("idempotent_webhook_oldest_due_seconds", "");
-    soon(async {
-        while alerted(&exporter.render(), "buries", oldest_due).is_none() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
-    recovery.stop().await;
+    let waiting = ("idempotent_webhook_failing_deliveries", "state=\"dead\"");
+    // Until recovery has set a gauge of `buries`.
+    let told = async |gauge: (&str, &str), value: f64| {
+        let running = recovery.clone().spawn(router.clone());
+        soon(async {
+            while alerted(&exporter.render(), "buries", gauge) != Some(value) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        running.stop().await;
+    };
+    told(oldest_due, 0.0).await;
+    told(waiting, 0.0).await;
 
     let before = exporter.render();
-    assert_eq!(alerts().len(), 8);
+    assert_eq!(alerts().len(), 9);
     // A gauge, of endpoints that this one is not among.
     let unserved = ("idempotent_webhook_unserved_deliveries", "");
     for alert in alerts() {
@@ -268,12 +274,19 @@ async fn the_alerts_see_the_first_event_of_a_process() {
     assert_eq!(deliver("/buries").await, "kept");
     let after = exporter.render();
     let failed = ("idempotent_webhook_deliveries_total", "outcome=\"failed\"");
+    assert!(alerts().contains(&failed) && alerts().contains(&waiting));
     let dead = ("idempotent_webhook_dead_total", "");
-    for (endpoint, alert) in [("loses", failed), ("buries", dead)] {
-        assert!(alerts().contains(&alert), "{alert:?}");
-        assert_eq!(alerted(&before, endpoint, alert), Some(0.0), "{before}");
-        assert_eq!(alerted(&after, endpoint, alert), Some(1.0), "{after}");
+    for (endpoint, counter) in [("loses", failed), ("buries", dead)] {
+        assert_eq!(alerted(&before, endpoint, counter), Some(0.0), "{before}");
+        assert_eq!(alerted(&after, endpoint, counter), Some(1.0), "{after}");
     }
+    // It waits for an operator, and the gauge says so for as long as it does.
+    told(waiting, 1.0).await;
+    Endpoint::new(database.pool.clone(), "buries")
+        .discard("a")
+        .await
+        .unwrap();
+    told(waiting, 0.0).await;
 }
 
 /// The lists of the documentation are those of the crate.

@@ -1,0 +1,15 @@
+-- How many deliveries of each endpoint of $1 have failed and wait, by their state. At most $2 are counted.
+select served.endpoint, waiting.state, failing.count
+from unnest($1::text[]) as served (endpoint)
+cross join (values ('due'), ('dead'), ('recorded')) as waiting (state)
+cross join lateral (
+    select count(*)
+    from (
+        select
+        from idempotent_webhook.kept_deliveries as kept
+        where kept.endpoint = served.endpoint
+            and kept.state = waiting.state
+            and kept.last_failed_at is not null
+        limit $2
+    ) as counted
+) as failing
