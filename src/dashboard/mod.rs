@@ -1,17 +1,41 @@
 //! A dashboard for operators, as a router that one nests: see what arrives, what fails, and mend it.
 //!
-//! ```no_run
+//! ```
 //! use axum::Router;
+//! use axum::extract::Request;
+//! use axum::middleware::{Next, from_fn};
+//! use axum::response::{IntoResponse, Redirect, Response};
 //! use idempotent_webhook::dashboard::{Access, Dashboard};
+//! use sqlx::PgPool;
 //!
-//! # fn session_of(_: &axum::http::request::Parts) -> Option<String> { None }
-//! # fn main_(app: Router, pool: sqlx::PgPool) -> Router {
-//! let dashboard = Dashboard::new(pool).authorize(|request| match session_of(request) {
-//!     Some(user) => Access::operate().with_payloads().named(user),
-//!     None => Access::none(),
-//! });
-//! app.nest("/admin/webhooks", dashboard.into_router())
-//! # }
+//! #[derive(Clone)]
+//! struct User {
+//!     name: String,
+//!     is_operator: bool,
+//! }
+//!
+//! fn with_dashboard(app: Router, pool: PgPool) -> Router {
+//!     let dashboard = Dashboard::new(pool).authorize(|head| match head.extensions.get::<User>() {
+//!         Some(user) if user.is_operator => Access::operate().with_payloads().named(&*user.name),
+//!         Some(user) => Access::read().named(&*user.name),
+//!         None => Access::none(),
+//!     });
+//!     // `app.layer(..)` covers only routes that were added before it, so the login goes here.
+//!     let dashboard = dashboard.into_router().layer(from_fn(login));
+//!     app.nest("/admin/webhooks", dashboard)
+//! }
+//!
+//! /// The application's own middleware.
+//! async fn login(mut request: Request, next: Next) -> Response {
+//!     match user_of(&request) {
+//!         Some(user) => {
+//!             request.extensions_mut().insert(user);
+//!             next.run(request).await
+//!         }
+//!         None => Redirect::to("/login").into_response(),
+//!     }
+//! }
+//! # fn user_of(_: &Request) -> Option<User> { None }
 //! ```
 //!
 // Only in the documentation, so that no build of an application has it.
@@ -65,6 +89,9 @@
 //! | `mixed` | in this hour or the one before, some failed or were rejected, and others succeeded |
 //! | `quiet` | nothing was counted over the last 24 hours |
 //! | `fine` | none of these |
+//!
+//! A process that is killed takes the numbers of its last 5 seconds with it. Until the next delivery, a state can
+//! be that of before.
 //!
 //! A list that the application does not reconcile any more is late, until its row in the table
 //! `reconciliations` is deleted.

@@ -182,7 +182,7 @@
 //! | the handler panicked, ignored a SQL error, or moved its `DedupeTx` | 500 | `failed`, or `kept` |
 //! | the handler ran out of time, or the commit failed | 503, `Retry-After` | `failed`, or `kept` |
 //! | any of the three above, with [`acknowledge`](crate::Keep::acknowledge), once it is kept | 200, empty | `kept` |
-//! | a fresh delivery with [`accept_first`](crate::Keep::accept_first), once it is kept | 200, empty | `accepted` |
+//! | a delivery that is not processed yet, with [`accept_first`](crate::Keep::accept_first), once it is kept | 200, empty | `accepted` |
 //! | Postgres cannot be reached; a tenant's secrets cannot be looked up; with `accept_first`, the quota is full | 503, `Retry-After` | `failed` |
 //! | handshake, such as Slack's `url_verification` | 200, the challenge | `handshake` |
 //!

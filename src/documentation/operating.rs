@@ -11,15 +11,22 @@
 //! union all
 //! select state, coalesce(last_failed_at, first_received_at), reason
 //! from idempotent_webhook.kept_deliveries join asked using (endpoint, tenant, delivery_id)
+//! where state <> 'processed'
 //! union all
 //! select 'discarded', discarded_at, null
 //! from idempotent_webhook.discarded join asked using (endpoint, tenant, delivery_id);
 //! ```
 //!
 //! `tenant` is empty unless it is part of the key. The states `due`, `dead` and `recorded` are those of a
-//! [kept delivery](super::recovery#the-life-of-a-kept-delivery). Without a row, the event was never received, or it
-//! was rejected, or its row was deleted by its age. Rejected requests have no trustworthy id, so they are only
-//! counted, with the last reason of each cause:
+//! [kept delivery](super::recovery#the-life-of-a-kept-delivery). Without a row, one of these is true:
+//!
+//! - The event was never received.
+//! - Its request was rejected.
+//! - It is in flight.
+//! - It failed, and its layer neither keeps nor records failures. The log has it.
+//! - Its row was deleted by its age.
+//!
+//! Rejected requests have no trustworthy id, so they are only counted, with the last reason of each cause:
 //!
 //! ```sql
 //! select hour, cause, count, reason
@@ -72,9 +79,9 @@
 //!
 //! | level | what |
 //! |---|---|
-//! | DEBUG | a delivery before its handler runs; processed; duplicate |
-//! | INFO | a 503 for a delivery in flight |
-//! | WARN | a rejected request, with the reason (of 405s only the first); a non-2xx response of the handler, with its reason |
+//! | DEBUG | a delivery before its handler runs; processed; accepted; duplicate |
+//! | INFO | a handshake; a 503 for a delivery in flight; each delivery that reconciliation found |
+//! | WARN | a rejected request, with the reason (of 405s only the first); a non-2xx response of the handler, with its reason; what reconciliation found, or could not read |
 //! | ERROR | a panic, a timeout, a refused commit, a Postgres that cannot be reached, a delivery that is dead |
 //!
 //! The log tells why a request was rejected; the response does not. Secrets, signatures and bodies are never logged.
@@ -83,13 +90,31 @@
 //!
 //! # Metrics and alerts
 //!
-//! With the feature `metrics`, they go to the crate `metrics` 0.24, for any exporter. Install the recorder before the
-//! layers are made: they start their counters at zero, and an alert on an increase would miss the first event
-//! otherwise. Set buckets in the exporter (`PrometheusBuilder::set_buckets_for_metric`): without them it exports
-//! summaries, which have no `_bucket` series. The [front page](crate#metrics) lists all metrics, and the example
-//! `metrics` serves them.
+//! With the feature `metrics`, they go to the crate `metrics` 0.24, for any exporter. For Prometheus:
 //!
-//! These rules are a file for Prometheus:
+//! ```toml
+//! idempotent-webhook = { version = "0.1", features = ["metrics"] }
+//! metrics-exporter-prometheus = { version = "0.18", default-features = false }
+//! ```
+//!
+//! ```
+//! use axum::{Router, routing::get};
+//! use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder};
+//!
+//! /// Call it before the layers are made, which start their counters at zero. Serve it on a port that only
+//! /// Prometheus reaches.
+//! fn metrics() -> Result<Router, BuildError> {
+//!     // Without buckets it exports summaries, which cannot be summed up over processes.
+//!     let seconds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0];
+//!     let recorder = PrometheusBuilder::new()
+//!         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &seconds)?
+//!         .install_recorder()?;
+//!     Ok(Router::new().route("/metrics", get(async move || recorder.render())))
+//! }
+//! # assert!(metrics().is_ok());
+//! ```
+//!
+//! The [front page](crate#metrics) lists all metrics. These rules are a file for Prometheus:
 //!
 //! ```yaml
 #![doc = include_str!("prometheus_rules.yml")]
@@ -97,7 +122,8 @@
 //!
 //! Leave out what you do not use: `WebhooksWithoutRecovery` needs a [`Recovery`](crate::Recovery), and
 //! `WebhooksNeverCame` a [`Reconcile`](crate::Reconcile). `WebhooksFailing` also counts deliveries that a handler has
-//! [discarded](crate::HandlerError::discard).
+//! [discarded](crate::HandlerError::discard). `WebhooksRetrying` fires if, for an
+//! hour, some delivery was always failing.
 //!
 //! Without Prometheus, [`Keep::on_dead`](crate::Keep::on_dead) calls a function for each delivery that becomes dead.
 //!
@@ -126,12 +152,16 @@
 //!
 //! # Connections
 //!
-//! While a handler runs, its delivery holds a connection of the pool. Deliveries hold four fifths of the pool at most,
-//! so that handlers can also read through the pool
-//! ([`max_connections`](crate::IdempotentWebhook::max_connections)). If several layers use one pool, let them share one
-//! limit ([`share_connections`](crate::IdempotentWebhook::share_connections)), or give each a part. Recovery runs as
-//! many deliveries at once as a quarter of the pool has connections
-//! ([`Recovery::concurrency`](crate::Recovery::concurrency)).
+//! While a handler runs, its delivery holds a connection of the pool. With a pool of 20 and the defaults:
+//!
+//! - 16 connections, four fifths, are for deliveries ([`max_connections`](crate::IdempotentWebhook::max_connections)).
+//!   Further ones wait for [`database_timeout`](crate::IdempotentWebhook::database_timeout), and get a 503.
+//! - Of these, 5, a quarter of the pool, are for recovery and other work in the background at most
+//!   ([`Recovery::concurrency`](crate::Recovery::concurrency)).
+//! - 4 are left for handlers that also read through the pool, and for the dashboard, which takes two at most.
+//!
+//! Each layer has such a limit of its own. If several layers use one pool, let them share one:
+//! `second.share_connections(&first)`.
 //!
 //! `PgPoolOptions::test_before_acquire(false)` saves a round trip for each delivery. The layer detects a lost
 //! connection by itself.
@@ -192,12 +222,13 @@
 //!
 //! # Shutdown
 //!
-//! Handlers outlive their senders. Keep a clone of each layer, which shares its state, and the handles of `spawn`, and
-//! wait for them in this order:
+//! Handlers outlive their senders. Keep a clone of each layer, which shares its state, and the handles of `spawn`. Wait
+//! for them in this order:
 //!
 //! ```no_run
 //! use axum::Router;
 //! use idempotent_webhook::IdempotentWebhook;
+//! use idempotent_webhook::reconcile::ReconcileTask;
 //! use idempotent_webhook::recovery::RecoveryTask;
 //! use idempotent_webhook::retention::RetentionTask;
 //! use tokio::net::TcpListener;
@@ -205,7 +236,8 @@
 //! async fn serve(
 //!     listener: TcpListener,
 //!     app: Router, // with `post(payment).layer(stripe.clone())`
-//!     stripe: IdempotentWebhook,
+//!     layers: Vec<IdempotentWebhook>,
+//!     reconcile: ReconcileTask,
 //!     recovery: RecoveryTask,
 //!     retention: RetentionTask,
 //! ) -> std::io::Result<()> {
@@ -214,15 +246,19 @@
 //!         let _ = tokio::signal::ctrl_c().await;
 //!     };
 //!     axum::serve(listener, app).with_graceful_shutdown(stopped).await?;
+//!     reconcile.stop().await;
 //!     recovery.stop().await;
-//!     stripe.drained().await;
+//!     for layer in layers {
+//!         layer.drained().await;
+//!     }
 //!     retention.stop().await;
 //!     Ok(())
 //! }
 //! ```
 //!
-//! With the defaults, `recovery.stop()` waits about a minute at most. A process that is killed loses nothing that was
-//! acknowledged: its transactions are rolled back. The example `graceful_shutdown` shows both.
+//! With the defaults, this takes about a minute at most, if a handler hangs. Kubernetes kills after 30 seconds unless
+//! `terminationGracePeriodSeconds` says otherwise. A process that is killed loses nothing that was acknowledged: its
+//! transactions are rolled back.
 //!
 //! # Upgrade
 //!

@@ -31,7 +31,7 @@
 //!     let paid = TestDelivery::new(&presets::stripe(secret))
 //!         .uri("/webhooks/stripe")
 //!         .event_type("invoice.paid")
-//!         .body(r#"{"data":{"object":{"id":"in_1","amount_paid":4200}}}"#);
+//!         .body(r#"{"created":1,"data":{"object":{"id":"in_1","amount_paid":4200}}}"#);
 //!
 //!     let payments = async || -> i64 {
 //!         let count = sqlx::query_scalar("select count(*) from payments");
@@ -121,8 +121,8 @@
 //!
 //! For AWS SNS the key has a certificate: `openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=sns.amazonaws.com -days
 //! 3650 -keyout - -out - > tests/sns.pem`. A subscription is tested with the body
-//! `{"Type": "SubscriptionConfirmation", "SubscribeURL": "https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription&Token=t"}`,
-//! and a function of the test in [`Provider::confirm_subscription`](crate::Provider::confirm_subscription).
+//! `{"Type": "SubscriptionConfirmation"}`, whose other members the kit adds, and with a function of the test in
+//! [`Provider::confirm_subscription`](crate::Provider::confirm_subscription).
 //!
 //! RSA is slow without optimization. If many tests sign with it, add this to `Cargo.toml`:
 //!
@@ -144,6 +144,39 @@
 //! Endpoint::new(pool, "deployments").retry("delivery-1").await?;
 //! let attempts = recovery.run_due(&app).await?;
 //! assert_eq!(attempts.len(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! With [`Keep::accept_first`](crate::Keep::accept_first), the handler runs in the background.
+//! [`IdempotentWebhook::drained`](crate::IdempotentWebhook::drained) waits for it; `run_due` is for attempts after
+//! that. `assert_idempotent` waits by itself.
+//!
+//! # A webhook that never came
+//!
+//! A test of a [reconciliation](super::reconciliation) gives it a list of its own: a server in the test with the
+//! answers of the provider, whose address [`Http::base`](crate::reconcile::Http::base) takes, or an
+//! [`EventSource`](crate::reconcile::EventSource) of a few lines. On an empty database nothing was ever received, so
+//! say since when events are missing:
+//!
+//! ```no_run
+//! # use std::time::{Duration, SystemTime};
+//! # use axum::Router;
+//! # use idempotent_webhook::reconcile::{Http, StripeEvents};
+//! # use idempotent_webhook::{IdempotentWebhook, Reconcile, Recovery, Secret};
+//! # async fn main_(
+//! #     stripe: IdempotentWebhook,
+//! #     app: Router,
+//! #     recovery: Recovery,
+//! #     address: String,
+//! # ) -> Result<(), Box<dyn std::error::Error>> {
+//! // Stripe's path comes after the address: `GET {address}/v1/events`.
+//! let events = StripeEvents::new(Secret::new("rk_test")?, ["invoice.paid"]).http(Http::new().base(address));
+//! let reconcile = Reconcile::new(&stripe, events, "/webhooks/stripe")?
+//!     .since(SystemTime::now() - Duration::from_secs(60 * 60))
+//!     .grace(Duration::ZERO);
+//! reconcile.run_once().await?;
+//! let attempts = recovery.run_due(&app).await?;
 //! # Ok(())
 //! # }
 //! ```

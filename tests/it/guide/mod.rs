@@ -138,7 +138,7 @@ mod with_sqlx_test {
         let paid = TestDelivery::new(&presets::stripe(secret))
             .uri("/webhooks/stripe")
             .event_type("invoice.paid")
-            .body(r#"{"data":{"object":{"id":"in_1","amount_paid":4200}}}"#);
+            .body(r#"{"created":1,"data":{"object":{"id":"in_1","amount_paid":4200}}}"#);
 
         let payments = async || -> i64 {
             let count = sqlx::query_scalar("select count(*) from payments");
@@ -204,7 +204,7 @@ async fn a_payment_is_booked_once(app: Router, pool: PgPool) {
     let paid = TestDelivery::new(&stripe)
         .uri("/webhooks/stripe")
         .event_type("invoice.paid")
-        .body(r#"{"data":{"object":{"id":"in_1","amount_paid":4200}}}"#);
+        .body(r#"{"created":1,"data":{"object":{"id":"in_1","amount_paid":4200}}}"#);
 
     let payments = async || -> i64 {
         let count = sqlx::query_scalar("select count(*) from payments");

@@ -164,6 +164,25 @@ async fn a_subscription_to_our_topic_is_confirmed_and_no_other() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
+/// As the guide tests it.
+#[tokio::test]
+async fn the_kit_makes_a_confirmation_of_its_type_alone() {
+    let visited = Arc::new(Mutex::new(Vec::new()));
+    let visit = visited.clone();
+    let provider = sns(TOPIC).keys(KeySource::given(KEYS).unwrap());
+    let provider = provider.confirm_subscription(move |url| {
+        visit.lock().unwrap().push(url);
+        async { Ok(()) }
+    });
+    let app = TestApp::of(provider, write_effect).await;
+    let confirmation = message(TOPIC, &json!({"Type": "SubscriptionConfirmation"}));
+    assert_eq!(app.send(confirmation).await, answer(200, "handshake", ""));
+    let url = "https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription\
+               &TopicArn=arn:aws:sns:us-east-1:123456789012:orders&Token=token";
+    assert_eq!(*visited.lock().unwrap(), [url]);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
 #[test]
 fn the_kit_signs_for_a_topic_of_any_region() {
     let topic = "arn:aws:sns:eu-central-1:123456789012:orders";

@@ -136,37 +136,45 @@ impl SignatureScheme for AwsSns {
         }
     }
 
-    /// The body of a test is a message with what it lacks: all but `Message`, `Subject` and the members of a
-    /// confirmation.
+    /// The body of a test is a message with what it lacks, but for `Subject`.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let (_, key) = request.signing_key().ok_or(SignError::no_key())?;
         let key = key.clone();
         let Ok(Value::Object(mut body)) = serde_json::from_slice(request.body()) else {
             return Err(SignError::new("the body is not a JSON object"));
         };
+        let topic = String::from_utf8_lossy(secret.expose());
+        let region = topic.split(':').nth(3).unwrap_or_default();
+        let host = format!("https://sns.{region}.amazonaws.com");
+        let is_notification = body.get("Type").is_none_or(|kind| kind == "Notification");
         let mut set = |name: &str, value: Value| {
             body.entry(name).or_insert(value);
         };
         set("Type", "Notification".into());
+        if !is_notification {
+            let url = format!("{host}/?Action=ConfirmSubscription&TopicArn={topic}&Token=token");
+            set("SubscribeURL", url.into());
+            set("Token", "token".into());
+        }
         set("Message", "".into());
         set("MessageId", sha256_hex(request.body()).into());
         set(
             "Timestamp",
             TimeFormat::Rfc3339.format(request.time()).into(),
         );
-        set("TopicArn", String::from_utf8_lossy(secret.expose()).into());
+        set("TopicArn", (&*topic).into());
         set("SignatureVersion", "2".into());
         set("Signature", "".into());
-        let topic = String::from_utf8_lossy(secret.expose());
-        let region = topic.split(':').nth(3).unwrap_or_default();
-        let address = format!("https://sns.{region}.amazonaws.com/SimpleNotificationService-0.pem");
-        set("SigningCertURL", address.into());
+        set(
+            "SigningCertURL",
+            format!("{host}/SimpleNotificationService-0.pem").into(),
+        );
         let unsigned = json!(body).to_string();
         let message = Message::read(unsigned.as_bytes());
         let message = message.ok_or(SignError::new("the body is not a message of SNS"))?;
-        let signature = message
-            .content()
-            .and_then(|content| key.sign(SignatureAlgorithm::RsaSha256, content.as_bytes()));
+        let content = message.content();
+        let content = content.ok_or(SignError::new("a member of the message cannot be signed"))?;
+        let signature = key.sign(SignatureAlgorithm::RsaSha256, content.as_bytes());
         let signature = signature.ok_or(SignError::new("the key cannot sign the message"))?;
         body.insert("Signature".to_owned(), BASE64.encode(signature).into());
         request.insert_header(TYPE, message.kind.name())?;
