@@ -53,7 +53,8 @@
 //!
 //! - **Overview**: each endpoint with its state, the worst first, what came in over the last 24 hours and
 //!   with which outcome, how many deliveries are due, dead or recorded, since when the oldest is due, and
-//!   the last success. Below, what is failing: each reason once, over all endpoints. Reasons that differ
+//!   the last success. *In all* are the processed, duplicate, rejected and failed ones; an accepted delivery counts
+//!   once it is processed or failed. Below, what is failing: each reason once, over all endpoints. Reasons that differ
 //!   only in words with digits, such as ids, are one.
 //! - **An endpoint**: the same by hour, for a day or a week; by version of the application
 //!   ([`version`](crate::IdempotentWebhook::version)), with the time that handlers took; what fails and is
