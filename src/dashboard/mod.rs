@@ -144,8 +144,7 @@
 //! `id` of the action. `api/action` has its result, for those who see all tenants. `before` is when the
 //! deliveries were seen, such as the `now` of a list: what has failed since is left out. Times are in UTC, as
 //! in `2026-11-23T05:00:00Z`. A list has the address of its `next` page. `missed` is how many deliveries
-//! reconciliation has received. `not_reconciled` is whether an endpoint would have that state if it had no
-//! worse one. `reconciliation` of `api/endpoint` has each list of the provider, with the `failure` of its
+//! reconciliation has received. `not_reconciled` is true even if a worse state hides it. `reconciliation` of `api/endpoint` has each list of the provider, with the `failure` of its
 //! last round, and `late_since` if no process has begun one. `is_reconciled` of `api/delivery` says that a
 //! delivery comes from such a list. `discarded` of `api/lookup` has what was discarded or forgotten, and
 //! when. A number that was not counted to its end has `or_more`. Errors are `{"error": ".."}` with a status.
@@ -175,8 +174,7 @@
 //! another origin, name it with [`login_origin`](Dashboard::login_origin).
 //!
 //! It needs the tables of [`migrate`](crate::migrate), and only the database, so it can run in another
-//! process than the webhooks. The role needs the rights that `migrate` lists. Pages with numbers of now load
-//! their content again, while somebody looks at them.
+//! process than the webhooks. The role needs the rights that `migrate` lists. Pages with live numbers load their content again, while they are visible.
 
 mod access;
 mod activity;

@@ -1,4 +1,4 @@
-//! What does it need of the database?
+//! What does the layer need from the database?
 //!
 //! PostgreSQL 14 or later, in UTF-8. Any default isolation level works. Many processes share one database.
 //!
@@ -17,8 +17,8 @@
 //!
 //! # Locks
 //!
-//! Each delivery in flight holds a transaction-level advisory lock, a 64-bit hash of its key, for which other
-//! attempts at it wait.
+//! While a delivery is in flight, its transaction holds an advisory lock, for which other attempts at it wait. The key
+//! of the lock is a 64-bit hash of the delivery's key.
 //!
 //! # PgBouncer
 //!
@@ -39,10 +39,10 @@
 //!
 //! # Citus
 //!
-//! On [Citus], the tables of claims and those of the application are distributed over many servers, and a
-//! transaction spans them. Nothing changes in the application. The tests of the guarantees were run on Citus
-//! 13.2, with the tables distributed as below, but for those that put triggers or row locks of their own on
-//! these tables: Citus refuses that.
+//! On [Citus], the tables of claims and those of the application are distributed over many servers, and a transaction
+//! spans them. Nothing changes in the application. The tests of the guarantees pass on Citus 13.2, with the tables
+//! distributed as below. Those that put triggers or row locks of their own on these tables were left out: Citus refuses
+//! that.
 //!
 //! Run this once on the coordinator, after [`migrate`](crate::migrate). It takes long if the tables are large:
 //!
@@ -86,8 +86,8 @@
 //!
 //! # Other engines and poolers
 //!
-//! What they lack of what this crate uses. *Run* is what was run, *read* is what their documentation or issues
-//! say, *?* is not known.
+//! Which features of PostgreSQL they have that this crate uses. *Run*: it was run. *Read*: their documentation or
+//! issues say so. *?*: not known.
 //!
 //! | | transaction-level advisory locks | `for update skip locked` | `commit and chain` | prepared statements | the migration's lock of the session |
 //! |---|---|---|---|---|---|
@@ -100,7 +100,7 @@
 //! | CockroachDB 26.3 or later | read: not released by `rollback to savepoint` | read: slow | read | read | **no** (read) |
 //! | Aurora DSQL | **no** (read) | **no** (read) | ? | ? | **no** (read) |
 //!
-//! On Aurora DSQL it does not run. On CockroachDB and YugabyteDB it was not run. What would have to be tried
-//! first there are the claim, its `lock_timeout`, and the loss of a node.
+//! On Aurora DSQL it does not run. On CockroachDB and YugabyteDB it was not run. Try these first: the claim, its
+//! `lock_timeout`, and the loss of a node.
 //!
 //! [Citus]: https://docs.citusdata.com/

@@ -12,11 +12,14 @@
 //! Nothing of a request reaches Postgres, a JSON parser or the handler before its signature is
 //! verified over the exact raw bytes. A forged request costs no connection. MACs are compared in
 //! constant time. Blank secrets cannot be configured. Rejected requests are counted by cause, with a
-//! reason in which a sender who is not authentic has chosen nothing. There are two exceptions: the
-//! application's own lookup of a tenant's secrets ([`TenantSecrets`](crate::TenantSecrets)), and the fetch of
-//! a key that a request names, where the provider rotates its keys
-//! ([`KeySource`](crate::provider::keys::KeySource)). For the latter, the header of a token or the body
-//! that has the signature is read as JSON first.
+//! reason that has no text of a sender who is not authentic.
+//!
+//! There are three exceptions:
+//!
+//! - the application's own lookup of a tenant's secrets ([`TenantSecrets`](crate::TenantSecrets));
+//! - the fetch of a key that a request names, where the provider rotates its keys
+//!   ([`KeySource`](crate::provider::keys::KeySource));
+//! - a form or JSON is parsed first where the signature, or the name of the key, is in it.
 //!
 //! # G2: fail closed
 //!
@@ -118,12 +121,12 @@
 //!   [`Keep::quota`](crate::Keep::quota) says, but for what comes between two checks.
 //! - **R4** It runs through the application's router, marked as verified by a private type that no
 //!   request from outside can have.
-//! - **R5** An attempt of recovery and one of the provider queue for the same claim, so only one of
-//!   them commits. What is kept ends in the transaction of the claim, whoever makes it. A row that stays
-//!   behind ends as a duplicate when its turn comes, and retention never deletes the claim before it.
-//!   [`forget`](crate::Endpoint::forget) also deletes what is kept of a processed delivery, so that it does
-//!   not run by itself. A delivery that is not processed is not forgotten by it. [`reprocess`](crate::Endpoint::reprocess) forgets a delivery and makes it due in
-//!   one transaction, so it runs once more.
+//! - **R5** An attempt of recovery and one of the provider queue for the same claim, so only one of them commits. What
+//!   is kept ends in the transaction of the claim, whoever makes it. A row that stays behind ends as a duplicate when
+//!   its turn comes, and retention never deletes the claim before it. [`forget`](crate::Endpoint::forget) also deletes
+//!   what is kept of a processed delivery, so that it does not run by itself. A delivery that is not processed is not
+//!   forgotten by it. [`reprocess`](crate::Endpoint::reprocess) forgets a delivery and makes it due in one transaction,
+//!   so it runs once more.
 //! - **R6** An attempt is counted before it runs, by the clock of the database, so a handler that
 //!   kills its process uses up its attempts. The lock of its row, which ends with its transaction, tells
 //!   whether it runs. The deliveries of a process that was killed run again in another one within about ten

@@ -32,14 +32,19 @@
 //! }
 //! ```
 //!
-//! `"billing"` is the **endpoint**, the namespace of delivery ids. Give each route its own name, and keep it for
-//! as long as the route exists. After a change of the name, deliveries that were processed under the old one are
-//! unknown.
+//! `"billing"` is the **endpoint**, the namespace of delivery ids. Give each route its own name, and keep it for as
+//! long as the route exists. After a change of the name, the layer does not know the deliveries that were processed
+//! before.
+//!
+//! Put the layer on the route, closest to the handler, and not around a router. Handlers of other methods come after
+//! it: `post(payment).layer(stripe).get(page)`.
 //!
 //! # Write through the transaction
 //!
 //! Write through `&mut *tx`, with the star, and not through the pool. The layer does not see writes through the
-//! pool, and cannot roll them back. [`assert_idempotent`](super::testing) finds them.
+//! pool, and cannot roll them back. [`assert_idempotent`](super::testing) finds them. A WARN tells of a success whose
+//! handler has not taken `DedupeTx` at all. Do not send `commit` or `rollback` as SQL
+//! ([what is refused](crate::DedupeTx#what-is-refused)).
 //!
 //! Functions that a handler calls take `&mut PgConnection`. In one that takes `&mut DedupeTx`, the executor is
 //! `&mut **tx`. [What does it work with?](super::works_with) has both, and other crates.
@@ -54,13 +59,16 @@
 //! `(status, HandlerError::from(error), body).into_response()`. Without a `HandlerError`, the reason is the status
 //! and the beginning of a textual body.
 //!
-//! For an event that can never be processed, answer 2xx and record why. A handler behind
-//! [`Recovery`](crate::Recovery) can also say when to try again, or that it is no use:
-//! [`retry_after`](crate::HandlerError::retry_after), [`dead`](crate::HandlerError::dead), [`discard`](crate::HandlerError::discard).
+//! For an event that can never be processed, answer 2xx and record why. That ends it for good.
+//!
+//! A handler behind [`Recovery`](crate::Recovery) can also set the time of the next attempt
+//! ([`retry_after`](crate::HandlerError::retry_after)), or end the retries ([`dead`](crate::HandlerError::dead),
+//! [`discard`](crate::HandlerError::discard)). The provider still gets the error, and may deliver again. With
+//! `accept_first` it has its 200 already. With `acknowledge` it gets a 200, unless the delivery is discarded.
 //!
 //! | the handler | the transaction | the sender gets |
 //! |---|---|---|
-//! | returns 2xx | committed | the handler's response |
+//! | returns 2xx, or a status of [`also_commit_on`](crate::IdempotentWebhook::also_commit_on) | committed | the handler's response |
 //! | returns 2xx after a SQL error that it ignored | rolled back | 500 |
 //! | returns 2xx, and the commit fails | rolled back, or not known | 503 |
 //! | returns another status, or an extractor rejects the request | rolled back | that response |
@@ -118,7 +126,7 @@
 //! [`Keep::accept_first`](crate::Keep::accept_first).
 //!
 //! [`DedupeTx::after_commit`] runs a future in a background task once the commit is confirmed, at most once. It
-//! suits waking a worker. It does not suit what must not be lost.
+//! suits waking a worker. Do not use it for work that must not be lost.
 //!
 //! # Stale events
 //!
@@ -142,6 +150,7 @@
 //! ```
 //!
 //! Skip only what is `Older`. Stripe's `created` has whole seconds, so two updates within a second are the `Same`.
+//! Statements that are right in any order need none of this: `update … where status = 'pending'`.
 //!
 //! # The body
 //!
@@ -152,8 +161,8 @@
 //!
 //! # A disconnect
 //!
-//! From BEGIN to COMMIT the work runs in a task of its own. It finishes within
-//! [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) even if the sender hangs up.
+//! From BEGIN to COMMIT the work runs in a task of its own. The handler has its
+//! [`handler_timeout`](crate::IdempotentWebhook::handler_timeout), whether or not the sender hangs up.
 //!
 //! # If the compiler objects
 //!
@@ -184,11 +193,11 @@
 //! | any of the three above, with [`acknowledge`](crate::Keep::acknowledge), once it is kept | 200, empty | `kept` |
 //! | a delivery that is not processed yet, with [`accept_first`](crate::Keep::accept_first), once it is kept | 200, empty | `accepted` |
 //! | Postgres cannot be reached; a tenant's secrets cannot be looked up; with `accept_first`, the quota is full | 503, `Retry-After` | `failed` |
-//! | handshake, such as Slack's `url_verification` | 200, the challenge | `handshake` |
+//! | handshake, such as Slack's `url_verification` | that of the provider, usually 200 with the challenge | `handshake` |
 //!
-//! The layer never answers 410, which some senders take as an order to delete the endpoint. A preset answers
-//! otherwise where its provider counts otherwise: Zendesk, for example, retries after a 503, and gives up after a
-//! 500 ([`Provider::success_status`], [`Provider::failure_status`]).
+//! The layer never answers 410, which some senders take as an order to delete the endpoint. Some providers retry only
+//! after certain statuses, and their presets answer with those: Zendesk retries after a 503, and gives up after a 500
+//! ([`Provider::success_status`], [`Provider::failure_status`], [`Provider::rejection_status`]).
 //!
 //! [`DedupeTx`]: crate::DedupeTx
 //! [`DedupeTx::advance`]: crate::DedupeTx::advance
@@ -200,4 +209,5 @@
 //! [`HandlerError::retry_after`]: crate::HandlerError::retry_after
 //! [`IdempotentWebhook`]: crate::IdempotentWebhook
 //! [`Provider::failure_status`]: crate::Provider::failure_status
+//! [`Provider::rejection_status`]: crate::Provider::rejection_status
 //! [`Provider::success_status`]: crate::Provider::success_status

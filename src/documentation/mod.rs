@@ -7,7 +7,7 @@
 //! | What if a webhook never arrives? | [`reconciliation`] |
 //! | How is it operated? Log, metrics, alerts, SQL, retention, shutdown, upgrade | [`operating`] |
 //! | How are handlers tested? | [`testing`] |
-//! | What does it need of the database? | [`database`] |
+//! | What does the layer need from the database? | [`database`] |
 //! | How is a provider set up? | [`providers`], [`provider_table`] |
 //! | What is guaranteed? | [`guarantees`] |
 //! | What does it work with? | [`works_with`] |
@@ -31,6 +31,19 @@
 //! | Retry what failed. | [`Recovery`](crate::Recovery) ([`recovery`]) |
 //! | Compare with the provider's list. | [`Reconcile`](crate::Reconcile) ([`reconciliation`]) |
 //! | Watch it. | you ([alerts](operating#metrics-and-alerts)) |
+
+#![cfg_attr(
+    not(all(
+        feature = "p256",
+        feature = "reqwest",
+        feature = "testing",
+        feature = "x509"
+    )),
+    allow(
+        rustdoc::broken_intra_doc_links,
+        reason = "the guide is for all features, and links to what they add"
+    )
+)]
 
 pub mod database;
 pub mod guarantees;

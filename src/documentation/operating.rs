@@ -17,14 +17,18 @@
 //! from idempotent_webhook.discarded join asked using (endpoint, tenant, delivery_id);
 //! ```
 //!
-//! `tenant` is empty unless it is part of the key. The states `due`, `dead` and `recorded` are those of a
-//! [kept delivery](super::recovery#the-life-of-a-kept-delivery). Without a row, one of these is true:
+//! `tenant` is empty unless it is part of the key. `discarded` is also what an operator has forgotten. The states
+//! `due`, `dead` and `recorded` are those of a [kept delivery](super::recovery#the-life-of-a-kept-delivery). Without a
+//! row, one of these is true:
 //!
 //! - The event was never received.
 //! - Its request was rejected.
 //! - It is in flight.
-//! - It failed, and its layer neither keeps nor records failures. The log has it.
-//! - Its row was deleted by its age.
+//! - It failed, and its layer neither keeps nor records failures, or it got a 503 before its handler ran. The log has
+//!   it.
+//! - `replay_guard` took it for a duplicate of another id.
+//! - It came to another endpoint, or under an earlier name of this one.
+//! - Its row was deleted by [retention](#retention).
 //!
 //! Rejected requests have no trustworthy id, so they are only counted, with the last reason of each cause:
 //!
@@ -51,6 +55,8 @@
 //! - `dead`: it waits for an operator.
 //! - `recorded`: its request is not kept, so only the provider can send it again.
 //!
+//! Deliveries that were kept first and have not failed are not in this view. [`Endpoint::kept`] has all that is kept.
+//!
 //! [`Endpoint`] has the operations: `kept`, `retry`, `retry_all`, `discard`, `discard_all`, `reprocess`,
 //! `reprocess_all`, `pause`, `resume` and `forget`. It works in any process, such as a command of your own. The
 //! module `dashboard` has buttons for them.
@@ -59,7 +65,7 @@
 //!
 //! With an archive ([`Keep::processed_for`](crate::Keep::processed_for)), [`Endpoint::reprocess`] and
 //! [`Endpoint::reprocess_all`] run processed deliveries again. Without one, [`Endpoint::forget`] forgets a delivery,
-//! so that it is processed when the provider sends it again. The same in SQL:
+//! so that it is processed when the provider sends it again. In SQL, for a delivery that was processed:
 //!
 //! ```sql
 //! delete from idempotent_webhook.deliveries
@@ -70,7 +76,7 @@
 //! where endpoint = 'billing' and tenant = '' and delivery_id = 'evt_1Qx';
 //! ```
 //!
-//! `Reconcile` leaves alone what `forget` has forgotten. What was deleted in SQL it may run by itself.
+//! `Reconcile` does not run what `forget` has forgotten. It may run what was deleted in SQL.
 //!
 //! # Log
 //!
@@ -80,17 +86,18 @@
 //! | level | what |
 //! |---|---|
 //! | DEBUG | a delivery before its handler runs; processed; accepted; duplicate |
-//! | INFO | a handshake; a 503 for a delivery in flight; each delivery that reconciliation found |
-//! | WARN | a rejected request, with the reason (of 405s only the first); a non-2xx response of the handler, with its reason; what reconciliation found, or could not read |
-//! | ERROR | a panic, a timeout, a refused commit, a Postgres that cannot be reached, a delivery that is dead |
+//! | INFO | a handshake; a 503 for a delivery in flight; each delivery that reconciliation found; what operators do |
+//! | WARN | a rejected request, with the reason (of 405s only the first); a non-2xx response of the handler, with its reason; what reconciliation found, or could not read; a success without `DedupeTx`; an open breaker; deliveries that nobody runs |
+//! | ERROR | a panic, a timeout, a refused commit, an ignored SQL error, a full quota, a Postgres that cannot be reached, a delivery that is dead |
 //!
-//! The log tells why a request was rejected; the response does not. Secrets, signatures and bodies are never logged.
-//! A reason may quote a value of a body, as serde's errors do. The dashboard masks it for those who may not see
-//! payloads.
+//! The log says what is wrong with a signature; the response does not. The DEBUG line before the handler is the trace
+//! of a process that was killed in it. With `accept_first`, the run in the background has a span of its own. Secrets,
+//! signatures and bodies are never logged. A reason may quote a value of a body, as serde's errors do. The dashboard
+//! masks it for those who may not see payloads.
 //!
 //! # Metrics and alerts
 //!
-//! With the feature `metrics`, they go to the crate `metrics` 0.24, for any exporter. For Prometheus:
+//! The feature `metrics` reports through the crate `metrics` 0.24, for any exporter. For Prometheus:
 //!
 //! ```toml
 //! idempotent-webhook = { version = "0.1", features = ["metrics"] }
@@ -122,8 +129,8 @@
 //!
 //! Leave out what you do not use: `WebhooksWithoutRecovery` needs a [`Recovery`](crate::Recovery), and
 //! `WebhooksNeverCame` a [`Reconcile`](crate::Reconcile). `WebhooksFailing` also counts deliveries that a handler has
-//! [discarded](crate::HandlerError::discard). `WebhooksRetrying` fires if, for an
-//! hour, some delivery was always failing.
+//! [discarded](crate::HandlerError::discard). `WebhooksRetrying` fires if at least one delivery was failing at
+//! every moment of an hour.
 //!
 //! Without Prometheus, [`Keep::on_dead`](crate::Keep::on_dead) calls a function for each delivery that becomes dead.
 //!
@@ -146,9 +153,9 @@
 //! | `reconciliation` | `missed`: deliveries that never came |
 //! | `handler` | calls of the handler. `outcome` is the longest time of the bucket in milliseconds, `1`, `2`, `5` up to `50000`, or `inf` |
 //!
-//! Each layer adds its numbers every 5 seconds, in one short transaction. A process that is killed loses those of
-//! its last 5 seconds. The table `endpoint_settings` has the settings of each layer, without secrets.
-//! [`count_activity(false)`](crate::IdempotentWebhook::count_activity) switches all of this off.
+//! Each layer adds its numbers every 5 seconds, in one short transaction. A process that is killed loses those of its
+//! last 5 seconds. The table `endpoint_settings` has the settings of each endpoint, as the last process has told them,
+//! without secrets. [`count_activity(false)`](crate::IdempotentWebhook::count_activity) switches all of this off.
 //!
 //! # Connections
 //!
@@ -156,9 +163,10 @@
 //!
 //! - 16 connections, four fifths, are for deliveries ([`max_connections`](crate::IdempotentWebhook::max_connections)).
 //!   Further ones wait for [`database_timeout`](crate::IdempotentWebhook::database_timeout), and get a 503.
-//! - Of these, 5, a quarter of the pool, are for recovery and other work in the background at most
+//! - Work in the background takes at most 5 of the 16, a quarter of the pool
 //!   ([`Recovery::concurrency`](crate::Recovery::concurrency)).
-//! - 4 are left for handlers that also read through the pool, and for the dashboard, which takes two at most.
+//! - 4 are left for the layer's short transactions, for handlers that also read through the pool, and for the
+//!   dashboard, which takes two at most.
 //!
 //! Each layer has such a limit of its own. If several layers use one pool, let them share one:
 //! `second.share_connections(&first)`.
@@ -202,10 +210,12 @@
 //! }
 //! ```
 //!
-//! Dead deliveries are deleted by their age, and archived ones when their time is over. [`prune`](crate::prune) does
-//! it once, and refuses an age below the longest redelivery window.
+//! `Retention` deletes dead deliveries by their age, and archived ones after
+//! [`processed_for`](crate::Keep::processed_for). [`prune`](crate::prune) does it once, and refuses an age below the
+//! longest redelivery window.
 //!
-//! If nothing is kept or reconciled, `pg_cron` can do it instead:
+//! If nothing is kept or reconciled, `pg_cron` can do it instead. Otherwise use `Retention`, which knows what may still
+//! run, and remembers up to when deliveries may be deleted:
 //!
 //! ```sql
 //! select cron.schedule('prune-webhooks', '17 3 * * *', $$
@@ -217,8 +227,10 @@
 //! $$);
 //! ```
 //!
-//! Then delete old rows of the tables `bodies` (with `replay_guard`), `subjects` (with `advance`), `activity`,
-//! `rejections`, `endpoint_settings`, and `operator_action_deliveries` before `operator_actions`, too.
+//! Then delete old rows of the tables `bodies` (with `replay_guard`), `subjects` (with `advance`), `kept_deliveries`
+//! (with `record_failures`), `discarded` (with `forget`), `activity`, `rejections`, `endpoint_settings`, and
+//! `operator_action_deliveries` before `operator_actions`, too. The dashboard says of what was deleted in this way that
+//! it was never received.
 //!
 //! # Shutdown
 //!
@@ -264,13 +276,15 @@
 //!
 //! 1. Run [`migrate`](crate::migrate) of the new version, at the start of the application or as a step of the deploy.
 //!    Grant the [rights](super::database#tables-and-rights) again.
-//! 2. Replace the processes one by one. Old and new ones share the tables. A process leaves kept requests alone whose
-//!    format it does not know.
-//! 3. `migrate` of an older version fails on a database that is newer.
+//! 2. Replace the processes one by one. Old and new ones share the tables. A process skips kept requests in a format
+//!    that it does not know.
+//! 3. `migrate` of an older version fails on a database that is newer. So an old process that calls it at its start
+//!    does not start any more.
 //!
 //! `CHANGELOG.md` says what else an upgrade needs.
 //!
 //! [`Endpoint`]: crate::Endpoint
 //! [`Endpoint::forget`]: crate::Endpoint::forget
+//! [`Endpoint::kept`]: crate::Endpoint::kept
 //! [`Endpoint::reprocess`]: crate::Endpoint::reprocess
 //! [`Endpoint::reprocess_all`]: crate::Endpoint::reprocess_all

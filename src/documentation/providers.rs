@@ -29,7 +29,7 @@
 //! | feature | such as |
 //! |---|---|
 //! | `ed25519` | Discord |
-//! | `p256` | SendGrid, eBay, Plaid |
+//! | `p256` | SendGrid, Plaid and, with `sha1`, eBay |
 //! | `rsa` | Google Pub/Sub, Wise |
 //! | `sha1` | Twilio, Trello |
 //! | `md5` | Patreon |
@@ -38,8 +38,9 @@
 //!
 //! # Behind a proxy: the public URL
 //!
-//! Some providers sign the URL that they call: Twilio, Square, Trello. The server often sees another one. Say what
-//! stands before its path:
+//! Some providers sign the URL that they call: Twilio, Square, Trello. The server often sees another one. Set the
+//! scheme and host that the provider calls. Without it, such a preset refuses every request:
+
 //!
 //! ```
 //! # use idempotent_webhook::{Secret, presets};
@@ -52,12 +53,24 @@
 //!
 //! # Handshakes
 //!
-//! Most handshakes are answered by the preset alone, such as Slack's `url_verification`. Three need a setting:
+//! Most handshakes are answered by the preset alone, such as Slack's `url_verification`. These need a setting:
 //!
 //! - Meta and others check a token of yours: [`Provider::verify_token`].
 //! - Asana and Notion send the secret in the handshake: [`Provider::secret_exchange`] stores it.
 //! - AWS SNS sends an address to visit. The client of [`Provider::keys`] does it, or a function of yours:
 //!   [`Provider::confirm_subscription`].
+//! - eBay's has the URL in its answer: [`public_url`](#behind-a-proxy-the-public-url).
+//!
+//! # Ids that are not signed, or not stable
+//!
+//! Many providers sign the body but not the delivery id: GitHub, Shopify, Linear, Zendesk. Whoever has captured a
+//! request can replay it under a fresh id ([`Provider::signs_delivery_id`](crate::Provider::signs_delivery_id)).
+//! [`replay_guard`](crate::IdempotentWebhook::replay_guard) takes an identical body for a duplicate. It helps if the
+//! body is signed, and it drops what the provider sends twice on purpose.
+//!
+//! Some providers send a new id with each retry, or none. Then the preset rather runs a retry again than take a
+//! delivery for another one. The column *retry* of the [table](super::provider_table) says which these are. Their
+//! handlers may run twice for one delivery.
 //!
 //! # Rotating a secret
 //!
@@ -195,12 +208,13 @@
 //!   scheme, implement [`SignatureScheme`](crate::signature::SignatureScheme).
 //! - **The delivery id** must be the same on every retry and different for every delivery. It is in a header
 //!   ([`Source::header`]), in JSON ([`Source::json`]), in several places ([`or`](crate::Source::or),
-//!   [`and`](crate::Source::and)), or a digest of the body ([`Source::body_digest`]). A claim of a `Jwt` cannot be the
-//!   delivery id.
+//!   [`and`](crate::Source::and)), or a digest of the body ([`Source::body_digest`]). Some providers send two events
+//!   for one change: choose an id that both share. A claim of a `Jwt` cannot be the delivery id.
 //! - **The defaults** are a tolerance of 5 minutes, a body limit of 2 MiB, a response deadline of 10 seconds and a
 //!   redelivery window of 30 days.
 //!
-//! Check it against a captured request: with [`Provider::verify`], which needs no database, or with the
+//! Check it against a captured request: with [`Provider::verify`], which needs no database, or
+//! [`verify_fetching`](crate::Provider::verify_fetching) where keys are fetched, or with the
 //! [example `replay`](super::testing#against-a-running-server).
 //!
 //! # Many tenants

@@ -161,8 +161,9 @@
 //! | an item of the list cannot be read | it is left out; the round goes on |
 //! | an event is missing and cannot be run | the round goes on without it; at its end, one WARN with the number and the first reason |
 //!
-//! The last one is reported by the round that finds it and, with the defaults, by no later one but the next.
-//! [`dry_run`](#a-look-before) still lists it, with the reason. The metric of failures counts such a round, too.
+//! The round that finds the last one reports it. With the defaults, the next round may report it again, and later ones
+//! do not. [`dry_run`](#a-look-before) still lists it, with the reason. The metric of failures counts such a round,
+//! too.
 //!
 //! What was missing is a WARN as well, with the number, and INFO with each delivery id. It is rare, and it means
 //! that something in front of the endpoint is wrong.

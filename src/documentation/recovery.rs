@@ -25,20 +25,25 @@
 //!
 //! Give `spawn` the finished router: its clone lacks what is added to `app` later, such as a prefix.
 //!
-//! That is safe because an attempt of recovery and one of the provider queue for the same claim: at most one of
-//! them commits. What never arrived is not kept: [reconciliation](super::reconciliation) finds it.
+//! Recovery and the provider cannot both commit a delivery: their attempts queue for the same claim. What never arrived
+//! is not kept: [reconciliation](super::reconciliation) finds it.
 //!
 //! # Three ways to keep
 //!
 //! | | kept | kill -9 in the handler | the provider gets | over the quota |
 //! |---|---|---|---|---|
-//! | [`Keep::failed`] | what failed, after the rollback | takes the delivery with it, unless the provider retries | the handler's answer | the failure is only logged |
+//! | [`Keep::failed`] | what failed in the handler or at the commit, after the rollback | takes the delivery with it, unless the provider retries | the handler's answer | the failure is only logged |
 //! | [`Keep::all`] | everything, committed before the handler runs | loses nothing | the handler's answer | it is handled without being kept |
 //! | [`Keep::all`] and [`accept_first`] | everything | loses nothing | 200 before the handler runs | 503 |
 //!
-//! With [`Keep::failed`], a success costs nothing. With the others, each delivery costs one more
-//! transaction; deliveries that arrive at the same time share it. If Postgres cannot keep a delivery, the
-//! first way gives the handler's answer, and the other two answer 503 before the handler runs.
+//! With [`Keep::failed`], a success costs nothing. With the others, each delivery costs one more transaction. With
+//! [`accept_first`], deliveries that arrive at the same time share it.
+//!
+//! If Postgres cannot keep a delivery, the first way gives the handler's answer, and the other two answer 503 before
+//! the handler runs. **With [`Keep::failed`], a 503 before the handler ran is not kept either**: no connection was
+//! free, or Postgres was away. If the provider does not retry, that delivery is lost, and only
+//! [reconciliation](super::reconciliation) finds it. No way to keep helps while Postgres is away: it is where
+//! deliveries are kept.
 //!
 //! With [`acknowledge`](crate::Keep::acknowledge), a failure that is kept is answered with 200, so that the provider
 //! does not hear of it. A failure that cannot be kept is answered as usual.
@@ -68,7 +73,8 @@
 //! | 8th, 9th, 10th | 12 h, 24 h, 24 h |
 //!
 //! Each delay is varied by a fifth. After the last attempt, about three days later, the delivery is dead.
-//! [`Keep::retry_delays`] sets another schedule. The provider's own retries run as well, and do not move it.
+//! [`Keep::retry_delays`] sets another schedule. The provider's own retries run as well, and do not move it,
+//! except with [`accept_first`].
 //!
 //! # The life of a kept delivery
 //!
@@ -110,8 +116,8 @@
 //! [`HandlerError::retry_after`], [`dead`](crate::HandlerError::dead) and
 //! [`discard`](crate::HandlerError::discard).
 //!
-//! An attempt counts if it reached the handler, or what answers in its place: a router within the layer with a 404 or
-//! 405, an extractor that rejects the request. A panic counts, and so does a timeout.
+//! An attempt counts if the handler was called, and if an extractor or a router inside the layer (404, 405) answered in
+//! its place. A panic counts, and so does a timeout.
 //!
 //! These do not count, and the delivery is due again:
 //!
@@ -132,15 +138,16 @@
 //! [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is.
 //!
 //! The attempt that did not end is counted, and the next one follows at once: another delivery may have
-//! killed the process. If that one does not end either, a failure is written down instead of a third
-//! attempt, and the delay of the schedule follows.
+//! killed the process. If that one does not end either, recovery records a failure instead of a third attempt, and
+//! the next one follows the schedule.
 //!
-//! A process that is frozen, or whose host is cut off, keeps its connection until Postgres notices. The claim therefore sets `idle_in_transaction_session_timeout` for its transaction: to
-//! `handler_timeout`, [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) and eight times
-//! [`database_timeout`](crate::IdempotentWebhook::database_timeout), 60 seconds with the defaults and a
-//! response deadline of 10 seconds, or to the pool's own value if that is lower. Then Postgres ends the
-//! claim. A process that wakes up later has no effect: its transaction is gone, and each take of a row has a
-//! number, without which nothing is written.
+//! A process that is frozen, or whose host is cut off, keeps its connection until Postgres notices. The claim therefore
+//! sets `idle_in_transaction_session_timeout` for its transaction: to `handler_timeout`,
+//! [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) and eight times
+//! [`database_timeout`](crate::IdempotentWebhook::database_timeout), 60 seconds with the defaults and a response
+//! deadline of 10 seconds, or to the pool's own value if that is lower. Then Postgres ends the claim. A process that
+//! wakes up later has no effect: its transaction is gone. Each take of a row has a number, and what an older take
+//! writes has no effect.
 //!
 //! # Operators
 //!
@@ -227,7 +234,7 @@
 //! # Shutdown
 //!
 //! [`RecoveryTask::stop`](crate::recovery::RecoveryTask::stop) takes no more deliveries, and waits for the
-//! attempts that are running. Nothing is taken that has not begun. Then wait for the layers
+//! attempts that are running. Deliveries that wait are left alone. Then wait for the layers
 //! ([`drained`](crate::IdempotentWebhook::drained)). An attempt that is cut off is rolled back, and taken over
 //! as that of a killed process is.
 //!

@@ -2,7 +2,7 @@
 //!
 //! With the feature `testing`, a test sends what the provider would send, signed as the provider signs it. The
 //! tests need a real Postgres: `#[sqlx::test]` makes an empty database for each test on the server of
-//! `DATABASE_URL`, and drops it afterwards. It applies the migrations in the application's folder `migrations`
+//! `DATABASE_URL`, and drops it if the test passes. It applies the migrations in the application's folder `migrations`
 //! first.
 //!
 //! ```toml
@@ -51,7 +51,7 @@
 //! 2. five times at once. One copy is processed and has effects, the others are duplicates;
 //! 3. once more. It is a duplicate without effects.
 //!
-//! If anything else happens, it panics with the response and its reason.
+//! If anything else happens, it panics and says what, with the response and its reason.
 //!
 //! # A request is rejected
 //!
@@ -82,7 +82,7 @@
 //! }
 //! ```
 //!
-//! `tampered` must be rejected where the signature covers the body, and `expired` where it covers a time. The
+//! A `tampered` request is rejected if the signature covers the body, and an `expired` one if it covers a time. The
 //! [table of presets](super::provider_table) says which do.
 //!
 //! The kit signs with your own definition of the provider. Check a custom provider against a captured request as
@@ -154,10 +154,10 @@
 //!
 //! # A webhook that never came
 //!
-//! A test of a [reconciliation](super::reconciliation) gives it a list of its own: a server in the test with the
-//! answers of the provider, whose address [`Http::base`](crate::reconcile::Http::base) takes, or an
-//! [`EventSource`](crate::reconcile::EventSource) of a few lines. On an empty database nothing was ever received, so
-//! say since when events are missing:
+//! A test gives the [reconciliation](super::reconciliation) a list of its own. Either it runs a server with the answers
+//! of the provider, and passes its address to `Http::base`. Or it implements
+//! [`EventSource`](crate::reconcile::EventSource) in a few lines. On an empty database nothing was ever received, so it
+//! sets since when events are missing:
 //!
 //! ```no_run
 //! # use std::time::{Duration, SystemTime};
