@@ -31,6 +31,23 @@
 //! | Retry what failed. | [`Recovery`](crate::Recovery) ([`recovery`]) |
 //! | Compare with the provider's list. | [`Reconcile`](crate::Reconcile) ([`reconciliation`]) |
 //! | Watch it. | you ([alerts](operating#metrics-and-alerts)) |
+//!
+//! # Examples
+//!
+//! In a checkout of the source, `cargo run --example NAME` runs one on a Postgres of its own. Each prints what happens,
+//! and checks it:
+//!
+//! | example | shows |
+//! |---|---|
+//! | `quickstart` | a tour of the layer and of recovery; then it serves until Ctrl-C, or ends with `-- --exit` |
+//! | `handlers` | stale events, idempotency keys, savepoints, jobs, work after the commit |
+//! | `recovery`, `reconcile` | a delivery that fails, and one that never came |
+//! | `tenants` | secrets that are looked up |
+//! | `metrics` | what Prometheus scrapes |
+//! | `graceful_shutdown` | a shutdown that waits for a handler whose sender has gone |
+//! | `dashboard` | the dashboard of a busy application, in a browser |
+//! | `replay` | a tool that sends a captured webhook again, and judges the responses |
+//! | `examples/outbox` | a crate of its own: slow work in jobs of graphile_worker |
 
 #![cfg_attr(
     not(all(

@@ -30,7 +30,8 @@
 //! - It came to another endpoint, or under an earlier name of this one.
 //! - Its row was deleted by [retention](#retention).
 //!
-//! Rejected requests have no trustworthy id, so they are only counted, with the last reason of each cause:
+//! Rejected requests have no trustworthy id, so they are only counted, with the last reason of each cause. The
+//! causes are those of the [metric](crate#metrics):
 //!
 //! ```sql
 //! select hour, cause, count, reason
