@@ -1,4 +1,5 @@
--- How many deliveries of each endpoint of $1 have failed and wait, by their state. At most $2 are counted.
+-- How many deliveries of each endpoint of $1 have failed and wait, by their state. At most $2 are counted. They
+-- are in the order of an index, or else the planner may read the whole table.
 select served.endpoint, waiting.state, failing.count
 from unnest($1::text[]) as served (endpoint)
 cross join (values ('due'), ('dead'), ('recorded')) as waiting (state)
@@ -10,6 +11,7 @@ cross join lateral (
         where kept.endpoint = served.endpoint
             and kept.state = waiting.state
             and kept.last_failed_at is not null
+        order by kept.last_failed_at
         limit $2
     ) as counted
 ) as failing
