@@ -1,5 +1,5 @@
 //! What requests take from the heap: to be verified, on their way through the layer and
-//! through a handler written by hand, and while many of them are held up.
+//! through a hand-written handler, and while many of them are held up.
 //!
 //!     cargo bench --bench memory
 //!
@@ -238,7 +238,7 @@ async fn one_by_one(server: &Server) {
         .await
         .unwrap();
     let plain = ("layer", through(layer(&pool, "layer")));
-    let by_hand = ("by hand, careful", by_hand(&pool));
+    let by_hand = ("hand-written, careful", by_hand(&pool));
     println!("\none request, until its connection is back in the pool");
     println!("1 MB in frames: the 62 frames are 62 allocations and 1000000 bytes of it\n");
     println!(
@@ -344,7 +344,7 @@ async fn held_up(server: &Server) {
         .unwrap();
     let contenders = [
         ("layer", through(layer(&pool, "held up"))),
-        ("by hand, careful", by_hand(&pool)),
+        ("hand-written, careful", by_hand(&pool)),
     ];
     println!("\n{HELD_UP} requests in frames held up at once: bytes for each\n");
     println!(

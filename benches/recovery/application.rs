@@ -19,7 +19,7 @@ pub const DATABASE: &str = "BENCHMARK_DATABASE";
 /// Accepts first, at an endpoint that is paused.
 pub const ACCEPT_FIRST: &str = "accept_first";
 /// What teams write to answer at once: insert the raw body, answer 200.
-pub const ACCEPT_BY_HAND: &str = "by hand, inbox";
+pub const ACCEPT_BY_HAND: &str = "hand-written, inbox";
 /// The layer without any recovery.
 pub const LAYER: &str = "layer";
 /// The same, and keeps all.

@@ -16,9 +16,9 @@ use tokio::io::AsyncReadExt;
 pub const VARIANTS: [&str; 5] = [
     "layer",
     "layer, unpinged",
-    "by hand, bounded",
-    "by hand, careful",
-    "by hand, naive",
+    "hand-written, bounded",
+    "hand-written, careful",
+    "hand-written, naive",
 ];
 
 pub const SECRET: &str = "benchmark";
@@ -42,9 +42,9 @@ pub async fn run() {
     };
     let route = match variant.as_str() {
         "layer" | "layer, unpinged" => post(handle).layer(layer()),
-        "by hand, bounded" => post(bounded).with_state(pool.clone()),
-        "by hand, careful" => post(careful).with_state(pool.clone()),
-        "by hand, naive" => post(naive).with_state(pool.clone()),
+        "hand-written, bounded" => post(bounded).with_state(pool.clone()),
+        "hand-written, careful" => post(careful).with_state(pool.clone()),
+        "hand-written, naive" => post(naive).with_state(pool.clone()),
         other => panic!("no variant {other}"),
     };
     serve(Router::new().route("/", route)).await;

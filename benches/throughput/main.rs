@@ -1,4 +1,4 @@
-//! Deliveries a second: through the layer, through handlers written by hand, through other
+//! Deliveries a second: through the layer, through hand-written handlers, through other
 //! crates, and what Postgres itself can do.
 //!
 //!     cargo bench --bench throughput
@@ -89,8 +89,8 @@ async fn run(
     samples
 }
 
-/// The yardstick: written by hand, with the same guarantees.
-const CAREFUL: &str = "by hand, careful";
+/// The yardstick: hand-written, with the same guarantees.
+const CAREFUL: &str = "hand-written, careful";
 
 fn print_table(samples: &BTreeMap<String, Vec<Sample>>, mode: Mode) {
     let of = |name: &str, what: fn(&Sample) -> f64| median(samples[name].iter().map(what));

@@ -263,7 +263,7 @@ async fn by_hand(
     let mut tx = pool.begin().await.map_err(unavailable)?;
     let claimed = sqlx::query(
         "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
-         values ('by hand', $1)
+         values ('hand-written', $1)
          on conflict do nothing",
     )
     .bind(id)

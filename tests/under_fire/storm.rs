@@ -1,5 +1,5 @@
 //! A storm of duplicates of one slow delivery, beside a steady stream of others: through
-//! the layer, and through a handler written by hand.
+//! the layer, and through a hand-written handler.
 
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,7 @@ pub async fn run(length: Length) {
         println!(
             "{:<10} {:>10.0}/s {:>10.0}/s {:>7.2} {:>9} {:>9} {:>9}   {acknowledged} x 200, \
              {unavailable} x 503",
-            if path == "/" { "layer" } else { "by hand" },
+            if path == "/" { "layer" } else { "hand-written" },
             rate(&before),
             rate(&during),
             rate(&during) / rate(&before),
