@@ -242,7 +242,7 @@ async fn one_by_one(server: &Server) {
     println!("\none request, until its connection is back in the pool");
     println!("1 MB in frames: the 62 frames are 62 allocations and 1000000 bytes of it\n");
     println!(
-        "{:<16} {:<20} {:<16} {:>12} {:>10} {:>10}",
+        "{:<16} {:<22} {:<16} {:>12} {:>10} {:>10}",
         "request", "through", "body", "allocations", "bytes", "peak"
     );
     for (kind, sent, contenders) in [
@@ -264,7 +264,7 @@ async fn one_by_one(server: &Server) {
             ] {
                 let heap = takes(router, &pool, sent, body).await;
                 println!(
-                    "{kind:<16} {name:<20} {size:<16} {:>12} {:>10} {:>10}",
+                    "{kind:<16} {name:<22} {size:<16} {:>12} {:>10} {:>10}",
                     heap.allocations, heap.bytes, heap.peak
                 );
             }
@@ -348,7 +348,7 @@ async fn held_up(server: &Server) {
     ];
     println!("\n{HELD_UP} requests in frames held up at once: bytes for each\n");
     println!(
-        "{:<20} {:>8} {:<18} {:>14} {:>10}",
+        "{:<22} {:>8} {:<18} {:>14} {:>10}",
         "requests", "body", "through", "while held up", "peak"
     );
     for (kind, duplicates) in [("fresh", false), ("waiting duplicates", true)] {

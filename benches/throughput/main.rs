@@ -95,7 +95,7 @@ const CAREFUL: &str = "hand-written, careful";
 fn print_table(samples: &BTreeMap<String, Vec<Sample>>, mode: Mode) {
     let of = |name: &str, what: fn(&Sample) -> f64| median(samples[name].iter().map(what));
     println!(
-        "{:<20} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10}",
+        "{:<22} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10}",
         "", "per s", "ratio", "p50 ms", "p99 ms", "app cpu", "db cpu"
     );
     let mut names: Vec<&String> = samples.keys().collect();
@@ -109,7 +109,7 @@ fn print_table(samples: &BTreeMap<String, Vec<Sample>>, mode: Mode) {
                 .map(|(sample, yardstick)| sample.rate / yardstick.rate),
         );
         println!(
-            "{name:<20} {:>9.0} {ratio:>9.2} {:>9.2} {:>9.2} {:>10.3} {:>10.3}",
+            "{name:<22} {:>9.0} {ratio:>9.2} {:>9.2} {:>9.2} {:>10.3} {:>10.3}",
             of(name, |s| s.rate),
             of(name, |s| s.p50_ms),
             of(name, |s| s.p99_ms),

@@ -14,10 +14,10 @@ use crate::{ROUNDS, SLICE};
 pub async fn run(server: &mut Server, peers: &Path) {
     println!("\nPostgres behind a proxy that adds 1 ms each way, 1 connection\n");
     println!(
-        "{:<20} {:>12} {:>10} {:>12} {:>10}",
+        "{:<22} {:>12} {:>10} {:>12} {:>10}",
         "", "round trips", "p50 ms", "round trips", "p50 ms"
     );
-    println!("{:<20} {:>23} {:>23}", "", "fresh", "duplicates");
+    println!("{:<22} {:>23} {:>23}", "", "fresh", "duplicates");
     for name in VARIANTS.into_iter().chain(PEERS) {
         let proxy = Proxy::start(server.socket()).await;
         server.put_behind(&proxy.url);
@@ -25,7 +25,7 @@ pub async fn run(server: &mut Server, peers: &Path) {
             true => Contender::peer(server, peers, name).await,
             false => Contender::own(server, name).await,
         };
-        print!("{name:<20}");
+        print!("{name:<22}");
         for mode in [Mode::Fresh, Mode::Duplicates] {
             load::send(contender.address, mode, 1, Duration::from_millis(200)).await;
             let mut p50 = Vec::new();
