@@ -348,7 +348,7 @@ async fn held_up(server: &Server) {
     ];
     println!("\n{HELD_UP} requests in frames held up at once: bytes for each\n");
     println!(
-        "{:<22} {:>8} {:<18} {:>14} {:>10}",
+        "{:<20} {:>8} {:<22} {:>14} {:>10}",
         "requests", "body", "through", "while held up", "peak"
     );
     for (kind, duplicates) in [("fresh", false), ("waiting duplicates", true)] {
@@ -363,7 +363,7 @@ async fn held_up(server: &Server) {
                 let heap = median(&heaps[1..]);
                 let each = |bytes| bytes / HELD_UP as u64;
                 println!(
-                    "{kind:<20} {body:>8} {name:<18} {:>14} {:>10}",
+                    "{kind:<20} {body:>8} {name:<22} {:>14} {:>10}",
                     each(heap.held),
                     each(heap.peak)
                 );
