@@ -140,14 +140,16 @@
 //! | `api/confirm`, and POST `api/act` | `action`: `retry`, `discard`, `reprocess`, `forget`, `pause` or `resume`; the key of a delivery, or `keys`: a list of keys, or the filters of `api/deliveries` with `state` and `before` |
 //! | POST `api/cancel` | `id` of an action |
 //!
-//! `api/confirm` says to how many deliveries an action applies, and does nothing. `api/act` answers with the
-//! `id` of the action. `api/action` has its result, for those who see all tenants. `before` is when the
-//! deliveries were seen, such as the `now` of a list: what has failed since is left out. Times are in UTC, as
-//! in `2026-11-23T05:00:00Z`. A list has the address of its `next` page. `missed` is how many deliveries
-//! reconciliation has received. `not_reconciled` is true even if a worse state hides it. `reconciliation` of `api/endpoint` has each list of the provider, with the `failure` of its
-//! last round, and `late_since` if no process has begun one. `is_reconciled` of `api/delivery` says that a
-//! delivery comes from such a list. `discarded` of `api/lookup` has what was discarded or forgotten, and
-//! when. A number that was not counted to its end has `or_more`. Errors are `{"error": ".."}` with a status.
+//! `api/confirm` says to how many deliveries an action applies, and does nothing. `api/act` answers with the `id`
+//! of the action. `api/action` has its result, for those who see all tenants. `before` is when the deliveries
+//! were seen, such as the `now` of a list: what has failed since is left out. Times are in UTC, as in
+//! `2026-11-23T05:00:00Z`. A list has the address of its `next` page. `missed` is how many deliveries
+//! reconciliation has received. `not_reconciled` is true even if a worse state hides it. `reconciliation` of
+//! `api/endpoint` has each list of the provider, with the `failure` of its last round, and `late_since` if no
+//! process has begun one. `is_reconciled` of `api/delivery` says that a delivery comes from such a list. `ids` of
+//! `api/lookup` are apart by spaces or lines. Its `discarded` has what was discarded or forgotten, and when. Its
+//! `has_request` says that the archive has the request of a processed delivery. A number that was not counted to
+//! its end has `or_more`. Errors are `{"error": ".."}` with a status.
 //!
 //! Give programs a token, which `authorize` finds in the head of the request. What is posted has to be
 //! `application/json`, which no form and, without the server's consent (CORS), no script of another site
@@ -164,17 +166,18 @@
 //! # Where to put it
 //!
 //! Under any prefix with [`Router::nest`](axum::Router::nest), or as the whole router of a server of its
-//! own. `nest` does not answer the prefix with a slash at its end; `nest_service` does. All links are
-//! relative, so a proxy may strip a prefix or add one. One that strips it without a slash at its end has to
-//! send `X-Forwarded-Prefix`, or to redirect to the address with the slash.
+//! own. The prefix redirects to `overview`. `nest` does not answer the prefix with a slash at its end;
+//! `nest_service` does. All links are relative, so a proxy may strip a prefix or add one. One that strips it
+//! without a slash at its end has to send `X-Forwarded-Prefix`, or to redirect to the address with the slash.
 //!
 //! Over HTTPS, browsers say from which site a form comes (`Sec-Fetch-Site`), and a proxy may change the
 //! `Host`. Over plain HTTP they say it only for the same machine. Then the `Origin` is compared with the
 //! `Host`, and [`trusted_origin`](Dashboard::trusted_origin) names what browsers see. If the login is at
 //! another origin, name it with [`login_origin`](Dashboard::login_origin).
 //!
-//! It needs the tables of [`migrate`](crate::migrate), and only the database, so it can run in another
-//! process than the webhooks. The role needs the rights that `migrate` lists. Pages with live numbers load their content again, while they are visible.
+//! It needs the tables of [`migrate`](crate::migrate), and only the database, so it can run in another process
+//! than the webhooks. The role needs the rights that `migrate` lists. Pages with live numbers load their content
+//! again, while they are visible.
 
 mod access;
 mod activity;

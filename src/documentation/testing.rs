@@ -82,8 +82,8 @@
 //! }
 //! ```
 //!
-//! A `tampered` request is rejected if the signature covers the body, and an `expired` one if it covers a time. The
-//! [table of presets](super::provider_table) says which do.
+//! A `tampered` request is rejected if the signature covers the body to the byte (AWS SNS signs members of it), and an
+//! `expired` one if it covers a time. The [table of presets](super::provider_table) says which do.
 //!
 //! The kit signs with your own definition of the provider. Check a custom provider against a captured request as
 //! well ([`Provider::verify`](crate::Provider::verify)).
@@ -120,9 +120,31 @@
 //! ```
 //!
 //! For AWS SNS the key has a certificate: `openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=sns.amazonaws.com -days
-//! 3650 -keyout - -out - > tests/sns.pem`. A subscription is tested with the body
-//! `{"Type": "SubscriptionConfirmation"}`, whose other members the kit adds, and with a function of the test in
-//! [`Provider::confirm_subscription`](crate::Provider::confirm_subscription).
+//! 3650 -keyout - -out - > tests/sns.pem`. The kit adds the members that a message lacks:
+//!
+//! ```no_run
+//! # #[cfg(feature = "x509")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use std::sync::{Arc, Mutex};
+//! # use idempotent_webhook::provider::keys::KeySource;
+//! # use idempotent_webhook::testing::TestDelivery;
+//! # use idempotent_webhook::{Secret, presets};
+//! # let key = "";
+//! let topic = Secret::new("arn:aws:sns:us-east-1:123456789012:orders")?;
+//! let visited = Arc::new(Mutex::new(Vec::new()));
+//! let visit = visited.clone();
+//! // The provider of the application under test, with a function in place of the visit.
+//! let sns = presets::aws_sns(topic).keys(KeySource::given(key)?).confirm_subscription(move |url| {
+//!     visit.lock().unwrap().push(url);
+//!     async { Ok(()) }
+//! });
+//! let subscription = TestDelivery::new(&sns).body(r#"{"Type": "SubscriptionConfirmation"}"#);
+//! // It is answered with 200, and `visited` has the address.
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "x509"))]
+//! # fn main() {}
+//! ```
 //!
 //! RSA is slow without optimization. If many tests sign with it, add this to `Cargo.toml`:
 //!

@@ -134,7 +134,10 @@ impl Provider {
     /// with success after it is done, and with 503 if it fails or takes longer than
     /// [`database_timeout`](crate::IdempotentWebhook::database_timeout).
     ///
-    /// Default: the client of [`keys`](Self::keys) does it, if it fetches them.
+    /// A handshake that was captured can be sent again, and `confirm` is called again.
+    ///
+    /// Default: the client of [`keys`](Self::keys) does it, if it fetches them, and visits an address once a minute at
+    /// most.
     ///
     /// ```
     /// use idempotent_webhook::Provider;

@@ -29,7 +29,8 @@ mod subscription;
 ///   `SubscribeURL`: by the client of [`Provider::keys`](Provider::keys), or as
 ///   [`Provider::confirm_subscription`](Provider::confirm_subscription) says. It is answered with 200
 ///   afterwards, and with 503 if it fails, so that SNS sends it again. Whoever has captured one can have
-///   it confirmed again, once a minute, for as long as SNS takes its token. An `UnsubscribeConfirmation`
+///   it confirmed again, for as long as SNS takes its token: by the client of the keys once a minute, by a
+///   function of yours each time. An `UnsubscribeConfirmation`
 ///   is answered with 200, and nothing else is done.
 /// - Redelivery: 3 times, 20 seconds apart, or as your delivery policy says, within an hour; the redelivery
 ///   window is a day, to leave room for late ones.
