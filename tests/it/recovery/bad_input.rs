@@ -446,7 +446,7 @@ async fn r7_an_attempt_that_reaches_no_layer_of_its_endpoint_is_not_counted() {
         let recovery = app.recovery.clone().spawn(router);
         let deferred = "exists (
             select from idempotent_webhook.kept_deliveries
-            where taken_at is null and next_attempt_at > now() + interval '30 seconds'
+            where taken_by is null and next_attempt_at > now() + interval '30 seconds'
         )";
         app.database.until(deferred).await;
         recovery.stop().await;
@@ -472,7 +472,7 @@ async fn r8_a_schedule_of_zeroes_ends() {
 async fn r8_a_schedule_of_years_is_one_of_a_year() {
     let in_a_year = "exists (
         select from idempotent_webhook.kept_deliveries
-        where state = 'due' and taken_at is null
+        where state = 'due' and taken_by is null
             and next_attempt_at between now() + interval '290 days' and now() + interval '440 days'
     )";
     let years = Duration::from_secs(1000 * 365 * 24 * 60 * 60);

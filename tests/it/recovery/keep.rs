@@ -279,7 +279,7 @@ async fn r5_a_delivery_outlives_what_is_kept_of_it() {
             "insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
              values ('test', 'due-1', now() - interval '9 years');
              update idempotent_webhook.kept_deliveries
-             set last_failed_at = now() - interval '9 years', taken_at = now()",
+             set last_failed_at = now() - interval '9 years', taken_by = 1",
         )
         .await;
     let pool = &app.database.pool;
@@ -289,7 +289,7 @@ async fn r5_a_delivery_outlives_what_is_kept_of_it() {
         "an attempt may be running"
     );
     app.database
-        .run("update idempotent_webhook.kept_deliveries set taken_at = null")
+        .run("update idempotent_webhook.kept_deliveries set taken_by = null")
         .await;
     // What is kept is obsolete, so it goes first, and then the delivery.
     assert_eq!(prune(pool, YEAR).await.unwrap().deliveries, 1);
@@ -346,7 +346,7 @@ async fn r15_a_delivery_is_accepted_first_and_handled_in_the_background() {
     assert_eq!(app.send(github("a", "{}")).await, accepted);
     let due = "exists (
         select from idempotent_webhook.kept_deliveries
-        where state = 'due' and taken_at is null and reason = 'not yet'
+        where state = 'due' and taken_by is null and reason = 'not yet'
     )";
     app.database.until(due).await;
     assert_rows!(app.database, claims: 0, effects: 0);
