@@ -18,13 +18,46 @@ use idempotent_webhook::{
 use sqlx::{AssertSqlSafe, Executor, PgPool};
 
 use crate::support::{
-    Database, Failing, NOTHING_KEPT, ONE_DEAD, SECRET, SOON, TestApp, answer, assert_kept,
-    assert_rows, due_after, endpoint, github, github_delivery, keep, logged, recover, secret, send,
-    write_effect,
+    Database, Failing, NOTHING_KEPT, ONE_DEAD, SECRET, SOON, TestApp, accept_first, answer,
+    assert_kept, assert_rows, due_after, endpoint, github, github_delivery, keep, keep_all,
+    keeping_by, logged, recover, secret, send, write_effect,
 };
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_is_the_providers_if_its_request_began_it() {
+    type Attempts = Vec<String>;
+    for (way, origins) in [
+        (keep as fn(&Recovery) -> Keep, ["provider", "recovery"]),
+        (keep_all, ["provider", "recovery"]),
+        (accept_first, ["provider", "recovery"]),
+    ] {
+        let way = |recovery: &Recovery| way(recovery).retry_delays([SOON]);
+        let app = keeping_by(way, Failing::times(9).handler()).await;
+        app.send(github("a", "{}")).await;
+        app.database
+            .until(
+                "exists (
+                    select from idempotent_webhook.kept_deliveries where last_failed_at is not null
+                )",
+            )
+            .await;
+        let recovery = recover(&app);
+        app.database.until(ONE_DEAD).await;
+        recovery.stop().await;
+        let by: Attempts = sqlx::query_scalar(
+            "select attempt ->> 'by'
+             from idempotent_webhook.kept_deliveries, jsonb_array_elements(history) as attempt",
+        )
+        .fetch_all(&app.database.pool)
+        .await
+        .unwrap();
+        assert_eq!(by, origins);
+        assert_rows!(app.database, claims: 0, effects: 0);
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r1_a_failed_delivery_is_kept_and_run_again_until_it_is_processed() {

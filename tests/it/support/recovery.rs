@@ -245,6 +245,11 @@ impl Failing {
         }
     }
 
+    /// So many times from now on.
+    pub fn fail_again(&self, times: u32) {
+        self.left.store(times, Ordering::Relaxed);
+    }
+
     pub fn attempts(&self) -> Vec<u32> {
         self.attempts.lock().unwrap().clone()
     }
