@@ -46,8 +46,9 @@ const MAX_REASON: usize = 1000;
 /// }
 /// ```
 pub trait EventSource: Send + Sync + 'static {
-    /// The name of the list, such as `stripe`. Lists of one endpoint and path need different names. A name
-    /// must not change: the position of the list is stored under it.
+    /// The name of the list, such as `stripe`. Lists of one endpoint need different names, unless they are of
+    /// different tenants. A name must not change: the position of the list is stored under it. So it must not
+    /// depend on a key, which is rotated.
     fn name(&self) -> String;
 
     /// The headers of the webhook that the list gives. Default: none.

@@ -84,7 +84,6 @@ impl<'a> Pass<'a> {
 
     async fn all_tables(&mut self, pruned: &mut Pruned) -> Result<(), Halt> {
         let age = self.older_than;
-        self.step(&Step::RememberPruned(age)).await?;
         self.step(&Step::DeleteRecords(age)).await?;
         for (endpoint, redelivery_window) in redelivery_window::all(self.pool).await? {
             let resolved = Step::DeleteResolved(endpoint.clone());

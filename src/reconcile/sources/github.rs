@@ -1,12 +1,15 @@
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::LINK;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
-use super::api::{Api, Authorization, Http, item, parse};
+use super::api::{Api, Authorization, Http, are_older, item, parse};
 use crate::provider::Secret;
 use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 
@@ -26,12 +29,17 @@ const EVENT: HeaderName = HeaderName::from_static("x-github-event");
 /// - Order: newest first.
 /// - What it cannot see: events while the webhook was inactive, or before it was there; webhooks of
 ///   Marketplace and of Sponsors.
-/// - Limits: 5,000 requests an hour, two for each delivery that is missing and one for 100 that are not. The
-///   headers of a 403 or a 429 say for how long to wait.
+/// - Limits: 5,000 requests an hour, of which a round takes one for 100 attempts and one for each delivery that is
+///   missing; a second between two requests to deliver again. The headers of a 403 or a 429 say for how long to
+///   wait.
 #[derive(Clone)]
 pub struct GitHubDeliveries {
     api: Api,
     path: String,
+    name: Option<String>,
+    pause: Duration,
+    /// When it was asked last to deliver again. Held while it is asked.
+    asked_at: Arc<Mutex<Option<Instant>>>,
 }
 
 #[derive(Deserialize)]
@@ -68,7 +76,27 @@ impl GitHubDeliveries {
         Self {
             api: Api::new("https://api.github.com", authorization).header(version, "2022-11-28"),
             path,
+            name: None,
+            pause: Duration::from_secs(1),
+            asked_at: Arc::default(),
         }
+    }
+
+    /// The least time from one request to deliver again to the next. Default: a second, as GitHub asks for. GitHub
+    /// Enterprise Server may need none.
+    #[must_use]
+    pub fn redelivery_pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// Another name for the list. Default: `github <path of the API>`. Two lists of one endpoint need different names, such as those of
+    /// two apps that send to one route. A name must not change: the position of the list is stored
+    /// under it, and under a new one the list begins with its first round.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
     }
 
     /// How the API is called. For GitHub Enterprise Server, the base is `https://<host>/api/v3`.
@@ -81,7 +109,8 @@ impl GitHubDeliveries {
 
 impl EventSource for GitHubDeliveries {
     fn name(&self) -> String {
-        format!("github {}", self.path)
+        let name = || format!("github {}", self.path);
+        self.name.clone().unwrap_or_else(name)
     }
 
     fn headers(&self) -> Vec<HeaderName> {
@@ -98,24 +127,29 @@ impl EventSource for GitHubDeliveries {
         let answer = self.api.get(&self.path, &parameters).await?;
         let attempts: Vec<Box<RawValue>> = answer.json()?;
         let mut events = Vec::with_capacity(attempts.len());
-        let mut is_older = true;
         for raw in &attempts {
             events.push(item(query, raw, |json| {
                 let attempt: Attempt = parse(json)?;
                 let time = humantime::parse_rfc3339(&attempt.delivered_at)?;
-                is_older &= time < query.since();
                 Ok(ListedEvent::to_redeliver(time, attempt.id.to_string())
                     .header(DELIVERY, HeaderValue::from_str(&attempt.guid)?)
                     .header(EVENT, HeaderValue::from_str(&attempt.event)?))
             }));
         }
+        let is_older = are_older(&events, query);
         let next = next_cursor(&answer.headers).filter(|_| !is_older);
         Ok(EventPage::new(events, next))
     }
 
     async fn redeliver(&self, redelivery: &str) -> Result<(), SourceError> {
         let path = format!("{}/{redelivery}/attempts", self.path);
-        self.api.post(&path).await.map(drop)
+        let mut asked_at = self.asked_at.lock().await;
+        if let Some(asked_at) = *asked_at {
+            tokio::time::sleep_until(asked_at + self.pause).await;
+        }
+        let answer = self.api.post(&path).await;
+        *asked_at = Some(Instant::now());
+        answer.map(drop)
     }
 }
 

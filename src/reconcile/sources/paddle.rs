@@ -1,7 +1,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http, item, parse};
+use super::api::{Api, Authorization, Http, item, last_id, parse};
 use crate::provider::Secret;
 use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 
@@ -37,11 +37,6 @@ struct Meta {
 #[derive(Deserialize)]
 struct Pagination {
     has_more: bool,
-}
-
-#[derive(Deserialize)]
-struct Id {
-    id: String,
 }
 
 #[derive(Deserialize)]
@@ -94,10 +89,8 @@ impl EventSource for PaddleNotifications {
                 ))
             }));
         }
-        let next = match page.data.last().filter(|_| page.meta.pagination.has_more) {
-            Some(last) => Some(parse::<Id>(last.get().as_bytes())?.id),
-            None => None,
-        };
+        let has_more = page.meta.pagination.has_more;
+        let next = has_more.then(|| last_id(&page.data)).transpose()?;
         Ok(EventPage::new(events, next))
     }
 }
