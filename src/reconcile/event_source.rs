@@ -62,6 +62,12 @@ pub trait EventSource: Send + Sync + 'static {
         true
     }
 
+    /// For how long the list has an event. No round looks further back. Default: `None`, for as long as
+    /// [`look_back`](crate::Reconcile::look_back) may be.
+    fn goes_back(&self) -> Option<Duration> {
+        None
+    }
+
     /// A page of the events of a time, in any order. Events of other times are left out, so a list
     /// that has no filter by time may give them.
     ///

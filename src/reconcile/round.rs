@@ -82,7 +82,7 @@ pub(super) struct Seen {
     pub(super) reconciled: Reconciled,
     /// The reason why the first unusable delivery cannot be run.
     left_out: Option<String>,
-    /// The deliveries that a list of attempts has a later attempt of, and those that were asked for.
+    /// The deliveries that a list of attempts has a later attempt of, and those that are dealt with.
     pub(super) done: HashSet<DeliveryKey>,
 }
 

@@ -130,6 +130,9 @@ impl<S: EventSource> Reconcile<S> {
     ///
     /// No round looks at events from before the deliveries that [`Retention`](crate::Retention) has left:
     /// they could be unknown because they were deleted. Default: 7 days.
+    ///
+    /// Nor further than the list [goes back](EventSource::goes_back). If no round was made for longer, the time between
+    /// is a [gap](crate::documentation::reconciliation#gaps), which is reported until somebody deals with it.
     pub fn look_back(mut self, time: Duration) -> Self {
         self.look_back = time;
         self
@@ -215,7 +218,10 @@ impl<S: EventSource> Reconcile<S> {
                 self.list.name.clone(),
             ),
             limits: Limits {
-                look_back: self.look_back,
+                look_back: self
+                    .source
+                    .goes_back()
+                    .map_or(self.look_back, |time| time.min(self.look_back)),
                 grace: self.grace,
                 has_tenants: settings.provider.has_tenants(),
                 since: self.since,

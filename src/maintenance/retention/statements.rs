@@ -14,16 +14,16 @@ use crate::transaction::RowKeys;
 /// In the text of the statements, for the planner to know that it is a small number.
 const BATCH: usize = 1000;
 
-/// One transaction of retention.
+/// What is deleted in one transaction.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// Deletes the activity and the settings of this age and, after a year at least, the actions of operators,
+    /// The activity and the settings of this age and, after a year at least, the actions of operators,
     /// the positions of lists, and what providers were asked for.
-    DeleteRecords(Duration),
-    /// Deletes what is kept of an endpoint's deliveries that were processed since. A failure that was
+    Records(Duration),
+    /// What is kept of an endpoint's deliveries that were processed since. A failure that was
     /// kept while another process was still running the delivery leaves such a row.
-    DeleteResolved(Arc<str>),
-    DeleteOld(Old),
+    Resolved(Arc<str>),
+    Old(Old),
 }
 
 /// Rows of an endpoint that are older than an age.
@@ -222,7 +222,7 @@ const DELETE_ACTIONS: &str = "
 impl Step {
     pub(super) async fn run(&self, connection: &mut PgConnection) -> sqlx::Result<Batch> {
         match self {
-            Self::DeleteRecords(age) => {
+            Self::Records(age) => {
                 for sql in [
                     DELETE_ACTIVITY,
                     DELETE_REJECTIONS,
@@ -237,7 +237,7 @@ impl Step {
                 }
                 Ok(Batch::default())
             }
-            Self::DeleteResolved(endpoint) => {
+            Self::Resolved(endpoint) => {
                 let resolved = sqlx::query(Rows::Deliveries.sql(SELECT_RESOLVED)).bind(&**endpoint);
                 let resolved = RowKeys::read(&resolved.fetch_all(&mut *connection).await?)?;
                 let delete = resolved.bind(sqlx::query(DELETE_RESOLVED), endpoint);
@@ -247,7 +247,7 @@ impl Step {
                     ..Batch::default()
                 })
             }
-            Self::DeleteOld(old) => old.delete(connection).await,
+            Self::Old(old) => old.delete(connection).await,
         }
     }
 }

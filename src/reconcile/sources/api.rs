@@ -18,6 +18,8 @@ use serde_json::value::RawValue;
 use crate::provider::Secret;
 use crate::reconcile::event_source::{ListedEvent, PageQuery, SourceError};
 
+pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The largest answer, in bytes.
 const MAX_ANSWER: usize = 128 * 1024 * 1024;
 

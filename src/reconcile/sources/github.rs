@@ -9,12 +9,15 @@ use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::api::{Api, Authorization, Http, are_older, item, parse};
+use super::api::{Api, Authorization, DAY, Http, are_older, item, parse};
 use crate::provider::Secret;
 use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 
 const DELIVERY: HeaderName = HeaderName::from_static("x-github-delivery");
 const EVENT: HeaderName = HeaderName::from_static("x-github-event");
+
+/// So that a request is not given up before.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// [Deliveries of a webhook of GitHub](https://docs.github.com/rest/repos/webhooks#list-deliveries-for-a-repository-webhook),
 /// for [`presets::github`](crate::presets::github).
@@ -37,6 +40,7 @@ pub struct GitHubDeliveries {
     api: Api,
     path: String,
     name: Option<String>,
+    kept_for: Duration,
     pause: Duration,
     /// When it was asked last to deliver again. Held while it is asked.
     asked_at: Arc<Mutex<Option<Instant>>>,
@@ -77,22 +81,32 @@ impl GitHubDeliveries {
             api: Api::new("https://api.github.com", authorization).header(version, "2022-11-28"),
             path,
             name: None,
+            kept_for: 3 * DAY,
             pause: Duration::from_secs(1),
             asked_at: Arc::default(),
         }
     }
 
-    /// The least time from one request to deliver again to the next. Default: a second, as GitHub asks for. GitHub
-    /// Enterprise Server may need none.
+    /// For how long it lists a delivery. Default: 3 days. For GitHub Enterprise Server it is 7.
     #[must_use]
-    pub fn redelivery_pause(mut self, pause: Duration) -> Self {
-        self.pause = pause;
+    pub fn kept_for(mut self, time: Duration) -> Self {
+        self.kept_for = time;
         self
     }
 
-    /// Another name for the list. Default: `github <path of the API>`. Two lists of one endpoint need different names, such as those of
-    /// two apps that send to one route. A name must not change: the position of the list is stored
-    /// under it, and under a new one the list begins with its first round.
+    /// The least time from one request to deliver again to the next, at most 30 seconds. Default: a second, as GitHub
+    /// asks for. GitHub Enterprise Server may need none.
+    #[must_use]
+    pub fn redelivery_pause(mut self, pause: Duration) -> Self {
+        self.pause = pause.min(LONGEST_PAUSE);
+        self
+    }
+
+    /// Another name for the list, if an endpoint has several, such as those of two apps that send to one route.
+    /// Default: `github` and the path of the API.
+    ///
+    /// It must not change: the position of the list is stored under it, and under a new name it begins with its
+    /// first round.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -119,6 +133,10 @@ impl EventSource for GitHubDeliveries {
 
     fn has_bodies(&self) -> bool {
         false
+    }
+
+    fn goes_back(&self) -> Option<Duration> {
+        Some(self.kept_for)
     }
 
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {

@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http, item, last_id, parse};
+use super::api::{Api, Authorization, DAY, Http, item, last_id, parse};
 use crate::provider::Secret;
 use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 
@@ -65,6 +67,10 @@ impl PaddleNotifications {
 impl EventSource for PaddleNotifications {
     fn name(&self) -> String {
         format!("paddle {}", self.destination)
+    }
+
+    fn goes_back(&self) -> Option<Duration> {
+        Some(90 * DAY)
     }
 
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {

@@ -1,8 +1,10 @@
+use std::time::Duration;
+
 use http::HeaderName;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http, item, last_id, parse};
+use super::api::{Api, Authorization, DAY, Http, item, last_id, parse};
 use super::event_types::EventTypes;
 use crate::pg_time::{from_unix_time, unix_time};
 use crate::provider::Secret;
@@ -81,9 +83,11 @@ impl StripeEvents {
         self
     }
 
-    /// Another name for the list. Default: `stripe`, or `stripe <account>`. Two lists of one endpoint need different names, such as those of
-    /// two accounts that send to one route. A name must not change: the position of the list is stored
-    /// under it, and under a new one the list begins with its first round.
+    /// Another name for the list, if an endpoint has several, such as those of two accounts that send to one route.
+    /// Default: `stripe`, or `stripe <account>`.
+    ///
+    /// It must not change: the position of the list is stored under it, and under a new name it begins with its
+    /// first round.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -126,6 +130,10 @@ impl EventSource for StripeEvents {
             (None, Some(account)) => format!("stripe {account}"),
             (None, None) => "stripe".to_owned(),
         }
+    }
+
+    fn goes_back(&self) -> Option<Duration> {
+        Some(30 * DAY)
     }
 
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {

@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http, are_older, item, parse};
+use super::api::{Api, Authorization, DAY, Http, are_older, item, parse};
 use super::event_types::EventTypes;
 use crate::provider::Secret;
 use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
@@ -51,9 +53,11 @@ impl WorkOsEvents {
         }
     }
 
-    /// Another name for the list. Default: `workos`. Two lists of one endpoint need different names, such as those of
-    /// two environments that send to one route. A name must not change: the position of the list is stored
-    /// under it, and under a new one the list begins with its first round.
+    /// Another name for the list, if an endpoint has several, such as those of two environments that send to one
+    /// route. Default: `workos`.
+    ///
+    /// It must not change: the position of the list is stored under it, and under a new name it begins with its
+    /// first round.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -71,6 +75,10 @@ impl WorkOsEvents {
 impl EventSource for WorkOsEvents {
     fn name(&self) -> String {
         self.name.clone().unwrap_or_else(|| "workos".to_owned())
+    }
+
+    fn goes_back(&self) -> Option<Duration> {
+        Some(30 * DAY)
     }
 
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {

@@ -6,12 +6,14 @@ use axum::body::Body;
 use axum::http::Request;
 use http_body_util::BodyExt;
 use idempotent_webhook::dashboard::{Access, Dashboard};
-use idempotent_webhook::{Reconcile, Retention};
+use idempotent_webhook::reconcile::{GitHubDeliveries, Http};
+use idempotent_webhook::{IdempotentWebhook, Keep, Reconcile, Retention, Secret, presets};
 use metrics_exporter_prometheus::PrometheusBuilder;
+use provider_apis::{Api, Event, KEY};
 use tower::ServiceExt;
 
 use super::{DAY, List, MINUTE, Process, missed, spawn_and_kill, spawn_until};
-use crate::support::{Database, logged, now, send, soon, stripe, stripe_event};
+use crate::support::{Database, logged, now, recovery, secret, send, soon, stripe, stripe_event};
 
 /// The list at a path, whose last round was so long ago.
 async fn reconciled(database: &Database, path: &str, ago: &str) {
@@ -111,6 +113,40 @@ async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
     process.run_due().await;
     assert_eq!(failures(&exporter.render()), 3);
     assert_eq!(state(&database).await, "fine");
+}
+
+/// GitHub lists the deliveries of 3 days, so that nothing finds older ones with the default look-back.
+#[tokio::test]
+async fn n2_a_time_that_the_list_does_not_go_back_to_is_told() {
+    let database = Database::new().await;
+    reconciled(&database, "/", "5 days").await;
+    database
+        .run("update idempotent_webhook.reconciliations set source = 'github'")
+        .await;
+    let (api, address) = Api::start("github").await;
+    api.add(Event {
+        number: 1,
+        time: now() - 100,
+    });
+    let recovery = recovery(&database.pool);
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()))
+        .keep(Keep::failed(&recovery));
+    let token = Secret::new(KEY).unwrap();
+    let deliveries = GitHubDeliveries::repository(token, "octocat/hello-world", 1)
+        .named("github")
+        .http(Http::new().base(format!("http://{address}")));
+    let reconcile = Reconcile::new(&layer, deliveries, "/").unwrap();
+    let task = reconcile.grace(MINUTE).spawn();
+    database
+        .until(
+            "exists (
+                select from idempotent_webhook.reconciliations
+                where failure like 'events from % were not looked at%' and missed = 1
+                    and gap_until between now() - interval '3 days 1 minute' and now() - interval '3 days'
+            )",
+        )
+        .await;
+    soon(task.stop()).await;
 }
 
 /// A4 of the faults: the age of `Retention` was taken for that of the deliveries, which stay for as long as their

@@ -60,6 +60,16 @@ impl EventSource for AnySource {
         !matches!(self, Self::GitHub(_))
     }
 
+    fn goes_back(&self) -> Option<Duration> {
+        match self {
+            Self::Chargebee(source) => source.goes_back(),
+            Self::GitHub(source) => source.goes_back(),
+            Self::Paddle(source) => source.goes_back(),
+            Self::Stripe(source) => source.goes_back(),
+            Self::WorkOs(source) => source.goes_back(),
+        }
+    }
+
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
         match self {
             Self::Chargebee(source) => source.page(query).await,
