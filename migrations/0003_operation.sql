@@ -59,19 +59,32 @@ create table idempotent_webhook.reconciliations (
     round_since timestamptz,
     round_until timestamptz,
     cursor text,
+    -- Events of this time were too old for a round: nothing has looked at them.
+    gap_since timestamptz,
+    gap_until timestamptz,
     missed bigint not null default 0,
     last_missed_at timestamptz,
-    -- Why the round is not complete, or left something out.
+    -- Why the round is not complete, or what it left out, or the gap.
     failure text,
     -- Since when there is such a reason.
     failed_at timestamptz,
     primary key (endpoint, path, source),
-    check ((round_since is null) = (round_until is null))
+    check ((round_since is null) = (round_until is null)),
+    check ((gap_since is null) = (gap_until is null))
 );
 
--- Before when deliveries may have been deleted.
+-- Missing deliveries that their provider was asked to send again, and since when.
+create table idempotent_webhook.redelivery_requests (
+    endpoint text collate "C" not null,
+    tenant text collate "C" not null,
+    delivery_id text collate "C" not null,
+    first_at timestamptz not null default now(),
+    primary key (endpoint, tenant, delivery_id)
+);
+
+-- Before when deliveries of an endpoint may have been deleted. No row if none was.
 create table idempotent_webhook.pruned (
-    is_the_only_one boolean not null primary key default true check (is_the_only_one),
+    endpoint text collate "C" not null primary key,
     before timestamptz not null
 );
 

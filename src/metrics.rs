@@ -150,7 +150,7 @@ mod facade {
         describe_counter!(
             RECONCILIATION_FAILURES,
             Unit::Count,
-            "Rounds of reconciliation that have failed, or have left something out"
+            "Rounds of reconciliation that have failed, have left something out, or follow a gap"
         );
         describe_counter!(PRUNED_ROWS, Unit::Count, "Rows that retention has deleted");
         describe_gauge!(

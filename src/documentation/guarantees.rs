@@ -169,7 +169,8 @@
 //!   webhook again.
 //! - **N2** What runs was neither processed nor kept nor discarded nor forgotten, and is older than the grace
 //!   time. What may have been processed without a record is left alone: events before the first recorded
-//!   delivery, and those of a time whose deliveries may have been deleted.
+//!   delivery, and those of a time whose deliveries may have been deleted. A time since the last round that is too
+//!   old to be looked at is reported until somebody deals with it.
 //! - **N3** What is missing has the delivery id that the preset takes from the webhook, and is kept. So a webhook
 //!   that arrives after all, an attempt of recovery and reconciliation have one effect. A list that does not
 //!   give what the id is made of is refused when it is built.

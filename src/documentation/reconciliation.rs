@@ -65,10 +65,13 @@
 //!   nothing about it. [`since`](crate::Reconcile::since) sets another time. After a deploy in which the old
 //!   system went on for a while, set the end of that.
 //! - **The end of the round before**, less the grace time, and less a minute at least.
-//! - **[`look_back`](crate::Reconcile::look_back)** before now, by default 7 days. If no round was made for longer, a
-//!   WARN says that the time between is not looked at.
-//! - **What [`Retention`](crate::Retention) or [`prune`](crate::prune) has left.** An older event may have been
-//!   processed and deleted.
+//! - **[`look_back`](crate::Reconcile::look_back)** before now, by default 7 days.
+//! - **[How far the list goes back](crate::reconcile::EventSource::goes_back)**, such as 3 days with GitHub.
+//! - **What [`Retention`](crate::Retention) or [`prune`](crate::prune) has left** of the endpoint's deliveries. An
+//!   older event may have been processed and deleted. What is deleted while a round goes on is left out, and
+//!   reported.
+//!
+//! If one of the last three is later than the end of the round before, there is a [gap](#gaps).
 //!
 //! It looks at events up to the **[`grace`](crate::Reconcile::grace)** time before now, by default 10 minutes. The
 //! webhook of a younger one may still be under way. Make it longer than a handler takes, and longer
@@ -110,8 +113,10 @@
 //! your key. [`Delivery::first_received_at`](crate::Delivery::first_received_at) is when it was found.
 //!
 //! GitHub lists no bodies, so **GitHub is asked to deliver again**. What it sends is an ordinary webhook, for
-//! which `is_reconciled` is `false`. If it fails again, a later round asks again, unless the delivery is kept by
-//! then: one that is rejected each time is asked for, and counted as missed, in each round.
+//! which `is_reconciled` is `false`. If it fails again, the next round asks again, unless the delivery is kept by
+//! then. It is counted as missed once. One that is rejected each time is asked for over a week. After that it is left
+//! out and reported, since each request makes an attempt that the next round would find. The table
+//! `idempotent_webhook.redelivery_requests` says since when each was asked for.
 //!
 //! # A look before
 //!
@@ -133,7 +138,8 @@
 //! [`Reconcile::run_once`] makes a round now, for a command of an operator or a job of a scheduler. Both look at
 //! all that is not older than `look_back`, whatever rounds before have looked at, so they also find what was
 //! left out then, and what was deleted from the tables since. If a task's round was
-//! broken off, `run_once` begins anew. It leaves no gap in the task's rounds.
+//! broken off, `run_once` begins anew, and the task goes on with its own round afterwards. If `run_once` is broken off,
+//! nobody goes on with it.
 //!
 //! # Several processes
 //!
@@ -147,8 +153,17 @@
 //! - A page that is looked at twice changes nothing: what is kept is not missing.
 //!
 //! The row belongs to the endpoint, the path and the [name of the list](crate::reconcile::EventSource::name).
-//! A new path begins anew, which costs requests and nothing else. Delete the row of a list that you do not
-//! reconcile any more; `Retention` does so after a year.
+//!
+//! - **Two lists of one endpoint need different names**, such as those of two Stripe accounts that send to one
+//!   route: `StripeEvents::named`. With one name, each would take the other one's position for its own, and leave out
+//!   what the other one has looked at. In one process, [`Reconcile::new`] refuses the second one. Over several
+//!   processes, nobody notices. A key is no part of the name, so that a list goes on where it was after its key
+//!   is rotated.
+//! - **A list at a new path goes on where it was** under the same name. With [tenants](#tenants), whose lists
+//!   differ by the path, a new path begins with its first round, and so does a new name everywhere: set
+//!   [`since`](crate::Reconcile::since) to the end of the last one.
+//! - The row of the old path is late from then on. Delete the row of a list that you do not reconcile any more,
+//!   once the new one has had a round; `Retention` does so after a year.
 //!
 //! # When it fails
 //!
@@ -157,8 +172,10 @@
 //! | the list asks to wait: 429 and rate limits, 5xx with `Retry-After` | the same page is asked for again after that time, for up to an hour at a time and ten times, with a WARN each |
 //! | any other answer or error of the list; no room to keep; Postgres is away | a WARN; the round goes on after 5 minutes, or after `every` if that is shorter |
 //! | the page to go on with is refused, since the provider does not know it any more: 400, 404 | the next try begins anew, with the first page |
+//! | the list has more and does not say how to go on, or its pages go round in a circle | a WARN; the next try begins anew, with the first page |
+//! | an answer comes by a redirect to another origin | it is an error of the list: nothing of it is run |
 //! | GitHub refuses a redelivery for good: 404, 422 | it is left out; the round goes on |
-//! | an item of the list cannot be read | it is left out; the round goes on |
+//! | an item of the list cannot be read | it is left out; the round goes on behind the last one that can be |
 //! | an event is missing and cannot be run | the round goes on without it; at its end, one WARN with the number and the first reason |
 //!
 //! The round that finds the last one reports it. With the defaults, the next round may report it again, and later ones
@@ -181,7 +198,25 @@
 //! order by endpoint, path, source;
 //! ```
 //!
-//! `failure` is that of the last round, and null again after one that has left nothing out.
+//! `failure` is that of the last round, and null again after one that has left nothing out, unless there is a gap.
+//!
+//! # Gaps
+//!
+//! No round was made for longer than `look_back`, than the list goes back, or for so long that retention has deleted what
+//! tells which events were processed. The next round cannot look at all of the time between. **Events of that time may
+//! be lost.** A WARN says so once. `gap_since` and `gap_until` of the row say which time it is. Until it is dealt
+//! with, `failure` says so after each round, the endpoint is not reconciled on the dashboard, and each round counts
+//! as a failure in the metric.
+//!
+//! [`Reconcile::run_once`] with a longer `look_back` looks at it, and the gap is gone once it has looked at all of it.
+//! What retention has deleted, or the list does not have any more, it cannot look at. Compare that time by hand, and
+//! say that it is done:
+//!
+//! ```sql
+//! update idempotent_webhook.reconciliations
+//! set gap_since = null, gap_until = null
+//! where endpoint = 'billing' and source = 'stripe';
+//! ```
 //!
 //! # Tenants
 //!
@@ -236,8 +271,8 @@
 //!
 //! What the provider does not list is not found: events older than its list goes back, what it has not generated,
 //! what happened before there was a webhook where the list is that of the webhook (GitHub, Paddle), and GitHub's
-//! events while its webhook was inactive. A list that fails for longer than that, or than `look_back`,
-//! leaves a gap; only the latter is reported.
+//! events while its webhook was inactive. A list of your own that does not say how far it
+//! [goes back](crate::reconcile::EventSource::goes_back) leaves gaps that are not reported.
 //!
 //! [`DedupeTx::advance`]: crate::DedupeTx::advance
 //! [`Delivery::is_reconciled`]: crate::Delivery::is_reconciled

@@ -17,6 +17,11 @@ pub enum ReconcileError {
     /// The list does not give what the provider's delivery id is made of. A webhook that still arrives would
     /// be another delivery.
     Identity(String),
+    /// This process reconciles a list of this name at the endpoint already.
+    ///
+    /// Another list needs a name of its own, such as `StripeEvents::named` gives it.
+    /// Another use of the same list takes a clone of its [`Reconcile`](crate::Reconcile).
+    NameTaken(String),
     /// The path belongs to no tenant.
     Tenant(String),
     /// Another process reconciles the list now.
@@ -43,6 +48,11 @@ impl fmt::Display for ReconcileError {
             ),
             Self::Path(path) => write!(f, "{path:?} is not the path of a route"),
             Self::Identity(reason) => write!(f, "it cannot be reconciled: {reason}"),
+            Self::NameTaken(name) => write!(
+                f,
+                "the list {name:?} of the endpoint is reconciled already: give another list a name of its own, \
+                 and take a clone for another use of this one"
+            ),
             Self::Tenant(reason) => write!(f, "there is no tenant for the path: {reason}"),
             Self::Busy => f.write_str("another process reconciles the list now"),
             Self::Source(error) => write!(f, "the provider's list: {error}"),

@@ -46,8 +46,9 @@ const MAX_REASON: usize = 1000;
 /// }
 /// ```
 pub trait EventSource: Send + Sync + 'static {
-    /// The name of the list, such as `stripe`. Lists of one endpoint and path need different names. A name
-    /// must not change: the position of the list is stored under it.
+    /// The name of the list, such as `stripe`. Lists of one endpoint need different names, unless they are of
+    /// different tenants. A name must not change: the position of the list is stored under it. So it must not
+    /// depend on a key, which is rotated.
     fn name(&self) -> String;
 
     /// The headers of the webhook that the list gives. Default: none.
@@ -59,6 +60,12 @@ pub trait EventSource: Send + Sync + 'static {
     /// again: [`redeliver`](Self::redeliver). Default: `true`.
     fn has_bodies(&self) -> bool {
         true
+    }
+
+    /// For how long the list has an event. No round looks further back. Default: `None`, for as long as
+    /// [`look_back`](crate::Reconcile::look_back) may be.
+    fn goes_back(&self) -> Option<Duration> {
+        None
     }
 
     /// A page of the events of a time, in any order. Events of other times are left out, so a list

@@ -40,7 +40,7 @@ enum Redelivered {
 }
 
 impl<S: EventSource> Rounds<'_, S> {
-    /// The events of the round's time of which nothing is known.
+    /// The events of the round's time of which nothing is known. Those that cannot be run say why.
     pub(super) async fn missing(
         &self,
         events: Vec<ListedEvent>,
@@ -81,16 +81,26 @@ impl<S: EventSource> Rounds<'_, S> {
             .iter()
             .map(|one| (&one.delivery, one.event.occurred_at))
             .collect();
-        let places: HashSet<usize> = self
-            .position
-            .missing(&deliveries, self.limits.grace)
-            .await?
-            .into_iter()
-            .collect();
-        let places_of_all = listed.into_iter().enumerate();
-        Ok(places_of_all
-            .filter_map(|(place, one)| places.contains(&place).then_some(one))
-            .collect())
+        let grace = self.limits.grace;
+        let unknown = self.position.unknown(&deliveries, grace).await?;
+        let mut unknown = unknown.into_iter().peekable();
+        let mut missing = Vec::new();
+        for (place, mut one) in listed.into_iter().enumerate() {
+            let Some(known_so) = unknown.next_if(|unknown| unknown.place == place) else {
+                continue;
+            };
+            if known_so.may_be_deleted {
+                one.event = one
+                    .event
+                    .unusable("it may have been processed, and deleted since");
+            } else if known_so.asked_in_vain {
+                one.event = one
+                    .event
+                    .unusable("it was asked for over a week, and does not come");
+            }
+            missing.push(one);
+        }
+        Ok(missing)
     }
 
     /// The delivery that the webhook of an event would have been.
@@ -148,6 +158,7 @@ impl<S: EventSource> Rounds<'_, S> {
         for listed in missing {
             if let Some(reason) = self.why_unusable(&listed) {
                 seen.leave_out(format!("{}: {reason}", listed.delivery.id()));
+                seen.done.insert(listed.delivery.key());
                 continue;
             }
             match &listed.event.content {
@@ -168,7 +179,12 @@ impl<S: EventSource> Rounds<'_, S> {
                         told_at = Some(Instant::now());
                     }
                     match self.redeliver(redelivery, round).await? {
-                        Redelivered::Asked => self.note_missed(&listed.delivery, round, seen),
+                        Redelivered::Asked => {
+                            seen.reconciled.missed += 1;
+                            if self.position.note_asked(&listed.delivery).await? {
+                                self.note_missed(&listed.delivery, round);
+                            }
+                        }
                         Redelivered::Refused(error) => {
                             seen.leave_out(format!("{}: {error}", listed.delivery.id()));
                         }
@@ -233,7 +249,8 @@ impl<S: EventSource> Rounds<'_, S> {
         let mut is_news = false;
         for (one, accepted) in group.iter().zip(accepted) {
             if let Accepted::New(_) = accepted {
-                self.note_missed(&one.delivery, round, seen);
+                seen.reconciled.missed += 1;
+                self.note_missed(&one.delivery, round);
                 is_news = true;
             }
         }
@@ -243,10 +260,10 @@ impl<S: EventSource> Rounds<'_, S> {
         Ok(())
     }
 
-    fn note_missed(&self, delivery: &Delivery, round: &mut Begun, seen: &mut Seen) {
+    /// Counts a delivery that was not known to be missing before.
+    fn note_missed(&self, delivery: &Delivery, round: &mut Begun) {
         let settings = &self.reconcile.settings;
         round.untold += 1;
-        seen.reconciled.missed += 1;
         settings.metrics.missed();
         settings.count(Source::Reconciliation, MISSED);
         tracing::info!(

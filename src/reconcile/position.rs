@@ -9,10 +9,14 @@ use sqlx::{Postgres, Row};
 use crate::delivery::Delivery;
 use crate::pg_time::{from_unix_time, interval, unix_time};
 use crate::random::random;
-use crate::transaction::{DatabaseError, Store};
+use crate::transaction::{DatabaseError, Store, keyed};
 
 /// How long a process keeps the turn after each page.
 pub(super) const TURN: Duration = Duration::from_secs(3 * 60);
+
+/// For how long a provider is asked for a delivery that does not come. Each request makes an attempt that the next
+/// round finds, so without an end there would be none.
+const LONGEST_REQUEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The row of a list, as one process uses it.
 #[derive(Clone, Debug)]
@@ -24,16 +28,17 @@ pub(super) struct Position {
     process: i64,
 }
 
-/// What a round looks at.
+/// What a round looks at. Times are in Unix seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Since when deliveries are recorded.
     recorded_since: f64,
-    /// Since when events count.
-    begins_at: f64,
+    reconciled_until: Option<f64>,
     pub(super) span: Span,
-    /// Whether events since the last round are too old for this one.
-    pub(super) has_gap: bool,
+    /// Whether it is the round that was broken off.
+    resumes: bool,
+    /// Since when events are not reconciled that are too old for this round.
+    gap_since: Option<f64>,
 }
 
 /// The times of events.
@@ -51,8 +56,8 @@ pub(super) struct Limits {
     /// Whether deliveries belong to tenants.
     pub(super) has_tenants: bool,
     pub(super) since: Option<SystemTime>,
-    /// Whether to look at what is reconciled, too.
-    pub(super) in_full: bool,
+    /// Whether it is a round on request, which looks at what is reconciled, too.
+    pub(super) on_request: bool,
 }
 
 /// A round that has begun or goes on.
@@ -61,9 +66,29 @@ pub(super) struct Begun {
     pub(super) span: Span,
     /// The page to go on with.
     pub(super) cursor: Option<String>,
-    pub(super) is_on_request: bool,
+    is_on_request: bool,
     /// How many missing deliveries are not counted in the row yet.
     pub(super) untold: u64,
+}
+
+/// A delivery of which nothing is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unknown {
+    pub(super) place: usize,
+    /// Whether it may have been processed, and deleted since.
+    pub(super) may_be_deleted: bool,
+    /// Whether the provider has been asked for it for long enough.
+    pub(super) asked_in_vain: bool,
+}
+
+impl Bounds {
+    /// Events that a round should have looked at, and this one does not.
+    pub(super) fn gap(&self) -> Option<Span> {
+        Some(Span {
+            since: from_unix_time(self.gap_since?),
+            until: self.span.since,
+        })
+    }
 }
 
 impl Position {
@@ -91,48 +116,48 @@ impl Position {
                 .bind(interval(limits.grace))
                 .bind(limits.has_tenants)
                 .bind(limits.since.map(unix_time))
-                .bind(limits.in_full)
+                .bind(limits.on_request)
         };
         let rows = self.store.run_on_any(statement).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         Ok(Bounds {
             recorded_since: row.try_get("recorded_since")?,
-            begins_at: row.try_get("begins_at")?,
+            reconciled_until: row.try_get("reconciled_until")?,
             span: Span {
                 since: from_unix_time(row.try_get("since")?),
                 until: from_unix_time(row.try_get("until")?),
             },
-            has_gap: row.try_get("has_gap")?,
+            resumes: row.try_get("resumes")?,
+            gap_since: row.try_get("gap_since")?,
         })
     }
 
-    /// Begins a round, now or when it is due. `None` if it is not due, or another process is in it.
+    /// Begins a round, on request or when it is due. `None` if it is not due, or another process is in it.
     pub(super) async fn begin(
         &self,
         bounds: &Bounds,
-        now: bool,
+        on_request: bool,
     ) -> Result<Option<Begun>, DatabaseError> {
         let statement = || {
             self.query(include_str!("sql/begin_round.sql"))
                 .bind(bounds.recorded_since)
+                .bind(bounds.reconciled_until)
                 .bind(self.process)
                 .bind(interval(TURN))
+                .bind(on_request)
                 .bind(unix_time(bounds.span.since))
                 .bind(unix_time(bounds.span.until))
-                .bind(now)
-                .bind(bounds.begins_at)
+                .bind(bounds.resumes)
+                .bind(bounds.gap_since)
         };
         let rows = self.store.run_on_any(statement).await?;
         let Some(row) = rows.first() else {
             return Ok(None);
         };
         Ok(Some(Begun {
-            span: Span {
-                since: from_unix_time(row.try_get("since")?),
-                until: from_unix_time(row.try_get("until")?),
-            },
+            span: bounds.span,
             cursor: row.try_get("cursor")?,
-            is_on_request: now,
+            is_on_request: on_request,
             untold: 0,
         }))
     }
@@ -161,19 +186,28 @@ impl Position {
                 .bind(&round.cursor)
                 .bind(round.untold.cast_signed())
                 .bind(waits)
+                .bind(round.is_on_request)
         };
         let is_its_turn = !self.store.run_on_any(statement).await?.is_empty();
         round.untold = 0;
         Ok(is_its_turn)
     }
 
-    /// The round is complete. `left_out` says what could not be run.
+    /// The round is complete. `left_out` says what could not be run. Returns whether there is something that it has
+    /// not looked at or could not run.
     pub(super) async fn complete(
         &self,
         round: &Begun,
         next: Duration,
         left_out: Option<&str>,
-    ) -> Result<(), DatabaseError> {
+    ) -> Result<bool, DatabaseError> {
+        let statement = || {
+            self.query(include_str!("sql/close_gap.sql"))
+                .bind(self.process)
+                .bind(unix_time(round.span.since))
+                .bind(unix_time(round.span.until))
+        };
+        self.store.run_on_any(statement).await?;
         self.end(round, true, next, left_out, false).await
     }
 
@@ -185,7 +219,9 @@ impl Position {
         failure: &str,
         anew: bool,
     ) -> Result<(), DatabaseError> {
-        self.end(round, false, next, Some(failure), anew).await
+        self.end(round, false, next, Some(failure), anew)
+            .await
+            .map(drop)
     }
 
     async fn end(
@@ -195,7 +231,7 @@ impl Position {
         next: Duration,
         failure: Option<&str>,
         anew: bool,
-    ) -> Result<(), DatabaseError> {
+    ) -> Result<bool, DatabaseError> {
         let statement = || {
             self.query(include_str!("sql/end_round.sql"))
                 .bind(self.process)
@@ -205,8 +241,14 @@ impl Position {
                 .bind(anew)
                 .bind(round.untold.cast_signed())
                 .bind(round.is_on_request)
+                .bind(unix_time(round.span.since))
+                .bind(unix_time(round.span.until))
         };
-        self.store.run_on_any(statement).await.map(drop)
+        let rows = self.store.run_on_any(statement).await?;
+        let Some(row) = rows.first() else {
+            return Ok(false);
+        };
+        Ok(row.try_get("has_failed")?)
     }
 
     /// Gives up the turn, so that another process can resume the round at once.
@@ -218,12 +260,12 @@ impl Position {
         self.store.run_on_any(statement).await.map(drop)
     }
 
-    /// Which of these deliveries are missing: their places.
-    pub(super) async fn missing(
+    /// Which of these deliveries are unknown, in their order.
+    pub(super) async fn unknown(
         &self,
         deliveries: &[(&Delivery, SystemTime)],
         grace: Duration,
-    ) -> Result<Vec<usize>, DatabaseError> {
+    ) -> Result<Vec<Unknown>, DatabaseError> {
         let tenants: Vec<&str> = deliveries.iter().map(|(one, _)| one.key_tenant()).collect();
         let ids: Vec<&str> = deliveries
             .iter()
@@ -240,14 +282,28 @@ impl Position {
                 .bind(&ids)
                 .bind(&times)
                 .bind(interval(grace))
+                .bind(interval(LONGEST_REQUEST))
         };
         let rows = self.store.run_on_any(statement).await?;
-        let mut places = Vec::with_capacity(rows.len());
+        let mut unknown = Vec::with_capacity(rows.len());
         for row in &rows {
             let place: i64 = row.try_get("place")?;
-            places.extend(usize::try_from(place - 1));
+            let Ok(place) = usize::try_from(place - 1) else {
+                continue;
+            };
+            unknown.push(Unknown {
+                place,
+                may_be_deleted: row.try_get("may_be_deleted")?,
+                asked_in_vain: row.try_get("asked_in_vain")?,
+            });
         }
-        places.sort_unstable();
-        Ok(places)
+        unknown.sort_unstable_by_key(|one| one.place);
+        Ok(unknown)
+    }
+
+    /// The provider has been asked to send a delivery again. Returns whether that was for the first time.
+    pub(super) async fn note_asked(&self, delivery: &Delivery) -> Result<bool, DatabaseError> {
+        let statement = || keyed(include_str!("sql/note_asked.sql"), delivery);
+        Ok(!self.store.run_on_any(statement).await?.is_empty())
     }
 }

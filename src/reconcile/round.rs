@@ -33,12 +33,6 @@ pub(super) struct Rounds<'a, S> {
     pub(super) limits: Limits,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Start {
-    Now,
-    WhenDue,
-}
-
 /// How a round has ended.
 pub(super) enum Ended {
     Complete(Reconciled),
@@ -88,25 +82,27 @@ pub(super) struct Seen {
     pub(super) reconciled: Reconciled,
     /// The reason why the first unusable delivery cannot be run.
     left_out: Option<String>,
-    /// The deliveries that a list of attempts has a later attempt of, and those that were asked for.
+    /// The deliveries that a list of attempts has a later attempt of, and those that are dealt with.
     pub(super) done: HashSet<DeliveryKey>,
 }
 
 impl<S: EventSource> Rounds<'_, S> {
     /// Runs a round, if there is one to begin or to resume.
-    pub(super) async fn run(&self, start: Start) -> Result<Ended, ReconcileError> {
-        let now = start == Start::Now;
+    pub(super) async fn run(&self) -> Result<Ended, ReconcileError> {
         let bounds = self.position.bounds(&self.limits).await?;
-        let Some(mut round) = self.position.begin(&bounds, now).await? else {
+        let on_request = self.limits.on_request;
+        let Some(mut round) = self.position.begin(&bounds, on_request).await? else {
             return Ok(Ended::NotNow(self.position.wait().await?));
         };
-        let resumed = round.cursor.is_some();
-        if bounds.has_gap && !resumed {
+        if let Some(gap) = bounds.gap() {
+            let ago = |time: SystemTime| time.elapsed().unwrap_or_default().as_secs();
             tracing::warn!(
                 endpoint = self.position.endpoint,
                 source = self.position.source,
-                "webhooks were not reconciled for longer than `look_back`: events of the time between are \
-                 not looked at"
+                from_seconds_ago = ago(gap.since),
+                until_seconds_ago = ago(gap.until),
+                "webhooks were not reconciled for too long: events of the time between are older than \
+                 `look_back` or than what retention has left, and are not looked at"
             );
         }
         let mut seen = Seen::new(round.span);
@@ -115,12 +111,10 @@ impl<S: EventSource> Rounds<'_, S> {
         seen.report(&self.position);
         match ended {
             Ok(true) => {
-                let left_out = seen.left_out.as_deref();
-                if left_out.is_some() {
+                let (next, left_out) = (self.reconcile.every, seen.left_out.as_deref());
+                if self.position.complete(&round, next, left_out).await? {
                     metrics.reconciliation_failed();
                 }
-                let next = self.reconcile.every;
-                self.position.complete(&round, next, left_out).await?;
                 Ok(Ended::Complete(seen.reconciled))
             }
             Ok(false) => Ok(Ended::NotNow(self.position.wait().await?)),
@@ -143,7 +137,8 @@ impl<S: EventSource> Rounds<'_, S> {
             return Ok(true);
         }
         let tenant = self.tenant().await?;
-        for _ in 0..MAX_PAGES {
+        let mut cursors = Cursors::from(&round.cursor);
+        loop {
             let Some(page) = self.page(round).await? else {
                 return Ok(false);
             };
@@ -151,7 +146,7 @@ impl<S: EventSource> Rounds<'_, S> {
             if !self.bring_back(missing, round, seen).await? {
                 return Ok(false);
             }
-            round.cursor = next(page.next, &round.cursor)?;
+            round.cursor = cursors.next(page.next)?;
             if !self.position.go_on(round, None).await? {
                 return Ok(false);
             }
@@ -159,7 +154,6 @@ impl<S: EventSource> Rounds<'_, S> {
                 return Ok(true);
             }
         }
-        Err(endless())
     }
 
     /// The page at which the round is. Waits where the list says that it is worth it. `None` if the turn was
@@ -245,7 +239,8 @@ impl<S: EventSource> Rounds<'_, S> {
         }
         let tenant = self.tenant().await?;
         let (mut seen, mut cursor, mut waits) = (Seen::new(span), None, 0);
-        for _ in 0..MAX_PAGES {
+        let mut cursors = Cursors::from(&cursor);
+        loop {
             let page = match self.ask(span, &cursor, &mut waits).await? {
                 Asked::Page(page) => page,
                 Asked::Wait(wait, _) => {
@@ -263,12 +258,11 @@ impl<S: EventSource> Rounds<'_, S> {
                     unusable: self.why_unusable(&listed),
                 });
             }
-            cursor = next(page.next, &cursor)?;
+            cursor = cursors.next(page.next)?;
             if cursor.is_none() {
                 return Ok(found);
             }
         }
-        Err(endless())
     }
 
     /// The tenant of the path, where the provider has tenants.
@@ -304,19 +298,32 @@ pub(super) async fn caught<T>(
     })
 }
 
-fn endless() -> ReconcileError {
-    ReconcileError::Source(SourceError::new("its pages do not end"))
-}
+/// The pages that a round has asked for. None may come again, or the round would never end: a list gives the same
+/// page for the same cursor.
+struct Cursors(HashSet<String>);
 
-/// The next page. It must not be the same one, or the round would never end.
-fn next(next: Option<String>, this: &Option<String>) -> Result<Option<String>, ReconcileError> {
-    let error = match &next {
-        Some(next) if Some(next) == this.as_ref() => "the list gives the same page as the next one",
-        // Postgres cannot store it.
-        Some(next) if next.contains('\0') => "the list gives no usable next page",
-        _ => return Ok(next),
-    };
-    Err(ReconcileError::Source(SourceError::new(error)))
+impl Cursors {
+    fn from(first: &Option<String>) -> Self {
+        Self(first.iter().cloned().collect())
+    }
+
+    fn next(&mut self, next: Option<String>) -> Result<Option<String>, ReconcileError> {
+        let Some(next) = next else {
+            return Ok(None);
+        };
+        let error = if next.contains('\0') {
+            // Postgres cannot store it.
+            "the list gives no usable next page"
+        } else if self.0.len() > MAX_PAGES {
+            "its pages do not end"
+        } else if self.0.insert(next.clone()) {
+            return Ok(Some(next));
+        } else {
+            "its pages go round in a circle"
+        };
+        // Each further page would be wrong, too.
+        Err(ReconcileError::Source(SourceError::new(error).permanent()))
+    }
 }
 
 impl Seen {

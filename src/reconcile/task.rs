@@ -1,6 +1,7 @@
 //! `Reconcile`: the reconciliation of one list, and its background task.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::Uri;
@@ -9,10 +10,11 @@ use tokio::task::JoinHandle;
 use super::error::ReconcileError;
 use super::event_source::EventSource;
 use super::position::{Limits, Position};
-use super::round::{Ended, MissingDelivery, Reconciled, Rounds, Start};
+use super::round::{Ended, MissingDelivery, Reconciled, Rounds};
 use crate::error_chain::ErrorChain;
 use crate::layer::IdempotentWebhook;
 use crate::random::random_fraction;
+use crate::recovery::ReconciledList;
 use crate::settings::Settings;
 use crate::stop_signal::{Stop, StopSender};
 
@@ -56,7 +58,8 @@ const LONGEST_WAIT: Duration = MINUTE;
 /// been processed before this crate was there. [`since`](Self::since) changes that.
 ///
 /// A clone is for another use of the same, such as a [`dry_run`](Self::dry_run) of an operator's tool beside the
-/// background task.
+/// background task. Two lists of one endpoint, such as those of two accounts that send to one route, need
+/// different [names](EventSource::name): the second one is refused otherwise.
 #[derive(Clone)]
 #[must_use = "nothing is reconciled until it is spawned or run"]
 pub struct Reconcile<S> {
@@ -67,6 +70,8 @@ pub struct Reconcile<S> {
     look_back: Duration,
     grace: Duration,
     since: Option<SystemTime>,
+    /// Taken until the last clone is dropped.
+    list: Arc<ReconciledList>,
 }
 
 impl<S: EventSource> Reconcile<S> {
@@ -78,13 +83,14 @@ impl<S: EventSource> Reconcile<S> {
     ///
     /// # Errors
     ///
-    /// [`ReconcileError`] if the layer keeps nothing, if `path` is no path, or if the list does not give what
-    /// the provider's delivery id is made of.
+    /// [`ReconcileError`] if the layer keeps nothing, if `path` is no path, if the list does not give what
+    /// the provider's delivery id is made of, or if there is another `Reconcile` of a list of this name at the
+    /// endpoint, with tenants at the same path.
     pub fn new(layer: &IdempotentWebhook, source: S, path: &str) -> Result<Self, ReconcileError> {
         let settings = layer.settings().clone();
-        if settings.keeper.is_none() {
+        let Some(keeper) = &settings.keeper else {
             return Err(ReconcileError::NothingKept);
-        }
+        };
         let uri: Uri = path
             .parse()
             .map_err(|_| ReconcileError::Path(path.to_owned()))?;
@@ -95,7 +101,14 @@ impl<S: EventSource> Reconcile<S> {
             .provider
             .check_identity(&source.headers(), source.has_bodies())
             .map_err(ReconcileError::Identity)?;
+        let name = source.name();
+        let list = keeper.settings.recovery.reconcile(ReconciledList {
+            endpoint: settings.endpoint.clone(),
+            path: settings.provider.has_tenants().then(|| path.to_owned()),
+            name: name.clone(),
+        });
         Ok(Self {
+            list: list.ok_or(ReconcileError::NameTaken(name))?,
             settings,
             path: uri,
             source,
@@ -117,6 +130,9 @@ impl<S: EventSource> Reconcile<S> {
     ///
     /// No round looks at events from before the deliveries that [`Retention`](crate::Retention) has left:
     /// they could be unknown because they were deleted. Default: 7 days.
+    ///
+    /// Nor further than the list [goes back](EventSource::goes_back). If no round was made for longer, the time between
+    /// is a [gap](crate::documentation::reconciliation#gaps), which is reported until somebody deals with it.
     pub fn look_back(mut self, time: Duration) -> Self {
         self.look_back = time;
         self
@@ -173,7 +189,7 @@ impl<S: EventSource> Reconcile<S> {
     /// background task then goes on with it.
     pub async fn run_once(&self) -> Result<Reconciled, ReconcileError> {
         let rounds = self.rounds(true);
-        match rounds.run(Start::Now).await? {
+        match rounds.run().await? {
             Ended::Complete(reconciled) => Ok(reconciled),
             Ended::NotNow(_) => Err(ReconcileError::Busy),
         }
@@ -191,7 +207,7 @@ impl<S: EventSource> Reconcile<S> {
         self.rounds(true).list_missing().await
     }
 
-    fn rounds(&self, in_full: bool) -> Rounds<'_, S> {
+    fn rounds(&self, on_request: bool) -> Rounds<'_, S> {
         let settings = &self.settings;
         Rounds {
             reconcile: self,
@@ -199,14 +215,17 @@ impl<S: EventSource> Reconcile<S> {
                 settings.store.clone(),
                 settings.endpoint.to_string(),
                 self.path.to_string(),
-                self.source.name(),
+                self.list.name.clone(),
             ),
             limits: Limits {
-                look_back: self.look_back,
+                look_back: self
+                    .source
+                    .goes_back()
+                    .map_or(self.look_back, |time| time.min(self.look_back)),
                 grace: self.grace,
                 has_tenants: settings.provider.has_tenants(),
                 since: self.since,
-                in_full,
+                on_request,
             },
         }
     }
@@ -214,7 +233,7 @@ impl<S: EventSource> Reconcile<S> {
     async fn run(self, mut stop: Stop) {
         let rounds = self.rounds(false);
         loop {
-            let Some(ended) = stop.or(rounds.run(Start::WhenDue)).await else {
+            let Some(ended) = stop.or(rounds.run()).await else {
                 // Another process may go on at once.
                 let _ = rounds.position.leave().await;
                 return;

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use tower_service::Service;
 
 use super::liveness::{Liveness, Taker};
+use super::reconciled_lists::ReconciledLists;
 use super::router::{Prepare, Router};
 use super::run_due::{AttemptResult, Runner};
 use super::served_endpoints::{Endpoints, Served, ServedLayer};
@@ -77,6 +78,7 @@ pub(super) struct Shared {
     pub(super) store: Store,
     pub(super) liveness: Liveness,
     pub(super) endpoints: Endpoints,
+    pub(super) reconciled_lists: ReconciledLists,
     /// One for each attempt that may run at once in the background, of recovery and of all layers.
     pub(super) slots: Arc<Semaphore>,
     concurrency: Mutex<usize>,
@@ -110,6 +112,7 @@ impl Recovery {
                 liveness: Liveness::new(pool.clone()),
                 store: Store::new(pool, TIMEOUT, Duration::ZERO),
                 endpoints: Endpoints::default(),
+                reconciled_lists: ReconciledLists::default(),
                 slots: Arc::new(Semaphore::new(concurrency)),
                 concurrency: Mutex::new(concurrency),
                 elsewhere,

@@ -196,9 +196,10 @@ async fn prepare(server: &Server, provider: &str) {
                  (endpoint, delivery_id, state, attempts, next_attempt_at)
              select '{provider}', {kept}, 'due', 1, now() + interval '1 hour'"
         ),
-        "insert into idempotent_webhook.pruned (before) values (now() - interval '35 days')
-         on conflict do nothing"
-            .to_owned(),
+        format!(
+            "insert into idempotent_webhook.pruned (endpoint, before)
+             values ('{provider}', now() - interval '35 days')"
+        ),
     ] {
         let counted = format!("with done as ({sql} returning 1) select count(*) from done");
         server.count(&counted).await;

@@ -84,10 +84,9 @@ impl<'a> Pass<'a> {
 
     async fn all_tables(&mut self, pruned: &mut Pruned) -> Result<(), Halt> {
         let age = self.older_than;
-        self.step(&Step::RememberPruned(age)).await?;
-        self.step(&Step::DeleteRecords(age)).await?;
+        self.step(&Step::Records(age)).await?;
         for (endpoint, redelivery_window) in redelivery_window::all(self.pool).await? {
-            let resolved = Step::DeleteResolved(endpoint.clone());
+            let resolved = Step::Resolved(endpoint.clone());
             while self.step(&resolved).await?.is_full {}
             for rows in Rows::ALL {
                 let age = match rows {
@@ -116,7 +115,7 @@ impl<'a> Pass<'a> {
                 age,
                 since,
             };
-            let batch = self.step(&Step::DeleteOld(old)).await?;
+            let batch = self.step(&Step::Old(old)).await?;
             metrics::pruned(rows.table(), batch.deleted);
             match rows {
                 Rows::Deliveries => pruned.deliveries += batch.deleted,

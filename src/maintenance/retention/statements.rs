@@ -14,18 +14,16 @@ use crate::transaction::RowKeys;
 /// In the text of the statements, for the planner to know that it is a small number.
 const BATCH: usize = 1000;
 
-/// One transaction of retention.
+/// What is deleted in one transaction.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// Remembers that deliveries of this age may be deleted.
-    RememberPruned(Duration),
-    /// Deletes the activity and the settings of this age and, after a year at least, the actions of operators
-    /// and the positions of lists.
-    DeleteRecords(Duration),
-    /// Deletes what is kept of an endpoint's deliveries that were processed since. A failure that was
+    /// The activity and the settings of this age and, after a year at least, the actions of operators,
+    /// the positions of lists, and what providers were asked for.
+    Records(Duration),
+    /// What is kept of an endpoint's deliveries that were processed since. A failure that was
     /// kept while another process was still running the delivery leaves such a row.
-    DeleteResolved(Arc<str>),
-    DeleteOld(Old),
+    Resolved(Arc<str>),
+    Old(Old),
 }
 
 /// Rows of an endpoint that are older than an age.
@@ -89,6 +87,14 @@ impl Rows {
             Self::Discarded => ("discarded_at", "delivery_id", "true"),
             Self::Deliveries => ("received_at", "delivery_id", "true"),
             Self::Subjects => ("advanced_at", "subject", "true"),
+        }
+    }
+
+    /// Whether reconciliation takes a delivery for missing once its row is deleted.
+    fn tell_of_deliveries(self) -> bool {
+        match self {
+            Self::Dead | Self::Recorded | Self::Discarded | Self::Deliveries => true,
+            Self::Archived | Self::Subjects => false,
         }
     }
 
@@ -156,9 +162,9 @@ const SELECT_RESOLVED: &str = "
 ";
 
 const REMEMBER_PRUNED: &str = "
-    insert into idempotent_webhook.pruned as known (before)
-    values (now() - $1)
-    on conflict (is_the_only_one) do update
+    insert into idempotent_webhook.pruned as known (endpoint, before)
+    values ($1, now() - $2)
+    on conflict (endpoint) do update
     set before = greatest(known.before, excluded.before)
 ";
 
@@ -181,6 +187,12 @@ const DELETE_SETTINGS: &str = "
 const DELETE_RECONCILIATIONS: &str = "
     delete from idempotent_webhook.reconciliations
     where greatest(next_round_at, turn_ends_at) < now() - greatest($1, interval '1 year')
+";
+
+/// Late, so that none is asked for anew that was asked for in vain.
+const DELETE_REDELIVERY_REQUESTS: &str = "
+    delete from idempotent_webhook.redelivery_requests
+    where first_at < now() - greatest($1, interval '1 year')
 ";
 
 /// Deletes a part of them each time, since they are many. Their results are soon of no interest.
@@ -210,17 +222,13 @@ const DELETE_ACTIONS: &str = "
 impl Step {
     pub(super) async fn run(&self, connection: &mut PgConnection) -> sqlx::Result<Batch> {
         match self {
-            Self::RememberPruned(age) => {
-                let remember = sqlx::query(REMEMBER_PRUNED).bind(interval(*age));
-                remember.execute(connection).await?;
-                Ok(Batch::default())
-            }
-            Self::DeleteRecords(age) => {
+            Self::Records(age) => {
                 for sql in [
                     DELETE_ACTIVITY,
                     DELETE_REJECTIONS,
                     DELETE_SETTINGS,
                     DELETE_RECONCILIATIONS,
+                    DELETE_REDELIVERY_REQUESTS,
                     DELETE_ACTION_DELIVERIES,
                     DELETE_ACTIONS,
                 ] {
@@ -229,7 +237,7 @@ impl Step {
                 }
                 Ok(Batch::default())
             }
-            Self::DeleteResolved(endpoint) => {
+            Self::Resolved(endpoint) => {
                 let resolved = sqlx::query(Rows::Deliveries.sql(SELECT_RESOLVED)).bind(&**endpoint);
                 let resolved = RowKeys::read(&resolved.fetch_all(&mut *connection).await?)?;
                 let delete = resolved.bind(sqlx::query(DELETE_RESOLVED), endpoint);
@@ -239,7 +247,7 @@ impl Step {
                     ..Batch::default()
                 })
             }
-            Self::DeleteOld(old) => old.delete(connection).await,
+            Self::Old(old) => old.delete(connection).await,
         }
     }
 }
@@ -257,13 +265,16 @@ impl Old {
         };
         let last = last.try_get("time")?;
         let mut keys = RowKeys::read(&rows)?;
+        if self.rows.tell_of_deliveries() {
+            // In the same transaction, so that reconciliation does not take what was deleted for missing.
+            let remember = sqlx::query(REMEMBER_PRUNED).bind(endpoint);
+            let remember = remember.bind(interval(self.age));
+            remember.execute(&mut *connection).await?;
+        }
         let deleted = if self.rows == Rows::Deliveries {
             let kept = keys.bind(sqlx::query(STILL_KEPT), endpoint);
             let kept = RowKeys::read(&kept.fetch_all(&mut *connection).await?)?;
             keys.remove(&kept);
-            // In the same transaction, so that reconciliation does not take what was deleted for missing.
-            let remember = sqlx::query(REMEMBER_PRUNED).bind(interval(self.age));
-            remember.execute(&mut *connection).await?;
             keys.delete_claims(endpoint, Some(self.age), connection)
                 .await?
         } else {

@@ -9,18 +9,25 @@ use base64::engine::general_purpose::STANDARD;
 use form_urlencoded::Serializer;
 use http::header::{ACCEPT, AUTHORIZATION, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use reqwest::{Client, Response};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, Url};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::provider::Secret;
 use crate::reconcile::event_source::{ListedEvent, PageQuery, SourceError};
 
+pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The largest answer, in bytes.
 const MAX_ANSWER: usize = 128 * 1024 * 1024;
 
 /// How much of an error's answer is shown, in characters.
 const SHOWN: usize = 200;
+
+/// How many redirects are followed.
+const MAX_REDIRECTS: usize = 10;
 
 /// How long to wait if a rate limit does not say it.
 const DEFAULT_WAIT: Duration = Duration::from_secs(60);
@@ -59,6 +66,9 @@ impl Http {
     }
 
     /// The client, for a proxy, certificates of your own, or another TLS.
+    ///
+    /// An answer that came by a redirect to another origin is refused. The client that is built in does not ask
+    /// there in the first place.
     #[must_use]
     pub fn client(mut self, client: Client) -> Self {
         self.client = Some(client);
@@ -180,6 +190,24 @@ pub(super) fn item(
     })
 }
 
+/// The id behind which a list goes on that has more. Not every item may be readable.
+pub(super) fn last_id(items: &[Box<RawValue>]) -> Result<String, SourceError> {
+    #[derive(Deserialize)]
+    struct Id {
+        id: String,
+    }
+    let ids = items.iter().rev().map(|raw| parse(raw.get().as_bytes()));
+    let last = ids.filter_map(Result::ok).next();
+    last.map(|Id { id }| id).ok_or_else(|| {
+        SourceError::new("it has more, and gives nothing on this page to go on behind")
+    })
+}
+
+/// Whether a list with the newest first is past the time of the query.
+pub(super) fn are_older(events: &[ListedEvent], query: &PageQuery) -> bool {
+    !events.is_empty() && events.iter().all(|one| one.occurred_at < query.since())
+}
+
 impl Api {
     pub(super) fn new(address: impl Into<String>, authorization: Authorization) -> Self {
         Self {
@@ -217,8 +245,8 @@ impl Api {
 
     async fn send(&self, method: Method, path: &str, target: &str) -> Result<Answer, SourceError> {
         let base = self.http.base.as_deref().unwrap_or(&self.address);
-        let mut request = self
-            .client()?
+        let client = self.client()?;
+        let mut request = client
             .request(method.clone(), format!("{base}{target}"))
             .timeout(self.http.timeout)
             .header(ACCEPT, "application/json")
@@ -234,7 +262,14 @@ impl Api {
             let error = SourceError::from(error.without_url());
             SourceError::new(format_args!("{method} {path}: {error}"))
         };
-        let mut response = request.send().await.map_err(failed)?;
+        let request = request.build().map_err(failed)?;
+        let asked = request.url().origin();
+        let mut response = client.execute(request).await.map_err(failed)?;
+        if response.url().origin() != asked {
+            // Nothing says that what another one lists is the provider's.
+            let text = format!("{method} {path} was redirected to another origin");
+            return Err(SourceError::new(text));
+        }
         let mut body = Vec::new();
         while let Some(part) = response.chunk().await.map_err(failed)? {
             if body.len() + part.len() > MAX_ANSWER {
@@ -250,10 +285,15 @@ impl Api {
             });
         }
         let shown = self.authorization.mask(&String::from_utf8_lossy(&body));
-        let shown: String = shown.chars().take(SHOWN).collect();
+        let shown: String = shown
+            .chars()
+            .map(|char| if char.is_control() { ' ' } else { char })
+            .take(SHOWN)
+            .collect();
         let error = SourceError::new(format_args!(
-            "{method} {path} was answered with {}: {shown:?}",
-            response.status()
+            "{method} {path} was answered with {}: {}",
+            response.status(),
+            shown.trim()
         ));
         Err(match wait_of(&response) {
             Some(wait) => error.retry_after(wait),
@@ -269,9 +309,21 @@ impl Api {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = Client::builder().build()?;
+        let client = Client::builder().redirect(same_origin()).build()?;
         Ok(self.client.get_or_init(|| client))
     }
+}
+
+/// Follows redirects as GitHub has them for what was renamed, and none that leads elsewhere.
+fn same_origin() -> Policy {
+    Policy::custom(|attempt| {
+        let asked = attempt.previous().first().map(Url::origin);
+        if asked == Some(attempt.url().origin()) && attempt.previous().len() <= MAX_REDIRECTS {
+            attempt.follow()
+        } else {
+            attempt.stop()
+        }
+    })
 }
 
 /// Whether it is this request that is wrong, and not the key, the moment or the provider.

@@ -1,17 +1,23 @@
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::LINK;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
-use super::api::{Api, Authorization, Http, item, parse};
+use super::api::{Api, Authorization, DAY, Http, are_older, item, parse};
 use crate::provider::Secret;
 use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 
 const DELIVERY: HeaderName = HeaderName::from_static("x-github-delivery");
 const EVENT: HeaderName = HeaderName::from_static("x-github-event");
+
+/// So that a request is not given up before.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// [Deliveries of a webhook of GitHub](https://docs.github.com/rest/repos/webhooks#list-deliveries-for-a-repository-webhook),
 /// for [`presets::github`](crate::presets::github).
@@ -26,12 +32,18 @@ const EVENT: HeaderName = HeaderName::from_static("x-github-event");
 /// - Order: newest first.
 /// - What it cannot see: events while the webhook was inactive, or before it was there; webhooks of
 ///   Marketplace and of Sponsors.
-/// - Limits: 5,000 requests an hour, two for each delivery that is missing and one for 100 that are not. The
-///   headers of a 403 or a 429 say for how long to wait.
+/// - Limits: 5,000 requests an hour, of which a round takes one for 100 attempts and one for each delivery that is
+///   missing; a second between two requests to deliver again. The headers of a 403 or a 429 say for how long to
+///   wait.
 #[derive(Clone)]
 pub struct GitHubDeliveries {
     api: Api,
     path: String,
+    name: Option<String>,
+    kept_for: Duration,
+    pause: Duration,
+    /// When it was asked last to deliver again. Held while it is asked.
+    asked_at: Arc<Mutex<Option<Instant>>>,
 }
 
 #[derive(Deserialize)]
@@ -68,7 +80,37 @@ impl GitHubDeliveries {
         Self {
             api: Api::new("https://api.github.com", authorization).header(version, "2022-11-28"),
             path,
+            name: None,
+            kept_for: 3 * DAY,
+            pause: Duration::from_secs(1),
+            asked_at: Arc::default(),
         }
+    }
+
+    /// For how long it lists a delivery. Default: 3 days. For GitHub Enterprise Server it is 7.
+    #[must_use]
+    pub fn kept_for(mut self, time: Duration) -> Self {
+        self.kept_for = time;
+        self
+    }
+
+    /// The least time from one request to deliver again to the next, at most 30 seconds. Default: a second, as GitHub
+    /// asks for. GitHub Enterprise Server may need none.
+    #[must_use]
+    pub fn redelivery_pause(mut self, pause: Duration) -> Self {
+        self.pause = pause.min(LONGEST_PAUSE);
+        self
+    }
+
+    /// Another name for the list, if an endpoint has several, such as those of two apps that send to one route.
+    /// Default: `github` and the path of the API.
+    ///
+    /// It must not change: the position of the list is stored under it, and under a new name it begins with its
+    /// first round.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
     }
 
     /// How the API is called. For GitHub Enterprise Server, the base is `https://<host>/api/v3`.
@@ -81,7 +123,8 @@ impl GitHubDeliveries {
 
 impl EventSource for GitHubDeliveries {
     fn name(&self) -> String {
-        format!("github {}", self.path)
+        let name = || format!("github {}", self.path);
+        self.name.clone().unwrap_or_else(name)
     }
 
     fn headers(&self) -> Vec<HeaderName> {
@@ -92,30 +135,39 @@ impl EventSource for GitHubDeliveries {
         false
     }
 
+    fn goes_back(&self) -> Option<Duration> {
+        Some(self.kept_for)
+    }
+
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
         let mut parameters = vec![("per_page", "100".to_owned())];
         parameters.extend(query.cursor().map(|cursor| ("cursor", cursor.to_owned())));
         let answer = self.api.get(&self.path, &parameters).await?;
         let attempts: Vec<Box<RawValue>> = answer.json()?;
         let mut events = Vec::with_capacity(attempts.len());
-        let mut is_older = true;
         for raw in &attempts {
             events.push(item(query, raw, |json| {
                 let attempt: Attempt = parse(json)?;
                 let time = humantime::parse_rfc3339(&attempt.delivered_at)?;
-                is_older &= time < query.since();
                 Ok(ListedEvent::to_redeliver(time, attempt.id.to_string())
                     .header(DELIVERY, HeaderValue::from_str(&attempt.guid)?)
                     .header(EVENT, HeaderValue::from_str(&attempt.event)?))
             }));
         }
+        let is_older = are_older(&events, query);
         let next = next_cursor(&answer.headers).filter(|_| !is_older);
         Ok(EventPage::new(events, next))
     }
 
     async fn redeliver(&self, redelivery: &str) -> Result<(), SourceError> {
         let path = format!("{}/{redelivery}/attempts", self.path);
-        self.api.post(&path).await.map(drop)
+        let mut asked_at = self.asked_at.lock().await;
+        if let Some(asked_at) = *asked_at {
+            tokio::time::sleep_until(asked_at + self.pause).await;
+        }
+        let answer = self.api.post(&path).await;
+        *asked_at = Some(Instant::now());
+        answer.map(drop)
     }
 }
 

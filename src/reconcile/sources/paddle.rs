@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http, item, parse};
+use super::api::{Api, Authorization, DAY, Http, item, last_id, parse};
 use crate::provider::Secret;
 use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 
@@ -40,11 +42,6 @@ struct Pagination {
 }
 
 #[derive(Deserialize)]
-struct Id {
-    id: String,
-}
-
-#[derive(Deserialize)]
 struct Notification {
     occurred_at: String,
     payload: Box<RawValue>,
@@ -72,6 +69,10 @@ impl EventSource for PaddleNotifications {
         format!("paddle {}", self.destination)
     }
 
+    fn goes_back(&self) -> Option<Duration> {
+        Some(90 * DAY)
+    }
+
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
         // Not until when: it may be compared with the time of the notification, which is later.
         let since = humantime::format_rfc3339_micros(query.since()).to_string();
@@ -94,10 +95,8 @@ impl EventSource for PaddleNotifications {
                 ))
             }));
         }
-        let next = match page.data.last().filter(|_| page.meta.pagination.has_more) {
-            Some(last) => Some(parse::<Id>(last.get().as_bytes())?.id),
-            None => None,
-        };
+        let has_more = page.meta.pagination.has_more;
+        let next = has_more.then(|| last_id(&page.data)).transpose()?;
         Ok(EventPage::new(events, next))
     }
 }

@@ -1,8 +1,10 @@
+use std::time::Duration;
+
 use http::HeaderName;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http, item, parse};
+use super::api::{Api, Authorization, DAY, Http, item, last_id, parse};
 use super::event_types::EventTypes;
 use crate::pg_time::{from_unix_time, unix_time};
 use crate::provider::Secret;
@@ -28,17 +30,13 @@ pub struct StripeEvents {
     types: EventTypes,
     api_version: Option<String>,
     account: Option<String>,
+    name: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Page {
     data: Vec<Box<RawValue>>,
     has_more: bool,
-}
-
-#[derive(Deserialize)]
-struct Id {
-    id: String,
 }
 
 #[derive(Deserialize)]
@@ -62,6 +60,7 @@ impl StripeEvents {
             types: EventTypes::new(types),
             api_version: None,
             account: None,
+            name: None,
         }
     }
 
@@ -81,6 +80,17 @@ impl StripeEvents {
         let name = HeaderName::from_static("stripe-account");
         self.api = self.api.header(name, account.clone());
         self.account = Some(account);
+        self
+    }
+
+    /// Another name for the list, if an endpoint has several, such as those of two accounts that send to one route.
+    /// Default: `stripe`, or `stripe <account>`.
+    ///
+    /// It must not change: the position of the list is stored under it, and under a new name it begins with its
+    /// first round.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
         self
     }
 
@@ -115,10 +125,15 @@ impl StripeEvents {
 
 impl EventSource for StripeEvents {
     fn name(&self) -> String {
-        match &self.account {
-            Some(account) => format!("stripe {account}"),
-            None => "stripe".to_owned(),
+        match (&self.name, &self.account) {
+            (Some(name), _) => name.clone(),
+            (None, Some(account)) => format!("stripe {account}"),
+            (None, None) => "stripe".to_owned(),
         }
+    }
+
+    fn goes_back(&self) -> Option<Duration> {
+        Some(30 * DAY)
     }
 
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
@@ -145,10 +160,7 @@ impl EventSource for StripeEvents {
             });
             events.extend(is_of_type.then_some(event));
         }
-        let next = match page.data.last().filter(|_| page.has_more) {
-            Some(last) => Some(parse::<Id>(last.get().as_bytes())?.id),
-            None => None,
-        };
+        let next = page.has_more.then(|| last_id(&page.data)).transpose()?;
         Ok(EventPage::new(events, next))
     }
 }

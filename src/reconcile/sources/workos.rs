@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::api::{Api, Authorization, Http, item, parse};
+use super::api::{Api, Authorization, DAY, Http, are_older, item, parse};
 use super::event_types::EventTypes;
 use crate::provider::Secret;
 use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
@@ -22,6 +24,7 @@ use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQu
 pub struct WorkOsEvents {
     api: Api,
     types: EventTypes,
+    name: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -46,7 +49,19 @@ impl WorkOsEvents {
         Self {
             api: Api::new("https://api.workos.com", Authorization::Bearer(api_key)),
             types: EventTypes::new(types),
+            name: None,
         }
+    }
+
+    /// Another name for the list, if an endpoint has several, such as those of two environments that send to one
+    /// route. Default: `workos`.
+    ///
+    /// It must not change: the position of the list is stored under it, and under a new name it begins with its
+    /// first round.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
     }
 
     /// How the API is called.
@@ -59,7 +74,11 @@ impl WorkOsEvents {
 
 impl EventSource for WorkOsEvents {
     fn name(&self) -> String {
-        "workos".to_owned()
+        self.name.clone().unwrap_or_else(|| "workos".to_owned())
+    }
+
+    fn goes_back(&self) -> Option<Duration> {
+        Some(30 * DAY)
     }
 
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
@@ -75,17 +94,16 @@ impl EventSource for WorkOsEvents {
         });
         let page: Page = self.api.get("/events", &parameters).await?.json()?;
         let mut events = Vec::with_capacity(page.data.len());
-        let mut is_older = true;
         for raw in &page.data {
             events.push(item(query, raw, |json| {
                 let event: Event = parse(json)?;
                 // Some of the examples in its documentation have neither `T` nor `Z`.
                 let time = humantime::parse_rfc3339_weak(&event.created_at)?;
-                is_older &= time < query.since();
                 Ok(ListedEvent::new(time, raw.get().to_owned()))
             }));
         }
         // WorkOS has given the same order whatever was asked for. If that is the newest first, the rest is older.
+        let is_older = are_older(&events, query);
         let next = page.list_metadata.after.filter(|_| !is_older);
         Ok(EventPage::new(events, next))
     }

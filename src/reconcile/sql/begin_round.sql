@@ -1,26 +1,29 @@
 -- Begins a round, or resumes the one that another process has left, if it is due and nobody else has the
--- turn.
+-- turn. A round on request is known to its process alone: it takes the turn, and leaves the times and the page of
+-- the round that is to be resumed.
 --
--- $1 endpoint, $2 path, $3 source, $4 since when deliveries are recorded, $5 the process, $6 for how long it is its
--- turn, $7 and $8 the times of the events that a new round looks at, $9 whether to begin a new round now, $10 since
--- when events count.
-insert into idempotent_webhook.reconciliations as known
-    (endpoint, path, source, begins_at, process, turn_ends_at, round_since, round_until)
-values ($1, $2, $3, to_timestamp($4), $5, now() + $6, to_timestamp($7), to_timestamp($8))
+-- $1 endpoint, $2 path, $3 source, $4 since when deliveries are recorded, $5 until when the list is reconciled, if
+-- that was at another path, $6 the process, $7 for how long it is its turn, $8 whether it is a round on request, $9
+-- and $10 the times of the events, $11 whether it is resumed, $12 since when events are too old for it, up to $9,
+-- `null` if none are.
+insert into idempotent_webhook.reconciliations as known (
+    endpoint, path, source, begins_at, reconciled_until, process, turn_ends_at, round_since, round_until,
+    gap_since, gap_until
+)
+values (
+    $1, $2, $3, to_timestamp($4), to_timestamp($5), $6, now() + $7,
+    case when not $8 then to_timestamp($9) end,
+    case when not $8 then to_timestamp($10) end,
+    to_timestamp($12),
+    case when $12 is not null then to_timestamp($9) end
+)
 on conflict (endpoint, path, source) do update
 set process = excluded.process,
     turn_ends_at = excluded.turn_ends_at,
-    round_since = case
-        when $9 or known.round_since is null then excluded.round_since
-        else greatest(known.round_since, to_timestamp($10))
-    end,
-    round_until = case
-        when $9 or known.round_until is null then excluded.round_until
-        else known.round_until
-    end,
-    cursor = case when $9 then null else known.cursor end
-where (known.turn_ends_at is null or known.turn_ends_at < now()) and ($9 or known.next_round_at <= now())
-returning
-    extract(epoch from known.round_since)::float8 as since,
-    extract(epoch from known.round_until)::float8 as until,
-    known.cursor
+    round_since = coalesce(excluded.round_since, known.round_since),
+    round_until = coalesce(excluded.round_until, known.round_until),
+    cursor = case when $8 or $11 then known.cursor end,
+    gap_since = least(known.gap_since, excluded.gap_since),
+    gap_until = greatest(known.gap_until, excluded.gap_until)
+where (known.turn_ends_at is null or known.turn_ends_at < now()) and ($8 or known.next_round_at <= now())
+returning case when not $8 then known.cursor end as cursor

@@ -1,12 +1,16 @@
--- The times of the events that a round looks at, and since when events count at all, in Unix seconds.
+-- The times of the events that a round looks at, in Unix seconds. It is the round that was broken off, if there
+-- is one, or a new one.
 --
 -- $1 endpoint, $2 path, $3 source, $4 look-back, $5 grace time, $6 whether deliveries belong to tenants, $7 since
--- when events count as the application says, `null` if it does not, $8 whether to look at those again that are
--- reconciled.
+-- when events count as the application says, `null` if it does not, $8 whether it is a round on request, which
+-- looks at those again that are reconciled.
 with known as (
-    select begins_at, reconciled_until
+    select path = $2 as is_here, begins_at, reconciled_until, round_since, round_until
     from idempotent_webhook.reconciliations
-    where endpoint = $1 and path = $2 and source = $3
+    where endpoint = $1 and source = $3 and (path = $2 or not $6)
+    -- A list that is new at this path goes on from where it was before.
+    order by path = $2 desc, reconciled_until desc nulls last
+    limit 1
 ),
 -- What another list or another tenant has had recorded says nothing of this one.
 first as (
@@ -18,21 +22,46 @@ first as (
 ),
 begin as (
     select
-        coalesce((select begins_at from known), (select received_at from first), now()) as recorded_since,
-        -- Lists have times in whole seconds, and may show an event late.
-        (
-            select reconciled_until - greatest($5, interval '1 minute')
-            from known
-            where not $8
-        ) as next_since
+        coalesce(begins_at, received_at, now()) as recorded_since,
+        coalesce(to_timestamp($7), begins_at, received_at, now()) as begins_at,
+        reconciled_until, round_since, round_until,
+        coalesce(is_here and round_since is not null and not $8, false) as resumes
+    from first
+    left join known on true
+),
+-- Since when events are not reconciled. `null` if all that are not older than the look-back count.
+next as (
+    select
+        begin.*,
+        case
+            when $8 then null
+            when resumes then round_since
+            -- Lists have times in whole seconds, and may show an event late.
+            else coalesce(reconciled_until - greatest($5, interval '1 minute'), round_since)
+        end as next_since
+    from begin
+),
+span as (
+    select
+        next.*,
+        greatest(
+            begins_at,
+            next_since,
+            case when not resumes then now() - $4 end,
+            -- What is older may be unknown because it was deleted.
+            (select before + $5 from idempotent_webhook.pruned where endpoint = $1)
+        ) as since,
+        case when resumes then round_until else now() - $5 end as until
+    from next
 )
 select
     extract(epoch from recorded_since)::float8 as recorded_since,
-    extract(epoch from coalesce(to_timestamp($7), recorded_since))::float8 as begins_at,
-    extract(epoch from greatest(
-        coalesce(to_timestamp($7), recorded_since), next_since, now() - $4
-    ))::float8 as since,
-    extract(epoch from now() - $5)::float8 as until,
-    -- What came between the round before and this one is not looked at.
-    coalesce(next_since < now() - $4, false) as has_gap
-from begin
+    extract(epoch from reconciled_until)::float8 as reconciled_until,
+    resumes,
+    extract(epoch from since)::float8 as since,
+    extract(epoch from until)::float8 as until,
+    case
+        when next_since < since and begins_at < since
+            then extract(epoch from greatest(begins_at, next_since))::float8
+    end as gap_since
+from span

@@ -114,40 +114,45 @@ async fn a_layer_around_a_router_is_told_from_a_handler_that_failed() {
 }
 
 #[tokio::test]
-async fn two_layers_with_one_endpoint_are_a_warning() {
+async fn two_layers_with_one_endpoint_are_a_warning_whether_they_keep_or_not() {
     const WARNING: &str = "two webhook layers have the same endpoint";
-    let database = Database::new().await;
-    let recovery = Recovery::new(database.pool.clone());
-    let route = |endpoint: &str, recovery: &Recovery| {
-        let github = presets::github(secret());
-        let layer = IdempotentWebhook::new(database.pool.clone(), endpoint.to_owned(), github);
-        let layer = layer.keep(Keep::failed(recovery));
-        let two = Router::<()>::new().route("/one", post(write_effect).layer(layer.clone()));
-        two.route("/two", post(write_effect).layer(layer))
-    };
-    let log = logged(async {
-        let _first = route("shared", &recovery);
-        let _another = route("another", &recovery);
-        let _elsewhere = route("shared", &Recovery::new(database.pool.clone()));
-    })
-    .await;
-    assert!(!log.contains(WARNING), "{log}");
+    let (database, other_database) = (Database::new().await, Database::new().await);
+    for keeps in [false, true] {
+        let route = |endpoint: &str, database: &Database| {
+            let pool = database.pool.clone();
+            let github = presets::github(secret());
+            let mut layer = IdempotentWebhook::new(pool.clone(), endpoint.to_owned(), github);
+            if keeps {
+                // Whoever runs what they keep.
+                layer = layer.keep(Keep::failed(&Recovery::new(pool)));
+            }
+            let two = Router::<()>::new().route("/one", post(write_effect).layer(layer.clone()));
+            two.route("/two", post(write_effect).layer(layer))
+        };
+        let log = logged(async {
+            let _first = route("shared", &database);
+            let _another = route("another", &database);
+            let _elsewhere = route("shared", &other_database);
+        })
+        .await;
+        assert!(!log.contains(WARNING), "{log}");
 
-    let log = logged(async {
-        let _first = route("shared", &recovery);
-        let _second = route("shared", &recovery);
-    })
-    .await;
-    assert!(
-        log.contains(WARNING) && log.contains(r#"endpoint="shared""#),
-        "{log}"
-    );
+        let log = logged(async {
+            let _first = route("shared", &database);
+            let _second = route("shared", &database);
+        })
+        .await;
+        assert!(
+            log.contains(WARNING) && log.contains("WARN") && log.contains(r#"endpoint="shared""#),
+            "{log}"
+        );
 
-    let log = logged(async {
-        let _next = route("shared", &recovery);
-    })
-    .await;
-    assert!(!log.contains(WARNING), "those before are gone: {log}");
+        let log = logged(async {
+            let _next = route("shared", &database);
+        })
+        .await;
+        assert!(!log.contains(WARNING), "those before are gone: {log}");
+    }
 }
 
 #[tokio::test]

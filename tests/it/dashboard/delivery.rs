@@ -73,7 +73,7 @@ async fn d3_look_up_says_what_became_of_an_id() {
         .shows("data-state=\"in flight\"");
 
     app.database
-        .run("insert into idempotent_webhook.pruned (before) values ('2026-01-02 03:04:05Z')")
+        .run("insert into idempotent_webhook.pruned (endpoint, before) values ('test', '2026-01-02 03:04:05Z')")
         .await;
     let unknown = board.page("lookup?ids=unheard-of").await;
     unknown.shows("or received before");

@@ -263,6 +263,10 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
                 (endpoint, hour, source, outcome, count, last_at)
              select 'test', date_trunc('hour', now() - age, 'UTC'), 'request', 'processed', 1, now()
              from unnest(array[interval '1 hour', interval '44 days', interval '46 days']) as age;
+             insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
+             select endpoint, age, now() - age
+             from unnest(array['test', 'waits']) as endpoint,
+                 unnest(array[interval '44 days', interval '46 days']) as age;
              insert into idempotent_webhook.rejections (endpoint, hour, cause, count, last_at, reason)
              select 'test', date_trunc('hour', now() - age, 'UTC'), 'no_match', 1, now(), ''
              from unnest(array[interval '44 days', interval '46 days']) as age;
@@ -278,6 +282,9 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
              from idempotent_webhook.operator_actions, generate_series(1, 2) as number",
         )
         .await;
+    // Of an endpoint whose deliveries may be sent again for longer, nothing is deleted yet.
+    database.has_window("test", "1 day").await;
+    database.has_window("waits", "50 days").await;
     let days = |days: u64| Duration::from_secs(days * 24 * 60 * 60);
     let retention = Retention::new(database.pool.clone(), days(45)).every(Duration::ZERO);
     let task = retention.spawn();
@@ -285,7 +292,7 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
         .until(
             "exists (
                 select from idempotent_webhook.pruned
-                where before between now() - interval '45 days 1 min' and now() - interval '45 days'
+                where endpoint = 'test' and before between now() - interval '45 days 1 min' and now() - interval '45 days'
             )",
         )
         .await;
@@ -303,10 +310,17 @@ async fn retention_deletes_old_activity_and_remembers_before_when_deliveries_are
              and (select count(*) from idempotent_webhook.operator_action_deliveries) = 2",
         )
         .await;
-    // One row, and the later time of two.
-    idempotent_webhook::prune(&database.pool, days(60))
+    // A row for each endpoint of which something was deleted, with the later time of two.
+    database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
+             values ('test', 'old', now() - interval '61 days')",
+        )
+        .await;
+    let pruned = idempotent_webhook::prune(&database.pool, days(60))
         .await
         .unwrap();
+    assert_eq!(pruned.deliveries, 1);
     database
         .until(
             "(select count(*) from idempotent_webhook.pruned) = 1

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use idempotent_webhook::Reconcile;
 
 use super::{DAY, List, MINUTE, Process, missed, spawn_until};
-use crate::support::{Database, logged, now, send, soon, stripe, stripe_event, until_logged};
+use crate::support::{Database, now, send, soon, stripe, stripe_event};
 
 /// Another system may have processed what came before.
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn n2_what_may_have_been_pruned_and_what_is_under_way_is_left_alone() {
             .look_back(300 * DAY)
     };
     database
-        .run("insert into idempotent_webhook.pruned (before) values (now() - interval '30 days')")
+        .run("insert into idempotent_webhook.pruned (endpoint, before) values ('test', now() - interval '30 days')")
         .await;
     let found = reconcile().dry_run().await.unwrap();
     let ids: Vec<_> = found.iter().map(|one| one.id.as_str()).collect();
@@ -136,29 +136,6 @@ async fn n2_an_event_that_is_listed_late_is_found_without_a_grace_time() {
     soon(task.stop()).await;
 }
 
-#[tokio::test]
-async fn n2_a_time_that_is_not_looked_at_is_told() {
-    let database = Database::new().await;
-    let process = Process::new(database.pool.clone());
-    let list = List::empty();
-    let log = logged(async {
-        assert_eq!(missed(&process.reconcile(&list)).await.unwrap(), 0);
-        database
-            .run(
-                "update idempotent_webhook.reconciliations
-             set reconciled_until = now() - interval '9 days', next_round_at = now()",
-            )
-            .await;
-    })
-    .await;
-    assert!(!log.contains("look_back"), "{log}");
-    logged(async {
-    spawn_until(process.reconcile(&list), &database, "exists (select from idempotent_webhook.reconciliations where reconciled_until > now() - interval '1 hour')").await;
-    until_logged("look_back").await;
-    })
-    .await;
-}
-
 /// A round that goes on may be older than the deliveries that retention has left, and than a later `since`.
 #[tokio::test]
 async fn n2_a_round_that_goes_on_looks_at_nothing_that_may_be_pruned_or_no_longer_counts() {
@@ -174,7 +151,7 @@ async fn n2_a_round_that_goes_on_looks_at_nothing_that_may_be_pruned_or_no_longe
         select from idempotent_webhook.reconciliations where reconciled_until is not null
     )";
     for sql in [
-        "insert into idempotent_webhook.pruned (before) values (now() - interval '1 hour')",
+        "insert into idempotent_webhook.pruned (endpoint, before) values ('test', now() - interval '1 hour')",
         "delete from idempotent_webhook.pruned",
     ] {
         list.hang_after(Some(1));
@@ -215,9 +192,11 @@ async fn n2_a_round_on_request_leaves_no_gap_behind_and_its_since_is_not_remembe
     let list = List::of([("evt_1", 60 * MINUTE), ("evt_2", MINUTE)]);
     let on_request = process.reconcile(&list).look_back(5 * MINUTE);
     assert_eq!(missed(&on_request).await.unwrap(), 1);
+    drop(on_request);
     let unset = Reconcile::new(&process.layer, list.clone(), "/").unwrap();
     let unset = unset.grace(Duration::ZERO);
     assert_eq!(unset.dry_run().await.unwrap().len(), 0);
+    drop(unset);
 
     // The hour before is still to be looked at.
     database
@@ -238,7 +217,9 @@ async fn n2_a_round_on_request_leaves_no_gap_behind_and_its_since_is_not_remembe
              set reconciled_until = now() - interval '3 days', next_round_at = now() + interval '1 hour'",
         )
         .await;
+    let on_request = process.reconcile(&list).look_back(5 * MINUTE);
     assert_eq!(missed(&on_request).await.unwrap(), 0);
+    drop(on_request);
     database
         .run("update idempotent_webhook.reconciliations set next_round_at = now()")
         .await;
@@ -260,15 +241,17 @@ async fn n2_a_further_list_of_an_endpoint_begins_with_its_first_round() {
         .run("update idempotent_webhook.deliveries set received_at = now() - interval '10 days'")
         .await;
     let list = List::of([("evt_1", DAY)]);
-    let of = |path| {
-        let reconcile = Reconcile::new(&process.layer, list.clone(), path).unwrap();
+    let of = |name, path| {
+        let reconcile = Reconcile::new(&process.layer, list.named(name), path).unwrap();
         reconcile.grace(Duration::ZERO)
     };
-    assert_eq!(of("/").dry_run().await.unwrap().len(), 1);
-    assert_eq!(missed(&of("/")).await.unwrap(), 1);
+    assert_eq!(of("list", "/").dry_run().await.unwrap().len(), 1);
+    assert_eq!(missed(&of("list", "/")).await.unwrap(), 1);
     list.add("evt_2", DAY);
-    assert_eq!(of("/another").dry_run().await.unwrap().len(), 0);
-    assert_eq!(of("/").dry_run().await.unwrap().len(), 1);
+    for path in ["/", "/another"] {
+        assert_eq!(of("another", path).dry_run().await.unwrap().len(), 0);
+    }
+    assert_eq!(of("list", "/").dry_run().await.unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! Reconciliation with what the provider has.
 
+mod answers;
 mod bounds;
+mod gaps;
 mod limits;
 mod orders;
 mod rounds;
@@ -29,7 +31,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A provider's list of events, newest first, in pages. Clones are the same list.
 #[derive(Clone)]
-struct List(Arc<Mutex<Inner>>);
+struct List(Arc<Mutex<Inner>>, &'static str);
 
 #[derive(Default)]
 struct Inner {
@@ -39,8 +41,8 @@ struct Inner {
     failures: VecDeque<SourceError>,
     /// The cursors that it was asked for.
     asked: Vec<Option<String>>,
-    /// The cursor that each page gives.
-    always: Option<String>,
+    /// The cursors that its pages give in turn, without an end.
+    circle: Vec<String>,
     /// Waits for ever after so many pages.
     hangs_after: Option<usize>,
 }
@@ -52,14 +54,19 @@ impl List {
 
     /// A list of Stripe's events that occurred so long ago.
     fn of<'a>(events: impl IntoIterator<Item = (&'a str, Duration)>) -> Self {
-        let list = Self(Arc::new(Mutex::new(Inner {
+        let inner = Inner {
             page: 2,
             ..Inner::default()
-        })));
+        };
+        let list = Self(Arc::new(Mutex::new(inner)), "list");
         for (id, age) in events {
             list.add(id, age);
         }
         list
+    }
+
+    fn named(&self, name: &'static str) -> Self {
+        Self(self.0.clone(), name)
     }
 
     fn add(&self, id: &str, age: Duration) {
@@ -79,12 +86,9 @@ impl List {
         self.0.lock().unwrap().hangs_after = pages;
     }
 
-    fn always_give(&self, cursor: &str) {
-        self.0.lock().unwrap().always = Some(cursor.to_owned());
-    }
-
-    fn always_give_no_more(&self) {
-        self.0.lock().unwrap().always = None;
+    /// Each page is the same, and gives the next one of these cursors, or none if there are none.
+    fn go_round(&self, cursors: &[&str]) {
+        self.0.lock().unwrap().circle = cursors.iter().map(|&cursor| cursor.to_owned()).collect();
     }
 
     fn asked(&self) -> Vec<Option<String>> {
@@ -94,7 +98,7 @@ impl List {
 
 impl EventSource for List {
     fn name(&self) -> String {
-        "list".to_owned()
+        self.1.to_owned()
     }
 
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {
@@ -112,13 +116,18 @@ impl EventSource for List {
             std::future::pending::<()>().await;
         }
         let inner = self.0.lock().unwrap();
-        if let Some(cursor) = &inner.always {
+        if !inner.circle.is_empty() {
+            let mut circle = inner.circle.iter().cycle();
+            let next = match query.cursor() {
+                Some(cursor) => circle.skip_while(|one| *one != cursor).nth(1),
+                None => circle.next(),
+            };
             // Not while it is locked.
-            if cursor == "panic" {
+            if inner.circle[0] == "panic" {
                 drop(inner);
                 panic!("as the test says");
             }
-            return Ok(EventPage::new(inner.events.clone(), Some(cursor.clone())));
+            return Ok(EventPage::new(inner.events.clone(), next.cloned()));
         }
         let from: usize = query.cursor().map_or(Ok(0), str::parse)?;
         let until = (from + inner.page).min(inner.events.len());
@@ -177,6 +186,25 @@ async fn spawn_until(reconcile: Reconcile<List>, database: &Database, condition:
     let task = reconcile.spawn();
     database.until(condition).await;
     soon(task.stop()).await;
+}
+
+/// Reconciles in a process that is killed once a condition in SQL holds. Its turn ends, as it does by itself.
+async fn spawn_and_kill(reconcile: Reconcile<List>, database: &Database, condition: &str) {
+    let process = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let task = {
+        let _in_process = process.enter();
+        reconcile.spawn()
+    };
+    database.until(condition).await;
+    process.shutdown_background();
+    drop(task);
+    database
+        .run("update idempotent_webhook.reconciliations set turn_ends_at = now()")
+        .await;
 }
 
 async fn handle(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {

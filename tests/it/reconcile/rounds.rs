@@ -5,7 +5,7 @@ use std::time::Duration;
 use idempotent_webhook::Endpoint;
 use idempotent_webhook::reconcile::{ReconcileError, SourceError};
 
-use super::{List, MINUTE, Process, effects, missed, spawn_until, tables};
+use super::{List, MINUTE, Process, effects, missed, spawn_and_kill, spawn_until, tables};
 use crate::support::{
     Database, answer, assert_rows, logged, now, send, soon, stripe, stripe_event, until_logged,
 };
@@ -109,25 +109,23 @@ async fn n4_one_process_reconciles_at_a_time_and_another_goes_on_where_it_was_ki
     let ids = ["evt_1", "evt_2", "evt_3", "evt_4", "evt_5"];
     let list = List::of(ids.map(|id| (id, MINUTE)));
     list.hang_after(Some(2));
-    let reconcile = one.reconcile(&list);
-    let killed = tokio::spawn(async move { reconcile.run_once().await });
-    database
-        .until("(select count(*) = 4 from idempotent_webhook.kept_deliveries)")
-        .await;
-    database
-        .until("exists (select from idempotent_webhook.reconciliations where cursor = '4')")
-        .await;
-
-    let busy = other.reconcile(&list).run_once().await;
+    let killed = spawn_and_kill(
+        one.reconcile(&list),
+        &database,
+        "exists (select from idempotent_webhook.reconciliations where missed = 4 and cursor = '4')",
+    );
+    let busy = async {
+        database
+            .until(
+                "exists (select from idempotent_webhook.reconciliations where process is not null)",
+            )
+            .await;
+        other.reconcile(&list).run_once().await
+    };
+    let (busy, ()) = tokio::join!(busy, killed);
     assert!(matches!(busy, Err(ReconcileError::Busy)), "{busy:?}");
-    killed.abort();
-    let _ = killed.await;
     list.hang_after(None);
     list.asked();
-    // Its turn ends by itself.
-    database
-        .run("update idempotent_webhook.reconciliations set turn_ends_at = now()")
-        .await;
     let task = other.reconcile(&list).every(MINUTE).spawn();
     database
         .until(
@@ -256,7 +254,7 @@ async fn n4_a_list_that_panics_is_a_list_that_fails() {
     let database = Database::new().await;
     let process = Process::new(database.pool.clone());
     let list = List::of([("evt_1", MINUTE)]);
-    list.always_give("panic");
+    list.go_round(&["panic"]);
     let task = process
         .reconcile(&list)
         .every(Duration::from_secs(1))
@@ -269,7 +267,7 @@ async fn n4_a_list_that_panics_is_a_list_that_fails() {
             )",
         )
         .await;
-    list.always_give_no_more();
+    list.go_round(&[]);
     database
         .until("exists (select from idempotent_webhook.reconciliations where failure is null)")
         .await;
@@ -277,18 +275,20 @@ async fn n4_a_list_that_panics_is_a_list_that_fails() {
     assert_eq!(process.run_due().await, 1);
 }
 
+/// E8 of the faults: a circle was followed for 100,000 pages.
 #[tokio::test]
 async fn n4_a_list_whose_pages_do_not_end_fails() {
-    for next in ["again", "\0"] {
+    for (cursors, pages) in [(&["again"][..], 2), (&["\0"], 1), (&["a", "b", "c"], 4)] {
         let database = Database::new().await;
         let process = Process::new(database.pool.clone());
         let list = List::of([("evt_1", MINUTE)]);
-        list.always_give(next);
-        let failed = process.reconcile(&list).run_once().await;
+        list.go_round(cursors);
+        let failed = soon(process.reconcile(&list).run_once()).await;
         assert!(
             matches!(failed, Err(ReconcileError::Source(_))),
             "{failed:?}"
         );
+        assert_eq!(list.asked().len(), pages, "{cursors:?}");
         assert!(process.reconcile(&list).dry_run().await.is_err());
         // What was found before is kept.
         assert_eq!(process.run_due().await, 1);

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::Router;
 use axum::routing::post;
 use idempotent_webhook::reconcile::{
-    EventSource, Http, MissingDelivery, ReconcileError, Reconciled, StripeEvents,
+    EventSource, GitHubDeliveries, Http, MissingDelivery, ReconcileError, Reconciled, StripeEvents,
 };
 use idempotent_webhook::{IdempotentWebhook, Keep, Reconcile, Recovery, Secret};
 use provider_apis::{Api, Event, KEY, PROVIDERS, Refusal, preset, source, webhook};
@@ -189,10 +189,81 @@ async fn n4_a_redelivery_that_github_refuses_is_left_out_and_one_that_it_limits_
     api.refuse(Refusal::Broken);
     assert!(reconcile.run_once().await.is_err());
     assert_eq!(api.take_redeliveries(), [4]);
+    // It was missing before.
     application
         .database
-        .until("exists (select from idempotent_webhook.reconciliations where missed = 4)")
+        .until(
+            "exists (
+                select from idempotent_webhook.reconciliations
+                where missed = 3 and failure like '%/attempts was answered with 500%'
+            )",
+        )
         .await;
+}
+
+/// A7 of the faults: what is rejected each time was asked for, and counted as missed, for ever.
+#[tokio::test]
+async fn n1_github_is_not_asked_for_ever_for_what_is_rejected_each_time() {
+    let (api, address) = Api::start("github").await;
+    let attempt = || {
+        api.add(Event {
+            number: 1,
+            time: now() - 100,
+        });
+    };
+    attempt();
+    let application = Application::of("github").await;
+    let database = &application.database;
+    let reconcile = application.reconcile(source("github", address, KEY));
+    for _ in 0..3 {
+        assert_eq!(reconcile.run_once().await.unwrap().missed, 1);
+        assert_eq!(api.take_redeliveries(), [1]);
+        attempt();
+    }
+    database
+        .until(
+            "exists (
+                select from idempotent_webhook.reconciliations where missed = 1 and failure is null
+            )",
+        )
+        .await;
+
+    database
+        .run("update idempotent_webhook.redelivery_requests set first_at = now() - interval '8 days'")
+        .await;
+    let round = reconcile.run_once().await.unwrap();
+    assert_eq!((round.missed, round.unusable), (0, 1));
+    assert!(api.take_redeliveries().is_empty());
+    database
+        .until(
+            "exists (
+                select from idempotent_webhook.reconciliations
+                where missed = 1 and failure like 'github-1: it was asked for%'
+            )",
+        )
+        .await;
+}
+
+/// E12 of the faults: it asks for a second between two requests that change something.
+#[tokio::test]
+async fn n4_github_is_asked_with_a_pause_between_redeliveries() {
+    let (api, address) = Api::start("github").await;
+    fill(&api, 2);
+    let application = Application::of("github").await;
+    let http = Http::new().base(format!("http://{address}"));
+    let deliveries =
+        GitHubDeliveries::repository(Secret::new(KEY).unwrap(), "octocat/hello-world", 1);
+    // Longer than the test waits for anything.
+    let deliveries = deliveries.http(http).redelivery_pause(MINUTE);
+    let reconcile = application.reconcile(deliveries);
+    let running = tokio::spawn(async move { reconcile.run_once().await });
+    application
+        .database
+        .until("exists (select from idempotent_webhook.redelivery_requests)")
+        .await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(api.take_redeliveries(), [2]);
+    running.abort();
 }
 
 #[tokio::test]
@@ -231,6 +302,7 @@ async fn n4_errors_of_an_api_are_told_without_its_key() {
                 let shows_key = error.contains(KEY) || error.contains("c2tfdGVzdF9vZl90aGVfYXBp");
                 assert!(!shows_key, "{provider}: {error}");
             }
+            drop(reconcile);
             let wrong = source(provider, address, "sk_wrong_key");
             let reconcile = application.reconcile(wrong);
             let error = reconcile.run_once().await.unwrap_err();
@@ -238,6 +310,7 @@ async fn n4_errors_of_an_api_are_told_without_its_key() {
             let text = format!("{error} {error:?} {reconcile:?}");
             assert!(text.contains("was answered with 401"), "{provider}: {text}");
             assert!(!text.contains("wrong_key"), "{provider}: {text}");
+            drop(reconcile);
             let nowhere = source(provider, "127.0.0.1:9".parse().unwrap(), KEY);
             let error = application.reconcile(nowhere).dry_run().await.unwrap_err();
             assert!(error.to_string().contains("GET /"), "{provider}: {error}");
@@ -270,6 +343,7 @@ async fn n3_stripe_events_of_another_api_version_are_not_run() {
         Some("its API version is 2019-02-19, and not 2024-06-20")
     );
 
+    drop(reconcile);
     // Of no type that the endpoint has.
     let others = StripeEvents::new(Secret::new(KEY).unwrap(), ["charge.*"]).http(http.clone());
     assert!(

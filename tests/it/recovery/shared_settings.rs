@@ -9,7 +9,7 @@ use idempotent_webhook::{IdempotentWebhook, Keep, Recovery, presets};
 
 use crate::support::{
     Database, Failing, NOTHING_KEPT, accept_first, answer, assert_rows, github, keep, keep_all,
-    lock, logged, recovery, secret, send, spawn_send, until_all_wait, write_effect,
+    lock, recovery, secret, send, spawn_send, until_all_wait, write_effect,
 };
 
 /// Two routes with an endpoint each, `/a` and `/b`, whose layers have one `Keep`.
@@ -139,43 +139,4 @@ async fn r3_a_quota_that_one_endpoint_has_exhausted_is_that_endpoints_alone() {
             .await;
         assert_rows!(database, claims: 0, effects: 0);
     }
-}
-
-const SAME_ENDPOINT: &str = "two webhook layers have the same endpoint";
-
-#[tokio::test]
-async fn k1_two_layers_with_one_endpoint_are_told_whether_they_keep_or_not() {
-    let database = Database::new().await;
-    let layer = |endpoint: &str| {
-        let github = presets::github(secret());
-        IdempotentWebhook::new(database.pool.clone(), endpoint.to_owned(), github)
-    };
-    let recovery = recovery(&database.pool);
-    for keeps in [false, true] {
-        let set = |layer: IdempotentWebhook| match keeps {
-            true => layer.keep(keep(&recovery)),
-            false => layer,
-        };
-        let log = logged(async {
-            let one = set(layer("a"));
-            let route = || post(write_effect);
-            let clone: Router = Router::new()
-                .route("/one", route().layer(one.clone()))
-                .route("/same", route().layer(one));
-            drop(clone);
-            let _another = set(layer("b"));
-            // The first one is gone.
-            let _after = set(layer("a"));
-        })
-        .await;
-        assert!(!log.contains(SAME_ENDPOINT), "{log}");
-        let log = logged(async {
-            let _one: Router = Router::new().route("/", post(write_effect).layer(set(layer("a"))));
-            let _two = set(layer("a"));
-        })
-        .await;
-        assert!(log.contains(SAME_ENDPOINT) && log.contains("WARN"), "{log}");
-        assert!(log.contains(r#"endpoint="a""#), "{log}");
-    }
-    assert_rows!(database, claims: 0, effects: 0);
 }

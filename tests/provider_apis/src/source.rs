@@ -1,6 +1,7 @@
 //! The crate's own lists, each at the address of its API here.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::http::HeaderName;
 use idempotent_webhook::Secret;
@@ -27,7 +28,9 @@ pub fn source(provider: &str, address: SocketAddr, key: &str) -> AnySource {
             ChargebeeEvents::new("acme-test", key, ["invoice_generated"]).http(http),
         ),
         "github" => AnySource::GitHub(
-            GitHubDeliveries::repository(key, "octocat/hello-world", 1).http(http),
+            GitHubDeliveries::repository(key, "octocat/hello-world", 1)
+                .http(http)
+                .redelivery_pause(Duration::ZERO),
         ),
         "paddle" => AnySource::Paddle(PaddleNotifications::new(key, "ntfset_1").http(http)),
         "stripe" => AnySource::Stripe(StripeEvents::new(key, ["invoice.paid"]).http(http)),
@@ -55,6 +58,16 @@ impl EventSource for AnySource {
 
     fn has_bodies(&self) -> bool {
         !matches!(self, Self::GitHub(_))
+    }
+
+    fn goes_back(&self) -> Option<Duration> {
+        match self {
+            Self::Chargebee(source) => source.goes_back(),
+            Self::GitHub(source) => source.goes_back(),
+            Self::Paddle(source) => source.goes_back(),
+            Self::Stripe(source) => source.goes_back(),
+            Self::WorkOs(source) => source.goes_back(),
+        }
     }
 
     async fn page(&self, query: &PageQuery) -> Result<EventPage, SourceError> {

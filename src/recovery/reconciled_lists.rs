@@ -1,0 +1,39 @@
+//! The lists that are reconciled for the layers of a recovery.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::task::Recovery;
+
+/// What tells one list from another. The position of a list is stored under it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ReconciledList {
+    pub(crate) endpoint: Arc<str>,
+    /// Says for which tenant the list is, if there are tenants.
+    pub(crate) path: Option<String>,
+    pub(crate) name: String,
+}
+
+/// All of them, for as long as somebody holds one.
+#[derive(Debug, Default)]
+pub(super) struct ReconciledLists(Mutex<Vec<Weak<ReconciledList>>>);
+
+impl Recovery {
+    /// Takes a list, for as long as the result is held. `None` if it is taken: two lists of one name would take
+    /// each other's position for their own, and each would leave out what the other one has looked at.
+    pub(crate) fn reconcile(&self, list: ReconciledList) -> Option<Arc<ReconciledList>> {
+        // Nothing panics while it holds the lock.
+        let lists = &self.shared.reconciled_lists.0;
+        let mut lists = lists.lock().unwrap_or_else(PoisonError::into_inner);
+        lists.retain(|taken| taken.strong_count() > 0);
+        if lists
+            .iter()
+            .filter_map(Weak::upgrade)
+            .any(|taken| *taken == list)
+        {
+            return None;
+        }
+        let list = Arc::new(list);
+        lists.push(Arc::downgrade(&list));
+        Some(list)
+    }
+}

@@ -1,0 +1,268 @@
+//! Answers of an API that are not what is documented, or not the API's.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::Uri;
+use axum::response::Redirect;
+use idempotent_webhook::reconcile::{
+    EventSource, Http, PaddleNotifications, StripeEvents, WorkOsEvents,
+};
+use idempotent_webhook::{IdempotentWebhook, Keep, Provider, Reconcile, Recovery, Secret, presets};
+use provider_apis::{Api, Event, KEY};
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+use super::{List, MINUTE, Process};
+use crate::support::{Database, now, recovery, secret};
+
+async fn serve(router: Router) -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    address
+}
+
+fn at(address: SocketAddr) -> Http {
+    Http::new().base(format!("http://{address}"))
+}
+
+/// An API that answers with these, one after the other, and the requests that it gets.
+async fn answers(
+    answers: impl IntoIterator<Item = Value>,
+) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let answers: Vec<Value> = answers.into_iter().collect();
+    let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+    let asked = requests.clone();
+    let router = Router::new().fallback(async move |uri: Uri| {
+        let mut asked = asked.lock().unwrap();
+        asked.push(uri.to_string());
+        axum::Json(answers[asked.len() - 1].clone())
+    });
+    (serve(router).await, requests)
+}
+
+fn key() -> Secret {
+    Secret::new(KEY).unwrap()
+}
+
+fn layer(pool: &PgPool, recovery: &Recovery, provider: Provider) -> IdempotentWebhook {
+    IdempotentWebhook::new(pool.clone(), "test", provider).keep(Keep::failed(recovery))
+}
+
+/// A round of a list of its own.
+async fn round(database: &Database, provider: Provider, source: impl EventSource) -> String {
+    let recovery = recovery(&database.pool);
+    let reconcile = Reconcile::new(&layer(&database.pool, &recovery, provider), source, "/");
+    let reconcile = reconcile.unwrap().grace(Duration::ZERO);
+    let reconcile = reconcile.since(std::time::UNIX_EPOCH);
+    match reconcile.run_once().await {
+        Ok(round) => format!("{} missed, {} unusable", round.missed, round.unusable),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn stripe_event(id: &str) -> Value {
+    json!({ "id": id, "created": now() - 60, "type": "invoice.paid", "data": {} })
+}
+
+fn notification(id: &str) -> Value {
+    let time = humantime::format_rfc3339(std::time::SystemTime::now() - MINUTE).to_string();
+    json!({
+        "id": id, "occurred_at": time,
+        "payload": { "event_id": id, "event_type": "transaction.completed" }
+    })
+}
+
+fn stripe_page(data: &[Value], has_more: bool) -> Value {
+    json!({ "object": "list", "data": data, "has_more": has_more })
+}
+
+fn paddle_page(data: &[Value], has_more: bool) -> Value {
+    json!({ "data": data, "meta": { "pagination": { "has_more": has_more } } })
+}
+
+/// E7 of the faults: it was taken for the end of the list.
+#[tokio::test]
+async fn n4_a_page_that_has_more_and_nothing_to_go_on_behind_is_an_error() {
+    let unreadable = json!({ "created": "yesterday" });
+    for data in [&[][..], &[unreadable]] {
+        let database = Database::new().await;
+        let (address, _) = answers([stripe_page(data, true)]).await;
+        let events = StripeEvents::new(key(), ["*"]).http(at(address));
+        let stripe = round(&database, presets::stripe(secret()), events).await;
+        let (address, _) = answers([paddle_page(data, true)]).await;
+        let notifications = PaddleNotifications::new(key(), "ntfset_1").http(at(address));
+        let paddle = round(&database, presets::paddle(secret()), notifications).await;
+        for failure in [stripe, paddle] {
+            assert!(
+                failure.contains("nothing on this page to go on behind"),
+                "{failure}"
+            );
+        }
+    }
+}
+
+/// E7 of the faults, where the list gives a cursor: it says itself that there is more behind an empty page.
+#[tokio::test]
+async fn n4_an_empty_page_with_a_next_one_is_not_the_end() {
+    let database = Database::new().await;
+    let time = humantime::format_rfc3339(std::time::SystemTime::now() - MINUTE).to_string();
+    let event = json!({ "id": "evt_1", "event": "user.created", "created_at": time });
+    let unreadable = json!({ "id": "evt_0", "event": "user.created" });
+    let (address, _) = answers([
+        json!({ "data": [], "list_metadata": { "after": "a" } }),
+        json!({ "data": [unreadable], "list_metadata": { "after": "b" } }),
+        json!({ "data": [event], "list_metadata": {} }),
+    ])
+    .await;
+    let events = WorkOsEvents::new(key(), ["user.created"]).http(at(address));
+    let round = round(&database, presets::workos(secret()), events).await;
+    assert_eq!(round, "1 missed, 1 unusable");
+}
+
+/// E10 of the faults: the page failed, and so did each round.
+#[tokio::test]
+async fn n4_a_list_goes_on_behind_the_last_item_whose_id_can_be_read() {
+    let unreadable = json!({ "created": "yesterday" });
+    let database = Database::new().await;
+    let (address, requests) = answers([
+        stripe_page(
+            &[
+                stripe_event("evt_1"),
+                stripe_event("evt_2"),
+                unreadable.clone(),
+            ],
+            true,
+        ),
+        stripe_page(&[unreadable.clone(), stripe_event("evt_3")], false),
+    ])
+    .await;
+    let events = StripeEvents::new(key(), ["*"]).http(at(address));
+    let stripe = round(&database, presets::stripe(secret()), events).await;
+    assert_eq!(stripe, "3 missed, 2 unusable");
+    assert!(requests.lock().unwrap()[1].contains("starting_after=evt_2"));
+
+    let (address, requests) = answers([
+        paddle_page(&[notification("ntf_1"), unreadable], true),
+        paddle_page(&[notification("ntf_2")], false),
+    ])
+    .await;
+    let notifications = PaddleNotifications::new(key(), "ntfset_1").http(at(address));
+    let paddle = round(&database, presets::paddle(secret()), notifications).await;
+    assert_eq!(paddle, "2 missed, 1 unusable");
+    assert!(requests.lock().unwrap()[1].contains("after=ntf_1"));
+}
+
+/// E9 of the faults: what another host lists was run as authentic.
+#[tokio::test]
+async fn n3_a_redirect_to_another_origin_is_not_followed() {
+    let database = Database::new().await;
+    let (elsewhere, requests) = answers([stripe_page(&[stripe_event("forged")], false)]).await;
+    let target = format!("http://{elsewhere}/v1/events");
+    let router = Router::new().fallback(async move || Redirect::temporary(&target));
+    let http = at(serve(router).await);
+    let events = || StripeEvents::new(key(), ["*"]);
+    let own = round(
+        &database,
+        presets::stripe(secret()),
+        events().http(http.clone()),
+    )
+    .await;
+    assert!(own.contains("was answered with 307"), "{own}");
+    assert!(requests.lock().unwrap().is_empty());
+
+    // A client that follows it gets nothing run.
+    let client = reqwest::Client::new();
+    let given = events().http(http.client(client));
+    let given = round(&database, presets::stripe(secret()), given).await;
+    assert!(
+        given.contains("was redirected to another origin"),
+        "{given}"
+    );
+    database
+        .until("not exists (select from idempotent_webhook.kept_deliveries)")
+        .await;
+
+    // As GitHub has them for what was renamed.
+    let page = stripe_page(&[stripe_event("evt_1")], false);
+    let router = Router::new()
+        .route(
+            "/v2/events",
+            axum::routing::get(async move || axum::Json(page)),
+        )
+        .fallback(async || Redirect::temporary("/v2/events"));
+    let http = at(serve(router).await);
+    let renamed = round(&database, presets::stripe(secret()), events().http(http)).await;
+    assert_eq!(renamed, "1 missed, 0 unusable");
+}
+
+/// E12 of the faults: it was quoted with escapes of escapes.
+#[tokio::test]
+async fn n4_the_answer_of_an_api_is_shown_as_it_is() {
+    let database = Database::new().await;
+    let router = Router::new().fallback(async || {
+        let answer = "{\"error\": {\n\t\"message\": \"no \\\"rights\\\"\"\n}}\n";
+        (axum::http::StatusCode::BAD_REQUEST, answer)
+    });
+    let http = at(serve(router).await);
+    let events = StripeEvents::new(key(), ["*"]).http(http);
+    let failure = round(&database, presets::stripe(secret()), events).await;
+    assert_eq!(
+        failure,
+        "the provider's list: GET /v1/events was answered with 400 Bad Request: \
+         {\"error\": {  \"message\": \"no \\\"rights\\\"\" }}"
+    );
+}
+
+/// E1 of the faults: each of two accounts took the other one's position for its own.
+#[tokio::test]
+async fn n1_two_accounts_of_one_route_have_a_position_each() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let mut lists = Vec::new();
+    for numbers in [1..=40, 41..=80] {
+        let (api, address) = Api::start("stripe").await;
+        for number in numbers {
+            api.add(Event {
+                number,
+                time: now() - 100 * number,
+            });
+        }
+        let http = at(address);
+        lists.push(StripeEvents::new(key(), ["invoice.*"]).http(http));
+    }
+    let [one, other] = lists.try_into().unwrap();
+    let unnamed = Reconcile::new(&process.layer, one.clone(), "/").unwrap();
+    let refused = Reconcile::new(&process.layer, other.clone(), "/").unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the list \"stripe\" of the endpoint is reconciled already: give another list a name of its own, \
+         and take a clone for another use of this one"
+    );
+    let clone = unnamed.clone();
+    drop(unnamed);
+    assert!(Reconcile::new(&process.layer, other.clone(), "/elsewhere").is_err());
+    drop(clone);
+
+    let tasks = [one.named("stripe de"), other.named("stripe fr")].map(|list| {
+        let reconcile = Reconcile::new(&process.layer, list, "/").unwrap();
+        reconcile.since(std::time::UNIX_EPOCH).grace(MINUTE).spawn()
+    });
+    database
+        .until("(select count(*) = 80 from idempotent_webhook.kept_deliveries)")
+        .await;
+    database
+        .until(
+            "(select array_agg(source || ' ' || missed order by source) = '{stripe de 40,stripe fr 40}'
+              from idempotent_webhook.reconciliations)",
+        )
+        .await;
+    for task in tasks {
+        task.stop().await;
+    }
+    // They are free again.
+    assert!(Reconcile::new(&process.layer, List::empty(), "/").is_ok());
+}

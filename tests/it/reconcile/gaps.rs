@@ -1,0 +1,371 @@
+//! No round moves past a time that nothing has looked at, unless it says so.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+use http_body_util::BodyExt;
+use idempotent_webhook::dashboard::{Access, Dashboard};
+use idempotent_webhook::reconcile::{GitHubDeliveries, Http};
+use idempotent_webhook::{IdempotentWebhook, Keep, Reconcile, Retention, Secret, presets};
+use metrics_exporter_prometheus::PrometheusBuilder;
+use provider_apis::{Api, Event, KEY};
+use tower::ServiceExt;
+
+use super::{DAY, List, MINUTE, Process, missed, spawn_and_kill, spawn_until};
+use crate::support::{Database, logged, now, recovery, secret, send, soon, stripe, stripe_event};
+
+/// The list at a path, whose last round was so long ago.
+async fn reconciled(database: &Database, path: &str, ago: &str) {
+    database
+        .run(&format!(
+            "insert into idempotent_webhook.reconciliations
+                 (endpoint, path, source, begins_at, reconciled_until)
+             values ('test', '{path}', 'list', now() - interval '60 days', now() - interval '{ago}')"
+        ))
+        .await;
+}
+
+fn is_kept(ids: &[&str]) -> String {
+    format!(
+        "(select array_agg(delivery_id order by delivery_id) = '{{{}}}'
+          from idempotent_webhook.kept_deliveries)",
+        ids.join(",")
+    )
+}
+
+/// How the dashboard says that the endpoint is.
+async fn state(database: &Database) -> String {
+    let dashboard = Dashboard::new(database.pool.clone()).authorize(|_| Access::read());
+    let request = Request::get("/api/overview").body(Body::empty()).unwrap();
+    let answer = dashboard.into_router().oneshot(request).await.unwrap();
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    let overview: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    overview["endpoints"][0]["state"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// E11 of the faults: a gap was one line of the log, and then all was fine.
+#[tokio::test]
+async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let exporter = recorder.handle();
+    // Of this thread, which is all that the test's runtime has.
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let failures = |rendered: &str| -> u64 {
+        let series = "idempotent_webhook_reconciliation_failures_total{endpoint=\"test\",provider=\"stripe\"} ";
+        let line = rendered.lines().find_map(|line| line.strip_prefix(series));
+        line.unwrap().parse().unwrap()
+    };
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    send(&process.router, stripe(stripe_event("evt_1"), now())).await;
+    database
+        .until("exists (select from idempotent_webhook.activity where outcome = 'processed')")
+        .await;
+    reconciled(&database, "/", "9 days").await;
+    assert_eq!(state(&database).await, "fine");
+
+    let list = List::of([("evt_2", 8 * DAY), ("evt_3", MINUTE)]);
+    let rounds = "exists (
+        select from idempotent_webhook.reconciliations
+        where reconciled_until > now() - interval '1 hour'
+            and failure like 'events from 20%Z to 20%Z were not looked at%' and failed_at is not null
+            and gap_since < now() - interval '9 days'
+            and gap_until between now() - interval '7 days 1 minute' and now() - interval '7 days'
+    )";
+    let log = logged(spawn_until(process.reconcile(&list), &database, rounds)).await;
+    assert_eq!(log.matches("are not looked at").count(), 1, "{log}");
+    database.until(&is_kept(&["evt_3"])).await;
+    process.run_due().await;
+    assert_eq!(failures(&exporter.render()), 1);
+    assert_eq!(state(&database).await, "not reconciled");
+
+    // Later rounds say so, too.
+    database
+        .run("update idempotent_webhook.reconciliations set next_round_at = now(), reconciled_until = now() - interval '30 minutes'")
+        .await;
+    let log = logged(spawn_until(
+        process.reconcile(&list),
+        &database,
+        "exists (select from idempotent_webhook.reconciliations where reconciled_until > now() - interval '1 minute')",
+    ))
+    .await;
+    assert!(!log.contains("are not looked at"), "{log}");
+    database.until(rounds).await;
+    assert_eq!(failures(&exporter.render()), 2);
+
+    // One on request that looks at a part of it does not end it, and one that looks at all of it does.
+    assert_eq!(missed(&process.reconcile(&list)).await.unwrap(), 0);
+    database.until(rounds).await;
+    let all = process.reconcile(&list).look_back(30 * DAY);
+    assert_eq!(missed(&all).await.unwrap(), 1);
+    database
+        .until(
+            "exists (
+                select from idempotent_webhook.reconciliations
+                where failure is null and failed_at is null and gap_since is null and gap_until is null
+            )",
+        )
+        .await;
+    process.run_due().await;
+    assert_eq!(failures(&exporter.render()), 3);
+    assert_eq!(state(&database).await, "fine");
+}
+
+/// GitHub lists the deliveries of 3 days, so that nothing finds older ones with the default look-back.
+#[tokio::test]
+async fn n2_a_time_that_the_list_does_not_go_back_to_is_told() {
+    let database = Database::new().await;
+    reconciled(&database, "/", "5 days").await;
+    database
+        .run("update idempotent_webhook.reconciliations set source = 'github'")
+        .await;
+    let (api, address) = Api::start("github").await;
+    api.add(Event {
+        number: 1,
+        time: now() - 100,
+    });
+    let recovery = recovery(&database.pool);
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()))
+        .keep(Keep::failed(&recovery));
+    let token = Secret::new(KEY).unwrap();
+    let deliveries = GitHubDeliveries::repository(token, "octocat/hello-world", 1)
+        .named("github")
+        .http(Http::new().base(format!("http://{address}")));
+    let reconcile = Reconcile::new(&layer, deliveries, "/").unwrap();
+    let task = reconcile.grace(MINUTE).spawn();
+    database
+        .until(
+            "exists (
+                select from idempotent_webhook.reconciliations
+                where failure like 'events from % were not looked at%' and missed = 1
+                    and gap_until between now() - interval '3 days 1 minute' and now() - interval '3 days'
+            )",
+        )
+        .await;
+    soon(task.stop()).await;
+}
+
+/// A4 of the faults: the age of `Retention` was taken for that of the deliveries, which stay for as long as their
+/// provider may send them again.
+#[tokio::test]
+async fn n2_what_retention_has_left_for_the_redelivery_window_is_looked_at() {
+    let database = Database::new().await;
+    database.has_window("test", "30 days").await;
+    database.has_window("short", "1 day").await;
+    database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
+             select endpoint, age, now() - age
+             from unnest(array['test', 'short', 'never pruned']) as endpoint,
+                 unnest(array[interval '40 days', interval '20 days', interval '5 days']) as age",
+        )
+        .await;
+    let retention = Retention::new(database.pool.clone(), 7 * DAY).every(Duration::ZERO);
+    let task = retention.spawn();
+    database
+        .until(
+            "(select array_agg(endpoint || ' ' || left_over order by endpoint)
+                 = '{never pruned 3,short 1,test 2}'
+              from (
+                select endpoint, count(*) as left_over from idempotent_webhook.deliveries group by endpoint
+              ) as endpoints)",
+        )
+        .await;
+    soon(task.stop()).await;
+    database
+        .until(
+            "(select array_agg(endpoint || ' ' || extract(day from now() - before) order by endpoint)
+                 = '{short 7,test 30}'
+              from idempotent_webhook.pruned)",
+        )
+        .await;
+
+    // An outage of ten days.
+    reconciled(&database, "/", "10 days").await;
+    let process = Process::new(database.pool.clone());
+    let list = List::of([("evt_1", 9 * DAY), ("evt_2", MINUTE)]);
+    let reconcile = process.reconcile(&list).look_back(30 * DAY);
+    spawn_until(reconcile, &database, &is_kept(&["evt_1", "evt_2"])).await;
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where failure is null and process is null)")
+        .await;
+}
+
+/// A4 of the faults: what is too old to be judged was left out without a word.
+#[tokio::test]
+async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let too_old = List::of([("evt_1", 4 * DAY), ("evt_2", MINUTE)]);
+    let told = "exists (
+        select from idempotent_webhook.reconciliations
+        where failure like 'events from % were not looked at%'
+            and gap_until between now() - interval '2 days 1 minute' and now() - interval '2 days'
+    )";
+    database
+        .run(
+            "insert into idempotent_webhook.pruned (endpoint, before)
+             values ('test', now() - interval '2 days')",
+        )
+        .await;
+    // A new round, and one that was broken off before retention came.
+    for row in [
+        "update idempotent_webhook.reconciliations set reconciled_until = now() - interval '5 days'",
+        "update idempotent_webhook.reconciliations
+         set round_since = now() - interval '5 days', round_until = now()",
+    ] {
+        reconciled(&database, "/", "6 days").await;
+        database.run(row).await;
+        let log = logged(spawn_until(process.reconcile(&too_old), &database, told)).await;
+        assert!(log.contains("are not looked at"), "{log}");
+        database.until(&is_kept(&["evt_2"])).await;
+        database
+            .run(
+                "delete from idempotent_webhook.reconciliations;
+                 delete from idempotent_webhook.kept_deliveries",
+            )
+            .await;
+    }
+
+    // What is deleted while a round goes on is told one by one.
+    let list = List::of([("evt_3", MINUTE), ("evt_4", MINUTE), ("evt_5", DAY)]);
+    reconciled(&database, "/", "26 hours").await;
+    list.hang_after(Some(1));
+    spawn_until(
+        process.reconcile(&list),
+        &database,
+        "exists (select from idempotent_webhook.reconciliations where cursor = '2')",
+    )
+    .await;
+    database
+        .run(
+            "create function prune_now() returns trigger language plpgsql as $$
+             begin
+                 update idempotent_webhook.pruned set before = now() - interval '1 hour';
+                 return new;
+             end
+             $$;
+             create trigger prune_now after update of turn_ends_at on idempotent_webhook.reconciliations
+                 for each row execute function prune_now()",
+        )
+        .await;
+    list.hang_after(None);
+    spawn_until(
+        process.reconcile(&list),
+        &database,
+        "exists (
+            select from idempotent_webhook.reconciliations
+            where failure = 'evt_5: it may have been processed, and deleted since'
+        )",
+    )
+    .await;
+    database.until(&is_kept(&["evt_3", "evt_4"])).await;
+}
+
+/// E5 of the faults: the task went on with the times of a round on request, and left out what was before.
+#[tokio::test]
+async fn n4_a_task_does_not_go_on_with_a_round_on_request_that_was_killed() {
+    let database = Database::new().await;
+    let killed = Process::new(database.another_pool(5).await);
+    let process = Process::new(database.pool.clone());
+    reconciled(&database, "/", "5 days").await;
+    let list = List::of([
+        ("evt_1", MINUTE),
+        ("evt_2", MINUTE),
+        ("evt_3", MINUTE),
+        ("evt_4", 4 * DAY),
+    ]);
+    list.hang_after(Some(1));
+    let reconcile = killed.reconcile(&list).look_back(DAY);
+    let on_request = tokio::spawn(async move { reconcile.run_once().await });
+    database
+        .until("(select count(*) = 2 from idempotent_webhook.kept_deliveries)")
+        .await;
+    on_request.abort();
+    let _ = on_request.await;
+    list.hang_after(None);
+    database
+        .run("update idempotent_webhook.reconciliations set turn_ends_at = now(), next_round_at = now()")
+        .await;
+    spawn_until(
+        process.reconcile(&list),
+        &database,
+        "exists (select from idempotent_webhook.reconciliations where reconciled_until > now() - interval '1 hour')",
+    )
+    .await;
+    database
+        .until(&is_kept(&["evt_1", "evt_2", "evt_3", "evt_4"]))
+        .await;
+}
+
+/// Nor does it lose its own round by one on request.
+#[tokio::test]
+async fn n4_a_round_that_was_broken_off_goes_on_after_one_on_request() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::of([
+        ("evt_1", MINUTE),
+        ("evt_2", MINUTE),
+        ("evt_3", 6 * DAY),
+        ("evt_4", 6 * DAY),
+    ]);
+    list.hang_after(Some(1));
+    spawn_and_kill(
+        Process::new(database.another_pool(5).await).reconcile(&list),
+        &database,
+        "exists (select from idempotent_webhook.reconciliations where cursor = '2')",
+    )
+    .await;
+    list.hang_after(None);
+    let on_request = process.reconcile(&list).look_back(DAY);
+    assert_eq!(missed(&on_request).await.unwrap(), 0);
+    drop(on_request);
+    database
+        .run("update idempotent_webhook.reconciliations set next_round_at = now()")
+        .await;
+    list.asked();
+    // It began with a longer look-back.
+    spawn_until(
+        process.reconcile(&list).look_back(DAY),
+        &database,
+        &is_kept(&["evt_1", "evt_2", "evt_3", "evt_4"]),
+    )
+    .await;
+    assert_eq!(list.asked(), [Some("2".to_owned())]);
+}
+
+/// E2 of the faults: after a deploy with another path, a list began anew with that moment.
+#[tokio::test]
+async fn n2_a_list_at_another_path_goes_on_where_it_was() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    reconciled(&database, "/longer/ago", "20 days").await;
+    reconciled(&database, "/before", "3 days").await;
+    let list = List::of([("evt_1", 4 * DAY), ("evt_2", 2 * DAY), ("evt_3", MINUTE)]);
+    let moved = |path| {
+        let reconcile = Reconcile::new(&process.layer, list.clone(), path).unwrap();
+        reconcile.grace(Duration::ZERO)
+    };
+    // Also if the first one is on request.
+    let on_request = moved("/now").look_back(60 * MINUTE);
+    assert_eq!(missed(&on_request).await.unwrap(), 1);
+    drop(on_request);
+    database
+        .run("update idempotent_webhook.reconciliations set next_round_at = now()")
+        .await;
+    for path in ["/now", "/later"] {
+        let goes_on = format!(
+            "exists (
+                select from idempotent_webhook.reconciliations
+                where path = '{path}' and begins_at < now() - interval '59 days'
+                    and reconciled_until > now() - interval '1 hour' and gap_since is null
+            )"
+        );
+        spawn_until(moved(path), &database, &goes_on).await;
+        database.until(&is_kept(&["evt_2", "evt_3"])).await;
+    }
+}
