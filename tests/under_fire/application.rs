@@ -177,7 +177,7 @@ pub const REPROCESS: &str = "/reprocess";
 
 /// Whether deliveries to this path are kept before their handler is called.
 pub fn keeps_first(path: &str) -> bool {
-    matches!(path, "/all" | "/accepted" | "/archived")
+    !matches!(path, "/" | "/by-hand" | "/kept" | "/acknowledged")
 }
 
 /// Routes whose deliveries are kept, each in its own way.

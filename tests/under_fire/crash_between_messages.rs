@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::Length;
 use crate::fault::{FAULTS, Fault};
-use crate::history::{Event, Recorder};
+use crate::history::{Event, Recorder, Upheld};
 use crate::process::Process;
 use crate::proxy::{Message, Proxy};
 use crate::sender::{Attempt, Sender};
@@ -29,8 +29,7 @@ struct Done {
     /// How many attempts failed that nothing stood in the way of.
     again: u32,
     acknowledged: usize,
-    events: usize,
-    faults: usize,
+    upheld: Upheld,
 }
 
 /// A server, a proxy and an application of their own. Several of them work side by side,
@@ -88,24 +87,20 @@ pub async fn run(length: Length) {
         all.cells += done.cells;
         all.again += done.again;
         all.acknowledged += done.acknowledged;
-        all.events += done.events;
-        all.faults += done.faults;
+        all.upheld += done.upheld;
     }
     let Done {
         cells,
         again,
         acknowledged,
-        events,
-        faults,
+        upheld,
     } = all;
     println!(
         "\n{cells} cells, {rounds} times each, in {:.0} s: {acknowledged} deliveries \
          acknowledged, each with its effects exactly once; 0 connections left in a transaction",
         started.elapsed().as_secs_f64(),
     );
-    println!(
-        "{events} events, none against a rule; {faults} of {faults} faults put into them found"
-    );
+    println!("{upheld}");
     println!("{again} further attempts at deliveries that came after the fault");
     println!(
         "a cell: the most attempts until the acknowledgement, and what became of the attempt \
@@ -259,7 +254,7 @@ impl Lane {
     async fn check_all(&self, cells: usize) -> Done {
         self.server.restart().await;
         let history = self.server.history(&self.recorder).await;
-        let faults = history.assert_upheld(&format!("crash_between_messages-{}", self.number));
+        let upheld = history.assert_upheld(&format!("crash_between_messages-{}", self.number));
         assert_eq!(self.server.left_in_transaction().await, 0);
         let acknowledged = history.ids(|event| match event {
             Event::Answered { attempt, .. } => attempt.is_acknowledged(),
@@ -269,8 +264,7 @@ impl Lane {
             cells,
             again: self.again,
             acknowledged: acknowledged.len(),
-            events: history.len(),
-            faults,
+            upheld,
         }
     }
 }

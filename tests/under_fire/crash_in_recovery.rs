@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::Length;
 use crate::application::{ARCHIVED, REPROCESS};
 use crate::fault::{FAULTS, Fault};
-use crate::history::{End, Event, Recorder};
+use crate::history::{End, Event, Recorder, Upheld};
 use crate::process::Process;
 use crate::proxy::Proxy;
 use crate::sender::Sender;
@@ -80,8 +80,7 @@ type Met = BTreeMap<(usize, &'static str), Hits>;
 /// What has come of a lane.
 struct Done {
     met: Met,
-    events: usize,
-    faults: usize,
+    upheld: Upheld,
 }
 
 pub async fn run(length: Length) {
@@ -96,7 +95,7 @@ pub async fn run(length: Length) {
         let lane = Lane::start(number).await;
         working.push(tokio::spawn(lane.work(step, todo.clone())));
     }
-    let (mut met, mut events, mut faults) = (Met::default(), 0, 0);
+    let (mut met, mut upheld) = (Met::default(), Upheld::default());
     for lane in working {
         let done = lane.await.unwrap();
         for (key, hits) in done.met {
@@ -104,8 +103,7 @@ pub async fn run(length: Length) {
             all.all += hits.all;
             all.not_kept += hits.not_kept;
         }
-        events += done.events;
-        faults += done.faults;
+        upheld += done.upheld;
     }
     println!(
         "\ncrash in recovery: deliveries sent once, hit by a fault before every {step}. message\n"
@@ -123,9 +121,7 @@ pub async fn run(length: Length) {
          once; 0 connections left in a transaction",
         started.elapsed().as_secs_f64(),
     );
-    println!(
-        "{events} events, none against a rule; {faults} of {faults} faults put into them found"
-    );
+    println!("{upheld}");
 }
 
 impl Lane {
@@ -168,7 +164,7 @@ impl Lane {
         self.process.kill().await;
         assert_eq!(self.server.left_in_transaction().await, 0);
         let history = self.server.history(&self.recorder).await;
-        let faults = history.assert_upheld(&format!("crash_in_recovery-{}", self.number));
+        let upheld = history.assert_upheld(&format!("crash_in_recovery-{}", self.number));
         let dead = history.ids(|event| *event == Event::Ended(End::Dead));
         assert!(dead.is_empty(), "{dead:?}");
         let mut met = Met::default();
@@ -178,11 +174,7 @@ impl Lane {
             hits.all += 1;
             hits.not_kept += u32::from(history.effects(&id) == before);
         }
-        Done {
-            met,
-            events: history.len(),
-            faults,
-        }
+        Done { met, upheld }
     }
 
     /// One delivery.

@@ -55,7 +55,8 @@ pub async fn run() {
     assert_eq!(server.left_in_transaction().await, 0);
 
     a_record_outlives_its_process(&server, &dying, &waiting, &sender).await;
-    server.history(&recorder).await.assert_upheld("handover");
+    let history = server.history(&recorder).await;
+    println!("{}", history.assert_upheld("handover"));
 }
 
 /// A process that has put down a failure is killed, and another one goes on from there.

@@ -177,16 +177,14 @@ pub async fn run() {
     // More rounds change nothing.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let history = server.history(&recorder).await;
-    let faults = history.assert_upheld("reconciliation");
+    println!("    {}", history.assert_upheld("reconciliation"));
     assert_eq!(history.processed().len(), 200);
     let kept = "select count(*) from idempotent_webhook.kept_deliveries";
     assert_eq!(server.count(kept).await, 10, "what has failed before stays");
     assert!(broken_off > 0, "no process was killed in a round");
     println!(
-        "    {kills} kills, {broken_off} rounds broken off, {:.1} s, all 200 deliveries once and nothing else; \
-         {} events, none against a rule; {faults} of {faults} faults put into them found",
-        started.elapsed().as_secs_f64(),
-        history.len(),
+        "    {kills} kills, {broken_off} rounds broken off, {:.1} s, all 200 deliveries once and nothing else",
+        started.elapsed().as_secs_f64()
     );
 }
 

@@ -25,6 +25,7 @@ mod tamper;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
+use std::ops::AddAssign;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -87,10 +88,6 @@ impl History {
         Self(lines)
     }
 
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Each delivery with its lines.
     pub fn deliveries(&self) -> BTreeMap<&str, Vec<&Line>> {
         let mut deliveries = BTreeMap::<&str, Vec<&Line>>::new();
@@ -126,9 +123,9 @@ impl History {
         answers
     }
 
-    /// Panics unless each rule is kept, and each fault that is put into the history is found. The history stays
-    /// as `<name>.history` in Cargo's folder for the files of tests. Returns how many faults were found.
-    pub fn assert_upheld(&self, name: &str) -> usize {
+    /// Panics unless each rule is upheld, and each fault that is put into the history is found. The history stays
+    /// as `<name>.history` in Cargo's folder for the files of tests.
+    pub fn assert_upheld(&self, name: &str) -> Upheld {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.history"));
         fs::write(&file, self.to_string()).unwrap();
         let violations = check::check(self);
@@ -137,7 +134,35 @@ impl History {
         }
         let count = violations.len();
         assert_eq!(count, 0, "violations in {}", file.display());
-        tamper::assert_found(self)
+        Upheld {
+            events: self.0.len(),
+            faults: tamper::assert_found(self),
+        }
+    }
+}
+
+/// What was checked.
+#[derive(Clone, Copy, Default)]
+pub struct Upheld {
+    events: usize,
+    /// How many faults were put in, one at a time.
+    faults: usize,
+}
+
+impl AddAssign for Upheld {
+    fn add_assign(&mut self, other: Self) {
+        self.events += other.events;
+        self.faults += other.faults;
+    }
+}
+
+impl fmt::Display for Upheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { events, faults } = self;
+        write!(
+            f,
+            "{events} events against no rule; {faults} faults put into them, each found"
+        )
     }
 }
 

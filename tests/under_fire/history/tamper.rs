@@ -3,31 +3,31 @@
 use super::check::{Rule, check};
 use super::{End, Event, History, Line};
 
-struct Fault {
-    /// Which rule it breaks, among others.
+struct Tampering {
+    /// The rule that is broken then, among others.
     breaks: Rule,
-    /// Puts it into the lines of a delivery. Returns whether it could.
+    /// Puts a fault into the lines of a delivery. Returns whether it could.
     put_in: fn(&mut Vec<Line>) -> bool,
 }
 
-const FAULTS: [Fault; 8] = [
-    Fault {
+const TAMPERINGS: [Tampering; 8] = [
+    Tampering {
         breaks: Rule::OneEffect,
         put_in: double_the_effect,
     },
-    Fault {
+    Tampering {
         breaks: Rule::OneTransaction,
         put_in: |lines| remove(lines, |event| *event == Event::Committed),
     },
-    Fault {
+    Tampering {
         breaks: Rule::TrueAnswer,
         put_in: |lines| lines.iter().any(says_processed) && lose_the_transaction(lines),
     },
-    Fault {
+    Tampering {
         breaks: Rule::TrueAnswer,
         put_in: |lines| answer_before_the_commit(lines),
     },
-    Fault {
+    Tampering {
         breaks: Rule::KeptFirst,
         put_in: |lines| {
             is_called(lines)
@@ -35,7 +35,7 @@ const FAULTS: [Fault; 8] = [
                 && remove(lines, |event| *event == Event::Kept)
         },
     },
-    Fault {
+    Tampering {
         breaks: Rule::Ended,
         put_in: |lines| {
             let end = lines.iter_mut().find_map(|line| match &mut line.event {
@@ -45,11 +45,11 @@ const FAULTS: [Fault; 8] = [
             end.is_some_and(|end| std::mem::replace(end, End::Due) != End::Due)
         },
     },
-    Fault {
+    Tampering {
         breaks: Rule::Ended,
         put_in: |lines| has(lines, &Event::Kept) && lose_the_transaction(lines),
     },
-    Fault {
+    Tampering {
         breaks: Rule::Caused,
         put_in: |lines| {
             is_called(lines)
@@ -63,7 +63,7 @@ const FAULTS: [Fault; 8] = [
 /// there were.
 pub fn assert_found(history: &History) -> usize {
     let mut found = 0;
-    for Fault { breaks, put_in } in FAULTS {
+    for Tampering { breaks, put_in } in TAMPERINGS {
         let deliveries = history.deliveries();
         let mut faulty: Vec<(&str, Vec<Line>)> = Vec::new();
         for (id, lines) in deliveries {
