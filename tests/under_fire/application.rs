@@ -1,23 +1,30 @@
 //! The application that is fired at, in a process of its own.
 
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use idempotent_webhook::{
-    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, Provider, Reconcile,
-    Recovery, Secret, presets,
+    DedupeTx, Delivery, DeliveryId, Endpoint, HandlerError, IdempotentWebhook, Keep, Provider,
+    Reconcile, Recovery, Secret, presets,
 };
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
+use crate::history::{Appender, Event};
+
 /// Names the database and makes this program the application.
 pub const DATABASE: &str = "UNDER_FIRE_DATABASE";
+/// The file to which it appends which handlers are called.
+pub const HISTORY: &str = "UNDER_FIRE_HISTORY";
 /// The size of the pool.
 pub const CONNECTIONS: &str = "UNDER_FIRE_CONNECTIONS";
 /// Whether it recovers and counts its activity, which would disturb those that count the application's
@@ -47,6 +54,11 @@ pub async fn run() {
             .max_connections(connections)
             .connect_lazy_with(options.clone().disable_statement_logging())
     };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let calls = Calls {
+        history: Arc::new(Appender::open(Path::new(&std::env::var(HISTORY).unwrap()))),
+        process: listener.local_addr().unwrap(),
+    };
     let recovers = std::env::var_os(RECOVERS).is_some();
     let provider = presets::github(Secret::new(SECRET).unwrap());
     let layer = IdempotentWebhook::new(pool(), "fire", provider.clone())
@@ -57,18 +69,21 @@ pub async fn run() {
         .record_failures();
     let router = Router::new()
         .route("/", post(handle).layer(layer))
-        .route("/by-hand", post(by_hand).with_state((pool(), provider)));
+        .route(
+            "/by-hand",
+            post(by_hand).with_state((pool(), provider, calls.clone())),
+        )
+        .with_state(calls.clone());
 
     let router = match recovers {
-        true => recovering(router, pool(), patience),
+        true => recovering(router, &calls, pool(), patience),
         false => router,
     };
     let router = match std::env::var(RECONCILES) {
-        Ok(apis) => reconciling(router, &apis, pool(), patience),
+        Ok(apis) => reconciling(router, calls, &apis, pool(), patience),
         Err(_) => router,
     };
 
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
     let mut parent = tokio::io::stdin();
     tokio::select! {
@@ -78,10 +93,26 @@ pub async fn run() {
     }
 }
 
+/// Appends to the history that handlers of this process are called. That survives the process, and the
+/// transaction of the delivery.
+#[derive(Clone)]
+struct Calls {
+    history: Arc<Appender>,
+    process: SocketAddr,
+}
+
+impl Calls {
+    fn note(&self, id: &DeliveryId) {
+        let process = self.process.to_string();
+        self.history.append(id.as_str(), Event::Begun { process });
+    }
+}
+
 /// With routes whose deliveries are kept, and recovery.
-fn recovering(router: Router, pool: PgPool, patience: u64) -> Router {
+fn recovering(router: Router, calls: &Calls, pool: PgPool, patience: u64) -> Router {
     let recovery = Recovery::new(pool.clone()).poll_interval(Duration::from_millis(500));
-    let router = router.merge(recoverable(&pool, &recovery, patience));
+    let routes = recoverable(&pool, &recovery, patience);
+    let router = router.merge(routes.with_state(calls.clone()));
     recovery.spawn(router.clone());
     router
 }
@@ -90,7 +121,13 @@ fn recovering(router: Router, pool: PgPool, patience: u64) -> Router {
 pub const GRACE: Duration = Duration::from_secs(300);
 
 /// With a route for each provider whose list is reconciled.
-fn reconciling(mut router: Router, apis: &str, pool: PgPool, patience: u64) -> Router {
+fn reconciling(
+    mut router: Router,
+    calls: Calls,
+    apis: &str,
+    pool: PgPool,
+    patience: u64,
+) -> Router {
     let recovery = Recovery::new(pool.clone())
         .concurrency(5)
         .poll_interval(Duration::from_millis(500));
@@ -110,7 +147,8 @@ fn reconciling(mut router: Router, apis: &str, pool: PgPool, patience: u64) -> R
                 .grace(GRACE)
                 .every(Duration::from_secs(1)),
         );
-        router = router.route(&path, post(handle_listed).layer(layer));
+        let handler = post(handle_listed).with_state(calls.clone());
+        router = router.route(&path, handler.layer(layer));
     }
     recovery.spawn(router.clone());
     for list in lists {
@@ -120,7 +158,12 @@ fn reconciling(mut router: Router, apis: &str, pool: PgPool, patience: u64) -> R
 }
 
 /// Leaves one effect, slowly enough to be killed in between.
-async fn handle_listed(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+async fn handle_listed(
+    State(calls): State<Calls>,
+    mut tx: DedupeTx,
+    delivery: Delivery,
+) -> Result<StatusCode, HandlerError> {
+    calls.note(delivery.id());
     work(&mut tx, delivery.id().as_str()).await?;
     tokio::time::sleep(Duration::from_millis(20)).await;
     Ok(StatusCode::OK)
@@ -129,9 +172,18 @@ async fn handle_listed(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCod
 /// How often a delivery is run again.
 pub const RETRIES: usize = 8;
 
+/// Where a processed delivery is ordered to run again, with its id after it.
+pub const REPROCESS: &str = "/reprocess";
+
+/// Whether deliveries to this path are kept before their handler is called.
+pub fn keeps_first(path: &str) -> bool {
+    !matches!(path, "/" | "/by-hand" | "/kept" | "/acknowledged")
+}
+
 /// Routes whose deliveries are kept, each in its own way.
-fn recoverable(pool: &PgPool, recovery: &Recovery, patience: u64) -> Router {
-    let mut router = Router::new().route("/reprocess/{id}", post(reprocess));
+fn recoverable(pool: &PgPool, recovery: &Recovery, patience: u64) -> Router<Calls> {
+    let reprocess = post(reprocess).with_state(pool.clone());
+    let mut router = Router::new().route(&format!("{REPROCESS}/{{id}}"), reprocess);
     for (name, keep) in [
         ("kept", Keep::failed(recovery)),
         ("acknowledged", Keep::failed(recovery).acknowledge()),
@@ -153,7 +205,7 @@ fn recoverable(pool: &PgPool, recovery: &Recovery, patience: u64) -> Router {
             .keep(keep);
         router = router.route(&format!("/{name}"), post(handle_kept).layer(layer));
     }
-    router.with_state(pool.clone())
+    router
 }
 
 /// The endpoint whose processed deliveries stay.
@@ -162,7 +214,7 @@ pub const ARCHIVED: &str = "archived";
 /// Has a processed delivery run again.
 async fn reprocess(
     State(pool): State<PgPool>,
-    Path(id): Path<String>,
+    axum::extract::Path(id): axum::extract::Path<String>,
 ) -> Result<StatusCode, StatusCode> {
     let endpoint = Endpoint::new(pool, ARCHIVED);
     match tokio::time::timeout(HANDLER_TIME, endpoint.reprocess(&id)).await {
@@ -180,22 +232,14 @@ struct Kept {
 
 /// Leaves one effect, and then does as the delivery says for this attempt.
 async fn handle_kept(
-    State(pool): State<PgPool>,
+    State(calls): State<Calls>,
     mut tx: DedupeTx,
     delivery: Delivery,
     axum::Json(kept): axum::Json<Kept>,
 ) -> Result<StatusCode, HandlerError> {
-    // Through the pool, since the count has to survive. A row for each attempt: one for each delivery
-    // would stay locked by an attempt whose connection has gone silent.
-    let before: i64 = sqlx::query_scalar(
-        "with counted as (insert into attempts (delivery_id) values ($1))
-         select count(*) from attempts where delivery_id = $1",
-    )
-    .bind(delivery.id())
-    .fetch_one(&pool)
-    .await?;
+    calls.note(delivery.id());
     work(&mut tx, delivery.id().as_str()).await?;
-    let before = usize::try_from(before)?;
+    let before = usize::try_from(delivery.attempt() - 1)?;
     match kept.behaviours.get(before).map(String::as_str) {
         Some("fail") => Err(HandlerError::new("as the delivery says")),
         Some("panic") => panic!("as the delivery says"),
@@ -207,10 +251,12 @@ async fn handle_kept(
 
 /// Leaves one effect, and then does as the request says.
 async fn handle(
+    State(calls): State<Calls>,
     headers: HeaderMap,
     mut tx: DedupeTx,
     delivery: Delivery,
 ) -> Result<StatusCode, StatusCode> {
+    calls.note(delivery.id());
     work(&mut tx, delivery.id().as_str())
         .await
         .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
@@ -244,7 +290,7 @@ async fn behave(headers: &HeaderMap) -> Result<StatusCode, StatusCode> {
 /// What a careful engineer writes without the layer: verify, begin, insert on conflict do
 /// nothing, work, commit.
 async fn by_hand(
-    State((pool, provider)): State<(PgPool, Provider)>,
+    State((pool, provider, calls)): State<(PgPool, Provider, Calls)>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<StatusCode, StatusCode> {
@@ -253,11 +299,8 @@ async fn by_hand(
     let verified = provider
         .verify(&head, &body, std::time::SystemTime::now())
         .map_err(|_| StatusCode::UNAUTHORIZED)?;
-    let id = verified
-        .delivery()
-        .ok_or(StatusCode::BAD_REQUEST)?
-        .id()
-        .as_str();
+    let id = verified.delivery().ok_or(StatusCode::BAD_REQUEST)?.id();
+    calls.note(id);
     let unavailable = |_| StatusCode::SERVICE_UNAVAILABLE;
 
     let mut tx = pool.begin().await.map_err(unavailable)?;
@@ -273,7 +316,7 @@ async fn by_hand(
     if claimed.rows_affected() == 0 {
         return Ok(StatusCode::OK);
     }
-    work(&mut tx, id).await.map_err(unavailable)?;
+    work(&mut tx, id.as_str()).await.map_err(unavailable)?;
     let status = behave(&head.headers).await?;
     tx.commit().await.map_err(unavailable)?;
     Ok(status)

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use crate::Length;
 use crate::fault::{FAULTS, Fault};
+use crate::history::{Event, Recorder, Upheld};
 use crate::process::Process;
 use crate::proxy::{Message, Proxy};
 use crate::sender::{Attempt, Sender};
-use crate::server::{Server, Stored};
+use crate::server::Server;
 
 /// What came of all rounds of one boundary and one fault.
 #[derive(Default)]
@@ -21,14 +22,25 @@ struct Cell {
     first: BTreeSet<String>,
 }
 
+/// What has come of a lane.
+#[derive(Default)]
+struct Done {
+    cells: usize,
+    /// How many attempts failed that nothing stood in the way of.
+    again: u32,
+    acknowledged: usize,
+    upheld: Upheld,
+}
+
 /// A server, a proxy and an application of their own. Several of them work side by side,
 /// since most of a cell is waiting.
 struct Lane {
+    number: usize,
     server: Server,
     proxy: Proxy,
     process: Process,
     sender: Sender,
-    acknowledged: i64,
+    recorder: Recorder,
     /// How many attempts failed that nothing stood in the way of.
     again: u32,
 }
@@ -37,8 +49,8 @@ const LANES: usize = 4;
 
 pub async fn run(length: Length) {
     let mut lanes = Vec::new();
-    for _ in 0..LANES {
-        lanes.push(Lane::start().await);
+    for number in 0..LANES {
+        lanes.push(Lane::start(number).await);
     }
     let mut boundaries = Vec::new();
     for lane in &mut lanes {
@@ -69,18 +81,26 @@ pub async fn run(length: Length) {
             ))
         })
         .collect();
-    let (mut cells, mut acknowledged, mut again) = (0, 0, 0);
+    let mut all = Done::default();
     for lane in working {
-        let (filled, lane) = lane.await.unwrap();
-        cells += filled;
-        acknowledged += lane.acknowledged;
-        again += lane.again;
+        let done = lane.await.unwrap();
+        all.cells += done.cells;
+        all.again += done.again;
+        all.acknowledged += done.acknowledged;
+        all.upheld += done.upheld;
     }
+    let Done {
+        cells,
+        again,
+        acknowledged,
+        upheld,
+    } = all;
     println!(
         "\n{cells} cells, {rounds} times each, in {:.0} s: {acknowledged} deliveries \
          acknowledged, each with its effects exactly once; 0 connections left in a transaction",
         started.elapsed().as_secs_f64(),
     );
+    println!("{upheld}");
     println!("{again} further attempts at deliveries that came after the fault");
     println!(
         "a cell: the most attempts until the acknowledgement, and what became of the attempt \
@@ -109,20 +129,22 @@ fn print_in_order(rows: &Rows, boundaries: &[Message], number: usize, row: Row) 
 }
 
 impl Lane {
-    async fn start() -> Self {
+    async fn start(number: usize) -> Self {
         let server = Server::start().await;
         let proxy = Proxy::start(server.socket()).await;
+        let recorder = Recorder::start();
         Self {
-            process: Process::new(proxy.url(), 2, Duration::from_millis(500)),
+            number,
+            process: Process::new(proxy.url(), &recorder, 2, Duration::from_millis(500)),
             server,
             proxy,
-            sender: Sender::new(),
-            acknowledged: 0,
+            sender: Sender::new(&recorder),
+            recorder,
             again: 0,
         }
     }
 
-    /// Takes boundary after boundary. Returns how many cells it has filled.
+    /// Takes boundary after boundary.
     async fn work(
         mut self,
         boundaries: Vec<Message>,
@@ -130,7 +152,7 @@ impl Lane {
         rounds: u32,
         todo: Arc<AtomicUsize>,
         done: Arc<Rows>,
-    ) -> (usize, Self) {
+    ) -> Done {
         let mut cells = 0;
         loop {
             let number = todo.fetch_add(1, Ordering::Relaxed);
@@ -151,8 +173,7 @@ impl Lane {
             }
             print_in_order(&done, &boundaries, number, row);
         }
-        self.check_all().await;
-        (cells, self)
+        self.check_all(cells).await
     }
 
     /// The messages in the life of the first delivery of a process, from its connection to
@@ -212,7 +233,7 @@ impl Lane {
     }
 
     /// Retries until the acknowledgement. Returns how many attempts it took.
-    async fn retry(&mut self, id: &str, mut attempt: Attempt) -> u32 {
+    async fn retry(&self, id: &str, mut attempt: Attempt) -> u32 {
         let mut attempts = 1;
         while !attempt.is_acknowledged() {
             attempts += 1;
@@ -220,7 +241,6 @@ impl Lane {
             tokio::time::sleep(Duration::from_millis(20)).await;
             attempt = self.attempt(id).await;
         }
-        self.acknowledged(id).await;
         attempts
     }
 
@@ -230,24 +250,22 @@ impl Lane {
         self.again += self.retry(id, attempt).await - 1;
     }
 
-    /// At the moment of an acknowledgement, what it acknowledges is there, once.
-    async fn acknowledged(&mut self, id: &str) {
-        let once = Stored {
-            claims: 1,
-            effects: 1,
-        };
-        assert_eq!(self.server.stored(id).await, once, "{id}");
-        self.acknowledged += 1;
-    }
-
     /// After one more crash, everything that was acknowledged is still there, once.
-    async fn check_all(&self) {
+    async fn check_all(&self, cells: usize) -> Done {
         self.server.restart().await;
-        let effects = "select count(*) from effects";
-        let distinct = "select count(distinct delivery_id) from effects";
-        assert_eq!(self.server.count(effects).await, self.acknowledged);
-        assert_eq!(self.server.count(distinct).await, self.acknowledged);
+        let history = self.server.history(&self.recorder).await;
+        let upheld = history.assert_upheld(&format!("crash_between_messages-{}", self.number));
         assert_eq!(self.server.left_in_transaction().await, 0);
+        let acknowledged = history.ids(|event| match event {
+            Event::Answered { attempt, .. } => attempt.is_acknowledged(),
+            _ => false,
+        });
+        Done {
+            cells,
+            again: self.again,
+            acknowledged: acknowledged.len(),
+            upheld,
+        }
     }
 }
 

@@ -4,8 +4,8 @@
 //!     cargo test --test under_fire                        the short form of all
 //!     cargo test --release --test under_fire -- --long    the long form of all
 //!     cargo test --test under_fire -- soak                one of crash_between_messages,
-//!                                                         crash_in_recovery, handover, soak,
-//!                                                         recovery, reconciliation, storm
+//!                                                         crash_in_recovery, handover, history,
+//!                                                         soak, recovery, reconciliation, storm
 
 #![allow(
     clippy::expect_used,
@@ -20,6 +20,7 @@ mod crash_between_messages;
 mod crash_in_recovery;
 mod fault;
 mod handover;
+mod history;
 mod process;
 mod proxy;
 mod reconciliation;
@@ -68,6 +69,7 @@ async fn main() -> ExitCode {
     let mut passed = 0;
     let mut failed = 0;
     for name in [
+        "history",
         "crash_between_messages",
         "handover",
         "soak",
@@ -82,6 +84,7 @@ async fn main() -> ExitCode {
         // In a task, so that a panic fails this one and not the others.
         let run = tokio::spawn(async move {
             match name {
+                "history" => history::cases::run(),
                 "crash_between_messages" => crash_between_messages::run(length).await,
                 "handover" => handover::run().await,
                 "soak" => soak::run(length).await,

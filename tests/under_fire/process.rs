@@ -8,11 +8,13 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
-use crate::application::{CONNECTIONS, DATABASE, PATIENCE, RECONCILES, RECOVERS};
+use crate::application::{CONNECTIONS, DATABASE, HISTORY, PATIENCE, RECONCILES, RECOVERS};
+use crate::history::Recorder;
 
 /// An application that is started again after it was killed.
 pub struct Process {
     database: String,
+    recorder: Recorder,
     connections: u32,
     patience: Duration,
     recovers: bool,
@@ -26,9 +28,15 @@ struct Running {
 }
 
 impl Process {
-    pub fn new(database: String, connections: u32, patience: Duration) -> Self {
+    pub fn new(
+        database: String,
+        recorder: &Recorder,
+        connections: u32,
+        patience: Duration,
+    ) -> Self {
         Self {
             database,
+            recorder: recorder.clone(),
             connections,
             patience,
             recovers: false,
@@ -77,6 +85,7 @@ impl Process {
         }
         let mut child = command
             .env(DATABASE, &self.database)
+            .env(HISTORY, self.recorder.path())
             .env(CONNECTIONS, self.connections.to_string())
             .env(PATIENCE, self.patience.as_millis().to_string())
             .stdin(Stdio::piped())

@@ -3,13 +3,14 @@
 //! processed. Two processes reconcile, and are killed in the middle. At the end the 37 and the 3 have happened,
 //! each once, and nothing else has.
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use provider_apis::{Api, Event, PROVIDERS, Refusal, webhook};
 
 use crate::application::GRACE;
+use crate::history::Recorder;
 use crate::process::Process;
+use crate::sender::Sender;
 use crate::server::Server;
 
 const EVENTS: u64 = 1000;
@@ -89,9 +90,18 @@ pub async fn run() {
         .iter()
         .map(|(provider, _, address)| format!("{provider}={address}"))
         .collect();
+    let recorder = Recorder::start();
+    let missing = numbers(&[Fate::NeverCame, Fate::Comes]);
+    assert_eq!(missing.len(), 40);
+    for provider in PROVIDERS {
+        for number in &missing {
+            recorder.missing(&format!("{provider}-{number}"));
+        }
+    }
     let processes: Vec<Process> = (0..2)
         .map(|_| {
-            Process::new(server.url(), 20, Duration::from_secs(5)).reconciling(addresses.join(","))
+            Process::new(server.url(), &recorder, 20, Duration::from_secs(5))
+                .reconciling(addresses.join(","))
         })
         .collect();
     for process in &processes {
@@ -99,12 +109,7 @@ pub async fn run() {
     }
 
     let started = Instant::now();
-    let missing: Vec<u64> = numbers(&[Fate::NeverCame, Fate::Comes]);
-    assert_eq!(missing.len(), 40);
-    let client = reqwest::Client::builder()
-        .pool_max_idle_per_host(0)
-        .build()
-        .unwrap();
+    let sender = Sender::new(&recorder);
     let mut to_send: Vec<(&str, u64)> = PROVIDERS
         .into_iter()
         .flat_map(|provider| {
@@ -127,8 +132,10 @@ pub async fn run() {
             let uri = format!("http://{}/{provider}", process.address().await);
             let request = webhook(provider, event(number, now)).uri(&uri);
             let request: reqwest::Request = request.request::<reqwest::Body>().try_into().unwrap();
-            let sent = client.execute(request).await;
-            if !sent.is_ok_and(|response| response.status().is_success()) {
+            let sent = sender
+                .execute(&format!("{provider}-{number}"), request)
+                .await;
+            if !sent.is_acknowledged() {
                 unsent.push((provider, number));
             }
         }
@@ -169,7 +176,11 @@ pub async fn run() {
     }
     // More rounds change nothing.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    check(&server, &missing).await;
+    let history = server.history(&recorder).await;
+    println!("    {}", history.assert_upheld("reconciliation"));
+    assert_eq!(history.processed().len(), 200);
+    let kept = "select count(*) from idempotent_webhook.kept_deliveries";
+    assert_eq!(server.count(kept).await, 10, "what has failed before stays");
     assert!(broken_off > 0, "no process was killed in a round");
     println!(
         "    {kills} kills, {broken_off} rounds broken off, {:.1} s, all 200 deliveries once and nothing else",
@@ -204,28 +215,4 @@ async fn prepare(server: &Server, provider: &str) {
         let counted = format!("with done as ({sql} returning 1) select count(*) from done");
         server.count(&counted).await;
     }
-}
-
-/// Each of the missing has happened once, and nothing else has.
-async fn check(server: &Server, missing: &[u64]) {
-    let expected: BTreeSet<String> = PROVIDERS
-        .iter()
-        .flat_map(|provider| {
-            missing
-                .iter()
-                .map(move |number| format!("{provider}-{number}"))
-        })
-        .collect();
-    let all = server.count("select count(*) from effects").await;
-    let mut absent = Vec::new();
-    for id in &expected {
-        let stored = server.stored(id).await;
-        if (stored.claims, stored.effects) != (1, 1) {
-            absent.push((id, stored));
-        }
-    }
-    assert!(absent.is_empty(), "{absent:?}");
-    assert_eq!(all, 200, "something else has happened");
-    let kept = "select count(*) from idempotent_webhook.kept_deliveries";
-    assert_eq!(server.count(kept).await, 10, "what has failed before stays");
 }

@@ -4,27 +4,22 @@
 //! acknowledged has happened once, or is dead. So has each whose handler began, where the request is kept
 //! before.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
 use crate::Length;
-use crate::application::RETRIES;
+use crate::history::{End, Event, Recorder};
 use crate::process::Process;
-use crate::sender::{Attempt, Sender};
+use crate::sender::Sender;
 use crate::server::Server;
 
 struct Recovering {
     server: Server,
     processes: Vec<Process>,
     sender: Sender,
-    /// How often each answer was given.
-    answers: Mutex<BTreeMap<String, u32>>,
-    /// The deliveries that were kept or acknowledged.
-    promised: Mutex<Vec<String>>,
     kills: AtomicU32,
     over: AtomicBool,
 }
@@ -47,15 +42,14 @@ pub async fn run(length: Length) {
     println!("\nrecovery: {deliveries} deliveries sent once, 3 processes, seed {seed}\n");
     let mut random = fastrand::Rng::with_seed(seed);
     let server = Server::start().await;
+    let recorder = Recorder::start();
     let processes = (0..3)
-        .map(|_| Process::new(server.url(), 10, Duration::from_secs(1)).recovering())
+        .map(|_| Process::new(server.url(), &recorder, 10, Duration::from_secs(1)).recovering())
         .collect();
     let recovering = Arc::new(Recovering {
         server,
         processes,
-        sender: Sender::new(),
-        answers: Mutex::default(),
-        promised: Mutex::default(),
+        sender: Sender::new(&recorder),
         kills: AtomicU32::new(0),
         over: AtomicBool::new(false),
     });
@@ -82,47 +76,14 @@ pub async fn run(length: Length) {
     supervisor.await.unwrap();
     recovering.wait_for_the_last().await;
 
-    let count = async |sql: String| recovering.server.count(&sql).await;
-    let effects = count("select count(*) from effects".into()).await;
-    let distinct = count("select count(distinct delivery_id) from effects".into()).await;
-    let dead = "select count(*) from idempotent_webhook.kept_deliveries where state = 'dead'";
-    let dead = count(dead.into()).await;
-    // The first one, those of the schedule, and one more, if the last one has not ended.
-    let most = RETRIES + 2;
-    let excessive = count(format!(
-        "select count(*)
-         from (select from attempts group by delivery_id having count(*) > {most}) as excessive"
-    ))
-    .await;
-    let dropped = count(
-        "select count(distinct delivery_id)
-         from attempts
-         where (delivery_id like 'all-%' or delivery_id like 'accepted-%')
-            and not exists (select from effects where effects.delivery_id = attempts.delivery_id)
-            and not exists (
-                select
-                from idempotent_webhook.kept_deliveries as kept
-                where kept.delivery_id = attempts.delivery_id and kept.state = 'dead'
-            )"
-        .into(),
-    )
-    .await;
-    let mut lost = Vec::new();
-    let promised = recovering.promised.lock().unwrap().clone();
-    for id in &promised {
-        let there = count(format!(
-            "select (select count(*) from effects where delivery_id = '{id}')
-                + (select count(*) from idempotent_webhook.kept_deliveries
-                   where delivery_id = '{id}' and state = 'dead')"
-        ))
-        .await;
-        if there != 1 {
-            lost.push(id.clone());
-        }
-    }
-    for (answer, times) in &*recovering.answers.lock().unwrap() {
+    let history = recovering.server.history(&recorder).await;
+    for (answer, times) in history.answers() {
         println!("  {answer:<20} {times:>6}");
     }
+    let promised = history.ids(|event| match event {
+        Event::Answered { attempt, .. } => attempt.is_acknowledged() || attempt.outcome() == "kept",
+        _ => false,
+    });
     println!(
         "\n{deliveries} deliveries, {} kept or acknowledged, {} processes killed, Postgres crashed \
          twice, in {:.0} s",
@@ -130,18 +91,16 @@ pub async fn run(length: Length) {
         recovering.kills.load(Ordering::Relaxed),
         started.elapsed().as_secs_f64(),
     );
+    println!("{}", history.assert_upheld("recovery"));
     println!(
-        "processed {distinct}, doubled {}, dead {dead}, lost {}, begun and lost {dropped}, with too many \
-         attempts {excessive}",
-        effects - distinct,
-        lost.len()
+        "{} processed, each once, and {} dead",
+        history.processed().len(),
+        history.ids(|event| *event == Event::Ended(End::Dead)).len(),
     );
-    assert!(lost.is_empty(), "{lost:?}");
-    assert_eq!((effects, dropped, excessive), (distinct, 0, 0));
 }
 
 impl Recovering {
-    /// Sends a delivery once, and notes what it was promised.
+    /// Sends a delivery once.
     async fn deliver(&self, number: u32, mut random: fastrand::Rng) {
         let way = WAYS[random.usize(..WAYS.len())];
         let id = format!("{way}-{number}");
@@ -160,19 +119,9 @@ impl Recovering {
         let process = &self.processes[random.usize(..self.processes.len())];
         let address = process.address().await;
         let path = format!("/{way}");
-        let attempt = self
-            .sender
+        self.sender
             .send_once(address, &path, &id, &behaviours)
             .await;
-        let answer = match &attempt {
-            Attempt::Answered { status, outcome } => format!("{status} {outcome}"),
-            Attempt::Unanswered => "no answer".into(),
-        };
-        *self.answers.lock().unwrap().entry(answer).or_default() += 1;
-        let is_kept = matches!(&attempt, Attempt::Answered { outcome, .. } if outcome == "kept");
-        if is_kept || attempt.is_acknowledged() {
-            self.promised.lock().unwrap().push(id);
-        }
     }
 
     /// Kills one process after another, and starts those again that are gone.

@@ -6,17 +6,69 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgConnection};
 use throwaway_postgres::{Durability, ThrowawayPostgres};
 
-/// A durable server with the crate's tables and one for the effects of handlers.
+use crate::history::{History, Line, Recorder, now};
+
+/// A durable server with the crate's tables, one for the effects of handlers, and one for what was ever kept.
 pub struct Server {
     postgres: ThrowawayPostgres,
 }
 
-/// What is stored of one delivery, or of all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct Stored {
-    pub claims: i64,
-    pub effects: i64,
-}
+/// The effects have no key, so that one that happens twice is seen.
+const TABLES: &str = "
+    create table effects (delivery_id text);
+    create table kept (delivery_id text, event text);
+
+    create function note_kept() returns trigger language plpgsql as $$
+    begin
+        insert into public.kept values (new.delivery_id, tg_argv[0]);
+        return null;
+    end
+    $$;
+
+    create trigger kept after insert on idempotent_webhook.kept_deliveries
+        for each row when (new.state = 'due') execute function note_kept('kept');
+
+    create trigger reprocessed after update on idempotent_webhook.kept_deliveries
+        for each row when (old.state = 'processed' and new.state = 'due')
+        execute function note_kept('reprocessed');";
+
+/// What is committed since $1, with the time of the commit, and how what was kept has ended, at $2. Times are in
+/// microseconds since 1970.
+const COMMITTED: &str = "
+    with committed as (
+        select delivery_id, 'claimed' as event, pg_xact_commit_timestamp(xmin) as at
+        from idempotent_webhook.deliveries
+        union all
+        select delivery_id, 'committed', pg_xact_commit_timestamp(xmin) from effects
+        union all
+        select delivery_id, event, pg_xact_commit_timestamp(xmin) from kept
+    ),
+    timed as (
+        select delivery_id, event, (extract(epoch from at) * 1000000)::bigint as at
+        from committed
+    ),
+    ended as (
+        select
+            delivery_id,
+            coalesce(
+                (
+                    select state
+                    from idempotent_webhook.kept_deliveries as row
+                    where row.delivery_id = kept.delivery_id
+                ),
+                (
+                    select 'discarded'
+                    from idempotent_webhook.discarded as row
+                    where row.delivery_id = kept.delivery_id
+                ),
+                'none'
+            ) as state
+        from kept
+        group by delivery_id
+    )
+    select delivery_id, event, at from timed where at >= $1
+    union all
+    select delivery_id, 'ended ' || state, $2 from ended";
 
 impl Server {
     pub async fn start() -> Self {
@@ -27,15 +79,15 @@ impl Server {
             .await
             .unwrap();
         idempotent_webhook::migrate(&pool).await.unwrap();
-        // Without a key, so that an effect that happens twice is seen.
-        pool.execute(sqlx::raw_sql(
-            "create table effects (delivery_id text);
-             create table attempts (delivery_id text)",
-        ))
-        .await
-        .unwrap();
+        pool.execute(sqlx::raw_sql(TABLES)).await.unwrap();
+        pool.execute("alter system set track_commit_timestamp = on")
+            .await
+            .unwrap();
         pool.close().await;
-        Self { postgres }
+        let server = Self { postgres };
+        // That setting is read at the start.
+        server.restart().await;
+        server
     }
 
     fn options(&self) -> PgConnectOptions {
@@ -93,19 +145,25 @@ impl Server {
         .await;
     }
 
-    pub async fn stored(&self, delivery_id: &str) -> Stored {
-        self.ask(|mut connection| async move {
-            sqlx::query_as(
-                "select
-                    (select count(*) from idempotent_webhook.deliveries where delivery_id = $1)
-                        as claims,
-                    (select count(*) from effects where delivery_id = $1) as effects",
-            )
-            .bind(delivery_id)
-            .fetch_one(&mut connection)
-            .await
-        })
-        .await
+    /// The history until now, with what is committed.
+    pub async fn history(&self, recorder: &Recorder) -> History {
+        let micros = |time: u64| i64::try_from(time).unwrap();
+        let (began_at, now) = (micros(recorder.began_at()), micros(now()));
+        let committed: Vec<(String, String, i64)> = self
+            .ask(|mut connection| async move {
+                sqlx::query_as(COMMITTED)
+                    .bind(began_at)
+                    .bind(now)
+                    .fetch_all(&mut connection)
+                    .await
+            })
+            .await;
+        let lines = committed.into_iter().map(|(id, event, at)| Line {
+            at: at.try_into().unwrap(),
+            id,
+            event: event.parse().unwrap(),
+        });
+        recorder.history(lines.collect())
     }
 
     pub async fn count(&self, sql: &str) -> i64 {

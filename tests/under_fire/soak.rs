@@ -2,27 +2,22 @@
 //! clients that hang up, processes that are killed and a Postgres that crashes. At the end
 //! every delivery has happened once.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
 use crate::Length;
+use crate::history::Recorder;
 use crate::process::Process;
 use crate::sender::{Attempt, Sender};
-use crate::server::{Server, Stored};
+use crate::server::Server;
 
 struct Soak {
     server: Server,
     processes: Vec<Process>,
     sender: Sender,
-    /// How often each answer was given.
-    answers: Mutex<BTreeMap<String, u32>>,
-    acknowledged: AtomicU32,
-    /// Acknowledged, and the effects were not there at that moment.
-    missing: AtomicU32,
     kills: AtomicU32,
     over: AtomicBool,
 }
@@ -40,16 +35,14 @@ pub async fn run(length: Length) {
     let mut random = fastrand::Rng::with_seed(seed);
 
     let server = Server::start().await;
+    let recorder = Recorder::start();
     let processes = (0..3)
-        .map(|_| Process::new(server.url(), 5, Duration::from_secs(2)))
+        .map(|_| Process::new(server.url(), &recorder, 5, Duration::from_secs(2)))
         .collect();
     let soak = Arc::new(Soak {
         server,
         processes,
-        sender: Sender::new(),
-        answers: Mutex::default(),
-        acknowledged: AtomicU32::new(0),
-        missing: AtomicU32::new(0),
+        sender: Sender::new(&recorder),
         kills: AtomicU32::new(0),
         over: AtomicBool::new(false),
     });
@@ -92,31 +85,21 @@ pub async fn run(length: Length) {
     soak.over.store(true, Ordering::Relaxed);
     killer.await.unwrap();
 
-    let count = async |sql| soak.server.count(sql).await;
-    let effects = count("select count(*) from effects").await;
-    let distinct = count("select count(distinct delivery_id) from effects").await;
-    let claims = count("select count(*) from idempotent_webhook.deliveries").await;
-    let lost = i64::from(deliveries) - distinct;
-    let doubled = effects - distinct;
-    let missing = soak.missing.load(Ordering::Relaxed);
     let in_transaction = soak.server.left_in_transaction().await;
-    for (answer, times) in &*soak.answers.lock().unwrap() {
+    let history = soak.server.history(&recorder).await;
+    for (answer, times) in history.answers() {
         println!("  {answer:<20} {times:>6}");
     }
     println!(
-        "\n{copies_sent} copies of {deliveries} deliveries, {} acknowledgements, {} processes \
-         killed, Postgres crashed twice, in {:.0} s",
-        soak.acknowledged.load(Ordering::Relaxed),
+        "\n{copies_sent} copies of {deliveries} deliveries, all acknowledged, {} processes killed, \
+         Postgres crashed twice, in {:.0} s",
         soak.kills.load(Ordering::Relaxed),
         started.elapsed().as_secs_f64(),
     );
-    println!(
-        "lost {lost}, doubled {doubled}, acknowledged but missing {missing}, connections in a \
-         transaction {in_transaction}"
-    );
-    assert_eq!((lost, doubled, missing, in_transaction), (0, 0, 0, 0));
-    assert_eq!(claims, effects);
-    assert_eq!(soak.acknowledged.load(Ordering::Relaxed), copies_sent);
+    println!("{}", history.assert_upheld("soak"));
+    let processed = history.processed().len();
+    println!("{processed} processed, each once; {in_transaction} connections in a transaction");
+    assert_eq!((processed, in_transaction), (deliveries as usize, 0));
 }
 
 impl Soak {
@@ -125,24 +108,11 @@ impl Soak {
         let deadline = Instant::now() + Duration::from_secs(300);
         loop {
             let attempt = self.attempt(id, &mut random).await;
-            let answer = match &attempt {
-                Attempt::Answered { status, outcome } => format!("{status} {outcome}"),
-                Attempt::Unanswered => "no answer".into(),
-            };
-            *self.answers.lock().unwrap().entry(answer).or_default() += 1;
             if attempt.is_acknowledged() {
                 break;
             }
             assert!(Instant::now() < deadline, "{id} is never acknowledged");
             tokio::time::sleep(Duration::from_millis(random.u64(10..200))).await;
-        }
-        self.acknowledged.fetch_add(1, Ordering::Relaxed);
-        let once = Stored {
-            claims: 1,
-            effects: 1,
-        };
-        if self.server.stored(id).await != once {
-            self.missing.fetch_add(1, Ordering::Relaxed);
         }
     }
 

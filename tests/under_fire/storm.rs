@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 use crate::Length;
+use crate::history::Recorder;
 use crate::process::Process;
 use crate::sender::{Attempt, Sender};
 use crate::server::Server;
@@ -27,9 +28,10 @@ pub async fn run(length: Length) {
         Length::Long => (500, "sleep 2000", Duration::from_secs(2)),
     };
     let server = Server::start().await;
-    let process = Process::new(server.url(), 5, Duration::from_secs(5));
+    let recorder = Recorder::start();
+    let process = Process::new(server.url(), &recorder, 5, Duration::from_secs(5));
     let address = process.address().await;
-    let sender = Sender::new();
+    let sender = Sender::new(&recorder);
     println!("\nstorm: {copies} copies of a slow delivery, a pool of 5 connections\n");
     println!(
         "{:<10} {:>12} {:>12} {:>7} {:>9} {:>9} {:>9}   copies",
@@ -82,10 +84,11 @@ pub async fn run(length: Length) {
             percentile(99),
         );
         if path == "/" {
-            assert_eq!(server.stored(&id).await.effects, 1);
             assert_eq!((before.refused, during.refused), (0, 0));
         }
     }
+    let history = server.history(&recorder).await;
+    println!("\n{}", history.assert_upheld("storm"));
 }
 
 /// Sends a delivery at every beat for as long as `window`, and counts those that are

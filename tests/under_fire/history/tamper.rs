@@ -1,0 +1,140 @@
+//! Faults that are put into a history that has none, one at a time, to see that each is found.
+
+use super::check::{Rule, check};
+use super::{End, Event, History, Line};
+
+struct Tampering {
+    /// The rule that is broken then, among others.
+    breaks: Rule,
+    /// Puts a fault into the lines of a delivery. Returns whether it could.
+    put_in: fn(&mut Vec<Line>) -> bool,
+}
+
+const TAMPERINGS: [Tampering; 8] = [
+    Tampering {
+        breaks: Rule::OneEffect,
+        put_in: double_the_effect,
+    },
+    Tampering {
+        breaks: Rule::OneTransaction,
+        put_in: |lines| remove(lines, |event| *event == Event::Committed),
+    },
+    Tampering {
+        breaks: Rule::TrueAnswer,
+        put_in: |lines| lines.iter().any(says_processed) && lose_the_transaction(lines),
+    },
+    Tampering {
+        breaks: Rule::TrueAnswer,
+        put_in: |lines| answer_before_the_commit(lines),
+    },
+    Tampering {
+        breaks: Rule::KeptFirst,
+        put_in: |lines| {
+            is_called(lines)
+                && is_sent_where_all_are_kept(lines)
+                && remove(lines, |event| *event == Event::Kept)
+        },
+    },
+    Tampering {
+        breaks: Rule::Ended,
+        put_in: |lines| {
+            let end = lines.iter_mut().find_map(|line| match &mut line.event {
+                Event::Ended(end) => Some(end),
+                _ => None,
+            });
+            end.is_some_and(|end| std::mem::replace(end, End::Due) != End::Due)
+        },
+    },
+    Tampering {
+        breaks: Rule::Ended,
+        put_in: |lines| has(lines, &Event::Kept) && lose_the_transaction(lines),
+    },
+    Tampering {
+        breaks: Rule::Caused,
+        put_in: |lines| {
+            is_called(lines)
+                && !has(lines, &Event::Missing)
+                && remove(lines, |event| matches!(event, Event::Sent { .. }))
+        },
+    },
+];
+
+/// Panics unless each fault is found in the delivery that it was put into, and nothing else is. Returns how many
+/// there were.
+pub fn assert_found(history: &History) -> usize {
+    let mut found = 0;
+    for Tampering { breaks, put_in } in TAMPERINGS {
+        let deliveries = history.deliveries();
+        let mut faulty: Vec<(&str, Vec<Line>)> = Vec::new();
+        for (id, lines) in deliveries {
+            let mut lines: Vec<Line> = lines.into_iter().cloned().collect();
+            if put_in(&mut lines) {
+                faulty.push((id, lines));
+            }
+        }
+        // Not each has a delivery that it fits.
+        let Some((id, lines)) = fastrand::choice(faulty) else {
+            continue;
+        };
+        let others = history.0.iter().filter(|line| line.id != id);
+        let violations = check(&History::new(others.cloned().chain(lines).collect()));
+        let is_found = violations.iter().any(|violation| violation.rule == breaks);
+        let is_alone = violations.iter().all(|violation| violation.id == id);
+        assert!(
+            is_found && is_alone,
+            "{breaks:?} was broken in {id}: {violations:?}"
+        );
+        found += 1;
+    }
+    found
+}
+
+fn remove(lines: &mut Vec<Line>, remove: impl Fn(&Event) -> bool) -> bool {
+    let before = lines.len();
+    lines.retain(|line| !remove(&line.event));
+    lines.len() < before
+}
+
+fn double_the_effect(lines: &mut Vec<Line>) -> bool {
+    // The second effect of one that was reprocessed may be the right one.
+    let effect = lines.iter().find(|line| line.event == Event::Committed);
+    let effect = effect.filter(|_| !has(lines, &Event::Reprocessed)).cloned();
+    lines.extend(effect.clone());
+    effect.is_some()
+}
+
+fn lose_the_transaction(lines: &mut Vec<Line>) -> bool {
+    remove(lines, |event| {
+        matches!(event, Event::Claimed | Event::Committed)
+    })
+}
+
+fn answer_before_the_commit(lines: &mut [Line]) -> bool {
+    let effect = lines.iter().find(|line| line.event == Event::Committed);
+    let Some(at) = effect.map(|effect| effect.at) else {
+        return false;
+    };
+    let answer = lines.iter_mut().find(|line| says_processed(line));
+    answer.map(|answer| answer.at = at - 1).is_some()
+}
+
+fn says_processed(line: &Line) -> bool {
+    matches!(&line.event, Event::Answered { attempt, .. }
+        if attempt.is_acknowledged() && matches!(attempt.outcome(), "processed" | "duplicate"))
+}
+
+fn is_called(lines: &[Line]) -> bool {
+    lines
+        .iter()
+        .any(|line| matches!(line.event, Event::Begun { .. }))
+}
+
+fn is_sent_where_all_are_kept(lines: &[Line]) -> bool {
+    lines.iter().any(|line| {
+        matches!(&line.event, Event::Sent { path, .. } if crate::application::keeps_first(path))
+    })
+}
+
+fn has(lines: &[Line], event: &Event) -> bool {
+    lines.iter().any(|line| line.event == *event)
+}
