@@ -22,7 +22,7 @@ use super::bulk::{Bulk, add_one, change_one};
 use super::parse_action::{Action, Order, Target};
 use crate::Endpoint;
 use crate::recovery::operator::{self, Change};
-use crate::transaction::{BEGIN_READ_COMMITTED, is_lock_timeout};
+use crate::transaction::{ShortTx, is_lock_timeout};
 
 const MAY_NOT: PageError = PageError::forbidden("You may look, but not change anything.");
 
@@ -53,9 +53,10 @@ pub(in crate::dashboard) async fn act(
     let begun = match target {
         Target::Endpoint(endpoint) => on_endpoint(pool, access, action, endpoint).await?,
         Target::Deliveries(keys) => {
-            let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+            let mut tx = ShortTx::begin(pool).await?;
             for key in &keys {
                 if !rows::may_see(&mut tx, access, key).await? {
+                    tx.end();
                     return Err(PageError::not_found("There is no such delivery."));
                 }
             }
@@ -88,7 +89,7 @@ pub(in crate::dashboard) async fn cancel(
     let id = params.number("id");
     let id = id.ok_or(PageError::bad_request("It is not said which action."))?;
     let pool = &shared.database.pool;
-    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(pool).await?;
     let known = audit::one(&mut tx, access, id).await?;
     tx.commit().await?;
     known.ok_or(PageError::not_found("There is no such action."))?;
@@ -114,7 +115,7 @@ async fn on_endpoint(
 ) -> Result<Begun, PageError> {
     // Recovery is for all tenants.
     rows::not_by_tenant(access)?;
-    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(pool).await?;
     let known = rows::endpoints(&mut tx, access).await?;
     tx.commit().await?;
     if !known.contains(&name) {
@@ -169,10 +170,11 @@ async fn change_and_count(
     action: Action,
     key: &Key,
 ) -> sqlx::Result<Option<&'static str>> {
-    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(pool).await?;
     let has_changed = match change_one(&mut tx, action, key).await {
         Ok(has_changed) => has_changed,
         Err(error) if is_lock_timeout(&error) => {
+            tx.end();
             return Ok(Some("It is running. Try again once that has ended."));
         }
         Err(error) => return Err(error),
@@ -215,7 +217,7 @@ async fn on_all(
     change: Change,
     mut selection: Selection,
 ) -> Result<Begun, PageError> {
-    let mut tx = database.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(&database.pool).await?;
     selection.bound(rows::now(&mut tx).await?);
     let endpoints = selection.endpoints(&mut tx, access).await?;
     selection.look_up_reason(&mut tx, &endpoints).await?;

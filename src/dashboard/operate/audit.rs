@@ -8,7 +8,7 @@ use super::super::Access;
 use super::super::html::Timestamp;
 use super::super::rows::Key;
 use super::parse_action::Action;
-use crate::transaction::{BEGIN_READ_COMMITTED, RowKeys};
+use crate::transaction::{RowKeys, ShortTx};
 
 /// An action that has not been active for this long was interrupted: its process was killed.
 const INTERRUPTED_AFTER: f64 = 60.0;
@@ -186,7 +186,7 @@ pub(in crate::dashboard) fn state_of_due(due: Option<i64>) -> &'static str {
 
 /// Records that an action begins.
 pub(super) async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64> {
-    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(pool).await?;
     let id = sqlx::query_scalar(INSERT)
         .bind(asked.operator)
         .bind(asked.action.as_str())
@@ -225,7 +225,7 @@ pub(super) async fn add(
 
 /// Records that an action has ended.
 pub(super) async fn end(pool: &PgPool, id: i64, note: Option<&str>) -> sqlx::Result<()> {
-    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(pool).await?;
     sqlx::query(END)
         .bind(id)
         .bind(note)
@@ -236,7 +236,7 @@ pub(super) async fn end(pool: &PgPool, id: i64, note: Option<&str>) -> sqlx::Res
 
 /// Has an action end after its current batch. Returns whether it was running.
 pub(super) async fn cancel(pool: &PgPool, id: i64, operator: Option<&str>) -> sqlx::Result<bool> {
-    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(pool).await?;
     let cancelled = sqlx::query(CANCEL)
         .bind(id)
         .bind(operator)

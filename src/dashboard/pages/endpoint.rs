@@ -99,6 +99,7 @@ pub(in crate::dashboard) async fn read(
     let mut reading = shared.database.read().await?;
     let known = rows::endpoints(&mut reading, access).await?;
     if !known.iter().any(|known| known == name) {
+        reading.end();
         return Err(PageError::not_found("There is no such endpoint."));
     }
     let now = rows::now(&mut reading).await?;
@@ -112,7 +113,7 @@ pub(in crate::dashboard) async fn read(
     let reconciliation = reconciliation::read(&mut reading, access, name).await?;
     let failing = groups::read(&mut reading, access, &names).await?;
     let settings = settings::told(&mut reading, name).await?;
-    reading.end().await?;
+    reading.end();
 
     let mut all = Measured::default();
     for measured in history.hours.values() {

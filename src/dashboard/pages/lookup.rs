@@ -179,7 +179,7 @@ pub(in crate::dashboard) async fn read(
             });
         }
     }
-    reading.end().await?;
+    reading.end();
     let keys = found.keys().chain(discarded.iter().map(|one| &one.key));
     let known: BTreeSet<&str> = keys.map(|key| &*key.id).collect();
     let unknown = asked.without(&known);

@@ -36,7 +36,7 @@ pub(in crate::dashboard) async fn read(
     let beginnings = activity::beginnings(now, HOURS);
     let endpoints = endpoints::read(&mut reading, &names, &beginnings).await?;
     let failing = groups::read(&mut reading, access, &names).await?;
-    reading.end().await?;
+    reading.end();
     Ok(Overview {
         now: Timestamp(now),
         endpoints,

@@ -7,7 +7,7 @@ use super::filter::{Filter, is_chosen, plan_for_values};
 use super::{Of, reprocess_chosen, set_aside};
 use crate::pg_time::interval;
 use crate::recovery::KeptState;
-use crate::transaction::{BEGIN_READ_COMMITTED, RowKeys};
+use crate::transaction::{RowKeys, ShortTx};
 
 /// How many deliveries are changed in one transaction.
 const BATCH: i64 = 1000;
@@ -255,7 +255,7 @@ impl<'a> Batches<'a> {
     pub(crate) async fn run(mut self, pool: &PgPool) -> sqlx::Result<u64> {
         let mut all = 0;
         while !self.is_over() {
-            let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+            let mut tx = ShortTx::begin(pool).await?;
             let batch = self.next(&mut tx).await?;
             tx.commit().await?;
             self.committed(&batch);

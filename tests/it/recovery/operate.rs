@@ -1,13 +1,15 @@
 //! R13: what operators do with kept deliveries.
 
+use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
 use idempotent_webhook::recovery::{Filter, KeptState, Retried};
-use idempotent_webhook::{DedupeTx, Delivery, Endpoint, HandlerError, Keep};
+use idempotent_webhook::{DedupeTx, Delivery, Endpoint, HandlerError, Keep, prune};
+use sqlx::Executor;
 
 use crate::support::{
     Answered, Database, Failing, NOTHING_KEPT, ONE_DEAD, SOON, TestApp, assert_kept, assert_rows,
-    endpoint, gate, github, logged, recover, soon, write_effect,
+    cancelled_after, endpoint, gate, github, logged, recover, soon, write_effect,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,4 +198,52 @@ async fn r13_an_operation_without_an_effect_is_logged_as_such() {
     assert!(log.contains("webhook delivery retried"), "{log}");
     assert!(log.contains("webhook delivery discarded"), "{log}");
     app.database.until(NOTHING_KEPT).await;
+}
+
+/// Dropped at each of its awaits in turn, `pool.begin()` of sqlx 0.9.0 gives a connection back to the pool in
+/// the midst of a transaction (transact-rs/sqlx #4393): what is written with it next is never committed.
+#[tokio::test]
+async fn r13_a_call_that_is_dropped_leaves_no_open_transaction_in_the_pool() {
+    const CALLS: [&str; 11] = [
+        "kept",
+        "retry",
+        "retry_all",
+        "discard",
+        "discard_all",
+        "reprocess",
+        "reprocess_all",
+        "forget",
+        "pause",
+        "resume",
+        "prune",
+    ];
+    let database = Database::new().await;
+    let pool = database.another_pool(1).await;
+    let endpoint = Endpoint::new(pool.clone(), "test");
+    let all = Filter::new();
+    let mut effects = 0;
+    for name in CALLS {
+        for polls in 1..10 {
+            let call = async {
+                match name {
+                    "kept" => drop(endpoint.kept(&all, 10).await),
+                    "retry" => drop(endpoint.retry("a").await),
+                    "retry_all" => drop(endpoint.retry_all(&all).await),
+                    "discard" => drop(endpoint.discard("a").await),
+                    "discard_all" => drop(endpoint.discard_all(&all).await),
+                    "reprocess" => drop(endpoint.reprocess("a").await),
+                    "reprocess_all" => drop(endpoint.reprocess_all(&all).await),
+                    "forget" => drop(endpoint.forget("a").await),
+                    "pause" => drop(endpoint.pause().await),
+                    "resume" => drop(endpoint.resume().await),
+                    _ => drop(prune(&pool, Duration::from_secs(60)).await),
+                }
+            };
+            drop(cancelled_after(polls, call).await);
+            pool.execute("insert into effects values ('a')").await.unwrap();
+            effects += 1;
+            // Seen from another connection, so it is committed.
+            assert_rows!(database, claims: 0, effects: effects, "{name}, {polls} polls");
+        }
+    }
 }
