@@ -147,9 +147,10 @@
 //! reconciliation has received. `not_reconciled` is true even if a worse state hides it. `reconciliation` of
 //! `api/endpoint` has each list of the provider, with the `failure` of its last round, and `late_since` if no
 //! process has begun one. `is_reconciled` of `api/delivery` says that a delivery comes from such a list. `ids` of
-//! `api/lookup` are apart by spaces or lines. Its `discarded` has what was discarded or forgotten, and when. Its
-//! `has_request` says that the archive has the request of a processed delivery. A number that was not counted to
-//! its end has `or_more`. Errors are `{"error": ".."}` with a status.
+//! `api/lookup` are apart by spaces or lines. Its `cut` has those with more than 100 deliveries. Its
+//! `discarded` has what was discarded or forgotten, and when. Its `has_request` says that the archive has the
+//! request of a processed delivery. A number that was not counted to its end has `or_more`. Errors are
+//! `{"error": ".."}` with a status.
 //!
 //! Give programs a token, which `authorize` finds in the head of the request. What is posted has to be
 //! `application/json`, which no form and, without the server's consent (CORS), no script of another site
@@ -246,7 +247,8 @@ impl Dashboard {
         self.authorize_async(move |head| std::future::ready(authorize(head)))
     }
 
-    /// The same, where the decision takes a look into a database.
+    /// The same, where the decision takes a look into a database. After ten seconds without a decision the
+    /// answer is a 503.
     ///
     /// ```no_run
     /// use idempotent_webhook::dashboard::{Access, Dashboard};
