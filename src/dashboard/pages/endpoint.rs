@@ -105,7 +105,7 @@ pub(in crate::dashboard) async fn read(
     let now = rows::now(&mut reading).await?;
     let names = [name.to_owned()];
     let day = activity::beginnings(now, 24);
-    let mut endpoints = endpoints::read(&mut reading, &names, &day).await?;
+    let mut endpoints = endpoints::read(&mut reading, access, &names, &day).await?;
     let beginnings = activity::beginnings(now, hours);
     let first = beginnings.first().copied().unwrap_or_default();
     let history = History::read(&mut reading, name, first).await?;
@@ -197,7 +197,7 @@ impl View for EndpointPage {
             (self.versions())
             h2 { "What is failing" }
             @if self.failing.is_empty() {
-                (empty("Nothing."))
+                (overview::nothing_failing(std::slice::from_ref(endpoint), "Nothing."))
             } @else {
                 (groups::table(&self.failing, self.now, viewer.may_operate()))
             }
