@@ -11,8 +11,7 @@ use super::pg_error::Manager;
 
 /// Begins at `read committed`, whatever the default: at a higher level, concurrent changes of one row would
 /// fail. The rest is as in [`BEGIN`](super::store::BEGIN).
-pub(super) const BEGIN_READ_COMMITTED: &str =
-    "begin isolation level read committed not deferrable";
+pub(super) const BEGIN_READ_COMMITTED: &str = "begin isolation level read committed not deferrable";
 
 /// A short transaction of the crate's own statements. Dropped, it is rolled back, and the connection
 /// is closed.

@@ -41,6 +41,32 @@ const END: &str = "
     where id = $1
 ";
 
+/// The action `$1` on a delivery changed nothing because of `$2`, as the one before it, which was the same: a
+/// button was pressed again.
+const DELETE_REPEATED: &str = "
+    with repeated as (
+        select before.id
+        from idempotent_webhook.operator_actions as this
+        cross join lateral (
+            select before.*
+            from idempotent_webhook.operator_actions as before
+            where before.delivery_id = this.delivery_id and before.endpoint = this.endpoint
+                and before.tenant is not distinct from this.tenant and before.id < this.id
+            order by before.id desc
+            limit 1
+        ) as before
+        where this.id = $1
+            and before.action = this.action
+            and before.operator is not distinct from this.operator
+            and before.changed = 0 and before.note = $2
+            and before.ended_at > now() - interval '1 minute'
+    )
+    delete from idempotent_webhook.operator_actions as this
+    using repeated
+    where this.id = $1
+    returning repeated.id
+";
+
 const CANCEL: &str = "
     update idempotent_webhook.operator_actions
     set cancelled_at = now(), cancelled_by = $2
@@ -226,12 +252,29 @@ pub(super) async fn add(
 /// Records that an action has ended.
 pub(super) async fn end(pool: &PgPool, id: i64, note: Option<&str>) -> sqlx::Result<()> {
     let mut tx = ShortTx::begin(pool).await?;
-    sqlx::query(END)
+    write_end(&mut tx, id, note).await?;
+    tx.commit().await
+}
+
+async fn write_end(tx: &mut PgConnection, id: i64, note: Option<&str>) -> sqlx::Result<()> {
+    let end = sqlx::query(END).bind(id).bind(note);
+    end.execute(tx).await.map(drop)
+}
+
+/// Records that an action on a delivery has changed nothing. Returns the action that has the record: if the one
+/// before it was the same, within a minute, that one is enough.
+pub(super) async fn end_unchanged(pool: &PgPool, id: i64, note: &str) -> sqlx::Result<i64> {
+    let mut tx = ShortTx::begin(pool).await?;
+    let repeated: Option<i64> = sqlx::query_scalar(DELETE_REPEATED)
         .bind(id)
         .bind(note)
-        .execute(&mut *tx)
+        .fetch_optional(&mut *tx)
         .await?;
-    tx.commit().await
+    if repeated.is_none() {
+        write_end(&mut tx, id, Some(note)).await?;
+    }
+    tx.commit().await?;
+    Ok(repeated.unwrap_or(id))
 }
 
 /// Has an action end after its current batch. Returns whether it was running.
