@@ -177,10 +177,10 @@ async fn a_page_goes_on_after_a_double_click_that_has_led_to_it() {
     let button = page.place_of(BUTTON).await;
     page.click_at(button, 1).await;
     assert_eq!(page.wait_for_navigation().await, 200);
-    let word = page.place_of("dt").await;
+    let word = page.place_of("dd .state").await;
     page.click_at(word, 2).await;
     assert_eq!(page.eval::<String>("String(getSelection())").await, "");
-    page.eval::<()>("document.querySelector('h1').id = 'old'")
+    page.eval::<String>("document.querySelector('h1').id = 'old'")
         .await;
     page.wait_until_true("document.querySelector('#old') === null", "another content")
         .await;
