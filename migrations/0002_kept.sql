@@ -19,11 +19,15 @@ create table idempotent_webhook.kept_deliveries (
     retries integer not null default 0,
     -- How often it was taken for an attempt. An attempt has no effect on the row once it was taken again.
     takes integer not null default 0,
-    -- When it was taken. `null` if no attempt is under way. An attempt that runs holds a lock on the
-    -- row: one that was taken more than a few seconds ago and can be locked has none.
-    taken_at timestamptz,
-    -- How many attempts before this one did not end, in a row.
+    -- Who has taken it: a number in `processes`. `null` if no attempt is under way. If the number is not
+    -- there any more, the attempt did not end, and anybody may take it.
+    taken_by bigint,
+    -- How many attempts did not end, in a row.
     unfinished integer not null default 0,
+    -- When an attempt of recovery has reached no layer of the endpoint, and the status of the answer, if there
+    -- was one. `null` once an attempt has reached it.
+    unreached_at timestamptz,
+    unreached_status smallint,
     -- Whether an operator has it run again although it was processed.
     reprocessed boolean not null default false,
     -- Whether it is known from the provider's list of events, and not from a request.
@@ -120,6 +124,17 @@ create table idempotent_webhook.kept_requests (
 
 alter table idempotent_webhook.kept_requests
     alter column body set storage external;
+
+-- Who takes kept deliveries: processes that live. Each one is heard of every two seconds. One that is silent
+-- for six is gone, and another one deletes its numbers. It has several: what it takes within ten seconds is
+-- taken under one number, which it deletes itself once none of these attempts is under way.
+create table idempotent_webhook.processes (
+    number bigint not null primary key,
+    heard_at timestamptz not null default now()
+) with (
+    -- With room for updates in place.
+    fillfactor = 50
+);
 
 -- Deliveries that a handler or an operator has discarded, and those that an operator has forgotten:
 -- reconciliation leaves them alone. A request of the provider is processed all the same.

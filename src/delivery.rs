@@ -228,6 +228,15 @@ impl Delivery {
         }))
     }
 
+    /// The same delivery, which an operator has processed again.
+    pub(crate) fn reprocessed(self) -> Self {
+        let past = Past {
+            reprocessed: true,
+            ..self.0.past.clone()
+        };
+        self.with_past(past)
+    }
+
     /// The same delivery, known from the provider's list of events.
     pub(crate) fn reconciled(self) -> Self {
         let past = Past {

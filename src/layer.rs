@@ -11,7 +11,7 @@ use tower_layer::Layer;
 use crate::activity::Activity;
 use crate::delivery::check_text;
 use crate::provider::Provider;
-use crate::recovery::{Keep, Quota};
+use crate::recovery::{Keep, Quota, QuotaLimits};
 use crate::request::IdempotentWebhookService;
 use crate::settings::{Bodies, MAX_TIMEOUT, Settings};
 
@@ -256,7 +256,7 @@ impl IdempotentWebhook {
     ///
     /// Default: off. It does not slow down a success.
     pub fn record_failures(mut self) -> Self {
-        self.0.recorded = Some(Quota::default());
+        self.0.recorded = Some(Quota::new(QuotaLimits::default()));
         self
     }
 
@@ -416,8 +416,8 @@ impl<S> Layer<S> for IdempotentWebhook {
     type Service = IdempotentWebhookService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        if let Some(served) = &self.0.served {
-            served.set(self.0.served_settings());
+        if let Some(keeper) = &self.0.keeper {
+            keeper.served.set(self.0.served_settings(&keeper.settings));
         }
         self.0.tell();
         IdempotentWebhookService::new(Arc::new(self.0.clone()), inner)

@@ -22,9 +22,14 @@ pub(crate) async fn catch_panic<F: Future>(future: F) -> Result<F::Output, Paylo
     .await
 }
 
+/// Catches a panic of what runs at once. What it has borrowed must not be used after one.
+pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Payload> {
+    catch_unwind(AssertUnwindSafe(work))
+}
+
 /// Drops a value whose destructor may panic.
 pub(crate) fn catch_drop<T>(value: T) -> Result<(), Payload> {
-    catch_unwind(AssertUnwindSafe(|| drop(value)))
+    catch(|| drop(value))
 }
 
 /// The message of a panic, if it has one.

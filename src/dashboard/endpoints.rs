@@ -11,7 +11,7 @@ use super::Access;
 use super::activity::{self, Hour, Recent};
 use super::html::Timestamp;
 use super::rows::{Count, count_kept};
-use crate::recovery::heartbeat::ABSENT_AFTER;
+use crate::recovery::serving::ABSENT_AFTER;
 
 /// A wait for a first attempt that is longer than this, in seconds, has a cause.
 const BEHIND_AFTER: f64 = 60.0;

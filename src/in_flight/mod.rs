@@ -55,11 +55,6 @@ enum Progress {
 }
 
 impl InFlight {
-    /// Whether they are those of the same layer.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
     /// Resolves when nothing is in flight.
     pub(crate) async fn drained(&self) {
         loop {

@@ -156,7 +156,7 @@ impl<S: EventSource> Rounds<'_, S> {
                         acceptances.push(Acceptance {
                             delivery: listed.delivery,
                             request,
-                            begins: false,
+                            taker: None,
                         });
                     }
                 }
@@ -217,7 +217,7 @@ impl<S: EventSource> Rounds<'_, S> {
         seen: &mut Seen,
     ) -> Result<(), ReconcileError> {
         let settings = &self.reconcile.settings;
-        let Some(keep) = &settings.keep else {
+        let Some(keep) = &settings.keeper else {
             return Err(ReconcileError::NothingKept);
         };
         for one in group {

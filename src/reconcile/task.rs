@@ -82,7 +82,7 @@ impl<S: EventSource> Reconcile<S> {
     /// the provider's delivery id is made of.
     pub fn new(layer: &IdempotentWebhook, source: S, path: &str) -> Result<Self, ReconcileError> {
         let settings = layer.settings().clone();
-        if settings.keep.is_none() {
+        if settings.keeper.is_none() {
             return Err(ReconcileError::NothingKept);
         }
         let uri: Uri = path

@@ -20,9 +20,9 @@ type Waiting = (Acceptance, oneshot::Sender<Result<Accepted, DatabaseError>>);
 /// The result for each request of a batch, and the next transaction.
 type Written = Result<(Vec<Accepted>, ShortTx), DatabaseError>;
 
-/// The queue of a layer. Clones share it.
-#[derive(Clone, Default)]
-pub(super) struct Acceptances(Arc<Mutex<Option<mpsc::UnboundedSender<Waiting>>>>);
+/// The queue of a layer.
+#[derive(Default)]
+pub(super) struct Acceptances(Mutex<Option<mpsc::UnboundedSender<Waiting>>>);
 
 impl Acceptances {
     /// Writes a request with the next batch. It waits for no row that somebody else changes.
@@ -132,21 +132,15 @@ pub(super) async fn write_now(
     store: &Store,
     acceptance: Acceptance,
 ) -> Result<Accepted, DatabaseError> {
-    let task_store = store.clone();
-    // In a task, so that what is begun ends, even if the sender hangs up meanwhile.
-    let written = tokio::spawn(async move {
-        let (accepted, tx) = write(&task_store, None, &[&acceptance], false).await?;
-        tx.end();
-        Ok(accepted
-            .into_iter()
-            .next()
-            .ok_or(sqlx::Error::RowNotFound)?)
+    let written = with_timeout(store.timeout, async {
+        Ok(write(store, None, &[&acceptance], false).await)
     });
-    match tokio::time::timeout(store.timeout, written).await {
-        Ok(Ok(accepted)) => accepted,
-        // The runtime is shutting down.
-        Ok(Err(_)) | Err(_) => Err(DatabaseError::TimedOut),
-    }
+    let (accepted, tx) = written.await??;
+    tx.end();
+    Ok(accepted
+        .into_iter()
+        .next()
+        .ok_or(sqlx::Error::RowNotFound)?)
 }
 
 /// Writes requests that no sender waits for.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use sqlx::postgres::PgRow;
 
 use super::kept_request::FORMAT;
+use super::liveness::Taker;
 use super::served_endpoints::Served;
 use crate::pg_time::interval;
 use crate::transaction::{DatabaseError, Store};
@@ -82,11 +83,16 @@ impl Store {
     }
 
     /// Takes one delivery of an endpoint whose breaker is open, if it is time for it.
-    pub(super) async fn probe(&self, served: &Served) -> Result<Vec<PgRow>, DatabaseError> {
+    pub(super) async fn probe(
+        &self,
+        served: &Served,
+        taker: &Taker,
+    ) -> Result<Vec<PgRow>, DatabaseError> {
         let statement = sqlx::query(include_str!("kept/probe.sql"))
             .bind(&*served.endpoint)
             .bind(interval(served.breaker.probe_interval))
-            .bind(FORMAT);
+            .bind(FORMAT)
+            .bind(taker.number());
         self.run(statement).await
     }
 }

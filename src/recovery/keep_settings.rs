@@ -1,4 +1,5 @@
-//! `Keep`: the settings of which deliveries a layer keeps, and how.
+//! `Keep`: the settings of which deliveries a layer keeps, and how. It has no state, so that several layers can have
+//! the same one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,15 +7,12 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use super::acceptance_writer::{self, Acceptances};
 use super::breaker::Breaker;
 use super::dead::OnDead;
-use super::kept::{Acceptance, Accepted};
-use super::quota::Quota;
+use super::quota::QuotaLimits;
 use super::schedule::{MAX_DELAY, Schedule};
 use super::task::Recovery;
 use crate::delivery::Delivery;
-use crate::transaction::{DatabaseError, Store};
 
 /// Which deliveries a layer keeps for [`Recovery`], and how: see
 /// [`IdempotentWebhook::keep`](crate::IdempotentWebhook::keep).
@@ -52,11 +50,10 @@ pub struct Keep {
     pub(crate) headers: Vec<HeaderName>,
     /// The largest body that is kept, in bytes.
     pub(crate) body_limit: usize,
-    pub(crate) quota: Quota,
+    pub(crate) quota: QuotaLimits,
     pub(crate) schedule: Schedule,
     pub(crate) breaker: Breaker,
     pub(crate) on_dead: Option<OnDead>,
-    pub(super) acceptances: Acceptances,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,11 +73,10 @@ impl Keep {
             archived_for: None,
             headers: Vec::new(),
             body_limit: 1024 * 1024,
-            quota: Quota::default(),
+            quota: QuotaLimits::default(),
             schedule: Schedule::default(),
             breaker: Breaker::default(),
             on_dead: None,
-            acceptances: Acceptances::default(),
         }
     }
 
@@ -166,7 +162,7 @@ impl Keep {
     ///
     /// Default: 100,000 deliveries, 1 GiB.
     pub fn quota(mut self, deliveries: u32, bytes: u64) -> Self {
-        self.quota = Quota::new(deliveries, bytes);
+        self.quota = QuotaLimits::new(deliveries, bytes);
         self
     }
 
@@ -202,53 +198,6 @@ impl Keep {
     pub fn on_dead(mut self, hook: impl Fn(&Delivery, &str) + Send + Sync + 'static) -> Self {
         self.on_dead = Some(Arc::new(hook));
         self
-    }
-}
-
-impl Keep {
-    /// Keeps a request before its handler runs. With [`accept_first`](Self::accept_first), one that is
-    /// kept already is due now.
-    pub(crate) async fn accept(
-        &self,
-        store: &Store,
-        acceptance: Acceptance,
-    ) -> Result<Accepted, DatabaseError> {
-        if self.what != What::AcceptedFirst {
-            return acceptance_writer::write_now(store, acceptance).await;
-        }
-        let again = acceptance.clone();
-        let accepted = self.acceptances.write(store, acceptance).await?;
-        if accepted != Accepted::Known {
-            return Ok(accepted);
-        }
-        let is_processed = store.resend(&again).await?;
-        if !is_processed {
-            // It may have been processed since. That has ended what was kept of it, which is kept anew now.
-            store.resolve(&again.delivery, self.archived_for).await?;
-        }
-        self.recovery.notify();
-        Ok(match is_processed {
-            true => Accepted::Processed,
-            false => Accepted::Known,
-        })
-    }
-
-    /// Keeps requests that are made from a provider's list of events. What is kept already stays as it is.
-    pub(crate) async fn accept_listed(
-        &self,
-        store: &Store,
-        group: &[Acceptance],
-    ) -> Result<Vec<Accepted>, DatabaseError> {
-        acceptance_writer::write_group(store, group).await
-    }
-
-    /// A request has been kept, and its attempt begins now, or waits.
-    pub(crate) fn note_kept(&self, store: &Store, endpoint: &Arc<str>, begins: bool) {
-        self.quota.note_kept(store, endpoint);
-        self.recovery.note_kept(endpoint);
-        if !begins {
-            self.recovery.notify();
-        }
     }
 }
 

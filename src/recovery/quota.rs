@@ -16,21 +16,41 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// How often it is counted while it is full. Refused deliveries must not wait long for room.
 const WHILE_FULL: Duration = Duration::from_secs(1);
 
+/// How many deliveries are kept at most, and how many bytes of bodies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QuotaLimits {
+    deliveries: i64,
+    bytes: i64,
+}
+
+impl QuotaLimits {
+    pub(crate) fn new(deliveries: u32, bytes: u64) -> Self {
+        Self {
+            deliveries: deliveries.into(),
+            bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
+        }
+    }
+}
+
+impl Default for QuotaLimits {
+    fn default() -> Self {
+        Self::new(100_000, 1024 * 1024 * 1024)
+    }
+}
+
 /// The quota of an endpoint. Clones share what was counted.
 #[derive(Clone, Debug)]
 pub(crate) struct Quota {
-    deliveries: i64,
-    bytes: i64,
+    limits: QuotaLimits,
     is_full: Arc<AtomicBool>,
     /// When it was counted. Held by whoever counts.
     counted_at: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Quota {
-    pub(crate) fn new(deliveries: u32, bytes: u64) -> Self {
+    pub(crate) fn new(limits: QuotaLimits) -> Self {
         Self {
-            deliveries: deliveries.into(),
-            bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
+            limits,
             is_full: Arc::default(),
             counted_at: Arc::default(),
         }
@@ -78,7 +98,8 @@ impl Quota {
     }
 
     async fn count(&self, store: &Store, endpoint: &str) -> Result<(), DatabaseError> {
-        let is_full = store.is_full(endpoint, self.deliveries, self.bytes).await?;
+        let QuotaLimits { deliveries, bytes } = self.limits;
+        let is_full = store.is_full(endpoint, deliveries, bytes).await?;
         if !self.is_full.swap(is_full, Ordering::Relaxed) && is_full {
             tracing::error!(
                 endpoint,
@@ -87,11 +108,5 @@ impl Quota {
             );
         }
         Ok(())
-    }
-}
-
-impl Default for Quota {
-    fn default() -> Self {
-        Self::new(100_000, 1024 * 1024 * 1024)
     }
 }

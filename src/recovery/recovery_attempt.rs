@@ -11,17 +11,20 @@ use sqlx::postgres::PgRow;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::kept_request::decode;
+use super::liveness::Taker;
 use super::served_endpoints::{Running, Served};
 use crate::delivery::{Delivery, DeliveryId, Past, Tenant, VerifiedDelivery};
 use crate::outcome::Outcome;
 use crate::pg_time::from_unix_time;
 
 /// Which attempt has taken a kept delivery. Its writes have no effect once another attempt has taken it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Take {
     pub(crate) number: i32,
     /// How many attempts of the schedule there have been, this one included.
     pub(crate) retries: u32,
+    /// Held until the result is recorded: the delivery is free for others if this is lost before.
+    pub(super) _taker: Taker,
 }
 
 /// In the extensions of a request that was verified when it was kept. No request from outside can
@@ -43,7 +46,7 @@ struct Inner {
     /// Held to the end of the layer's work, whatever a middleware answers meanwhile. Dropped before the slot,
     /// since whoever gets the slot looks at how many are running.
     _running: Running,
-    _slot: Option<OwnedSemaphorePermit>,
+    slot: OnceLock<OwnedSemaphorePermit>,
 }
 
 /// A kept delivery that was taken, and its request.
@@ -51,16 +54,14 @@ pub(super) struct Taken {
     pub(super) attempt: RecoveryAttempt,
     /// How many attempts before this one did not end, in a row.
     pub(super) unfinished: i32,
+    /// Whether the last one of these is news: this is the first take since.
+    pub(super) interrupted: bool,
     /// `None` if what was kept cannot be read.
     pub(super) request: Option<Request<Full<Bytes>>>,
 }
 
 impl Taken {
-    pub(super) fn read(
-        row: &PgRow,
-        served: &Arc<Served>,
-        slot: Option<OwnedSemaphorePermit>,
-    ) -> sqlx::Result<Self> {
+    pub(super) fn read(row: &PgRow, served: &Arc<Served>, taker: &Taker) -> sqlx::Result<Self> {
         let count = |column| -> sqlx::Result<u32> {
             Ok(row.try_get::<i32, _>(column)?.max(0).cast_unsigned())
         };
@@ -91,14 +92,16 @@ impl Taken {
             take: Take {
                 number: row.try_get("takes")?,
                 retries: count("retries")?,
+                _taker: taker.clone(),
             },
             reached: AtomicBool::new(false),
             outcome: OnceLock::new(),
             _running: served.run(),
-            _slot: slot,
+            slot: OnceLock::new(),
         }));
         Ok(Self {
             unfinished: row.try_get("unfinished")?,
+            interrupted: row.try_get("interrupted")?,
             request: request_of(row, &attempt)?,
             attempt,
         })
@@ -145,8 +148,14 @@ impl RecoveryAttempt {
         .with_past(inner.past.clone())
     }
 
-    pub(crate) fn take(&self) -> Take {
-        self.0.take
+    pub(crate) fn take(&self) -> &Take {
+        &self.0.take
+    }
+
+    /// Holds the slot to the end of the attempt.
+    pub(super) fn hold(&self, slot: OwnedSemaphorePermit) {
+        // It holds one.
+        let _ = self.0.slot.set(slot);
     }
 
     /// The layer has taken the attempt, and records its result.

@@ -9,10 +9,12 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::failed_attempt::{FailedAttempt, Next};
-use super::heartbeat;
+use super::kept::AttemptBy;
+use super::liveness::Taker;
 use super::recovery_attempt::{RecoveryAttempt, Taken};
 use super::router::Router;
 use super::served_endpoints::Served;
+use super::serving;
 use super::task::Shared;
 use crate::delivery::Delivery;
 use crate::metrics;
@@ -62,7 +64,8 @@ struct DueEndpoint {
 
 impl Runner {
     pub(super) async fn run(self, mut stop: Stop) {
-        let heartbeat = tokio::spawn(heartbeat::beat(self.shared.clone(), stop.clone()));
+        self.shared.stay_alive();
+        let serving = tokio::spawn(serving::tell(self.shared.clone(), stop.clone()));
         let runner = Arc::new(self);
         let mut agenda = runner.look().await;
         let mut turn = 0;
@@ -87,18 +90,23 @@ impl Runner {
             endpoint.served.set_turn(turn);
             let slots = runner.slots_for(slot);
             let wanted = slots.len();
-            let taken = runner.take(&endpoint, slots).await;
+            let taken = runner.take(&endpoint, wanted).await;
             if taken.len() < wanted {
                 agenda.is_done(&endpoint, taken.is_empty());
             }
-            for taken in taken {
+            for (taken, slot) in taken.into_iter().zip(slots) {
                 let (runner, served) = (runner.clone(), endpoint.served.clone());
-                tokio::spawn(async move { runner.attempt(taken, &served).await });
+                tokio::spawn(async move {
+                    let slot = runner.slot_for(&taken, slot).await;
+                    taken.attempt.hold(slot);
+                    runner.attempt(taken, &served).await;
+                });
             }
         }
-        runner.shared.all_slots_free().await;
+        // Once nothing runs in the background.
+        let _ = runner.shared.all_slots().await;
         // It neither panics nor is aborted.
-        let _ = heartbeat.await;
+        let _ = serving.await;
     }
 
     async fn free_slot(&self) -> OwnedSemaphorePermit {
@@ -155,43 +163,58 @@ impl Runner {
         agenda
     }
 
-    /// Takes as many deliveries of an endpoint as there are slots.
-    async fn take(&self, endpoint: &DueEndpoint, slots: Vec<OwnedSemaphorePermit>) -> Vec<Taken> {
+    /// The slot for an attempt. It gets all of them if two in a row before it did not end: it may kill its
+    /// process, and with it what runs beside it.
+    async fn slot_for(&self, taken: &Taken, slot: OwnedSemaphorePermit) -> OwnedSemaphorePermit {
+        if taken.interrupted || taken.unfinished < 2 {
+            return slot;
+        }
+        drop(slot);
+        match self.shared.all_slots().await {
+            Ok(slots) => slots,
+            // The semaphore is never closed.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Takes deliveries of an endpoint.
+    async fn take(&self, endpoint: &DueEndpoint, limit: usize) -> Vec<Taken> {
         let (store, served) = (&self.shared.store, &endpoint.served);
-        let rows = if endpoint.is_open {
-            store.probe(served).await
-        } else {
-            store.take(&served.endpoint, slots.len(), None).await
+        let taken = async {
+            let taker = self.shared.taker().await?;
+            let rows = if endpoint.is_open {
+                store.probe(served, &taker).await?
+            } else {
+                store.take(&served.endpoint, limit, None, &taker).await?
+            };
+            let taken = rows.iter().filter_map(|row| read(row, served, &taker));
+            Ok(taken.collect())
         };
-        let rows = rows.unwrap_or_else(|error| {
+        taken.await.unwrap_or_else(|error| {
             could_not_take(&error);
             Vec::new()
-        });
-        let with_slots = rows.iter().zip(slots);
-        with_slots
-            .filter_map(|(row, slot)| read(row, served, Some(slot)))
-            .collect()
+        })
     }
 
     /// Makes all attempts that are due now.
     pub(super) async fn run_due(&self) -> sqlx::Result<Vec<AttemptResult>> {
-        let now = self
-            .shared
-            .store
-            .time()
-            .await
-            .map_err(DatabaseError::into_sqlx)?;
+        self.try_run_due().await.map_err(DatabaseError::into_sqlx)
+    }
+
+    async fn try_run_due(&self) -> Result<Vec<AttemptResult>, DatabaseError> {
+        let (store, liveness) = (&self.shared.store, &self.shared.liveness);
+        liveness.wait_for_the_silent().await?;
+        let now = store.time().await?;
         let mut results = Vec::new();
         for served in self.shared.endpoints.all() {
             loop {
-                let rows = self
-                    .shared
-                    .store
-                    .take(&served.endpoint, 1, Some(now))
-                    .await
-                    .map_err(DatabaseError::into_sqlx)?;
-                let Some(taken) = rows.first().and_then(|row| read(row, &served, None)) else {
+                let taker = self.shared.taker().await?;
+                let rows = store.take(&served.endpoint, 1, Some(now), &taker).await?;
+                let Some(row) = rows.first() else {
                     break;
+                };
+                let Some(taken) = read(row, &served, &taker) else {
+                    continue;
                 };
                 let attempt = taken.attempt.clone();
                 self.attempt(taken, &served).await;
@@ -208,10 +231,11 @@ impl Runner {
         let Taken {
             attempt,
             unfinished,
+            interrupted,
             request,
         } = taken;
         // The first one may have been killed by another delivery.
-        if unfinished > 1 {
+        if interrupted && unfinished > 1 {
             let reason = "its attempts did not end: the process was killed, or did not answer";
             let failed =
                 FailedAttempt::new(StatusCode::SERVICE_UNAVAILABLE, reason, Next::Scheduled);
@@ -236,7 +260,14 @@ impl Runner {
         let written = self
             .shared
             .store
-            .fail(failed, &delivery, attempt.take(), 1, served)
+            .fail(
+                failed,
+                &delivery,
+                attempt.take(),
+                1,
+                served,
+                AttemptBy::Recovery,
+            )
             .await;
         match written {
             Ok(Some(kept)) if kept.died => {
@@ -268,7 +299,7 @@ impl Runner {
         let given_back = self
             .shared
             .store
-            .give_back(&delivery, attempt.take(), UNREACHED_WAIT)
+            .give_back(&delivery, attempt.take(), UNREACHED_WAIT, Some(status))
             .await;
         if let Err(error) = given_back {
             not_written(&error);
@@ -277,8 +308,8 @@ impl Runner {
 }
 
 /// A row that cannot be read is of another version of this crate, and is taken again and again.
-fn read(row: &PgRow, served: &Arc<Served>, slot: Option<OwnedSemaphorePermit>) -> Option<Taken> {
-    Taken::read(row, served, slot)
+fn read(row: &PgRow, served: &Arc<Served>, taker: &Taker) -> Option<Taken> {
+    Taken::read(row, served, taker)
         .inspect_err(|error| {
             tracing::error!(
                 endpoint = &*served.endpoint,

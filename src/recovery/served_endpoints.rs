@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::breaker::{Breaker, BreakerState};
 use super::dead::DeadReport;
 use super::schedule::Schedule;
-use crate::in_flight::InFlight;
 
 /// An endpoint whose layer keeps deliveries, for as long as the layer or a service of it exists.
 #[derive(Debug)]
@@ -16,8 +15,6 @@ pub(crate) struct Served {
     pub(super) schedule: Schedule,
     pub(super) breaker: Breaker,
     settings: Mutex<ServedSettings>,
-    /// Tells one layer from another.
-    in_flight: InFlight,
     /// How many attempts of recovery are running.
     running: AtomicUsize,
     /// When it was its turn last.
@@ -31,7 +28,6 @@ pub(crate) struct ServedLayer {
     pub(crate) schedule: Schedule,
     pub(crate) breaker: Breaker,
     pub(crate) settings: ServedSettings,
-    pub(crate) in_flight: InFlight,
 }
 
 /// What may change until the layer makes a service.
@@ -49,7 +45,6 @@ impl Served {
             schedule: layer.schedule,
             breaker: layer.breaker,
             settings: Mutex::new(layer.settings),
-            in_flight: layer.in_flight,
             running: AtomicUsize::new(0),
             turn: AtomicU64::new(0),
             breaker_state: BreakerState::default(),
@@ -114,16 +109,6 @@ impl Endpoints {
         let served = Arc::new(Served::new(layer));
         let mut all = self.lock();
         all.retain(|served| served.strong_count() > 0);
-        let is_shared = all.iter().filter_map(Weak::upgrade).any(|other| {
-            other.endpoint == served.endpoint && !other.in_flight.is_same(&served.in_flight)
-        });
-        if is_shared {
-            tracing::warn!(
-                endpoint = &*served.endpoint,
-                "two webhook layers have the same endpoint: they take each other's deliveries for \
-                 duplicates; give each route an endpoint of its own, or share a clone of one layer"
-            );
-        }
         all.push(Arc::downgrade(&served));
         served
     }

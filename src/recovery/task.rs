@@ -10,16 +10,17 @@ use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::Full;
 use sqlx::PgPool;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tower_service::Service;
 
-use super::heartbeat;
+use super::liveness::{Liveness, Taker};
 use super::router::{Prepare, Router};
 use super::run_due::{AttemptResult, Runner};
 use super::served_endpoints::{Endpoints, Served, ServedLayer};
+use super::serving;
 use crate::stop_signal::{Stop, StopSender};
-use crate::transaction::Store;
+use crate::transaction::{DatabaseError, Store};
 
 /// For each step of its own on the database.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -74,6 +75,7 @@ pub struct Recovery {
 /// What the handles and the layers share.
 pub(super) struct Shared {
     pub(super) store: Store,
+    pub(super) liveness: Liveness,
     pub(super) endpoints: Endpoints,
     /// One for each attempt that may run at once in the background, of recovery and of all layers.
     pub(super) slots: Arc<Semaphore>,
@@ -105,6 +107,7 @@ impl Recovery {
         let concurrency = share_of(&pool, 4);
         Self {
             shared: Arc::new(Shared {
+                liveness: Liveness::new(pool.clone()),
                 store: Store::new(pool, TIMEOUT, Duration::ZERO),
                 endpoints: Endpoints::default(),
                 slots: Arc::new(Semaphore::new(concurrency)),
@@ -244,6 +247,11 @@ impl Recovery {
         self.shared.endpoints.add(layer)
     }
 
+    /// The number under which a delivery is taken now.
+    pub(crate) async fn taker(&self) -> Result<Taker, DatabaseError> {
+        self.shared.taker().await
+    }
+
     /// A slot for an attempt in the background, if one is free.
     pub(crate) fn try_slot(&self) -> Option<OwnedSemaphorePermit> {
         self.shared.slots.clone().try_acquire_owned().ok()
@@ -258,7 +266,7 @@ impl Recovery {
     pub(crate) fn note_kept(&self, endpoint: &Arc<str>) {
         let has_kept = &self.shared.has_kept;
         if !has_kept.load(Ordering::Relaxed) && !has_kept.swap(true, Ordering::Relaxed) {
-            tokio::spawn(heartbeat::warn_if_absent(
+            tokio::spawn(serving::warn_if_absent(
                 self.shared.clone(),
                 endpoint.clone(),
             ));
@@ -276,15 +284,14 @@ impl Shared {
         self.elsewhere
     }
 
-    /// Waits until nothing runs in the background.
-    pub(super) async fn all_slots_free(&self) {
+    /// All slots, once nothing runs in the background.
+    pub(super) async fn all_slots(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         let concurrency = *self
             .concurrency
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let all = u32::try_from(concurrency).unwrap_or(u32::MAX);
-        // The semaphore is never closed.
-        let _ = self.slots.acquire_many(all).await;
+        self.slots.clone().acquire_many_owned(all).await
     }
 }
 

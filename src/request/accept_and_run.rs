@@ -8,18 +8,19 @@ use tower_service::Service;
 use tracing::{Instrument, Span};
 
 use super::admitted::{Admitted, Origin};
-use super::attempt::handle;
+use super::attempt::{handle, run_in_task};
 use super::failure::Failure;
 use super::response::Answer;
 use super::telemetry;
-use crate::recovery::{Acceptance, Accepted, Keep};
+use crate::recovery::{Acceptance, Accepted, Keeper};
 use crate::settings::Settings;
 use crate::transaction::DuplicateOf;
 
-/// Keeps a delivery, runs its handler, and answers as the handler does.
+/// Keeps a delivery, runs its handler, and answers as the handler does. In a task, so that what is kept runs even
+/// if the sender hangs up meanwhile.
 pub(super) async fn keep_first<S, B, R>(
     mut admitted: Admitted,
-    keep: &Keep,
+    keeper: Arc<Keeper>,
     inner: S,
     request: Request<B>,
 ) -> Answer<R, S::Error>
@@ -30,39 +31,65 @@ where
     B: Send + 'static,
     R: Send + 'static,
 {
-    if let Origin::Received(Some(kept)) = &admitted.origin {
-        let (settings, delivery) = (&admitted.settings, &admitted.delivery);
-        let has_room = keep.quota.has_room_for(&settings.store, delivery).await;
+    let settings = admitted.settings.clone();
+    let task = settings.in_flight.background_task();
+    run_in_task(&settings.clone(), async move {
+        let answer = match try_keep(&admitted, &keeper).await {
+            Ok(origin) => {
+                if let Some(origin) = origin {
+                    admitted.origin = origin;
+                }
+                handle(admitted, inner, request).await
+            }
+            Err(answer) => logged(&settings, answer),
+        };
+        drop(task);
+        answer
+    })
+    .await
+}
+
+/// Keeps a delivery whose handler runs before the answer. Returns the origin of its attempt if it is kept now.
+async fn try_keep<R, E>(
+    admitted: &Admitted,
+    keeper: &Keeper,
+) -> Result<Option<Origin>, Answer<R, E>> {
+    let Origin::Received(Some(kept)) = &admitted.origin else {
+        // Only such a delivery is kept first.
+        return Ok(None);
+    };
+    let (settings, delivery) = (&admitted.settings, &admitted.delivery);
+    let store = &settings.store;
+    let accepted = async {
+        if !keeper.quota.has_room_for(store, delivery).await? {
+            // It is handled without being kept.
+            return Ok(Accepted::Known);
+        }
         let acceptance = Acceptance {
             delivery: delivery.clone(),
             request: kept.clone(),
-            begins: true,
+            // Whom others cannot hear takes nothing.
+            taker: keeper.settings.recovery.taker().await.ok(),
         };
-        let accepted = match has_room {
-            Ok(true) => keep.accept(&settings.store, acceptance).await,
-            // It is handled without being kept.
-            Ok(false) => Ok(Accepted::Known),
-            Err(error) => Err(error),
-        };
-        match accepted {
-            Ok(Accepted::New(Some(take))) => {
-                keep.note_kept(&settings.store, &settings.endpoint, true);
-                admitted.origin = Origin::KeptFirst(take);
-            }
-            // The handler runs, unless an attempt that is under way succeeds.
-            Ok(Accepted::New(None) | Accepted::Known) => {}
-            Ok(Accepted::Processed) => return logged(settings, Answer::Duplicate(DuplicateOf::Id)),
-            Err(error) => return logged(settings, Failure::Acceptance(error).into()),
+        keeper.accept(store, acceptance).await
+    };
+    match accepted.await {
+        Ok(Accepted::New(Some(take))) => {
+            keeper.note_kept(store, &settings.endpoint, true);
+            Ok(Some(Origin::KeptFirst(take)))
         }
+        // The handler runs, unless an attempt that is under way succeeds.
+        Ok(Accepted::New(None) | Accepted::Known) => Ok(None),
+        Ok(Accepted::Processed) => Err(Answer::Duplicate(DuplicateOf::Id)),
+        Err(error) => Err(Failure::Acceptance(error).into()),
     }
-    handle(admitted, inner, request).await
 }
 
 /// Keeps a delivery and answers. The handler runs after that: in this process if a slot is free, otherwise by
 /// recovery.
 pub(super) async fn accept<S, B, R>(
     mut admitted: Admitted,
-    keep: Keep,
+    keeper: Arc<Keeper>,
     inner: S,
     request: Request<B>,
     caller: Span,
@@ -81,7 +108,7 @@ where
     let work = {
         let settings = settings.clone();
         async move {
-            match try_accept(&admitted, &keep).await {
+            match try_accept(&admitted, &keeper).await {
                 Ok(origin) => {
                     let _ = answer.send(Answer::Accepted);
                     if let Some(origin) = origin {
@@ -107,7 +134,7 @@ where
 /// Keeps a delivery. Returns the origin of its attempt, if that begins now.
 async fn try_accept<R, E>(
     admitted: &Admitted,
-    keep: &Keep,
+    keeper: &Keeper,
 ) -> Result<Option<Origin>, Answer<R, E>> {
     let Origin::Received(Some(kept)) = &admitted.origin else {
         // Only such a delivery is accepted first.
@@ -115,20 +142,25 @@ async fn try_accept<R, E>(
     };
     let (settings, delivery) = (&admitted.settings, &admitted.delivery);
     let store = &settings.store;
-    match keep.quota.has_room_for(store, delivery).await {
+    match keeper.quota.has_room_for(store, delivery).await {
         Ok(true) => {}
         Ok(false) => return Err(Failure::QuotaExhausted.into()),
         Err(error) => return Err(Failure::Acceptance(error).into()),
     }
-    let slot = keep.recovery.try_slot();
+    let recovery = &keeper.settings.recovery;
+    let slot = recovery.try_slot();
     let acceptance = Acceptance {
         delivery: delivery.clone(),
         request: kept.clone(),
-        begins: slot.is_some(),
+        taker: match slot {
+            // Whom others cannot hear takes nothing.
+            Some(_) => recovery.taker().await.ok(),
+            None => None,
+        },
     };
-    match keep.accept(store, acceptance).await {
+    match keeper.accept(store, acceptance).await {
         Ok(Accepted::New(take)) => {
-            keep.note_kept(store, &settings.endpoint, take.is_some());
+            keeper.note_kept(store, &settings.endpoint, take.is_some());
             Ok(take
                 .zip(slot)
                 .map(|(take, slot)| Origin::Accepted { take, _slot: slot }))

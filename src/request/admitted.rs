@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::response::Answer;
 use super::telemetry;
 use crate::delivery::Delivery;
-use crate::recovery::{KeptRequest, RecoveryAttempt, Take};
+use crate::recovery::{AttemptBy, KeptRequest, RecoveryAttempt, Take};
 use crate::settings::Settings;
 use crate::transaction::Fingerprint;
 
@@ -39,11 +39,19 @@ pub(super) enum Origin {
 
 impl Origin {
     /// Which attempt at a kept delivery it is.
-    pub(super) fn take(&self) -> Option<Take> {
+    pub(super) fn take(&self) -> Option<&Take> {
         match self {
             Self::Received(_) => None,
-            Self::KeptFirst(take) | Self::Accepted { take, .. } => Some(*take),
+            Self::KeptFirst(take) | Self::Accepted { take, .. } => Some(take),
             Self::Recovered(attempt) => Some(attempt.take()),
+        }
+    }
+
+    /// Whose attempt it is: that of whoever sent the request, even if the answer has left before.
+    pub(super) fn by(&self) -> AttemptBy {
+        match self {
+            Self::Received(_) | Self::KeptFirst(_) | Self::Accepted { .. } => AttemptBy::Provider,
+            Self::Recovered(_) => AttemptBy::Recovery,
         }
     }
 

@@ -14,7 +14,8 @@ use super::telemetry;
 use super::test_kit::RollBack;
 use crate::in_flight::{Entered, FlightKey, InFlightGuard};
 use crate::metrics::Stage;
-use crate::panic::catch_panic;
+use crate::panic::{catch, catch_panic};
+use crate::settings::Settings;
 use crate::transaction::{
     Claim, ClaimRequest, ClaimedTx, DatabaseError, DuplicateOf, Fingerprint, Slot,
 };
@@ -48,6 +49,29 @@ where
             let answer = admitted.settle(answer).await;
             admitted.log(&answer);
             admitted.end(&answer);
+            answer
+        }
+    }
+}
+
+/// Runs in a task to its end, whoever stops to wait for it.
+pub(super) async fn run_in_task<R, E>(
+    settings: &Settings,
+    run: impl Future<Output = Answer<R, E>> + Send + 'static,
+) -> Answer<R, E>
+where
+    R: Send + 'static,
+    E: Send + 'static,
+{
+    // Boxed, or spawning would move its kilobytes a dozen times.
+    match tokio::spawn(Box::pin(run).in_current_span()).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            let answer = Answer::Failed(match error.try_into_panic() {
+                Ok(payload) => Failure::panicked(&*payload),
+                Err(_) => Failure::Cancelled,
+            });
+            telemetry::answer(settings, &answer);
             answer
         }
     }
@@ -137,19 +161,7 @@ impl Attempt {
         R: Send + 'static,
     {
         let settings = self.admitted.settings.clone();
-        // Boxed, or spawning would move its kilobytes a dozen times.
-        let run = Box::pin(self.run(inner, request));
-        match tokio::spawn(run.in_current_span()).await {
-            Ok(answer) => answer,
-            Err(error) => {
-                let answer = Answer::Failed(match error.try_into_panic() {
-                    Ok(payload) => Failure::panicked(&*payload),
-                    Err(_) => Failure::Cancelled,
-                });
-                telemetry::answer(&settings, &answer);
-                answer
-            }
-        }
+        run_in_task(&settings, self.run(inner, request)).await
     }
 
     /// Records and logs the result before the next attempt can begin.
@@ -187,7 +199,12 @@ impl Admitted {
             Err(error) => return Failure::Claim(error).into(),
         };
         let roll_back = RollBack::is_wanted(&request);
-        let slot = Slot::new(self.delivery.clone(), tx);
+        let delivery = match tx.is_reprocessed {
+            // The provider has sent it, too.
+            true => self.delivery.clone().reprocessed(),
+            false => self.delivery.clone(),
+        };
+        let slot = Slot::new(delivery, tx);
         let to_commit = self.call_handler(inner, request, &slot).await;
         let Some(tx) = slot.close() else {
             return Failure::Outlived.into();
@@ -201,9 +218,13 @@ impl Admitted {
             Ok(response) => self.commit(tx, response).await,
             Err(Answer::RolledBack(mut response)) => {
                 explain_missing_handler(&mut response, &tx);
-                explain_error(&mut response);
+                let explained = catch(|| explain_error(&mut response));
                 tx.roll_back().await;
-                Answer::RolledBack(response)
+                match explained {
+                    Ok(()) => Answer::RolledBack(response),
+                    // Its body has.
+                    Err(payload) => Failure::panicked(&*payload).into(),
+                }
             }
             Err(answer) => {
                 tx.roll_back().await;
@@ -221,7 +242,7 @@ impl Admitted {
             deadline: self.deadline,
             longest_idle: settings.longest_attempt(),
             take: self.origin.take().map(|take| take.number),
-            archived_for: settings.keep.as_ref().and_then(|keep| keep.archived_for),
+            archived_for: settings.archived_for(),
         });
         let claim = claim.await;
         self.settings
@@ -240,7 +261,7 @@ impl Admitted {
     where
         S: Service<Request<B>, Response = Response<R>>,
     {
-        request.extensions_mut().insert(self.delivery.clone());
+        request.extensions_mut().insert(slot.delivery().clone());
         request.extensions_mut().insert(slot.clone());
         // axum's default limit of 2 MB must not refuse a body that the layer has accepted.
         #[cfg(feature = "axum")]

@@ -33,13 +33,14 @@ pub(super) async fn authenticate<B, R, E>(
     settings: &Settings,
     head: &Parts,
     body: B,
+    attempt: Option<RecoveryAttempt>,
 ) -> Result<Authentic, Answer<R, E>>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let provider = &settings.provider;
-    if let Some(attempt) = head.extensions.get::<RecoveryAttempt>()
+    if let Some(attempt) = attempt
         && let Some(delivery) = attempt.delivery_for(&settings.endpoint, provider.shared_name())
     {
         let timeout = settings.body_timeout;
@@ -47,7 +48,7 @@ where
         return Ok(Authentic {
             delivery,
             body: body.map_err(Rejection::from)?,
-            attempt: Some(attempt.clone()),
+            attempt: Some(attempt),
         });
     }
     let refused = if provider.get_methods().contains(&head.method) {

@@ -11,7 +11,7 @@ use super::response::Answer;
 use super::telemetry;
 use super::test_kit::RolledBack;
 use crate::delivery::Delivery;
-use crate::recovery::{FailedAttempt, KeptRequest, KeptState, Next, Quota, Take};
+use crate::recovery::{AttemptBy, FailedAttempt, Keeper, KeptRequest, KeptState, Next, Take};
 use crate::settings::Settings;
 use crate::transaction::{DatabaseError, DuplicateOf};
 
@@ -21,7 +21,7 @@ const NOT_BEGUN_WAIT: Duration = Duration::from_secs(5);
 /// The time between two tries to write a result.
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
-/// The number of tries. After them, another attempt has long taken the delivery.
+/// The number of tries. After them, the delivery is free, as if the attempt had not ended.
 const MAX_WRITES: usize = 60;
 
 /// The effect of an attempt on what is kept.
@@ -30,6 +30,8 @@ enum Attempted {
     Processed,
     /// Another attempt has committed it before.
     Duplicate,
+    /// Another delivery with the same body was committed before.
+    Replayed,
     Failed(FailedAttempt),
     /// The handler has not been called.
     NotBegun,
@@ -69,37 +71,35 @@ impl Admitted {
 
     /// Whether the provider does not hear of a failure that is kept.
     pub(super) fn acknowledges(&self) -> bool {
-        let keep = self.settings.keep.as_ref();
-        self.origin.is_request() && keep.is_some_and(|keep| keep.acknowledge)
+        let keeper = self.settings.keeper.as_ref();
+        self.origin.is_request() && keeper.is_some_and(|keeper| keeper.settings.acknowledge)
     }
 
     /// Records an attempt at a kept delivery, which stays kept even if nothing could be written.
-    async fn settle_kept(&self, attempted: Attempted, take: Take) -> Settled {
+    async fn settle_kept(&self, attempted: Attempted, take: &Take) -> Settled {
         let (store, delivery) = (&self.settings.store, &self.delivery);
         let (written, settled) = match attempted {
             Attempted::Processed => return Settled::NotKept,
             Attempted::Duplicate => {
-                let keep = self.settings.keep.as_ref();
-                let archived_for = keep.and_then(|keep| keep.archived_for);
-                (
-                    store.resolve(delivery, archived_for).await,
-                    Settled::NotKept,
-                )
+                let archived_for = self.settings.archived_for();
+                let resolved = store.resolve(delivery, archived_for).await;
+                (resolved, Settled::NotKept)
             }
+            Attempted::Replayed => (store.drop_replay(delivery).await, Settled::NotKept),
             Attempted::Failed(failed) if failed.is_discarded() => {
                 (store.drop_kept(delivery).await, Settled::NotKept)
             }
             Attempted::Failed(failed) => {
-                let written = fail(&self.settings, delivery, &failed, take).await;
+                let written = fail(&self.settings, delivery, &failed, take, self.origin.by()).await;
                 if written.is_err() {
-                    self.write_later(Some(failed), take);
+                    self.write_later(Some(failed), take.clone());
                 }
                 (written, Settled::Kept)
             }
             Attempted::NotBegun => {
-                let written = store.give_back(delivery, take, NOT_BEGUN_WAIT).await;
+                let written = store.give_back(delivery, take, NOT_BEGUN_WAIT, None).await;
                 if written.is_err() {
-                    self.write_later(None, take);
+                    self.write_later(None, take.clone());
                 }
                 (written, Settled::Kept)
             }
@@ -112,11 +112,14 @@ impl Admitted {
 
     /// Records an attempt of the provider at a delivery that was not kept before.
     async fn settle_received(&self, attempted: Attempted) -> Settled {
-        let (Attempted::Failed(failed), Origin::Received(request)) = (attempted, &self.origin)
-        else {
-            return Settled::NotKept;
+        let settled = match (attempted, &self.origin) {
+            (Attempted::Failed(failed), Origin::Received(request)) => {
+                self.keep_failed(&failed, request.as_ref()).await
+            }
+            (Attempted::Replayed, _) => self.drop_replay().await,
+            _ => return Settled::NotKept,
         };
-        match self.keep_failed(&failed, request.as_ref()).await {
+        match settled {
             Ok(settled) => settled,
             Err(error) => {
                 telemetry::not_written(&error);
@@ -129,16 +132,17 @@ impl Admitted {
     /// counted, and one that failed waits as the schedule says.
     fn write_later(&self, failed: Option<FailedAttempt>, take: Take) {
         let (settings, delivery) = (self.settings.clone(), self.delivery.clone());
+        let by = self.origin.by();
         let task = settings.in_flight.background_task();
         let again = async move {
             for _ in 0..MAX_WRITES {
                 tokio::time::sleep(WRITE_AGAIN).await;
                 let written = match &failed {
-                    Some(failed) => fail(&settings, &delivery, failed, take).await,
+                    Some(failed) => fail(&settings, &delivery, failed, &take, by).await,
                     None => {
-                        settings
-                            .store
-                            .give_back(&delivery, take, Duration::ZERO)
+                        let store = &settings.store;
+                        store
+                            .give_back(&delivery, &take, Duration::ZERO, None)
                             .await
                     }
                 };
@@ -153,10 +157,10 @@ impl Admitted {
 
     /// Closes the breaker after a success. That costs nothing unless this process knows of failures.
     fn close_breaker(&self) {
-        let Some(served) = &self.settings.served else {
+        let Some(keeper) = &self.settings.keeper else {
             return;
         };
-        if !served.take_failures() {
+        if !keeper.served.take_failures() {
             return;
         }
         let settings = self.settings.clone();
@@ -177,11 +181,9 @@ impl Admitted {
         request: Option<&KeptRequest>,
     ) -> Result<Settled, DatabaseError> {
         let (store, delivery) = (&self.settings.store, &self.delivery);
-        let keep = self.settings.keep.as_ref();
-        let quota: &Quota = match (keep, &self.settings.recorded) {
-            (Some(keep), _) => &keep.quota,
-            (None, Some(quota)) => quota,
-            (None, None) => return Ok(Settled::NotKept),
+        let keeper = self.settings.keeper.as_deref();
+        let Some(quota) = self.settings.quota() else {
+            return Ok(Settled::NotKept);
         };
         if failed.is_discarded() {
             store.drop_kept(delivery).await?;
@@ -190,6 +192,7 @@ impl Admitted {
         if !quota.has_room_for(store, delivery).await? {
             return Ok(Settled::NotKept);
         }
+        let keep = keeper.map(|keeper| &keeper.settings);
         let delay = keep.and_then(|keep| failed.delay(&keep.schedule, 0));
         let Some(kept) = store.keep_failed(failed, delivery, request, delay).await? else {
             return Ok(Settled::CommittedElsewhere);
@@ -201,15 +204,23 @@ impl Admitted {
             }
             return Ok(Settled::NotKept);
         }
-        if kept.died {
-            let report = self.settings.dead_report();
-            report.send(delivery, failed.reason()).await;
-        }
         if let Some(keep) = keep {
+            if kept.died {
+                let report = self.settings.dead_report(keep);
+                report.send(delivery, failed.reason()).await;
+            }
             keep.recovery.note_kept(&self.settings.endpoint);
             keep.recovery.notify();
         }
         Ok(Settled::Kept)
+    }
+
+    /// Ends what is kept of a delivery whose body was processed under another id.
+    async fn drop_replay(&self) -> Result<Settled, DatabaseError> {
+        if self.settings.quota().is_some() {
+            self.settings.store.drop_replay(&self.delivery).await?;
+        }
+        Ok(Settled::NotKept)
     }
 }
 
@@ -218,19 +229,26 @@ async fn fail(
     settings: &Settings,
     delivery: &Delivery,
     failed: &FailedAttempt,
-    take: Take,
+    take: &Take,
+    by: AttemptBy,
 ) -> Result<(), DatabaseError> {
-    let (Some(served), Some(keep)) = (&settings.served, &settings.keep) else {
+    let Some(keeper) = &settings.keeper else {
         return Ok(());
     };
+    let Keeper {
+        served,
+        settings: keep,
+        ..
+    } = &**keeper;
     let kept = settings
         .store
-        .fail(failed, delivery, take, 0, served)
+        .fail(failed, delivery, take, 0, served, by)
         .await?;
     served.note_failure();
     keep.recovery.notify();
     if kept.is_some_and(|kept| kept.died) {
-        settings.dead_report().send(delivery, failed.reason()).await;
+        let report = settings.dead_report(keep);
+        report.send(delivery, failed.reason()).await;
     }
     Ok(())
 }
@@ -239,6 +257,7 @@ impl Attempted {
     fn of<R, E>(answer: &Answer<R, E>) -> Self {
         Self::Failed(match answer {
             Answer::Processed(_) => return Self::Processed,
+            Answer::Duplicate(DuplicateOf::BodyWithOtherId { .. }) => return Self::Replayed,
             Answer::Duplicate(_) => return Self::Duplicate,
             Answer::RolledBack(response) => {
                 if response.extensions().get::<RolledBack>().is_some() {

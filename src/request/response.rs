@@ -9,6 +9,7 @@ use http::header::{
 };
 use http::{Method, Response, StatusCode};
 
+use super::body::BodyError;
 use super::failure::Failure;
 use super::handler_error::FailureReason;
 use super::rejection::Rejection;
@@ -129,6 +130,13 @@ impl<B: From<Bytes>, E> Answer<B, E> {
             Self::InFlight => unavailable("in flight, retry later", provider, retry_after),
             Self::Rejected(Rejection::Signature(SignatureError::KeyNotFetched(_))) => {
                 unavailable(LATER, provider, retry_after)
+            }
+            // As any other failure that may pass.
+            Self::Rejected(
+                rejection @ Rejection::Body(BodyError::TooSlow | BodyError::Broken(_)),
+            ) => {
+                let response = plain(rejection.status(), rejection.text());
+                fail(response, provider, retry_after)
             }
             Self::Rejected(rejection) => {
                 let status = rejection.status_for(provider);

@@ -22,7 +22,7 @@ use super::failure::Failure;
 use super::response::Answer;
 use super::telemetry;
 use super::test_kit::{HandleFirst, RollBack};
-use crate::recovery::{Keep, What};
+use crate::recovery::{Keeper, RecoveryAttempt, What};
 use crate::settings::Settings;
 use crate::transaction::DedupeTx;
 
@@ -82,8 +82,8 @@ where
             let retry_after = settings.retry_after;
             let answer = match admit(&settings, request).await {
                 Ok((admitted, request)) => match keeps_first(&admitted, &request) {
-                    Some((keep, true)) => accept(admitted, keep, inner, request, caller).await,
-                    Some((keep, false)) => keep_first(admitted, &keep, inner, request).await,
+                    Some((keeper, true)) => accept(admitted, keeper, inner, request, caller).await,
+                    Some((keeper, false)) => keep_first(admitted, keeper, inner, request).await,
                     None => handle(admitted, inner, request).await,
                 },
                 Err(answer) => {
@@ -107,7 +107,9 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let deadline = Instant::now() + settings.in_flight_timeout;
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
+    // Not left to the handler, which may keep the head: it holds a place of recovery.
+    let attempt = head.extensions.remove::<RecoveryAttempt>();
     if DedupeTx::is_in(&head.extensions) {
         return Err(Failure::Nested.into());
     }
@@ -115,7 +117,7 @@ where
         delivery,
         body,
         attempt,
-    } = authenticate(settings, &head, body).await?;
+    } = authenticate(settings, &head, body, attempt).await?;
     telemetry::identified(&Span::current(), &delivery);
     let origin = match attempt {
         Some(attempt) => Origin::Recovered(attempt),
@@ -136,17 +138,18 @@ where
 
 /// How a request is kept before its handler runs, and whether the answer also leaves before. `None` if it is
 /// not kept before.
-fn keeps_first<B>(admitted: &Admitted, request: &Request<B>) -> Option<(Keep, bool)> {
-    let keep = admitted.settings.keep.as_ref()?;
+fn keeps_first<B>(admitted: &Admitted, request: &Request<B>) -> Option<(Arc<Keeper>, bool)> {
+    let keeper = admitted.settings.keeper.as_ref()?;
     let Origin::Received(Some(_)) = admitted.origin else {
         return None;
     };
     // The test kit's attempt leaves nothing behind.
-    if keep.what == What::Failed || RollBack::is_wanted(request) {
+    let what = keeper.settings.what;
+    if what == What::Failed || RollBack::is_wanted(request) {
         return None;
     }
-    let is_answered_first = keep.what == What::AcceptedFirst && !HandleFirst::is_wanted(request);
-    Some((keep.clone(), is_answered_first))
+    let is_answered_first = what == What::AcceptedFirst && !HandleFirst::is_wanted(request);
+    Some((keeper.clone(), is_answered_first))
 }
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

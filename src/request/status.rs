@@ -28,7 +28,11 @@ impl Rejection {
                 provider.get_failure_status().unwrap_or(self.status())
             }
             Self::Signature(_) => provider.get_rejection_status(),
-            Self::Method(_) | Self::Identity(_) | Self::Body(_) => self.status(),
+            // The same delivery may arrive the next time.
+            Self::Body(BodyError::TooSlow | BodyError::Broken(_)) => {
+                provider.get_failure_status().unwrap_or(self.status())
+            }
+            Self::Method(_) | Self::Identity(_) | Self::Body(BodyError::TooLarge) => self.status(),
         }
     }
 }

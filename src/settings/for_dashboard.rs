@@ -23,7 +23,7 @@ impl Settings {
     /// One flat object, with durations in seconds. No secret is in it.
     fn as_json(&self) -> Value {
         let provider = &self.provider;
-        let keep = self.keep.as_ref();
+        let keep = self.keeper.as_ref().map(|keeper| &keeper.settings);
         let tolerance = provider.get_tolerance().past();
         let signature_header = provider.signature_header();
         let retry_delays = keep.map(|keep| keep.schedule.delays());

@@ -1,5 +1,6 @@
 //! The settings of a layer, and the state that its clones share. Its service reads both.
 
+mod endpoint_name;
 mod for_dashboard;
 
 use std::sync::Arc;
@@ -11,13 +12,14 @@ use http::StatusCode;
 use http::request::Parts;
 use sqlx::PgPool;
 
+use self::endpoint_name::EndpointName;
 use crate::activity::{Activity, Source};
 use crate::delivery::Delivery;
 use crate::digest::sha256_of;
 use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
 use crate::provider::Provider;
-use crate::recovery::{DeadReport, Keep, KeptRequest, Quota, Served, ServedLayer, ServedSettings};
+use crate::recovery::{DeadReport, Keep, Keeper, KeptRequest, Quota, ServedLayer, ServedSettings};
 use crate::transaction::{Fingerprint, Store};
 
 /// The longest timeout, far below what Postgres and the clock can hold.
@@ -38,13 +40,13 @@ pub(crate) enum Bodies {
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) endpoint: Arc<str>,
+    _name: Arc<EndpointName>,
     pub(crate) provider: Provider,
     pub(crate) store: Store,
     pub(crate) in_flight: InFlight,
     pub(crate) bodies: Bodies,
-    pub(crate) keep: Option<Keep>,
-    /// The endpoint as recovery knows it, if deliveries are kept.
-    pub(crate) served: Option<Arc<Served>>,
+    /// If deliveries are kept.
+    pub(crate) keeper: Option<Arc<Keeper>>,
     /// How many failures are recorded, if failures are recorded and nothing is kept.
     pub(crate) recorded: Option<Quota>,
     pub(crate) allow_unused_transaction: bool,
@@ -64,6 +66,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// The defaults.
     pub(crate) fn new(pool: PgPool, endpoint: Arc<str>, provider: Provider) -> Self {
+        let name = Arc::new(EndpointName::hold(&endpoint, &pool));
         let in_flight_timeout = provider.get_response_deadline().saturating_mul(3) / 5;
         let store = Store::new(
             pool,
@@ -72,11 +75,11 @@ impl Settings {
         );
         Self {
             activity: Some(Activity::new(endpoint.clone())),
+            _name: name,
             store,
             in_flight: InFlight::default(),
             bodies: Bodies::Ignored,
-            keep: None,
-            served: None,
+            keeper: None,
             recorded: None,
             allow_unused_transaction: false,
             metrics: Metrics::new(endpoint.clone(), provider.shared_name()),
@@ -130,33 +133,43 @@ impl Settings {
     /// Keeps deliveries. Recovery knows of the endpoint from now on. It does not wait for a service, because
     /// a layer on a handler makes one for each request.
     pub(crate) fn keep(&mut self, keep: Keep) {
-        let keep = self.keep.insert(keep).clone();
-        self.served = Some(keep.recovery.serve(ServedLayer {
+        let served = keep.recovery.serve(ServedLayer {
             endpoint: self.endpoint.clone(),
-            schedule: keep.schedule,
+            schedule: keep.schedule.clone(),
             breaker: keep.breaker,
-            settings: self.served_settings(),
-            in_flight: self.in_flight.clone(),
-        }));
+            settings: self.served_settings(&keep),
+        });
+        self.keeper = Some(Arc::new(Keeper::new(keep, served)));
     }
 
     /// The settings that recovery needs.
-    pub(crate) fn served_settings(&self) -> ServedSettings {
+    pub(crate) fn served_settings(&self, keep: &Keep) -> ServedSettings {
         ServedSettings {
             longest_attempt: self.longest_attempt(),
-            dead_report: self.dead_report(),
+            dead_report: self.dead_report(keep),
         }
     }
 
     /// Who hears of dead deliveries.
-    pub(crate) fn dead_report(&self) -> DeadReport {
+    pub(crate) fn dead_report(&self, keep: &Keep) -> DeadReport {
         DeadReport {
             provider: self.provider.shared_name(),
             metrics: self.metrics.clone(),
             activity: self.activity.clone(),
             store: self.store.clone(),
-            hook: self.keep.as_ref().and_then(|keep| keep.on_dead.clone()),
+            hook: keep.on_dead.clone(),
         }
+    }
+
+    /// How much is kept or recorded, if anything is.
+    pub(crate) fn quota(&self) -> Option<&Quota> {
+        let keeper = self.keeper.as_ref();
+        keeper.map_or(self.recorded.as_ref(), |keeper| Some(&keeper.quota))
+    }
+
+    /// For how long the request of a processed delivery stays, if it stays.
+    pub(crate) fn archived_for(&self) -> Option<Duration> {
+        self.keeper.as_ref()?.settings.archived_for
     }
 
     /// Marks a refusal for the method. Returns whether there was one before.
@@ -180,7 +193,7 @@ impl Settings {
 
     /// What is kept of a request, if requests are kept and this one is not too large.
     pub(crate) fn kept_request(&self, head: &Parts, body: &Bytes) -> Option<KeptRequest> {
-        let keep = self.keep.as_ref()?;
+        let keep = &self.keeper.as_ref()?.settings;
         (body.len() <= keep.body_limit)
             .then(|| KeptRequest::new(head, body, &self.provider, &keep.headers))
     }

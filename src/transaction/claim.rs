@@ -76,7 +76,10 @@ pub(crate) enum Claim {
 
 /// The result of a claim within its transaction.
 enum Inserted {
-    Claimed(TransactionId),
+    Claimed {
+        id: TransactionId,
+        is_reprocessed: bool,
+    },
     Duplicate(DuplicateOf),
     WaitTimedOut,
     Superseded,
@@ -119,10 +122,12 @@ impl Store {
     async fn try_claim(&self, request: ClaimRequest<'_>) -> Result<Claim, DatabaseError> {
         let mut connection = self.begin().await?;
         match self.insert(&mut connection, request).await {
-            Ok(Inserted::Claimed(id)) => {
-                let claimed = ClaimedTx::new(connection, id, self.timeout);
-                Ok(Claim::Claimed(claimed))
-            }
+            Ok(Inserted::Claimed { id, is_reprocessed }) => Ok(Claim::Claimed(ClaimedTx::new(
+                connection,
+                id,
+                self.timeout,
+                is_reprocessed,
+            ))),
             Ok(Inserted::Duplicate(of)) => {
                 // Nothing was written and no attempt waits for it, so the rollback is sent while
                 // the connection returns to the pool.
@@ -196,20 +201,26 @@ impl Store {
                 Err(error) => return Err(error),
             }
         }
-        let ended = is_kept && self.end_kept(connection, request).await?;
-        if request.take.is_some() && !ended {
+        let ended = match is_kept {
+            true => self.end_kept(connection, request).await?,
+            false => None,
+        };
+        if request.take.is_some() && ended.is_none() {
             return Ok(Inserted::Superseded);
         }
-        Ok(Inserted::Claimed(TransactionId(id)))
+        Ok(Inserted::Claimed {
+            id: TransactionId(id),
+            is_reprocessed: ended.unwrap_or_default(),
+        })
     }
 
-    /// Ends what is kept of the delivery. The lock of its row tells other processes that its attempt runs.
-    /// Returns whether nobody else has taken it since.
+    /// Ends what is kept of the delivery. Returns whether an operator has it processed again, or `None` if there
+    /// is nothing to end: somebody else has taken it since, for example.
     async fn end_kept(
         &self,
         connection: &mut TxConnection,
         request: ClaimRequest<'_>,
-    ) -> Result<bool, DatabaseError> {
+    ) -> Result<Option<bool>, DatabaseError> {
         let ended = with_timeout(
             self.timeout,
             keyed(END_KEPT, request.delivery)

@@ -18,18 +18,26 @@ pub(crate) struct ClaimedTx {
     pub(super) after_commit: AfterCommit,
     /// Whether the handler, or a middleware or extractor on its behalf, has taken it.
     pub(crate) was_taken: bool,
+    /// Whether an operator has it run again although it was processed.
+    pub(crate) is_reprocessed: bool,
     /// Set when a savepoint with writes is dropped without a commit or a rollback.
     pub(super) dropped_savepoint: Arc<AtomicBool>,
 }
 
 impl ClaimedTx {
-    pub(super) fn new(connection: TxConnection, id: TransactionId, timeout: Duration) -> Self {
+    pub(super) fn new(
+        connection: TxConnection,
+        id: TransactionId,
+        timeout: Duration,
+        is_reprocessed: bool,
+    ) -> Self {
         Self {
             connection,
             id,
             timeout,
             after_commit: AfterCommit::default(),
             was_taken: false,
+            is_reprocessed,
             dropped_savepoint: Arc::default(),
         }
     }
@@ -68,7 +76,7 @@ impl Slot {
         }
     }
 
-    pub(super) fn delivery(&self) -> &Delivery {
+    pub(crate) fn delivery(&self) -> &Delivery {
         &self.delivery
     }
 

@@ -40,7 +40,9 @@ const DELIVERY: &str = concat!(
         kept.attempts,
         kept.status,
         kept.reason,
-        kept.taken_at is not null as running,
+        exists (
+            select from idempotent_webhook.processes where number = kept.taken_by
+        ) as running,
         kept.reconciled,
         extract(epoch from kept.first_received_at)::float8 as first_received_at,
         extract(epoch from kept.first_failed_at)::float8 as first_failed_at,

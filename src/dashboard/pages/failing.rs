@@ -17,7 +17,9 @@ macro_rules! columns {
         "kept.endpoint, kept.tenant, kept.delivery_id, kept.tenant_name, kept.event_type,
         kept.state, kept.attempts, kept.status, left(kept.reason, 300) as reason,
         kept.last_failed_at, kept.next_attempt_at,
-        kept.taken_at is not null as running,
+        exists (
+            select from idempotent_webhook.processes where number = kept.taken_by
+        ) as running,
         extract(epoch from kept.last_failed_at)::float8 as failed_at,
         extract(epoch from kept.next_attempt_at)::float8 as next_at"
     };

@@ -141,7 +141,7 @@ const DELETE_RESOLVED: &str = "
         and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
         and state <> 'processed'
         and last_failed_at is not null
-        and taken_at is null
+        and taken_by is null
 ";
 
 const SELECT_RESOLVED: &str = "
@@ -151,7 +151,7 @@ const SELECT_RESOLVED: &str = "
     where kept.endpoint = $1
         and kept.state in ('recorded', 'due', 'dead')
         and kept.last_failed_at is not null
-        and kept.taken_at is null
+        and kept.taken_by is null
     limit {batch}
 ";
 

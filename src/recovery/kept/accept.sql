@@ -1,10 +1,10 @@
 -- Keeps deliveries of the endpoint $1 before their handlers run, if they are neither processed nor known.
 -- It waits for no row that somebody changes.
 --
--- $2 tenants, $3 ids, $4 names of tenants, $5 event types, $6 times of receipt, $7 whether the attempt
--- begins at once, $8 sizes of bodies, $9 methods, $10 URIs, $11 headers, $12 bodies, $13 times of signing,
--- $14 whether attempts wait while the endpoint is paused, $15 whether the requests are made of the provider's
--- list of events.
+-- $2 tenants, $3 ids, $4 names of tenants, $5 event types, $6 times of receipt, $7 the number under which it
+-- is taken if its attempt begins at once, $8 sizes of bodies, $9 methods, $10 URIs, $11 headers, $12 bodies,
+-- $13 times of signing, $14 whether attempts wait while the endpoint is paused, $15 whether the requests are
+-- made of the provider's list of events.
 --
 -- The planner must not see how many there are, or it would plan anew each time, which takes longer than
 -- all else: hence the `select` in `unnest`. The requests are apart, so that no body is copied with the rest.
@@ -17,11 +17,11 @@ with processed as materialized (
 new as materialized (
     select
         tenant, delivery_id, tenant_name, event_type, received_at, body_bytes, number,
-        begins and not ($14 and exists (
+        case when not ($14 and exists (
             select
             from idempotent_webhook.kept_endpoints
             where endpoint = $1 and paused_at is not null
-        )) as begins,
+        )) then taken_by end as taken_by,
         exists (
             select
             from processed
@@ -35,19 +35,19 @@ new as materialized (
                 and kept_deliveries.delivery_id = new.delivery_id
         ) as known
     from unnest(
-        (select $2::text[]), $3::text[], $4::text[], $5::text[], $6::float8[], $7::bool[], $8::int[]
+        (select $2::text[]), $3::text[], $4::text[], $5::text[], $6::float8[], $7::bigint[], $8::int[]
     ) with ordinality as new (
-        tenant, delivery_id, tenant_name, event_type, received_at, begins, body_bytes, number
+        tenant, delivery_id, tenant_name, event_type, received_at, taken_by, body_bytes, number
     )
 ),
 kept as (
     insert into idempotent_webhook.kept_deliveries (
-        endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts, takes, taken_at,
+        endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts, takes, taken_by,
         first_received_at, next_attempt_at, body_bytes, reconciled
     )
     select
-        $1, tenant, delivery_id, tenant_name, event_type, 'due', begins::int, begins::int,
-        case when begins then now() end, to_timestamp(received_at), now(), body_bytes, $15
+        $1, tenant, delivery_id, tenant_name, event_type, 'due', (taken_by is not null)::int,
+        (taken_by is not null)::int, taken_by, to_timestamp(received_at), now(), body_bytes, $15
     from new
     where not processed and not known
     -- Two processes do not wait for each other in a circle. Of copies, the first one is written.

@@ -1,6 +1,6 @@
 -- Ends what is kept of a delivery, before the handler runs, in the transaction of its claim, with which it is
--- committed or rolled back. Until then, the lock of the row tells that the attempt runs. Returns whether
--- there was something to end.
+-- committed or rolled back. Returns whether an operator has it processed again, or `null` if there is nothing to
+-- end.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 for how long the request stays, `null` if it does not, $5 the attempt of
 -- recovery that has taken it, `null` for one of the provider.
@@ -9,17 +9,18 @@ with ended as (
     where endpoint = $1 and tenant = $2 and delivery_id = $3
         and ($4::interval is null or state = 'recorded')
         and ($5::int is null or state = 'due' and takes = $5)
-    returning 1
+    returning reprocessed
 ),
 archived as (
     update idempotent_webhook.kept_deliveries
-    set state = 'processed', taken_at = null, next_attempt_at = null, processed_at = now(),
-        archived_until = now() + $4
+    set state = 'processed', taken_by = null, next_attempt_at = null, processed_at = now(),
+        archived_until = now() + $4, unreached_at = null, unreached_status = null
     where endpoint = $1 and tenant = $2 and delivery_id = $3
         and $4::interval is not null
         -- There is no request that could stay.
         and state <> 'recorded'
         and ($5::int is null or state = 'due' and takes = $5)
-    returning 1
+    returning reprocessed
 )
-select exists (select from ended) or exists (select from archived)
+select bool_or(reprocessed)
+from (select * from ended union all select * from archived) as all_ended (reprocessed)

@@ -3,7 +3,7 @@
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 status, $5 reason, $6 state, $7 time until the next attempt, $8 how
 -- many attempts were counted and did not begin, $10 after how many failures in a row the breaker opens,
--- $11 the time until it is probed.
+-- $11 the time until it is probed, $12 whose attempt it was.
 with failed as (
     update idempotent_webhook.kept_deliveries as kept
     set attempts = attempts - $8,
@@ -13,14 +13,17 @@ with failed as (
         status = $4,
         reason = $5,
         reason_group = idempotent_webhook.reason_group($5),
-        taken_at = null,
-        unfinished = 0,
+        taken_by = null,
+        -- Those that did not end, this one not included, still stand if it did not begin.
+        unfinished = case $8 when 0 then 0 else unfinished end,
+        unreached_at = case $8 when 0 then null else unreached_at end,
+        unreached_status = case $8 when 0 then null else unreached_status end,
         state = $6,
         next_attempt_at = now() + $7,
         died_at = case $6 when 'dead' then now() else died_at end,
-        history = idempotent_webhook.with_attempt(history, 'recovery', $4, $5)
+        history = idempotent_webhook.with_attempt(history, $12, $4, $5)
     where endpoint = $1 and tenant = $2 and delivery_id = $3
-        and state = 'due' and takes = $9 and taken_at is not null
+        and state = 'due' and takes = $9
     returning state
 ),
 breaker as (

@@ -1,9 +1,12 @@
 -- Takes back an attempt that was counted and did not begin: the one that was number $4 to take the
--- delivery. The next one is due after $5. $6 is how many attempts of the schedule it was.
+-- delivery. The next one is due after $5. $6 is how many attempts of the schedule it was, $7 whether it has
+-- reached no layer, $8 what was answered instead.
 update idempotent_webhook.kept_deliveries
 set attempts = attempts - 1,
     retries = greatest(retries - $6, 0),
-    taken_at = null,
+    taken_by = null,
+    unreached_at = case when $7 then now() else unreached_at end,
+    unreached_status = case when $7 then $8 else unreached_status end,
     next_attempt_at = now() + $5
 where endpoint = $1 and tenant = $2 and delivery_id = $3
-    and state = 'due' and takes = $4 and taken_at is not null
+    and state = 'due' and takes = $4

@@ -33,6 +33,13 @@ with kept as (
                 then excluded.state
             else known.state
         end,
+        -- A delivery that was only recorded or processed begins anew.
+        retries = case when known.state in ('recorded', 'processed') then 0 else known.retries end,
+        unfinished = case
+            when known.state in ('recorded', 'processed') then 0 else known.unfinished
+        end,
+        processed_at = null,
+        archived_until = null,
         next_attempt_at = case
             when known.state in ('recorded', 'processed') then excluded.next_attempt_at
             when $16 then coalesce(excluded.next_attempt_at, known.next_attempt_at)

@@ -7,16 +7,19 @@
 //! | | an attempt of the provider failed | due, dead or recorded | `keep_failed.sql` |
 //! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due | `resend.sql` |
 //! | due | its time has come | due, taken | `take.sql`, `probe.sql` |
-//! | due, taken | the process of the attempt is gone | due, taken | `take.sql`, `probe.sql` |
+//! | due, taken | the process of the attempt is gone | due | `expire.sql` |
 //! | any | an attempt claims the delivery, in a transaction that commits | none or processed | `end_with_claim.sql` |
 //! | due, taken | the attempt failed | due or dead | `fail.sql` |
 //! | due, taken | the attempt could not begin | due | `give_back.sql` |
 //! | due, dead, recorded | it was processed while it was kept | none or processed | `resolve.sql`, retention |
-//! | due, dead, recorded | its handler discards it | none | `drop.sql` |
+//! | due, dead, recorded | its handler discards it, or its body was processed under another id | none | `drop.sql` |
 //! | due, dead | an operator retries it | due | `retry.sql` |
 //! | due, dead, recorded | an operator discards it | none | `discard.sql` |
 //! | processed | an operator has it processed again | due | `reprocess.sql` |
 //! | dead, recorded, processed | its time is over | none | retention |
+//!
+//! *Taken* is a row whose number is that of a process that lives (`liveness.rs`). What an attempt writes has an
+//! effect only if nobody has taken the row since.
 //!
 //! The tables are in `migrations/0002_kept.sql`. Each statement can be run in psql.
 //!
@@ -25,12 +28,14 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use http::StatusCode;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use super::dead::state_after_failure;
 use super::failed_attempt::FailedAttempt;
 use super::kept_request::{FORMAT, KeptRequest};
+use super::liveness::Taker;
 use super::recovery_attempt::Take;
 use super::served_endpoints::Served;
 use crate::delivery::Delivery;
@@ -81,6 +86,22 @@ impl KeptState {
     }
 }
 
+/// Whose attempt it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AttemptBy {
+    Provider,
+    Recovery,
+}
+
+impl AttemptBy {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Provider => "provider",
+            Self::Recovery => "recovery",
+        }
+    }
+}
+
 /// How a failed attempt is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptAs {
@@ -106,12 +127,12 @@ impl KeptAs {
 pub(crate) struct Acceptance {
     pub(crate) delivery: Delivery,
     pub(crate) request: KeptRequest,
-    /// Whether its first attempt begins now, in this process.
-    pub(crate) begins: bool,
+    /// Who takes it, if its first attempt begins now, in this process.
+    pub(crate) taker: Option<Taker>,
 }
 
 /// The result of keeping a request before its handler runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Accepted {
     /// It is kept now. With a take, its attempt begins now.
     New(Option<Take>),
@@ -122,14 +143,18 @@ pub(crate) enum Accepted {
 }
 
 impl Accepted {
-    fn read(row: &PgRow) -> sqlx::Result<Self> {
+    fn read(row: &PgRow, taker: &Option<Taker>) -> sqlx::Result<Self> {
         if row.try_get("processed")? {
             return Ok(Self::Processed);
         }
-        Ok(match row.try_get::<Option<i32>, _>("takes")? {
-            None => Self::Known,
-            Some(0) => Self::New(None),
-            Some(number) => Self::New(Some(Take { number, retries: 0 })),
+        Ok(match (row.try_get::<Option<i32>, _>("takes")?, taker) {
+            (None, _) => Self::Known,
+            (Some(number @ 1..), Some(taker)) => Self::New(Some(Take {
+                number,
+                retries: 0,
+                _taker: taker.clone(),
+            })),
+            (Some(_), _) => Self::New(None),
         })
     }
 }
@@ -149,7 +174,7 @@ pub(super) async fn accept(
         .bind(column(group, |one| {
             unix_time(one.delivery.first_received_at())
         }))
-        .bind(column(group, |one| one.begins))
+        .bind(column(group, |one| one.taker.as_ref().map(Taker::number)))
         .bind(column(group, |one| one.request.body_bytes()))
         .bind(column(group, |one| one.request.method.as_str()))
         .bind(column(group, |one| &*one.request.uri))
@@ -168,7 +193,7 @@ pub(super) async fn accept(
     let mut accepted = Vec::with_capacity(group.len());
     for (one, row) in group.iter().zip(&rows) {
         let is_first = seen.insert((one.delivery.key_tenant(), one.delivery.id()));
-        accepted.push(match Accepted::read(row)? {
+        accepted.push(match Accepted::read(row, &one.taker)? {
             Accepted::New(_) if !is_first => Accepted::Known,
             accepted => accepted,
         });
@@ -249,9 +274,10 @@ impl Store {
         &self,
         failed: &FailedAttempt,
         delivery: &Delivery,
-        take: Take,
+        take: &Take,
         not_begun: i32,
         served: &Served,
+        by: AttemptBy,
     ) -> Result<Option<KeptAs>, DatabaseError> {
         let retries = take.retries.saturating_sub(not_begun.unsigned_abs());
         let delay = failed.delay(&served.schedule, retries);
@@ -266,22 +292,28 @@ impl Store {
                 .bind(take.number)
                 .bind(served.breaker.failures)
                 .bind(interval(served.breaker.probe_interval))
+                .bind(by.as_str())
         };
         KeptAs::read(&self.run_on_any(statement).await?)
     }
 
-    /// Takes back an attempt that was counted and did not begin. The next one is due after `wait`.
+    /// Takes back an attempt that was counted and did not begin. The next one is due after `wait`. `unreached` is
+    /// what was answered to one that reached no layer.
     pub(crate) async fn give_back(
         &self,
         delivery: &Delivery,
-        take: Take,
+        take: &Take,
         wait: Duration,
+        unreached: Option<Option<StatusCode>>,
     ) -> Result<(), DatabaseError> {
+        let status = unreached.flatten().map(|status| status.as_u16());
         let statement = || {
             keyed(include_str!("give_back.sql"), delivery)
                 .bind(take.number)
                 .bind(interval(wait))
                 .bind(i32::from(take.retries > 0))
+                .bind(unreached.is_some())
+                .bind(status.map(u16::cast_signed))
         };
         self.run_on_any(statement).await.map(drop)
     }
@@ -307,6 +339,13 @@ impl Store {
                 .bind(tenant)
                 .bind(id)
         };
+        let statements = || [keyed(include_str!("drop.sql"), delivery), set_aside()];
+        self.run_all_on_any(statements).await.map(drop)
+    }
+
+    /// Drops a delivery whose body was processed under another id.
+    pub(crate) async fn drop_replay(&self, delivery: &Delivery) -> Result<(), DatabaseError> {
+        let set_aside = || keyed(include_str!("set_aside_replay.sql"), delivery);
         let statements = || [keyed(include_str!("drop.sql"), delivery), set_aside()];
         self.run_all_on_any(statements).await.map(drop)
     }
@@ -341,12 +380,14 @@ impl Store {
         endpoint: &str,
         limit: usize,
         due_at: Option<f64>,
+        taker: &Taker,
     ) -> Result<Vec<PgRow>, DatabaseError> {
         let statement = sqlx::query(include_str!("take.sql"))
             .bind(endpoint)
             .bind(i64::try_from(limit).unwrap_or(i64::MAX))
             .bind(FORMAT)
-            .bind(due_at);
+            .bind(due_at)
+            .bind(taker.number());
         self.run(statement).await
     }
 
@@ -367,7 +408,7 @@ impl Store {
         Ok(row.try_get(0)?)
     }
 
-    /// The heartbeat of a process that recovers these endpoints.
+    /// This process recovers these endpoints.
     pub(super) async fn serve(&self, endpoints: &[&str]) -> Result<(), DatabaseError> {
         let statement = sqlx::query(include_str!("serve.sql")).bind(endpoints);
         self.run(statement).await.map(drop)

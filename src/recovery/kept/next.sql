@@ -18,7 +18,10 @@ left join lateral (
     from idempotent_webhook.kept_deliveries as kept
     where kept.endpoint = served.endpoint
         and kept.state = 'due'
-        and (kept.taken_at is null or kept.taken_at < now() - interval '5 seconds')
+        and (
+            kept.taken_by is null
+            or not exists (select from idempotent_webhook.processes where number = kept.taken_by)
+        )
         and (
             select format
             from idempotent_webhook.kept_requests as request

@@ -1,7 +1,7 @@
 -- Takes one delivery of the endpoint $1, whose breaker is open, if it is time for a probe. Any one, since
 -- the oldest may be hopeless. The next probe is after $2.
 --
--- $3 the format of requests that this process reads.
+-- $3 the format of requests that this process reads, $4 the number under which it is taken.
 with time_to_probe as (
     select endpoint
     from idempotent_webhook.kept_endpoints
@@ -9,12 +9,15 @@ with time_to_probe as (
     for no key update skip locked
 ),
 chosen as (
-    select endpoint, tenant, delivery_id
+    select endpoint, tenant, delivery_id, taken_by
     from idempotent_webhook.kept_deliveries as kept
     where endpoint = $1
         and state = 'due'
         and next_attempt_at <= now()
-        and (taken_at is null or taken_at < now() - interval '5 seconds')
+        and (
+            taken_by is null
+            or not exists (select from idempotent_webhook.processes where number = taken_by)
+        )
         and (
             select format
             from idempotent_webhook.kept_requests as request
@@ -36,8 +39,8 @@ update idempotent_webhook.kept_deliveries as kept
 set attempts = kept.attempts + 1,
     retries = kept.retries + 1,
     takes = kept.takes + 1,
-    unfinished = case when kept.taken_at is null then 0 else kept.unfinished + 1 end,
-    taken_at = now()
+    unfinished = kept.unfinished + (chosen.taken_by is not null)::int,
+    taken_by = $4
 from chosen
 join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
 where kept.endpoint = chosen.endpoint
@@ -45,7 +48,7 @@ where kept.endpoint = chosen.endpoint
     and kept.delivery_id = chosen.delivery_id
 returning
     kept.tenant, kept.tenant_name, kept.delivery_id, kept.event_type, kept.attempts, kept.retries,
-    kept.takes, kept.unfinished, kept.reprocessed, kept.reconciled,
+    kept.takes, kept.unfinished, chosen.taken_by is not null as interrupted, kept.reprocessed, kept.reconciled,
     extract(epoch from kept.first_received_at)::float8 as first_received_at,
     extract(epoch from request.signed_at)::float8 as signed_at,
     request.method, request.uri, request.headers, request.body

@@ -1,8 +1,8 @@
 -- An operator has processed deliveries of the endpoint $1 run again, with the tenants $2 and the ids $3. Their
 -- rows are locked, and their claims deleted.
 update idempotent_webhook.kept_deliveries
-set state = 'due', retries = 0, next_attempt_at = now(), taken_at = null, takes = takes + 1,
-    reprocessed = true, processed_at = null, archived_until = null
+set state = 'due', retries = 0, next_attempt_at = now(), taken_by = null, takes = takes + 1,
+    unfinished = 0, reprocessed = true, processed_at = null, archived_until = null
 where endpoint = $1
     and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
     and state = 'processed'

@@ -21,7 +21,7 @@ with resent as (
         select 1
         from idempotent_webhook.kept_deliveries
         where endpoint = $1 and tenant = $2 and delivery_id = $3
-            and state = 'due' and taken_at is not null
+            and state = 'due' and taken_by is not null
     )
     on conflict (endpoint, tenant, delivery_id) do update
     set state = 'due',
@@ -30,7 +30,7 @@ with resent as (
         processed_at = null,
         archived_until = null,
         body_bytes = excluded.body_bytes
-    where known.state <> 'due' or known.taken_at is null and known.next_attempt_at > now()
+    where known.state <> 'due' or known.taken_by is null and known.next_attempt_at > now()
     returning endpoint, tenant, delivery_id
 ),
 request as (

@@ -14,7 +14,7 @@ ended as (
         and exists (select from processed)
 )
 update idempotent_webhook.kept_deliveries as kept
-set state = 'processed', taken_at = null, next_attempt_at = null,
+set state = 'processed', taken_by = null, next_attempt_at = null,
     processed_at = processed.received_at, archived_until = now() + $4
 from processed
 where endpoint = $1 and tenant = $2 and delivery_id = $3

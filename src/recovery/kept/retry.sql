@@ -6,13 +6,17 @@ with chosen as (
     where kept.endpoint = $1 and kept.tenant = $2 and kept.delivery_id = $3
         and (
             kept.state = 'dead'
-            or kept.state = 'due' and (kept.next_attempt_at > now() or kept.taken_at is not null)
+            or kept.state = 'due' and (kept.next_attempt_at > now() or kept.taken_by is not null)
         )
-        and (kept.taken_at is null or kept.taken_at < now() - interval '5 seconds')
+        and (
+            kept.taken_by is null
+            or not exists (select from idempotent_webhook.processes where number = kept.taken_by)
+        )
     for update of kept skip locked
 )
 update idempotent_webhook.kept_deliveries as kept
-set state = 'due', retries = 0, next_attempt_at = now(), taken_at = null, takes = takes + 1
+set state = 'due', retries = 0, next_attempt_at = now(), taken_by = null, takes = takes + 1,
+    unfinished = 0
 from chosen
 where kept.endpoint = chosen.endpoint
     and kept.tenant = chosen.tenant

@@ -2,19 +2,21 @@
 -- counted before they run, so that one whose handler kills the process uses up its attempts. The commit
 -- waits for the disk: a handler that makes Postgres crash uses up its attempts, too.
 --
--- $3 the format of requests that this process reads, $4 a time instead of now, in Unix seconds.
+-- $3 the format of requests that this process reads, $4 a time instead of now, in Unix seconds, $5 the number
+-- under which they are taken.
 --
 -- The limit is a number in the text, for the planner to know that it is a small one.
 with due as (
-    select endpoint, tenant, delivery_id, next_attempt_at
+    select endpoint, tenant, delivery_id, next_attempt_at, taken_by
     from idempotent_webhook.kept_deliveries as kept
     where endpoint = $1
         and state = 'due'
         and next_attempt_at <= coalesce(to_timestamp($4), now())
-        -- The lock tells whether the attempt of one that was taken still runs. It takes a moment from the
-        -- one to the other.
-        and (taken_at is null or taken_at < now() - interval '5 seconds')
-        -- Not an `exists`, which the planner could turn into a join of all of them.
+        -- Neither this nor the next is an `exists` alone, which the planner could turn into a join of all of them.
+        and (
+            taken_by is null
+            or not exists (select from idempotent_webhook.processes where number = taken_by)
+        )
         and (
             select format
             from idempotent_webhook.kept_requests as request
@@ -32,7 +34,7 @@ with due as (
     for update of kept skip locked
 ),
 chosen as (
-    select endpoint, tenant, delivery_id
+    select endpoint, tenant, delivery_id, taken_by
     from due
     order by next_attempt_at
     limit $2
@@ -41,8 +43,8 @@ update idempotent_webhook.kept_deliveries as kept
 set attempts = kept.attempts + 1,
     retries = kept.retries + 1,
     takes = kept.takes + 1,
-    unfinished = case when kept.taken_at is null then 0 else kept.unfinished + 1 end,
-    taken_at = now()
+    unfinished = kept.unfinished + (chosen.taken_by is not null)::int,
+    taken_by = $5
 from chosen
 join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
 where kept.endpoint = chosen.endpoint
@@ -50,7 +52,7 @@ where kept.endpoint = chosen.endpoint
     and kept.delivery_id = chosen.delivery_id
 returning
     kept.tenant, kept.tenant_name, kept.delivery_id, kept.event_type, kept.attempts, kept.retries,
-    kept.takes, kept.unfinished, kept.reprocessed, kept.reconciled,
+    kept.takes, kept.unfinished, chosen.taken_by is not null as interrupted, kept.reprocessed, kept.reconciled,
     extract(epoch from kept.first_received_at)::float8 as first_received_at,
     extract(epoch from request.signed_at)::float8 as signed_at,
     request.method, request.uri, request.headers, request.body

@@ -89,12 +89,16 @@ const RETRY_ALL: &str = concat!(
     choose!(
         "join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)",
         "and (kept.state = 'dead' or kept.state = 'due' and kept.next_attempt_at > now())
-            and (kept.taken_at is null or kept.taken_at < now() - interval '5 seconds')"
+            and (
+                kept.taken_by is null
+                or not exists (select from idempotent_webhook.processes where number = kept.taken_by)
+            )"
     ),
     "
     changed as (
         update idempotent_webhook.kept_deliveries as kept
-        set state = 'due', retries = 0, next_attempt_at = now(), taken_at = null, takes = takes + 1
+        set state = 'due', retries = 0, next_attempt_at = now(), taken_by = null, takes = takes + 1,
+            unfinished = 0
         from chosen
         where kept.endpoint = chosen.endpoint
             and kept.tenant = chosen.tenant

@@ -349,7 +349,7 @@ async fn d3_a_retry_is_done_once_its_deliveries_are() {
             "(select count(*) from idempotent_webhook.deliveries) = 2
              and (select count(*) from idempotent_webhook.kept_deliveries) = 2
              and not exists (
-                select from idempotent_webhook.kept_deliveries where taken_at is not null
+                select from idempotent_webhook.kept_deliveries where taken_by is not null
              )
              and exists (select from idempotent_webhook.kept_deliveries where state = 'dead')
              and exists (

@@ -47,7 +47,7 @@ async fn r15_a_request_is_committed_before_its_handler_runs_whose_answer_the_pro
             select
             from idempotent_webhook.kept_deliveries
             join idempotent_webhook.kept_requests using (endpoint, tenant, delivery_id)
-            where taken_at is not null and body = 'what was sent'
+            where taken_by is not null and body = 'what was sent'
         )";
         app.database.until(is_kept).await;
         assert_kept!(app.database, "due", attempts: 1, retries: 0);
@@ -230,10 +230,10 @@ async fn r15_in_one_group_each_delivery_has_the_outcome_of_its_state() {
     app.database
         .run(
             "insert into idempotent_webhook.kept_deliveries
-                 (endpoint, delivery_id, state, attempts, retries, next_attempt_at, taken_at)
+                 (endpoint, delivery_id, state, attempts, retries, next_attempt_at, taken_by)
              values
                  ('test', 'due', 'due', 1, 0, now() + interval '1 hour', null),
-                 ('test', 'running', 'due', 2, 1, now() + interval '1 hour', now()),
+                 ('test', 'running', 'due', 2, 1, now() + interval '1 hour', 1),
                  ('test', 'dead', 'dead', 4, 3, null, null),
                  ('test', 'recorded', 'recorded', 7, 0, null, null);
              insert into idempotent_webhook.kept_requests
@@ -261,7 +261,7 @@ async fn r15_in_one_group_each_delivery_has_the_outcome_of_its_state() {
     type Row = (String, String, i32, i32, bool, bool, String);
     let rows: Vec<Row> = sqlx::query_as(
         "select delivery_id, state, attempts, retries, next_attempt_at <= now(),
-             taken_at is not null, convert_from(body, 'utf8')
+             taken_by is not null, convert_from(body, 'utf8')
          from idempotent_webhook.kept_deliveries
          join idempotent_webhook.kept_requests using (endpoint, tenant, delivery_id)
          where delivery_id <> 'before'
@@ -285,7 +285,7 @@ async fn r15_in_one_group_each_delivery_has_the_outcome_of_its_state() {
     assert_eq!(rows, expected);
 
     endpoint(&app).resume().await.unwrap();
-    app.database.age_takes().await;
+    app.database.lose_takers().await;
     app.database.make_due().await;
     recover_all(&app).await;
     for id in ids {
@@ -557,7 +557,7 @@ async fn r15_a_sender_that_hangs_up_leaves_nothing_that_waits() {
         // However busy the machine is, this one is kept.
         assert_eq!(app.send(github("last", "{}")).await.status, 200);
         app.settled().await;
-        app.database.age_takes().await;
+        app.database.lose_takers().await;
         recover_all(&app).await;
         let rows = app.database.rows().await;
         assert!(rows.effects > 0 && rows.claims == rows.effects, "{rows:?}");

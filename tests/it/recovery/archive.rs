@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use axum::http::StatusCode;
 use idempotent_webhook::recovery::{Filter, KeptState};
-use idempotent_webhook::{DedupeTx, Delivery, Keep, Outcome, prune};
+use idempotent_webhook::{DedupeTx, Delivery, Keep, Outcome, Recovery, prune};
 
 use crate::support::{
     Failing, NOTHING_KEPT, TestApp, answer, assert_kept, assert_rows, endpoint, github,
-    insert_effect, recover, write_effect,
+    insert_effect, keep, keep_all, keeping_by, recover, write_effect,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -140,6 +140,62 @@ async fn k3_what_failed_before_a_success_is_still_known() {
     let unprocessed = endpoint(&app).kept(&Filter::new(), 10).await.unwrap();
     assert!(unprocessed.is_empty(), "{unprocessed:?}");
     assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// It is repaired, and the provider sends it again before recovery runs it.
+#[tokio::test]
+async fn k3_a_reprocessed_delivery_says_so_whoever_sends_it() {
+    for way in [keep, keep_all] {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let handler = {
+            let seen = seen.clone();
+            async move |mut tx: DedupeTx, delivery: Delivery| {
+                insert_effect(&mut tx, &delivery).await.unwrap();
+                let mut seen = seen.lock().unwrap();
+                seen.push(delivery.is_reprocessed());
+                // With `keep`, only what has failed is archived.
+                match (delivery.attempt(), seen.len()) {
+                    (1, 1) => StatusCode::BAD_GATEWAY,
+                    _ => StatusCode::OK,
+                }
+            }
+        };
+        let way = |recovery: &Recovery| way(recovery).processed_for(DAY);
+        let app = keeping_by(way, handler).await;
+        assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+        app.database.make_due().await;
+        app.recovery.run_due(&app.router).await.unwrap();
+        app.database.until(PROCESSED).await;
+
+        assert!(endpoint(&app).reprocess("a").await.unwrap());
+        assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+        app.database.until(PROCESSED).await;
+        assert_eq!(*seen.lock().unwrap(), [false, false, true]);
+        assert_rows!(app.database, claims: 1, effects: 2);
+    }
+}
+
+/// The provider sends it long after it was processed, and it fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn k3_an_archived_delivery_that_comes_again_has_a_new_schedule() {
+    let failing = Failing::times(3);
+    let app = TestApp::keeping(|keep| keep.processed_for(DAY), failing.handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let recovery = recover(&app);
+    app.database.until(PROCESSED).await;
+    recovery.stop().await;
+    assert_kept!(app.database, "processed", attempts: 4, retries: 3);
+
+    app.database
+        .run("delete from idempotent_webhook.deliveries")
+        .await;
+    failing.fail_again(3);
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    assert_kept!(app.database, "due", attempts: 5, retries: 0);
+    let recovery = recover(&app);
+    app.database.until(PROCESSED).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 1, effects: 2);
 }
 
 #[tokio::test]

@@ -21,8 +21,9 @@ use idempotent_webhook::{
 
 use crate::support::{
     Answered, Database, Failing, NOTHING_KEPT, ONE_DEAD, Process, SECRET, TestApp, answer,
-    assert_kept, assert_rows, endpoint, github, github_delivery, insert_effect, keep, logged,
-    recover, recover_all, recovery, secret, send, stripe_delivery, stripe_event, write_effect,
+    assert_kept, assert_rows, endpoint, github, github_delivery, insert_effect, keep, keep_all,
+    keeping_by, logged, recover, recover_all, recovery, secret, send, soon, stripe_delivery,
+    stripe_event, write_effect,
 };
 
 /// Fails the first attempt at each delivery, and notes what it got.
@@ -446,12 +447,65 @@ async fn r7_an_attempt_that_reaches_no_layer_of_its_endpoint_is_not_counted() {
         let recovery = app.recovery.clone().spawn(router);
         let deferred = "exists (
             select from idempotent_webhook.kept_deliveries
-            where taken_at is null and next_attempt_at > now() + interval '30 seconds'
+            where taken_by is null and next_attempt_at > now() + interval '30 seconds'
         )";
         app.database.until(deferred).await;
         recovery.stop().await;
         assert_kept!(app.database, "due", attempts: 1, retries: 0);
         assert_eq!(failing.attempts(), [1]);
+        assert_rows!(app.database, claims: 0, effects: 0);
+    }
+}
+
+/// As after a migration of a newer version of this crate.
+#[tokio::test]
+async fn a_row_that_cannot_be_read_does_not_keep_the_others_from_being_run() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database.insert_due(3).await;
+    let column_is = async |type_: &str, value: &str| {
+        let alter = "alter table idempotent_webhook.kept_requests alter column method";
+        let alter = format!("{alter} type {type_} using {value}");
+        app.database.run(&alter).await;
+    };
+    column_is("bytea", "convert_to(method, 'utf8')").await;
+    let log = logged(async {
+        let attempts = soon(app.recovery.run_due(&app.router)).await.unwrap();
+        assert!(attempts.is_empty(), "{attempts:?}");
+    })
+    .await;
+    assert_eq!(
+        log.matches("cannot read a kept delivery").count(),
+        3,
+        "{log}"
+    );
+    column_is("text", "convert_from(method, 'utf8')").await;
+    app.database.lose_takers().await;
+    let (router, recovery) = app.elsewhere_keeping(|keep| keep, write_effect).await;
+    assert_eq!(recovery.run_due(&router).await.unwrap().len(), 3);
+    assert_rows!(app.database, claims: 3, effects: 3);
+}
+
+/// The sender reads it, too, and gets what it gets of any panic.
+#[tokio::test]
+async fn r1_an_answer_whose_body_panics_when_it_is_read_is_a_failure_that_is_kept() {
+    let handler = async |mut tx: DedupeTx, delivery: Delivery| {
+        insert_effect(&mut tx, &delivery).await.unwrap();
+        let body = Body::from_stream(futures_util::stream::poll_fn(
+            |_| -> std::task::Poll<Option<Result<&str, std::io::Error>>> { panic!("on purpose") },
+        ));
+        let plain = [(axum::http::header::CONTENT_TYPE, "text/plain")];
+        (StatusCode::BAD_GATEWAY, plain, body)
+    };
+    for way in [keep, keep_all] {
+        let app = keeping_by(way, handler).await;
+        let sent = app.send(github("a", "{}")).await;
+        assert_eq!(sent, answer(500, "kept", "internal error"));
+        app.database
+            .until(
+                "(select reason like '%panicked: on purpose' and state = 'due'
+                  from idempotent_webhook.kept_deliveries)",
+            )
+            .await;
         assert_rows!(app.database, claims: 0, effects: 0);
     }
 }
@@ -472,7 +526,7 @@ async fn r8_a_schedule_of_zeroes_ends() {
 async fn r8_a_schedule_of_years_is_one_of_a_year() {
     let in_a_year = "exists (
         select from idempotent_webhook.kept_deliveries
-        where state = 'due' and taken_at is null
+        where state = 'due' and taken_by is null
             and next_attempt_at between now() + interval '290 days' and now() + interval '440 days'
     )";
     let years = Duration::from_secs(1000 * 365 * 24 * 60 * 60);

@@ -44,7 +44,7 @@ async fn r6_a_process_that_is_killed_in_the_handler_loses_nothing_that_is_kept_f
         killed.shutdown_background();
         app.settled().await;
         assert_kept!(app.database, "due", attempts: 1, retries: 0);
-        app.database.age_takes().await;
+        app.database.lose_takers().await;
         recover_all(&app).await;
         assert_eq!(failing.attempts(), [2]);
         assert_rows!(app.database, claims: 1, effects: 1);
@@ -67,7 +67,7 @@ async fn r12_what_has_killed_its_processes_is_reported_as_dead_once() {
     app.database
         .run(
             "update idempotent_webhook.kept_deliveries
-             set attempts = 4, retries = 3, unfinished = 1, taken_at = now() - interval '1 minute'",
+             set attempts = 4, retries = 3, unfinished = 1, taken_by = 0",
         )
         .await;
     let recovery = recover(&app);
@@ -245,7 +245,7 @@ async fn r15_what_is_committed_although_the_answer_is_lost_is_kept_and_runs() {
         }
         assert_eq!(runs.of("a"), u32::from(outcome == "processed"));
         endpoint(&app).resume().await.unwrap();
-        app.database.age_takes().await;
+        app.database.lose_takers().await;
         recover_all(&app).await;
         assert_eq!(runs.of("a"), 1);
         assert_rows!(app.database, claims: 1, effects: 1);
@@ -290,7 +290,7 @@ async fn g8_what_is_being_kept_when_its_sender_hangs_up_is_kept() {
     locked.commit().await.unwrap();
     let kept = "exists (select from idempotent_webhook.kept_deliveries where state = 'due')";
     app.database.until(kept).await;
-    app.database.age_takes().await;
+    app.database.lose_takers().await;
     recover_all(&app).await;
     assert_rows!(app.database, claims: 1, effects: 1);
 }
@@ -506,15 +506,14 @@ async fn r6_the_clock_of_a_process_does_not_matter() {
             let kept = send(&process.router, github(id, "{}")).await;
             assert_eq!(kept, answer(500, "kept", ""));
         }
-        // An attempt of another process that has just been taken, and one of a process that is gone.
+        // An attempt of another process that lives, and one of a process that is gone.
+        database.insert_process().await;
         database.insert_due(2).await;
         database
             .run(&format!(
                 "update idempotent_webhook.kept_deliveries
                  set next_attempt_at = now() + interval '{shift}',
-                     taken_at = now() + interval '{shift}' + case delivery_id
-                         when 'due-1' then interval '30 minutes' else interval '-1 minute'
-                     end
+                     taken_by = case delivery_id when 'due-1' then 1 else 0 end
                  where delivery_id like 'due-%'"
             ))
             .await;

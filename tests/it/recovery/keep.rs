@@ -18,13 +18,46 @@ use idempotent_webhook::{
 use sqlx::{AssertSqlSafe, Executor, PgPool};
 
 use crate::support::{
-    Database, Failing, NOTHING_KEPT, ONE_DEAD, SECRET, SOON, TestApp, answer, assert_kept,
-    assert_rows, due_after, endpoint, github, github_delivery, keep, logged, recover, secret, send,
-    write_effect,
+    Database, Failing, NOTHING_KEPT, ONE_DEAD, SECRET, SOON, TestApp, accept_first, answer,
+    assert_kept, assert_rows, due_after, endpoint, github, github_delivery, keep, keep_all,
+    keeping_by, logged, recover, secret, send, write_effect,
 };
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_is_the_providers_if_its_request_began_it() {
+    type Attempts = Vec<String>;
+    for (way, origins) in [
+        (keep as fn(&Recovery) -> Keep, ["provider", "recovery"]),
+        (keep_all, ["provider", "recovery"]),
+        (accept_first, ["provider", "recovery"]),
+    ] {
+        let way = |recovery: &Recovery| way(recovery).retry_delays([SOON]);
+        let app = keeping_by(way, Failing::times(9).handler()).await;
+        app.send(github("a", "{}")).await;
+        app.database
+            .until(
+                "exists (
+                    select from idempotent_webhook.kept_deliveries where last_failed_at is not null
+                )",
+            )
+            .await;
+        let recovery = recover(&app);
+        app.database.until(ONE_DEAD).await;
+        recovery.stop().await;
+        let by: Attempts = sqlx::query_scalar(
+            "select attempt ->> 'by'
+             from idempotent_webhook.kept_deliveries, jsonb_array_elements(history) as attempt",
+        )
+        .fetch_all(&app.database.pool)
+        .await
+        .unwrap();
+        assert_eq!(by, origins);
+        assert_rows!(app.database, claims: 0, effects: 0);
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r1_a_failed_delivery_is_kept_and_run_again_until_it_is_processed() {
@@ -279,7 +312,7 @@ async fn r5_a_delivery_outlives_what_is_kept_of_it() {
             "insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
              values ('test', 'due-1', now() - interval '9 years');
              update idempotent_webhook.kept_deliveries
-             set last_failed_at = now() - interval '9 years', taken_at = now()",
+             set last_failed_at = now() - interval '9 years', taken_by = 1",
         )
         .await;
     let pool = &app.database.pool;
@@ -289,7 +322,7 @@ async fn r5_a_delivery_outlives_what_is_kept_of_it() {
         "an attempt may be running"
     );
     app.database
-        .run("update idempotent_webhook.kept_deliveries set taken_at = null")
+        .run("update idempotent_webhook.kept_deliveries set taken_by = null")
         .await;
     // What is kept is obsolete, so it goes first, and then the delivery.
     assert_eq!(prune(pool, YEAR).await.unwrap().deliveries, 1);
@@ -346,7 +379,7 @@ async fn r15_a_delivery_is_accepted_first_and_handled_in_the_background() {
     assert_eq!(app.send(github("a", "{}")).await, accepted);
     let due = "exists (
         select from idempotent_webhook.kept_deliveries
-        where state = 'due' and taken_at is null and reason = 'not yet'
+        where state = 'due' and taken_by is null and reason = 'not yet'
     )";
     app.database.until(due).await;
     assert_rows!(app.database, claims: 0, effects: 0);

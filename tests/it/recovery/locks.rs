@@ -49,8 +49,8 @@ async fn r15_what_another_process_accepts_at_the_same_instant_is_accepted_once()
     let other = another(
         &app.database,
         "insert into idempotent_webhook.kept_deliveries
-             (endpoint, delivery_id, state, attempts, takes, next_attempt_at, taken_at)
-         values ('test', 'a', 'due', 1, 1, now(), now())",
+             (endpoint, delivery_id, state, attempts, takes, next_attempt_at, taken_by)
+         values ('test', 'a', 'due', 1, 1, now(), 1)",
     )
     .await;
     let sent = spawn_send(&app.router, github("a", "{}"));

@@ -58,11 +58,12 @@ async fn r13_a_retry_of_many_takes_each_once_even_if_it_fails_again_meanwhile() 
 #[tokio::test]
 async fn r13_a_retry_is_of_what_is_not_running_and_of_its_own_tenant() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database.insert_process().await;
     app.database.insert_due(2).await;
     app.database
         .run(
             "update idempotent_webhook.kept_deliveries
-             set next_attempt_at = now() + interval '1 hour', taken_at = now()
+             set next_attempt_at = now() + interval '1 hour', taken_by = 1
              where delivery_id = 'due-1';
              update idempotent_webhook.kept_deliveries set state = 'dead'
              where delivery_id = 'due-2';
@@ -193,10 +194,7 @@ async fn r13_the_end_of_an_attempt_does_not_undo_an_operators_retry() {
     gate.reached().await;
     endpoint(&app).pause().await.unwrap();
     assert_eq!(endpoint(&app).retry("a").await.unwrap(), Retried::Unchanged);
-    // However long it takes, its transaction is there.
-    tokio::time::sleep(Duration::from_millis(5500)).await;
-    assert_eq!(endpoint(&app).retry("a").await.unwrap(), Retried::Unchanged);
-    // Its connection is lost, which it finds out at its end.
+    // Its connection is lost, which it finds out at its end, and its process was silent for long.
     app.database
         .run(
             "select pg_terminate_backend(pid) from pg_stat_activity
@@ -208,6 +206,8 @@ async fn r13_the_end_of_an_attempt_does_not_undo_an_operators_retry() {
         where datname = current_database() and state = 'idle in transaction'
     )";
     app.database.until(is_gone).await;
+    assert_eq!(endpoint(&app).retry("a").await.unwrap(), Retried::Unchanged);
+    app.database.lose_takers().await;
     assert_eq!(endpoint(&app).retry("a").await.unwrap(), Retried::Due);
     gate.open();
     // Waits for the attempt, which was the last one of the schedule before.

@@ -144,7 +144,7 @@ async fn r6_an_attempt_that_was_taken_over_neither_commits_nor_counts() {
              where datname = current_database() and state = 'idle in transaction'",
         )
         .await;
-    app.database.age_takes().await;
+    app.database.lose_takers().await;
     let pool = app.database.another_pool(5).await;
     let another = Process::new(pool, keep, write_effect);
     let taken_over = another.recover();
@@ -275,7 +275,7 @@ fn recover_slowly(app: &TestApp) -> idempotent_webhook::recovery::RecoveryTask {
 }
 
 const IS_TAKEN: &str = "exists (
-    select from idempotent_webhook.kept_deliveries where taken_at is not null
+    select from idempotent_webhook.kept_deliveries where taken_by is not null
 )";
 
 #[tokio::test]

@@ -34,7 +34,7 @@ async fn r6_an_attempt_that_did_not_end_is_counted_and_followed_by_another_at_on
         .run(
             "update idempotent_webhook.kept_deliveries
              set attempts = 2, retries = 1, takes = 1, next_attempt_at = now(),
-                 taken_at = now() - interval '4.7 seconds'",
+                 taken_by = 0",
         )
         .await;
     let recovery = recover(&app);
@@ -56,7 +56,7 @@ async fn r6_two_attempts_in_a_row_that_did_not_end_are_a_failure() {
             .run(&format!(
                 "update idempotent_webhook.kept_deliveries
                  set attempts = 1 + {retries}, retries = {retries}, unfinished = 1,
-                     next_attempt_at = now(), taken_at = now() - interval '1 minute'"
+                     next_attempt_at = now(), taken_by = 0"
             ))
             .await;
         app.database.until(&condition).await;
@@ -163,14 +163,14 @@ async fn r7_an_attempt_that_is_given_back_late_does_not_end_the_next_one() {
     let late = app.recovery.clone().concurrency(1).spawn(no_route);
     no_route_gate.reached().await;
     let late = tokio::spawn(late.stop());
-    app.database.age_takes().await;
+    app.database.lose_takers().await;
     let next = another.spawn(elsewhere);
     another_gate.reached().await;
     no_route_gate.open();
     soon(late).await.unwrap();
     assert_kept!(app.database, "due", attempts: 3, retries: 2);
     let is_running = "exists (
-        select from idempotent_webhook.kept_deliveries where taken_at is not null
+        select from idempotent_webhook.kept_deliveries where taken_by is not null
     )";
     app.database.until(is_running).await;
     another_gate.open();

@@ -1,4 +1,4 @@
-//! Attempts that do not end: the lock of the row tells whether one runs, and no lease has to be over.
+//! Attempts that do not end: a process lives or it does not, and no lease has to be over.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
@@ -19,14 +19,14 @@ use crate::support::{
     recover, recovery, secret, send, soon, spawn_send, write_effect,
 };
 
-/// A delivery that a process has taken. `taken` is SQL.
-async fn insert_taken(database: &Database, id: &str, taken: &str, unfinished: i32) {
+/// A delivery that a process has taken: `null` is none, `0` one that is gone.
+async fn insert_taken(database: &Database, id: &str, taken_by: &str, unfinished: i32) {
     database
         .run(&format!(
             "insert into idempotent_webhook.kept_deliveries
-                 (endpoint, delivery_id, state, attempts, retries, takes, taken_at, unfinished,
+                 (endpoint, delivery_id, state, attempts, retries, takes, taken_by, unfinished,
                  next_attempt_at)
-             values ('test', '{id}', 'due', 2, 1, 1, {taken}, {unfinished}, now());
+             values ('test', '{id}', 'due', 2, 1, 1, {taken_by}, {unfinished}, now());
              insert into idempotent_webhook.kept_requests
                  (endpoint, delivery_id, format, method, uri, headers, body)
              values ('test', '{id}', 1, 'POST', '/', '', '{{}}')"
@@ -42,8 +42,11 @@ async fn k4_the_deliveries_of_a_killed_process_run_again_whatever_a_handler_may_
         .handler_timeout(Duration::MAX)
         .keep(Keep::failed(&recovery));
     let router: Router = Router::new().route("/", post(write_effect).layer(layer));
-    // Just taken: its attempt is about to begin, in a process that has been killed.
-    insert_taken(&database, "a", "now()", 0).await;
+    // Its attempt is about to begin, in a process that has just been killed.
+    database
+        .run("insert into idempotent_webhook.processes values (1, now())")
+        .await;
+    insert_taken(&database, "a", "1", 0).await;
     let recovery = recovery.spawn(router);
     // Within ten seconds.
     soon(database.until(NOTHING_KEPT)).await;
@@ -119,7 +122,7 @@ async fn k4_a_failure_is_written_only_by_the_attempt_that_was_the_last_to_take_i
         .until(
             "exists (
                 select from idempotent_webhook.kept_deliveries
-                where taken_at is not null and reason is null and history = '[]'
+                where taken_by is not null and reason is null and history = '[]'
             )",
         )
         .await;
@@ -221,9 +224,8 @@ async fn k4_a_lower_limit_of_the_pool_stays() {
 async fn k4_after_a_second_attempt_that_did_not_end_the_delay_of_the_schedule_follows() {
     let hour = Duration::from_secs(3600);
     let app = TestApp::keeping(|keep| keep.retry_delays([hour; 3]), write_effect).await;
-    let long_ago = "now() - interval '1 minute'";
-    insert_taken(&app.database, "once", long_ago, 0).await;
-    insert_taken(&app.database, "twice", long_ago, 1).await;
+    insert_taken(&app.database, "once", "0", 0).await;
+    insert_taken(&app.database, "twice", "0", 1).await;
     let results = app.recovery.run_due(&app.router).await.unwrap();
     assert_eq!(results.len(), 2);
     assert_rows!(app.database, claims: 1, effects: 1);
@@ -233,7 +235,7 @@ async fn k4_after_a_second_attempt_that_did_not_end_the_delay_of_the_schedule_fo
         .until(
             "exists (
                 select from idempotent_webhook.kept_deliveries
-                where next_attempt_at > now() + interval '40 minutes' and taken_at is null
+                where next_attempt_at > now() + interval '40 minutes' and taken_by is null
                     and reason like 'its attempts did not end%'
             )",
         )
@@ -244,7 +246,7 @@ async fn k4_after_a_second_attempt_that_did_not_end_the_delay_of_the_schedule_fo
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_an_operator_retries_what_a_dead_process_holds() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
-    insert_taken(&app.database, "a", "now() - interval '1 minute'", 1).await;
+    insert_taken(&app.database, "a", "0", 1).await;
     let retried = endpoint(&app).retry("a").await.unwrap();
     assert_eq!(retried, Retried::Due);
     let recovery = recover(&app);

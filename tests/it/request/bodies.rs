@@ -7,12 +7,13 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::Form;
 use axum::http::{HeaderValue, Request, StatusCode};
-use idempotent_webhook::{DedupeTx, Delivery};
+use futures_util::StreamExt;
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::{
-    TestApp, answer, assert_rows, github, insert_effect, send, wire, write_effect,
+    TestApp, answer, assert_rows, github, insert_effect, secret, send, wire, write_effect,
 };
 
 /// A valid JSON document of `length` bytes.
@@ -166,6 +167,38 @@ async fn a_body_that_breaks_off_is_a_400() {
         app.send(Request::from_parts(head, broken)).await,
         answer(400, "rejected", "the body broke off")
     );
+    assert_eq!(app.runs(), 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// SNS, Brevo and Event Grid give up after such a 4xx.
+#[tokio::test]
+async fn a_body_that_trickles_or_breaks_off_gets_the_status_after_which_the_provider_retries() {
+    let provider = presets::github(secret()).failure_status(StatusCode::TOO_MANY_REQUESTS);
+    let timeout = Duration::from_millis(300);
+    let set = |layer: IdempotentWebhook| layer.body_timeout(timeout);
+    let app = TestApp::with(provider, set, write_effect).await;
+    let broken = || Err(std::io::Error::other("reset by peer"));
+    let pending =
+        stream_of(vec![Ok::<_, std::io::Error>("{")]).chain(futures_util::stream::pending());
+    for (body, reason) in [
+        (
+            Body::from_stream(stream_of(vec![Ok("{"), broken()])),
+            "the body broke off",
+        ),
+        (Body::from_stream(pending), "the body took too long"),
+    ] {
+        let (head, _) = github("a", "{}").into_parts();
+        let sent = app.send(Request::from_parts(head, body)).await;
+        assert_eq!(
+            (sent.status, &*sent.outcome, &*sent.body),
+            (429, "rejected", reason)
+        );
+        assert!(sent.retry_after);
+    }
+    // A larger one is too large the next time as well.
+    let large = app.send(github("a", vec![b'a'; 26 * 1024 * 1024])).await;
+    assert_eq!(large.status, 413);
     assert_eq!(app.runs(), 0);
     assert_rows!(app.database, claims: 0, effects: 0);
 }

@@ -35,7 +35,7 @@ pub const ONE_WAITS_FOR_A_LOCK: &str = "exists (
 
 /// No attempt is under way.
 pub const NONE_TAKEN: &str = "not exists (
-    select from idempotent_webhook.kept_deliveries where taken_at is not null
+    select from idempotent_webhook.kept_deliveries where taken_by is not null
 )";
 
 /// No attempt at the only delivery is under way, and the next one is due later than in this time.
@@ -43,7 +43,7 @@ pub fn due_after(time: &str) -> String {
     format!(
         "exists (
             select from idempotent_webhook.kept_deliveries
-            where state = 'due' and taken_at is null and next_attempt_at > now() + interval '{time}'
+            where state = 'due' and taken_by is null and next_attempt_at > now() + interval '{time}'
         )"
     )
 }
@@ -171,14 +171,18 @@ impl Database {
             .await;
     }
 
-    /// The attempts that are under way were taken long ago.
-    pub async fn age_takes(&self) {
+    /// The processes of the attempts that are under way are gone, as far as others know.
+    pub async fn lose_takers(&self) {
         self.run(
-            "update idempotent_webhook.kept_deliveries
-             set taken_at = now() - interval '1 minute'
-             where taken_at is not null",
+            "update idempotent_webhook.kept_deliveries set taken_by = 0 where taken_by is not null",
         )
         .await;
+    }
+
+    /// A process that lives: 1.
+    pub async fn insert_process(&self) {
+        self.run("insert into idempotent_webhook.processes values (1, 'infinity')")
+            .await;
     }
 
     /// Deliveries of the endpoint of [`TestApp`] that are due.
@@ -239,6 +243,11 @@ impl Failing {
                 }
             })
         }
+    }
+
+    /// So many times from now on.
+    pub fn fail_again(&self, times: u32) {
+        self.left.store(times, Ordering::Relaxed);
     }
 
     pub fn attempts(&self) -> Vec<u32> {

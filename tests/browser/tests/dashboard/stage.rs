@@ -104,9 +104,13 @@ impl Stage {
     pub async fn running(&self, endpoint: &str, id: &str) {
         self.due(endpoint, id, "the ledger is away").await;
         self.run(
-            "update idempotent_webhook.kept_deliveries
-            -- As if it had just been taken, whenever it is looked at.
-            set taken_at = now() + interval '1 hour'
+            // The number is that of a process that lives, whenever it is looked at.
+            "with taker as (
+                insert into idempotent_webhook.processes values (1, 'infinity')
+                on conflict do nothing
+            )
+            update idempotent_webhook.kept_deliveries
+            set taken_by = 1
             where delivery_id = $1",
             id,
         )

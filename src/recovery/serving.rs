@@ -1,4 +1,4 @@
-//! `Recovery`'s heartbeat: records which endpoints a process recovers, and warns of those that none does.
+//! Which endpoints a process recovers, and which none does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::stop_signal::Stop;
 
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// After this many seconds without a heartbeat, an endpoint counts as recovered by no process.
+/// After this many seconds without a word, an endpoint counts as recovered by no process.
 pub(crate) const ABSENT_AFTER: f64 = 120.0;
 
 /// How long a process that has kept its first delivery waits for somebody to recover it.
@@ -27,8 +27,8 @@ const FIRST_LOOK: Duration = Duration::from_secs(5);
 /// Failing deliveries are counted up to this number, so that the count is bounded.
 const MAX_COUNT: i64 = 10_000;
 
-/// Beats until recovery is asked to stop.
-pub(super) async fn beat(shared: Arc<Shared>, mut stop: Stop) {
+/// Says every half a minute what this process recovers, until recovery is asked to stop.
+pub(super) async fn tell(shared: Arc<Shared>, mut stop: Stop) {
     let mut look_at = Instant::now() + FIRST_LOOK;
     let mut unserved = Vec::new();
     loop {

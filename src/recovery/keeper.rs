@@ -1,0 +1,86 @@
+//! What a layer that keeps deliveries has for itself. Its settings may be those of another layer, too; the state is not.
+
+use std::sync::Arc;
+
+use super::acceptance_writer::{self, Acceptances};
+use super::keep_settings::{Keep, What};
+use super::kept::{Acceptance, Accepted};
+use super::quota::Quota;
+use super::served_endpoints::Served;
+use crate::delivery::Delivery;
+use crate::transaction::{DatabaseError, Store};
+
+/// A layer that keeps deliveries. Clones of the layer share it.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    pub(crate) settings: Keep,
+    /// The endpoint as recovery knows it.
+    pub(crate) served: Arc<Served>,
+    pub(crate) quota: Quota,
+    acceptances: Acceptances,
+}
+
+impl Keeper {
+    pub(crate) fn new(settings: Keep, served: Arc<Served>) -> Self {
+        Self {
+            quota: Quota::new(settings.quota),
+            settings,
+            served,
+            acceptances: Acceptances::default(),
+        }
+    }
+
+    /// Keeps a request before its handler runs. With [`accept_first`](Keep::accept_first), one that is kept
+    /// already is due now.
+    pub(crate) async fn accept(
+        &self,
+        store: &Store,
+        acceptance: Acceptance,
+    ) -> Result<Accepted, DatabaseError> {
+        if self.settings.what != What::AcceptedFirst {
+            return acceptance_writer::write_now(store, acceptance).await;
+        }
+        let again = acceptance.clone();
+        let accepted = self.acceptances.write(store, acceptance).await?;
+        if !matches!(accepted, Accepted::Known) {
+            return Ok(accepted);
+        }
+        let is_processed = store.resend(&again).await?;
+        if !is_processed {
+            // It may have been processed since. That has ended what was kept of it, which is kept anew now.
+            self.resolve(store, &again.delivery).await?;
+        }
+        self.settings.recovery.notify();
+        Ok(match is_processed {
+            true => Accepted::Processed,
+            false => Accepted::Known,
+        })
+    }
+
+    /// Keeps requests that are made from a provider's list of events. What is kept already stays as it is.
+    pub(crate) async fn accept_listed(
+        &self,
+        store: &Store,
+        group: &[Acceptance],
+    ) -> Result<Vec<Accepted>, DatabaseError> {
+        acceptance_writer::write_group(store, group).await
+    }
+
+    /// Ends what is kept of a delivery that was processed by another attempt.
+    pub(crate) async fn resolve(
+        &self,
+        store: &Store,
+        delivery: &Delivery,
+    ) -> Result<(), DatabaseError> {
+        store.resolve(delivery, self.settings.archived_for).await
+    }
+
+    /// A request has been kept, and its attempt begins now, or waits.
+    pub(crate) fn note_kept(&self, store: &Store, endpoint: &Arc<str>, begins: bool) {
+        self.quota.note_kept(store, endpoint);
+        self.settings.recovery.note_kept(endpoint);
+        if !begins {
+            self.settings.recovery.notify();
+        }
+    }
+}

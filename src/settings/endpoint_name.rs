@@ -1,0 +1,62 @@
+//! The name of a layer's endpoint, which no other layer of the process may have on the same database.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sqlx::PgPool;
+use sqlx::postgres::PgConnectOptions;
+
+/// The names of all layers that there are. A static, since two layers need not share anything else.
+static NAMES: Mutex<Vec<Arc<Name>>> = Mutex::new(Vec::new());
+
+#[derive(Debug, PartialEq)]
+struct Name {
+    endpoint: Arc<str>,
+    /// Host, port and name of the database.
+    database: (String, u16, String),
+}
+
+/// Holds a name for as long as a layer, a clone or a service of it exists.
+#[derive(Debug)]
+pub(crate) struct EndpointName(Arc<Name>);
+
+impl EndpointName {
+    /// Warns if another layer has the name.
+    pub(super) fn hold(endpoint: &Arc<str>, pool: &PgPool) -> Self {
+        let name = Arc::new(Name {
+            endpoint: endpoint.clone(),
+            database: database(&pool.connect_options()),
+        });
+        let mut names = names();
+        let is_shared = names.contains(&name);
+        names.push(name.clone());
+        drop(names);
+        if is_shared {
+            tracing::warn!(
+                endpoint = &**endpoint,
+                "two webhook layers have the same endpoint: they take each other's deliveries for \
+                 duplicates; give each route an endpoint of its own, or share a clone of one layer"
+            );
+        }
+        Self(name)
+    }
+}
+
+impl Drop for EndpointName {
+    fn drop(&mut self) {
+        names().retain(|name| !Arc::ptr_eq(name, &self.0));
+    }
+}
+
+fn names() -> MutexGuard<'static, Vec<Arc<Name>>> {
+    // Nothing panics while it holds the lock.
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn database(options: &PgConnectOptions) -> (String, u16, String) {
+    let host = match options.get_socket() {
+        Some(socket) => socket.display().to_string(),
+        None => options.get_host().to_owned(),
+    };
+    let name = options.get_database().unwrap_or(options.get_username());
+    (host, options.get_port(), name.to_owned())
+}

@@ -1,0 +1,303 @@
+//! K4: a process lives or it does not. What one that lives has taken is nobody else's, however long it takes; what it
+//! has lost is free again.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::routing::post;
+use idempotent_webhook::{
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, presets,
+};
+use sqlx::PgPool;
+use sqlx::pool::PoolConnection;
+
+use crate::support::{
+    Answered, Database, NOTHING_KEPT, ONE_DEAD, Process, SOON, TestApp, assert_kept, assert_rows,
+    gate, github, held_back, insert_effect, keep, keep_all, recover, recovery, secret, soon,
+    spawn_send, write_effect,
+};
+
+/// Longer than a process may be silent.
+const LONG: Duration = Duration::from_secs(8);
+
+/// Takes all connections of a pool, those that are in use as soon as they are returned.
+fn hold_all(pool: &PgPool) -> Vec<tokio::task::JoinHandle<PoolConnection<sqlx::Postgres>>> {
+    (0..pool.options().get_max_connections())
+        .map(|_| {
+            let pool = pool.clone();
+            tokio::spawn(async move { pool.acquire().await.unwrap() })
+        })
+        .collect()
+}
+
+/// Its transaction is rolled back, and there is no connection to record the failure.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_the_word_of_a_failed_attempt_holds_however_long_it_takes_to_record_it() {
+    for by_recovery in [false, true] {
+        let database = Database::new().await;
+        let (runs, deaths) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let (mut gate, waits) = gate();
+        let handler = {
+            let runs = runs.clone();
+            move |mut tx: DedupeTx, delivery: Delivery| -> Answered {
+                let (runs, waits) = (runs.clone(), waits.clone());
+                Box::pin(async move {
+                    runs.fetch_add(1, Ordering::SeqCst);
+                    insert_effect(&mut tx, &delivery).await?;
+                    waits.pass().await;
+                    Err(HandlerError::new("hopeless").dead())
+                })
+            }
+        };
+        let hook = deaths.clone();
+        let way = |recovery: &Recovery| {
+            keep_all(recovery).on_dead(move |_, _| {
+                hook.fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        let pool = database.another_pool(2).await;
+        let process = Process::new(pool.clone(), way, handler.clone());
+        let mut task = None;
+        let sent = if by_recovery {
+            database.insert_due(1).await;
+            task = Some(process.recover());
+            None
+        } else {
+            Some(spawn_send(&process.router, github("a", "{}")))
+        };
+        gate.reached().await;
+        let other = Process::new(database.another_pool(5).await, keep, handler);
+        let other = other.recover();
+        let held = hold_all(&pool);
+        tokio::time::sleep(LONG).await;
+        gate.open();
+        // The rollback returns its connection.
+        let mut connections = Vec::new();
+        for held in held {
+            connections.push(soon(held).await.unwrap());
+        }
+        // The other one looks several times.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        drop(connections);
+        database.until(ONE_DEAD).await;
+        if let Some(sent) = sent {
+            assert_eq!(soon(sent).await.unwrap().outcome, "kept");
+        }
+        if let Some(task) = task {
+            soon(task.stop()).await;
+        }
+        soon(other.stop()).await;
+        assert_eq!(runs.load(Ordering::SeqCst), 1);
+        assert_eq!(deaths.load(Ordering::SeqCst), 1);
+        assert_rows!(database, claims: 0, effects: 0);
+    }
+}
+
+/// In a middleware, and without a connection of the pool.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_an_attempt_that_waits_before_its_claim_is_not_taken_over() {
+    let database = Database::new().await;
+    let pool = database.another_pool(2).await;
+    let process = Process::new(pool.clone(), keep, write_effect);
+    database.insert_due(1).await;
+    let (router, mut gate) = held_back(&process.router);
+    let task = process.recovery.clone().spawn(router);
+    gate.reached().await;
+    let other = Process::new(database.another_pool(5).await, keep, async |_: DedupeTx| {
+        StatusCode::BAD_GATEWAY
+    });
+    let other = other.recover();
+    let held = hold_all(&pool);
+    tokio::time::sleep(LONG).await;
+    gate.open();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_kept!(database, "due", attempts: 2, retries: 1);
+    for held in held {
+        drop(held.await.unwrap());
+    }
+    database.until(NOTHING_KEPT).await;
+    soon(task.stop()).await;
+    soon(other.stop()).await;
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+/// The statement that has taken it was committed, and nobody has heard of that.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_what_a_process_that_lives_has_lost_is_free_again() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    let task = recover(&app);
+    app.database
+        .until("exists (select from idempotent_webhook.processes)")
+        .await;
+    app.database.insert_due(1).await;
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set attempts = 2, retries = 1, takes = 1,
+                 taken_by = (select number from idempotent_webhook.processes)",
+        )
+        .await;
+    let taken = "(select taken_by in (select number from idempotent_webhook.processes)
+        from idempotent_webhook.kept_deliveries)";
+    app.database.until(taken).await;
+    // A number lasts for ten seconds.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    app.database.until(NOTHING_KEPT).await;
+    task.stop().await;
+    assert_eq!(app.runs(), 1);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// As after a failover: no process was heard, and each one is heard again at a moment of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_a_process_that_was_silent_itself_does_not_take_others_for_gone() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database
+        .run("insert into idempotent_webhook.processes values (1, now() - interval '1 minute')")
+        .await;
+    app.database.insert_due(1).await;
+    app.database
+        .run("update idempotent_webhook.kept_deliveries set takes = 1, taken_by = 1")
+        .await;
+    let task = recover(&app);
+    app.database
+        .until("(select count(*) = 2 from idempotent_webhook.processes)")
+        .await;
+    // It is heard again.
+    app.database
+        .run("update idempotent_webhook.processes set heard_at = 'infinity' where number = 1")
+        .await;
+    tokio::time::sleep(LONG).await;
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
+    // Now it is gone.
+    app.database
+        .run("update idempotent_webhook.processes set heard_at = now() where number = 1")
+        .await;
+    app.database.until(NOTHING_KEPT).await;
+    task.stop().await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// A job that runs from time to time, after a crash of all others.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_who_makes_the_attempts_that_are_due_waits_until_it_knows_who_is_gone() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database.insert_due(1).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.processes values (1, now() - interval '1 day');
+             update idempotent_webhook.kept_deliveries set takes = 1, taken_by = 1",
+        )
+        .await;
+    let attempts = app.recovery.run_due(&app.router).await.unwrap();
+    assert_eq!(attempts.len(), 1);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// A delivery that has killed its process twice, and those beside it.
+#[tokio::test(flavor = "multi_thread")]
+async fn r6_what_did_not_end_twice_waits_and_then_runs_alone() {
+    let running = Arc::new(Mutex::new(Vec::<String>::new()));
+    let beside = Arc::new(Mutex::new(Vec::<String>::new()));
+    let handler = {
+        let (running, beside) = (running.clone(), beside.clone());
+        move |mut tx: DedupeTx, delivery: Delivery| -> Answered {
+            let (running, beside) = (running.clone(), beside.clone());
+            Box::pin(async move {
+                let id = delivery.id().to_string();
+                insert_effect(&mut tx, &delivery).await?;
+                {
+                    let mut now = running.lock().unwrap();
+                    now.push(id.clone());
+                    if now.len() > 1 {
+                        beside.lock().unwrap().extend_from_slice(&now);
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                running.lock().unwrap().retain(|other| *other != id);
+                Ok(StatusCode::OK)
+            })
+        }
+    };
+    let database = Database::new().await;
+    let pool = database.another_pool(20).await;
+    let recovery = Recovery::new(pool.clone()).concurrency(8);
+    let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()))
+        .keep(Keep::failed(&recovery).retry_delays([SOON; 5]));
+    let router: Router = Router::new().route("/", post(handler).layer(layer));
+    database.insert_due(60).await;
+    // `due-7` has not ended for the second time.
+    database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set attempts = 3, retries = 2, takes = 2, unfinished = 1, taken_by = 0
+             where delivery_id = 'due-7'",
+        )
+        .await;
+    let task = recovery.spawn(router);
+    database.until(NOTHING_KEPT).await;
+    task.stop().await;
+    assert_rows!(database, claims: 60, effects: 60);
+    let beside = beside.lock().unwrap();
+    assert!(beside.len() > 1, "nothing has run at the same time");
+    assert!(!beside.iter().any(|id| id == "due-7"), "{beside:?}");
+}
+
+/// For a log, in a task of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn r9_a_handler_that_keeps_the_head_of_its_request_does_not_hold_recoverys_place() {
+    let heads = Arc::new(Mutex::new(Vec::<Parts>::new()));
+    let handler = {
+        let heads = heads.clone();
+        move |mut tx: DedupeTx, delivery: Delivery, head: Parts| -> Answered {
+            heads.lock().unwrap().push(head);
+            Box::pin(async move {
+                insert_effect(&mut tx, &delivery).await?;
+                Ok(StatusCode::OK)
+            })
+        }
+    };
+    let database = Database::new().await;
+    let recovery = recovery(&database.pool).concurrency(1);
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()))
+        .keep(keep(&recovery));
+    let router: Router = Router::new().route("/", post(handler).layer(layer));
+    database.insert_due(3).await;
+    let task = recovery.spawn(router);
+    database.until(NOTHING_KEPT).await;
+    soon(task.stop()).await;
+    assert_eq!(heads.lock().unwrap().len(), 3);
+    assert_rows!(database, claims: 3, effects: 3);
+}
+
+/// What a sender hangs up on is handled all the same, and is not taken for lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn g8_a_sender_that_hangs_up_while_a_copy_is_in_flight_changes_nothing() {
+    let (mut gate, handler) = {
+        let (gate, waits) = gate();
+        let handler = move |mut tx: DedupeTx, delivery: Delivery| -> Answered {
+            let waits = waits.clone();
+            Box::pin(async move {
+                insert_effect(&mut tx, &delivery).await?;
+                waits.pass().await;
+                Ok(StatusCode::OK)
+            })
+        };
+        (gate, handler)
+    };
+    let app = TestApp::keeping_all(|keep| keep, handler).await;
+    // The row goes while its handler runs, so the copy is kept as if it were the first.
+    let first = spawn_send(&app.router, github("a", "{}"));
+    gate.reached().await;
+    let copy = spawn_send(&app.router, github("a", "{}"));
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    copy.abort();
+    gate.open();
+    assert_eq!(soon(first).await.unwrap().outcome, "processed");
+    app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
