@@ -43,7 +43,7 @@ create table idempotent_webhook.kept_deliveries (
     -- The last failure: the answer of the handler, or for it.
     status smallint,
     reason text,
-    -- Equal for reasons that differ only in words with digits. Not generated: each insert would parse
+    -- As `reason_group` has it: equal for reasons that differ only in words with digits. Not generated: each insert would parse
     -- the expression, those without a reason included.
     reason_group uuid,
     body_bytes integer,
@@ -182,10 +182,19 @@ begin
 end
 $$;
 
--- The group of a reason: words with digits, such as ids and times, do not count.
-create function idempotent_webhook.reason_group(reason text) returns uuid
-    language sql immutable parallel safe
-    return md5(regexp_replace(reason, '[A-Za-z_-]*[0-9][0-9A-Za-z_-]*', '#', 'g'))::uuid;
+-- The group of a reason: words with digits, such as ids and times, do not count. With a random key of the
+-- database: readers of the dashboard who may not see a reason see its group, and could try out what it says.
+-- The key is in the function's text, so that each insert has the function inlined, and reads no table.
+do $$
+begin
+    execute format(
+        'create function idempotent_webhook.reason_group(reason text) returns uuid
+            language sql immutable parallel safe
+            return md5(%L || regexp_replace(reason, %L, %L, %L))::uuid',
+        gen_random_uuid(), '[A-Za-z_-]*[0-9][0-9A-Za-z_-]*', '#', 'g'
+    );
+end
+$$;
 
 -- A history with one more failed attempt, of at most twenty.
 create function idempotent_webhook.with_attempt(

@@ -26,10 +26,6 @@ create function pg_temp.event_type(n int) returns text language sql immutable
         else 'order.updated'
     end;
 
--- As the crate groups them.
-create function pg_temp.reason_group(reason text) returns uuid language sql immutable
-    return md5(regexp_replace(reason, '[A-Za-z_-]*[0-9][0-9A-Za-z_-]*', '#', 'g'))::uuid;
-
 create function pg_temp.endpoint(n int) returns text language sql immutable
     return case
         when n % 10 < 9 then 'large'
@@ -58,7 +54,7 @@ insert into idempotent_webhook.kept_deliveries (
 select
     endpoint, tenant, nullif(tenant, ''), md5('dead ' || n), pg_temp.event_type(n), 'dead', 12, 11,
     failed_at - interval '1 day', failed_at - interval '1 day', failed_at, 500, reason,
-    pg_temp.reason_group(reason), 200,
+    idempotent_webhook.reason_group(reason), 200,
     (
         select jsonb_agg(
             jsonb_build_object(
@@ -94,7 +90,7 @@ insert into idempotent_webhook.kept_deliveries (
 )
 select
     'further_' || n % 192 + 1, md5('further ' || n), pg_temp.event_type(n), 'dead', 12, 11,
-    failed_at, failed_at, failed_at, 503, 'the ledger is away', pg_temp.reason_group('the ledger is away'), 200
+    failed_at, failed_at, failed_at, 503, 'the ledger is away', idempotent_webhook.reason_group('the ledger is away'), 200
 from generate_series(1, pg_temp.dead() / 4) as n
 cross join lateral (select now() - interval '1 second' * n as failed_at) as failed;
 
@@ -110,7 +106,7 @@ select
     now() + interval '1 day' * (random() - 0.5),
     case when n % 8 < 4 then 503 end,
     case when n % 8 < 4 then 'the pool timed out' end,
-    case when n % 8 < 4 then pg_temp.reason_group('the pool timed out') end,
+    case when n % 8 < 4 then idempotent_webhook.reason_group('the pool timed out') end,
     200
 from generate_series(1, 20000) as n
 cross join lateral (
@@ -125,7 +121,7 @@ insert into idempotent_webhook.kept_deliveries (
 select
     case when n <= 20000 then 'recording' else 'large' end,
     md5('recorded ' || n), pg_temp.event_type(n), 'recorded', 1, failed_at, failed_at, failed_at,
-    500, 'the pool timed out', pg_temp.reason_group('the pool timed out')
+    500, 'the pool timed out', idempotent_webhook.reason_group('the pool timed out')
 from generate_series(1, 50000) as n
 cross join lateral (select now() - interval '5 seconds' * (50000 - n) as failed_at) as failed;
 

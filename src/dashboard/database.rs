@@ -4,10 +4,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::{PgConnection, PgPool, Postgres, Transaction};
+use sqlx::{PgConnection, PgPool};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::PageError;
+use crate::transaction::ShortTx;
 
 /// How many connections are used at the same time, by pages and by actions, whatever is reloaded how often.
 const AT_ONCE: usize = 2;
@@ -17,6 +18,8 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// A page that needs a statement longer than this is not answered.
 const STATEMENT_TIMEOUT: &str = "5s";
+
+const BEGIN_READ_ONLY: &str = "begin isolation level repeatable read read only";
 
 /// Each statement is planned for its values, so that a filter that is not given does not cost an index. Each
 /// finds its few rows by an index, in its order. Otherwise the planner would read all of a table where it
@@ -75,10 +78,7 @@ impl Database {
     }
 
     async fn begin(&self) -> sqlx::Result<Reading> {
-        let mut tx = self
-            .pool
-            .begin_with("begin isolation level repeatable read read only")
-            .await?;
+        let mut tx = ShortTx::begin_with(&self.pool, BEGIN_READ_ONLY).await?;
         sqlx::query(SET_UP)
             .bind(STATEMENT_TIMEOUT)
             .execute(&mut *tx)
@@ -91,8 +91,8 @@ impl Database {
 #[expect(dead_code, reason = "the permits are held")]
 pub(super) struct Place(Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>);
 
-/// A read-only transaction.
-pub(super) struct Reading(Transaction<'static, Postgres>);
+/// A read-only transaction. Without an [`end`](Self::end), its connection is closed.
+pub(super) struct Reading(ShortTx);
 
 impl Reading {
     /// Sets the longest time of a statement.
@@ -104,8 +104,8 @@ impl Reading {
         Ok(())
     }
 
-    pub(super) async fn end(self) -> sqlx::Result<()> {
-        self.0.commit().await
+    pub(super) fn end(self) {
+        self.0.end();
     }
 }
 

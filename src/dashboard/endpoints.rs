@@ -7,6 +7,7 @@ use serde::Serialize;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
+use super::Access;
 use super::activity::{self, Hour, Recent};
 use super::html::Timestamp;
 use super::rows::{Count, count_kept};
@@ -61,15 +62,19 @@ const ENDPOINTS: &str = concat!(
             order by kept.next_attempt_at
             limit 1
         ) as overdue,
-        exists (
-            select
-            from idempotent_webhook.reconciliations as list
-            where list.endpoint = known.endpoint and (failure is not null or ",
-    is_late!(),
-    ")
-        ) as unreconciled
+        list.source is not null as unreconciled,
+        list.source as list, list.failure as list_failure
     from unnest($1::text[]) as known (endpoint)
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
+    left join lateral (
+        select source, left(failure, 300) as failure
+        from idempotent_webhook.reconciliations
+        where reconciliations.endpoint = known.endpoint and (failure is not null or ",
+    is_late!(),
+    ")
+        order by failure is null, source, path
+        limit 1
+    ) as list on true
     order by known.endpoint
 "
 );
@@ -177,6 +182,9 @@ pub(super) struct Endpoint {
     /// Whether the state would be that if it were not a worse one.
     #[serde(rename = "not_reconciled")]
     pub(super) is_unreconciled: bool,
+    /// Why a list is not reconciled, for those who look at a page. Programs have all lists of an endpoint.
+    #[serde(skip)]
+    pub(super) why_unreconciled: Option<String>,
     pub(super) due: Count,
     pub(super) dead: Count,
     pub(super) recorded: Count,
@@ -190,6 +198,7 @@ pub(super) struct Endpoint {
 /// The endpoints of these names, the worst first.
 pub(super) async fn read(
     connection: &mut PgConnection,
+    access: &Access,
     names: &[String],
     beginnings: &[i64],
 ) -> sqlx::Result<Vec<Endpoint>> {
@@ -217,6 +226,7 @@ pub(super) async fn read(
             is_paused: row.try_get("paused")?,
             is_probing: row.try_get("probing")?,
             is_unreconciled: row.try_get("unreconciled")?,
+            why_unreconciled: why_unreconciled(row, access)?,
             due: number("due")?,
             dead: number("dead")?,
             recorded: number("recorded")?,
@@ -241,6 +251,15 @@ async fn times(
     let rows = sqlx::query(sql).bind(names).fetch_all(connection).await?;
     let time = |row: &PgRow| Ok((row.try_get("endpoint")?, row.try_get("at")?));
     rows.iter().map(time).collect()
+}
+
+fn why_unreconciled(row: &PgRow, access: &Access) -> sqlx::Result<Option<String>> {
+    let list: Option<String> = row.try_get("list")?;
+    let failure: Option<String> = row.try_get("list_failure")?;
+    Ok(list.map(|list| match failure {
+        Some(failure) => format!("{list}: {}", access.reason(failure)),
+        None => format!("{list}: no process has begun a round for more than an hour."),
+    }))
 }
 
 fn state(row: &PgRow, last: &Recent, rejected: Option<f64>) -> sqlx::Result<State> {

@@ -64,6 +64,11 @@ impl PageError {
         )
     }
 
+    pub(super) const fn not_authorized_in_time() -> Self {
+        let text = "It could not be found out in time what you may see.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, text)
+    }
+
     pub(super) fn into_page(self, layout: &Layout) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Error");
         let page = layout

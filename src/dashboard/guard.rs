@@ -2,6 +2,7 @@
 //! headers of security.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -21,6 +22,10 @@ use super::{Access, Shared};
 use crate::panic::{self, catch_panic};
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
+/// How long an authorizer may take. It looks up a session, or asks the service that has it. Readers, and most
+/// proxies, give up later than this.
+const AUTHORIZER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A middleware around all routes, those that do not exist included.
 pub(super) async fn guard(
@@ -84,11 +89,14 @@ async fn access(shared: &Shared, head: &Parts) -> Result<Access, PageError> {
         );
         return Err(PageError::forbidden("Nobody may see this dashboard yet."));
     };
-    catch_panic(async { authorizer.access(head).await })
-        .await
-        .map_err(|payload| {
-            let message = panic::message(&*payload);
-            tracing::error!(message, "the authorizer of the webhook dashboard panicked");
-            PageError::internal()
-        })
+    let decided = catch_panic(async { authorizer.access(head).await });
+    let Ok(decided) = tokio::time::timeout(AUTHORIZER_TIMEOUT, decided).await else {
+        tracing::error!("the authorizer of the webhook dashboard did not answer in time");
+        return Err(PageError::not_authorized_in_time());
+    };
+    decided.map_err(|payload| {
+        let message = panic::message(&*payload);
+        tracing::error!(message, "the authorizer of the webhook dashboard panicked");
+        PageError::internal()
+    })
 }

@@ -54,8 +54,8 @@
 //! - **Overview**: each endpoint with its state, the worst first, what came in over the last 24 hours and
 //!   with which outcome, how many deliveries are due, dead or recorded, since when the oldest is due, and
 //!   the last success. *In all* are the processed, duplicate, rejected and failed ones; an accepted delivery counts
-//!   once it is processed or failed. Below, what is failing: each reason once, over all endpoints. Reasons that differ
-//!   only in words with digits, such as ids, are one.
+//!   once it is processed or failed. Below, and above it on a phone, what is failing: each reason once, over all
+//!   endpoints. Reasons that differ only in words with digits, such as ids, are one.
 //! - **An endpoint**: the same by hour, for a day or a week; by version of the application
 //!   ([`version`](crate::IdempotentWebhook::version)), with the time that handlers took; what fails and is
 //!   rejected; how far each list of its provider is reconciled ([`Reconcile`](crate::Reconcile)); its settings,
@@ -67,7 +67,8 @@
 //! - **Look up**: the state of the deliveries with these ids: processed, due, dead, in flight, discarded, or
 //!   not known.
 //! - **Actions**: which action each operator took on these pages, and the results of the deliveries that it
-//!   made due.
+//!   made due. The same action on a delivery within a minute that changes as little as the one before is not
+//!   recorded again.
 //!
 //! Operators retry and discard deliveries, one by one, selected, all of a filter, or all of a reason; have
 //! processed deliveries processed again, from the request where it is kept
@@ -141,15 +142,16 @@
 //! | POST `api/cancel` | `id` of an action |
 //!
 //! `api/confirm` says to how many deliveries an action applies, and does nothing. `api/act` answers with the `id`
-//! of the action. `api/action` has its result, for those who see all tenants. `before` is when the deliveries
-//! were seen, such as the `now` of a list: what has failed since is left out. Times are in UTC, as in
-//! `2026-11-23T05:00:00Z`. A list has the address of its `next` page. `missed` is how many deliveries
-//! reconciliation has received. `not_reconciled` is true even if a worse state hides it. `reconciliation` of
-//! `api/endpoint` has each list of the provider, with the `failure` of its last round, and `late_since` if no
-//! process has begun one. `is_reconciled` of `api/delivery` says that a delivery comes from such a list. `ids` of
-//! `api/lookup` are apart by spaces or lines. Its `discarded` has what was discarded or forgotten, and when. Its
-//! `has_request` says that the archive has the request of a processed delivery. A number that was not counted to
-//! its end has `or_more`. Errors are `{"error": ".."}` with a status.
+//! of the action. `api/action` has its result, for those who see all tenants. `before` is when the deliveries were
+//! seen, such as the `now` of a list: what has failed since is left out. `from` is the first time, and `until` is
+//! the one after the last. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list has the address of its `next`
+//! page. `missed` is how many deliveries reconciliation has received. `not_reconciled` is true even if a worse
+//! state hides it. `reconciliation` of `api/endpoint` has each list of the provider, with the `failure` of its last
+//! round, and `late_since` if no process has begun one. `is_reconciled` of `api/delivery` says that a delivery
+//! comes from such a list. `ids` of `api/lookup` are apart by spaces or lines. Its `cut` has those with more than
+//! 100 deliveries. Its `discarded` has what was discarded or forgotten, and when. Its `has_request` says that the
+//! archive has the request of a processed delivery. A number that was not counted to its end has `or_more`. Errors
+//! are `{"error": ".."}` with a status.
 //!
 //! Give programs a token, which `authorize` finds in the head of the request. What is posted has to be
 //! `application/json`, which no form and, without the server's consent (CORS), no script of another site
@@ -246,7 +248,8 @@ impl Dashboard {
         self.authorize_async(move |head| std::future::ready(authorize(head)))
     }
 
-    /// The same, where the decision takes a look into a database.
+    /// The same, where the decision takes a look into a database. After ten seconds without a decision the
+    /// answer is a 503.
     ///
     /// ```no_run
     /// use idempotent_webhook::dashboard::{Access, Dashboard};

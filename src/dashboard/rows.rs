@@ -167,6 +167,29 @@ pub(super) async fn endpoints(
         .await
 }
 
+/// Whether an endpoint is known, from wherever the names above are.
+const IS_ENDPOINT: &str = "
+    select exists (
+        select from idempotent_webhook.kept_deliveries where endpoint = $1
+        union all
+        select from idempotent_webhook.activity where endpoint = $1
+        union all
+        select from idempotent_webhook.kept_endpoints where endpoint = $1
+        union all
+        select from idempotent_webhook.redelivery_windows where endpoint = $1
+        union all
+        select from idempotent_webhook.reconciliations where endpoint = $1
+    )
+";
+
+/// Whether there is anything of an endpoint that an action could change.
+pub(super) async fn is_endpoint(connection: &mut PgConnection, name: &str) -> sqlx::Result<bool> {
+    sqlx::query_scalar(IS_ENDPOINT)
+        .bind(name)
+        .fetch_one(connection)
+        .await
+}
+
 /// The tenant of a kept delivery by name, also where it is not part of the key.
 const TENANT: &str = "
     select coalesce(tenant_name, tenant)

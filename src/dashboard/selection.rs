@@ -24,7 +24,7 @@ const REASON: &str = "
         where kept.endpoint = known.endpoint and kept.state = states.state
             and kept.last_failed_at is not null
             and kept.reason_group = $3::text::uuid
-            and ($4::float8 is null or kept.last_failed_at <= to_timestamp($4))
+            and ($4::float8 is null or kept.last_failed_at < to_timestamp($4))
         order by kept.last_failed_at desc
         limit 1
     ) as latest

@@ -149,7 +149,8 @@
 //! - **R12** After the last attempt a delivery is dead. It stays until it is retried, discarded or
 //!   pruned.
 //! - **R13** [`Endpoint`](crate::Endpoint) lists, retries, discards and reprocesses what is kept. A retry of a
-//!   delivery that was processed meanwhile does nothing and says so.
+//!   delivery that was processed meanwhile does nothing and says so. A call that is dropped leaves no open
+//!   transaction in the pool.
 //! - **R14** With [`Keep::acknowledge`](crate::Keep::acknowledge) the provider gets 200 once a failed delivery
 //!   is kept.
 //! - **R15** With [`Keep::accept_first`](crate::Keep::accept_first) it gets 200 once the

@@ -6,14 +6,14 @@ use sqlx::PgPool;
 
 use crate::recovery::operator::{self, Batches, Change, Of};
 use crate::recovery::{Filter, KeptDelivery, Retried};
-use crate::transaction::BEGIN_READ_COMMITTED;
+use crate::transaction::ShortTx;
 
 /// The deliveries of an endpoint, for an operator's tool.
 ///
 /// As with sqlx itself, a function waits for as long as the pool and Postgres let it: set `acquire_timeout`
 /// in `PgPoolOptions`, which is 30 seconds by default, and `statement_timeout` and `lock_timeout` with
-/// `PgConnectOptions::options`. Or wrap it in `tokio::time::timeout`. After a timeout, look up whether the
-/// change was made.
+/// `PgConnectOptions::options`. Or wrap it in `tokio::time::timeout`: where it is dropped, its connection is
+/// closed. After a timeout, look up whether the change was made.
 ///
 /// ```no_run
 /// use idempotent_webhook::Endpoint;
@@ -70,8 +70,9 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn retry(&self, delivery_id: &str) -> sqlx::Result<Retried> {
-        let mut tx = self.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+        let mut tx = ShortTx::begin(&self.pool).await?;
         if operator::is_processed(&mut tx, self.of(), delivery_id).await? {
+            tx.end();
             return Ok(Retried::Processed);
         }
         let retried = operator::retry(&mut tx, self.of(), delivery_id).await?;
@@ -118,7 +119,7 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn discard(&self, delivery_id: &str) -> sqlx::Result<bool> {
-        let mut tx = self.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+        let mut tx = ShortTx::begin(&self.pool).await?;
         let discarded = operator::discard(&mut tx, self.of(), delivery_id, "0").await?;
         tx.commit().await?;
         let endpoint = &*self.name;
@@ -167,7 +168,7 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn reprocess(&self, delivery_id: &str) -> sqlx::Result<bool> {
-        let mut tx = self.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+        let mut tx = ShortTx::begin(&self.pool).await?;
         let reprocessed = operator::reprocess(&mut tx, self.of(), delivery_id).await?;
         tx.commit().await?;
         let endpoint = &*self.name;

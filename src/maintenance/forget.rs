@@ -2,7 +2,7 @@
 
 use super::endpoint::Endpoint;
 use crate::recovery::operator;
-use crate::transaction::BEGIN_READ_COMMITTED;
+use crate::transaction::ShortTx;
 
 impl Endpoint {
     /// Forgets a processed delivery, so that it is processed again when the provider resends it.
@@ -23,7 +23,7 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn forget(&self, delivery_id: &str) -> sqlx::Result<bool> {
-        let mut tx = self.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+        let mut tx = ShortTx::begin(&self.pool).await?;
         let found = operator::forget(&mut tx, self.of(), delivery_id).await?;
         tx.commit().await?;
         tracing::info!(

@@ -182,7 +182,7 @@ async fn try_write(
         None => store.begin_short().await?,
     };
     with_timeout(store.timeout, async {
-        let accepted = kept::accept(tx.connection(), requests, waits_while_paused).await?;
+        let accepted = kept::accept(&mut tx, requests, waits_while_paused).await?;
         Ok((accepted, tx.commit_and_begin().await?))
     })
     .await

@@ -11,6 +11,7 @@ mod recency;
 mod registration;
 mod row_keys;
 mod savepoint;
+mod short_tx;
 mod store;
 
 pub use after_commit::WorkResult;
@@ -24,4 +25,5 @@ pub(crate) use pg_error::{is_lock_timeout, is_query_canceled};
 pub use recency::Recency;
 pub(crate) use row_keys::{RowKeys, keyed};
 pub use savepoint::Savepoint;
-pub(crate) use store::{BEGIN_READ_COMMITTED, ShortTx, Store};
+pub(crate) use short_tx::ShortTx;
+pub(crate) use store::Store;

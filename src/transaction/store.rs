@@ -6,15 +6,15 @@ use std::time::Duration;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, PgConnection, PgPool, Postgres, SqlSafeStr, SqlStr};
+use sqlx::{AssertSqlSafe, PgPool, Postgres, SqlSafeStr, SqlStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::commit::COMMIT;
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, Manager, is_unusable, with_deadline};
 use super::registration::PoolSettings;
+use super::short_tx::{BEGIN_READ_COMMITTED, ShortTx};
 
 /// Begins a transaction, or fails on a connection that is already in one.
 ///
@@ -22,10 +22,6 @@ use super::registration::PoolSettings;
 /// the work of others. `not deferrable` is the default, but setting it is an error once the
 /// transaction has run a query.
 pub(super) const BEGIN: &str = "begin not deferrable";
-
-/// The same for the crate's own transactions, whatever the default: at a higher level, concurrent changes of
-/// one row would fail.
-pub(crate) const BEGIN_READ_COMMITTED: &str = "begin isolation level read committed not deferrable";
 
 /// On how many connections a step is tried, if it may have failed because of the connection.
 pub(super) const MAX_CONNECTIONS: usize = 2;
@@ -116,7 +112,7 @@ impl Store {
         with_deadline(deadline, async {
             let mut rows = Vec::new();
             for statement in statements {
-                rows = statement.fetch_all(tx.connection()).await?;
+                rows = statement.fetch_all(&mut *tx).await?;
             }
             tx.commit().await?;
             Ok(rows)
@@ -146,7 +142,7 @@ impl Store {
             let rows = async {
                 let mut rows = Vec::new();
                 for statement in statements() {
-                    rows = statement.fetch_all(tx.connection()).await?;
+                    rows = statement.fetch_all(&mut *tx).await?;
                 }
                 Ok(rows)
             };
@@ -181,7 +177,7 @@ impl Store {
         let wait = (self.timeout / 2).as_millis().max(1);
         let begin = format!("{BEGIN_READ_COMMITTED}; set local lock_timeout = {wait}");
         let begun = self.begin_on_any(AssertSqlSafe(begin).into_sql_str(), deadline);
-        Ok(ShortTx(begun.await?))
+        Ok(ShortTx::of(begun.await?))
     }
 
     /// Begins a transaction on a connection that is in none.
@@ -240,33 +236,5 @@ impl Store {
 
     fn deadline(&self) -> Instant {
         Instant::now() + self.timeout
-    }
-}
-
-/// A short transaction of the crate's own statements. Dropped, it is rolled back, and the connection
-/// is closed.
-pub(crate) struct ShortTx(TxConnection);
-
-impl ShortTx {
-    pub(crate) fn connection(&mut self) -> &mut PgConnection {
-        &mut self.0
-    }
-
-    pub(crate) async fn commit(self) -> sqlx::Result<()> {
-        self.commit_and_begin().await?.end();
-        Ok(())
-    }
-
-    /// Commits, and begins the next one on the same connection.
-    pub(crate) async fn commit_and_begin(mut self) -> sqlx::Result<Self> {
-        sqlx::raw_sql(COMMIT).execute(&mut *self.0).await?;
-        Ok(self)
-    }
-
-    /// Ends a transaction in which nothing was done. The rollback is sent while the connection returns to the
-    /// pool.
-    pub(crate) fn end(mut self) {
-        Manager::start_rollback(&mut self.0);
-        self.0.release();
     }
 }

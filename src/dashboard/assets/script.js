@@ -85,6 +85,15 @@
   // What the reader has opened, which is found again in the next content.
   const opened = "details[data-key] > summary";
 
+  // After a double click on a button of the page before, the second click is on this one, and selects the
+  // word there. The reader has selected nothing.
+  function selectNothingYet() {
+    document.getSelection()?.removeAllRanges();
+    document.addEventListener("mousedown", (event) => {
+      if (event.detail > 1) event.preventDefault();
+    }, { once: true });
+  }
+
   // Not while the reader does something with the page.
   function isBusy() {
     const selection = document.getSelection();
@@ -136,5 +145,6 @@
   }
 
   prepare(document);
+  selectNothingYet();
   reloadLater();
 })();

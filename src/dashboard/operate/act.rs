@@ -7,7 +7,7 @@ use axum::response::Response;
 use http::StatusCode;
 use http::header::{HeaderValue, LOCATION};
 use serde::Serialize;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 
 use super::super::database::Database;
 use super::super::error::PageError;
@@ -22,7 +22,7 @@ use super::bulk::{Bulk, add_one, change_one};
 use super::parse_action::{Action, Order, Target};
 use crate::Endpoint;
 use crate::recovery::operator::{self, Change};
-use crate::transaction::{BEGIN_READ_COMMITTED, is_lock_timeout};
+use crate::transaction::{ShortTx, is_lock_timeout};
 
 const MAY_NOT: PageError = PageError::forbidden("You may look, but not change anything.");
 
@@ -53,13 +53,12 @@ pub(in crate::dashboard) async fn act(
     let begun = match target {
         Target::Endpoint(endpoint) => on_endpoint(pool, access, action, endpoint).await?,
         Target::Deliveries(keys) => {
-            let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
-            for key in &keys {
-                if !rows::may_see(&mut tx, access, key).await? {
-                    return Err(PageError::not_found("There is no such delivery."));
-                }
+            let mut tx = ShortTx::begin(pool).await?;
+            let are_there = are_there(&mut tx, access, &keys).await;
+            tx.end();
+            if !are_there? {
+                return Err(PageError::not_found("There is no such delivery."));
             }
-            tx.commit().await?;
             match &*keys {
                 [key] => on_delivery(pool, access, action, key).await?,
                 _ => on_selected(database, access, action, keys).await?,
@@ -88,9 +87,9 @@ pub(in crate::dashboard) async fn cancel(
     let id = params.number("id");
     let id = id.ok_or(PageError::bad_request("It is not said which action."))?;
     let pool = &shared.database.pool;
-    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(pool).await?;
     let known = audit::one(&mut tx, access, id).await?;
-    tx.commit().await?;
+    tx.end();
     known.ok_or(PageError::not_found("There is no such action."))?;
     if audit::cancel(pool, id, access.operator()).await? {
         tracing::info!(
@@ -114,9 +113,10 @@ async fn on_endpoint(
 ) -> Result<Begun, PageError> {
     // Recovery is for all tenants.
     rows::not_by_tenant(access)?;
-    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(pool).await?;
     let known = rows::endpoints(&mut tx, access).await?;
-    tx.commit().await?;
+    tx.end();
+    // One that the application has named for somebody can be paused before its first delivery.
     if !known.contains(&name) {
         return Err(NO_ENDPOINT);
     }
@@ -133,11 +133,37 @@ async fn on_endpoint(
         Action::Pause => endpoint.pause().await,
         _ => endpoint.resume().await,
     };
-    end(pool, id, done.map(|()| None)).await?;
+    end(pool, id, done).await?;
     Ok(Begun {
         id,
         page: Link::to("overview"),
     })
+}
+
+/// Whether all of these deliveries may be seen, and are of endpoints that there are.
+async fn are_there(
+    connection: &mut PgConnection,
+    access: &Access,
+    keys: &[Key],
+) -> sqlx::Result<bool> {
+    for key in keys {
+        if !rows::may_see(connection, access, key).await? {
+            return Ok(false);
+        }
+    }
+    for endpoint in endpoints_of(keys) {
+        if !rows::is_endpoint(connection, &endpoint).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn endpoints_of(keys: &[Key]) -> Vec<String> {
+    // They are in the order of their keys.
+    let mut endpoints: Vec<String> = keys.iter().map(|key| key.endpoint.clone()).collect();
+    endpoints.dedup();
+    endpoints
 }
 
 async fn on_delivery(
@@ -154,8 +180,13 @@ async fn on_delivery(
         selection: None,
     };
     let id = begin(pool, &asked).await?;
-    let done = change_and_count(pool, id, action, key).await;
-    end(pool, id, done).await?;
+    let id = match change_and_count(pool, id, action, key).await {
+        Ok(Some(note)) => audit::end_unchanged(pool, id, note).await?,
+        done => {
+            end(pool, id, done.map(drop)).await?;
+            id
+        }
+    };
     Ok(Begun {
         id,
         page: key.link("delivery"),
@@ -169,10 +200,11 @@ async fn change_and_count(
     action: Action,
     key: &Key,
 ) -> sqlx::Result<Option<&'static str>> {
-    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(pool).await?;
     let has_changed = match change_one(&mut tx, action, key).await {
         Ok(has_changed) => has_changed,
         Err(error) if is_lock_timeout(&error) => {
+            tx.end();
             return Ok(Some("It is running. Try again once that has ended."));
         }
         Err(error) => return Err(error),
@@ -199,10 +231,8 @@ async fn on_selected(
     action: Action,
     keys: Vec<Key>,
 ) -> Result<Begun, PageError> {
-    // They are in the order of their keys.
-    let mut endpoints: Vec<String> = keys.iter().map(|key| key.endpoint.clone()).collect();
-    endpoints.dedup();
     let words = format!("{} selected", rows::grouped(keys.len() as i64));
+    let endpoints = endpoints_of(&keys);
     let (bulk, begun) = in_background(database, access, action, &endpoints, &words).await?;
     tokio::spawn(bulk.run_selected(action, keys));
     Ok(begun)
@@ -215,12 +245,16 @@ async fn on_all(
     change: Change,
     mut selection: Selection,
 ) -> Result<Begun, PageError> {
-    let mut tx = database.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(&database.pool).await?;
     selection.bound(rows::now(&mut tx).await?);
     let endpoints = selection.endpoints(&mut tx, access).await?;
     selection.look_up_reason(&mut tx, &endpoints).await?;
-    tx.commit().await?;
-    if endpoints.is_empty() {
+    let is_there = match &*endpoints {
+        [only] => rows::is_endpoint(&mut tx, only).await?,
+        some => !some.is_empty(),
+    };
+    tx.end();
+    if !is_there {
         return Err(NO_ENDPOINT);
     }
     if selection.endpoint.is_none() && endpoints.len() >= rows::MAX_ENDPOINTS {
@@ -275,9 +309,9 @@ async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64> {
     Ok(id)
 }
 
-async fn end(pool: &PgPool, id: i64, done: sqlx::Result<Option<&str>>) -> Result<(), PageError> {
+async fn end(pool: &PgPool, id: i64, done: sqlx::Result<()>) -> Result<(), PageError> {
     match done {
-        Ok(note) => Ok(audit::end(pool, id, note).await?),
+        Ok(()) => Ok(audit::end(pool, id, None).await?),
         Err(error) => {
             let note = "The database could not be written. The log says why.";
             audit::end(pool, id, Some(note)).await?;

@@ -8,7 +8,7 @@ use super::super::Access;
 use super::super::html::Timestamp;
 use super::super::rows::Key;
 use super::parse_action::Action;
-use crate::transaction::{BEGIN_READ_COMMITTED, RowKeys};
+use crate::transaction::{RowKeys, ShortTx};
 
 /// An action that has not been active for this long was interrupted: its process was killed.
 const INTERRUPTED_AFTER: f64 = 60.0;
@@ -39,6 +39,32 @@ const END: &str = "
     update idempotent_webhook.operator_actions
     set note = $2, active_at = now(), ended_at = now()
     where id = $1
+";
+
+/// The action `$1` on a delivery changed nothing because of `$2`, as the one before it, which was the same: a
+/// button was pressed again.
+const DELETE_REPEATED: &str = "
+    with repeated as (
+        select before.id
+        from idempotent_webhook.operator_actions as this
+        cross join lateral (
+            select before.*
+            from idempotent_webhook.operator_actions as before
+            where before.delivery_id = this.delivery_id and before.endpoint = this.endpoint
+                and before.tenant is not distinct from this.tenant and before.id < this.id
+            order by before.id desc
+            limit 1
+        ) as before
+        where this.id = $1
+            and before.action = this.action
+            and before.operator is not distinct from this.operator
+            and before.changed = 0 and before.note = $2
+            and before.ended_at > now() - interval '1 minute'
+    )
+    delete from idempotent_webhook.operator_actions as this
+    using repeated
+    where this.id = $1
+    returning repeated.id
 ";
 
 const CANCEL: &str = "
@@ -186,7 +212,7 @@ pub(in crate::dashboard) fn state_of_due(due: Option<i64>) -> &'static str {
 
 /// Records that an action begins.
 pub(super) async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64> {
-    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(pool).await?;
     let id = sqlx::query_scalar(INSERT)
         .bind(asked.operator)
         .bind(asked.action.as_str())
@@ -225,18 +251,35 @@ pub(super) async fn add(
 
 /// Records that an action has ended.
 pub(super) async fn end(pool: &PgPool, id: i64, note: Option<&str>) -> sqlx::Result<()> {
-    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
-    sqlx::query(END)
+    let mut tx = ShortTx::begin(pool).await?;
+    write_end(&mut tx, id, note).await?;
+    tx.commit().await
+}
+
+async fn write_end(tx: &mut PgConnection, id: i64, note: Option<&str>) -> sqlx::Result<()> {
+    let end = sqlx::query(END).bind(id).bind(note);
+    end.execute(tx).await.map(drop)
+}
+
+/// Records that an action on a delivery has changed nothing. Returns the action that has the record: if the one
+/// before it was the same, within a minute, that one is enough.
+pub(super) async fn end_unchanged(pool: &PgPool, id: i64, note: &str) -> sqlx::Result<i64> {
+    let mut tx = ShortTx::begin(pool).await?;
+    let repeated: Option<i64> = sqlx::query_scalar(DELETE_REPEATED)
         .bind(id)
         .bind(note)
-        .execute(&mut *tx)
+        .fetch_optional(&mut *tx)
         .await?;
-    tx.commit().await
+    if repeated.is_none() {
+        write_end(&mut tx, id, Some(note)).await?;
+    }
+    tx.commit().await?;
+    Ok(repeated.unwrap_or(id))
 }
 
 /// Has an action end after its current batch. Returns whether it was running.
 pub(super) async fn cancel(pool: &PgPool, id: i64, operator: Option<&str>) -> sqlx::Result<bool> {
-    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(pool).await?;
     let cancelled = sqlx::query(CANCEL)
         .bind(id)
         .bind(operator)

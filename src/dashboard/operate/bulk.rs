@@ -11,7 +11,7 @@ use super::audit;
 use super::parse_action::Action;
 use crate::recovery::Filter;
 use crate::recovery::operator::{self, Batches, Change, Of};
-use crate::transaction::{BEGIN_READ_COMMITTED, RowKeys, is_conflict, is_lock_timeout};
+use crate::transaction::{RowKeys, ShortTx, is_conflict, is_lock_timeout};
 
 /// How often a batch is tried again after a deadlock.
 const MAX_CONFLICTS: usize = 10;
@@ -87,7 +87,7 @@ impl Bulk {
 
     async fn left(&self, of: Of<'_>, filter: &Filter) -> sqlx::Result<i64> {
         let _place = self.database.place_in_background().await;
-        let mut tx = self.database.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+        let mut tx = ShortTx::begin(&self.database.pool).await?;
         let left = operator::count(&mut tx, of, filter, MOST_LEFT).await?;
         tx.commit().await?;
         Ok(left)
@@ -101,7 +101,7 @@ impl Bulk {
         batches: &mut Batches<'_>,
     ) -> sqlx::Result<bool> {
         let _place = self.database.place_in_background().await;
-        let mut tx = self.database.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+        let mut tx = ShortTx::begin(&self.database.pool).await?;
         let batch = batches.next(&mut tx).await?;
         let are_due = change != Change::Discard;
         let is_cancelled = audit::add(&mut tx, self.id, endpoint, &batch.changed, are_due).await?;
@@ -135,14 +135,14 @@ impl Bulk {
 
     async fn selected(&self, action: Action, key: &Key) -> sqlx::Result<One> {
         let _place = self.database.place_in_background().await;
-        let mut tx = self.database.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+        let mut tx = ShortTx::begin(&self.database.pool).await?;
         let (has_changed, one) = match change_one(&mut tx, action, key).await {
             Ok(true) => (true, One::Changed),
             Ok(false) => (false, One::Unchanged),
             Err(error) if is_lock_timeout(&error) || is_conflict(&error) => {
                 // What it has done so far is undone. That it is active is still recorded.
-                tx.rollback().await?;
-                tx = self.database.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+                tx.end();
+                tx = ShortTx::begin(&self.database.pool).await?;
                 (false, One::Left)
             }
             Err(error) => return Err(error),

@@ -95,6 +95,7 @@ pub(in crate::dashboard) async fn read(
             selection.look_up_reason(&mut reading, &endpoints).await?;
             // Last: after a timeout, nothing can be read any more.
             let number = count(&mut reading, &endpoints, &selection).await?;
+            reading.end();
             let content = all(action, access, endpoints.len(), &selection);
             (title(action, &number), content, Some(number))
         }

@@ -121,7 +121,10 @@ pub(in crate::dashboard) async fn read(
         Some(id) => audit::one(&mut reading, access, id).await?,
         None => None,
     };
-    let mut recorded = recorded.ok_or(PageError::not_found("There is no such action."))?;
+    let Some(mut recorded) = recorded else {
+        reading.end();
+        return Err(PageError::not_found("There is no such action."));
+    };
     let mut outcomes = None;
     if recorded.runs_deliveries() && recorded.changed > 0 {
         let counted = Outcomes::read(&mut reading, access, recorded.id).await?;
@@ -132,7 +135,7 @@ pub(in crate::dashboard) async fn read(
         }
         outcomes = Some(counted).filter(|counted| counted.all() > 0);
     }
-    reading.end().await?;
+    reading.end();
     Ok(ActionPage {
         now,
         recorded,

@@ -31,7 +31,7 @@ pub(in crate::dashboard) async fn read(
     let now = Timestamp(rows::now(&mut reading).await?);
     let after = params.number("after");
     let mut actions = audit::list(&mut reading, access, after, PAGE as i64 + 1).await?;
-    reading.end().await?;
+    reading.end();
     let has_more = actions.len() > PAGE;
     actions.truncate(PAGE);
     let next = actions.last().filter(|_| has_more);

@@ -66,7 +66,7 @@ pub(in crate::dashboard) async fn read(
         State::Processed => processed::list(&mut reading, &endpoints, &selection, cursor).await?,
         _ => failing::list(&mut reading, access, &endpoints, &selection, cursor).await?,
     };
-    reading.end().await?;
+    reading.end();
     let link = selection.link("deliveries");
     Ok(Deliveries {
         now,

@@ -322,6 +322,7 @@ pub(in crate::dashboard) async fn read(
     let key = Key::from(params).ok_or(MISSING_KEY)?;
     let mut reading = shared.database.read().await?;
     if !rows::may_see(&mut reading, access, &key).await? {
+        reading.end();
         return Err(UNKNOWN);
     }
     let now = Timestamp(rows::now(&mut reading).await?);
@@ -339,7 +340,7 @@ pub(in crate::dashboard) async fn read(
         None => audit::of_delivery(&mut reading, &key).await?,
         Some(_) => Vec::new(),
     };
-    reading.end().await?;
+    reading.end();
     if !delivery.is_known() && actions.is_empty() {
         return Err(UNKNOWN);
     }
@@ -569,7 +570,7 @@ pub(in crate::dashboard) async fn payload(
         true => body(&mut reading, &key, None).await?,
         false => None,
     };
-    reading.end().await?;
+    reading.end();
     let Some(body) = body else {
         return Err(PageError::not_found("Its payload is not kept."));
     };

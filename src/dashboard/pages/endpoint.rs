@@ -99,12 +99,13 @@ pub(in crate::dashboard) async fn read(
     let mut reading = shared.database.read().await?;
     let known = rows::endpoints(&mut reading, access).await?;
     if !known.iter().any(|known| known == name) {
+        reading.end();
         return Err(PageError::not_found("There is no such endpoint."));
     }
     let now = rows::now(&mut reading).await?;
     let names = [name.to_owned()];
     let day = activity::beginnings(now, 24);
-    let mut endpoints = endpoints::read(&mut reading, &names, &day).await?;
+    let mut endpoints = endpoints::read(&mut reading, access, &names, &day).await?;
     let beginnings = activity::beginnings(now, hours);
     let first = beginnings.first().copied().unwrap_or_default();
     let history = History::read(&mut reading, name, first).await?;
@@ -112,7 +113,7 @@ pub(in crate::dashboard) async fn read(
     let reconciliation = reconciliation::read(&mut reading, access, name).await?;
     let failing = groups::read(&mut reading, access, &names).await?;
     let settings = settings::told(&mut reading, name).await?;
-    reading.end().await?;
+    reading.end();
 
     let mut all = Measured::default();
     for measured in history.hours.values() {
@@ -196,7 +197,7 @@ impl View for EndpointPage {
             (self.versions())
             h2 { "What is failing" }
             @if self.failing.is_empty() {
-                (empty("Nothing."))
+                (overview::nothing_failing(std::slice::from_ref(endpoint), "Nothing."))
             } @else {
                 (groups::table(&self.failing, self.now, viewer.may_operate()))
             }

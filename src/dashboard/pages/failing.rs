@@ -41,7 +41,7 @@ macro_rules! indexed {
                         < (to_timestamp($5), $6, $7, $8)
                 )
                 and ($9::float8 is null or kept.last_failed_at >= to_timestamp($9))
-                and ($10::float8 is null or kept.last_failed_at <= to_timestamp($10))"
+                and ($10::float8 is null or kept.last_failed_at < to_timestamp($10))"
     };
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 use serde::Serialize;
+use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use super::super::claim_lock::{claim_lock, held_locks};
@@ -17,14 +18,24 @@ use super::super::{Access, Shared};
 /// How many ids are looked up at once.
 const MAX_IDS: usize = 200;
 
+/// How many deliveries of an id are shown, of those that were processed, that are kept and that were discarded.
+const MAX_OF_ID: usize = 100;
+
+/// How many rows are read at once: more than of one id.
+const MAX_ROWS: usize = 10 * MAX_OF_ID;
+
+/// The ids `$1` of the endpoints `$2` and the tenants `$3`, at most `$4`, as the two statements below. Where the
+/// tenant is not part of the key, only what is kept tells it.
 const PROCESSED: &str = "
     select
         endpoint, tenant, delivery_id, event_type,
         extract(epoch from received_at)::float8 as at
     from idempotent_webhook.deliveries
-    where delivery_id = any($1) and ($2::text[] is null or endpoint = any($2))
+    where delivery_id = any($1)
+        and ($2::text[] is null or endpoint = any($2))
+        and ($3::text[] is null or tenant = '' or tenant = any($3))
     order by delivery_id, endpoint, tenant
-    limit 1000
+    limit $4
 ";
 
 /// By the index of the requests, which all have that can run again, or that of those without one.
@@ -45,7 +56,7 @@ const KEPT: &str = "
     where ($2::text[] is null or kept.endpoint = any($2))
         and ($3::text[] is null or coalesce(kept.tenant_name, kept.tenant) = any($3))
     order by kept.delivery_id, kept.endpoint, kept.tenant
-    limit 1000
+    limit $4
 ";
 
 /// Those whose first attempt is running, by the lock of their claim. Of endpoints whose ids are
@@ -82,15 +93,18 @@ const REJECTED: &str = "
     where endpoint = any($1) and hour > now() - interval '24 hours'
 ";
 
-/// Those that were discarded or forgotten. Retention deletes them as late as deliveries.
+/// Those that were discarded or forgotten. Retention deletes them as late as deliveries. Where the tenant is not
+/// part of the key, it is not known.
 const DISCARDED: &str = "
     select
         endpoint, tenant, delivery_id,
         extract(epoch from discarded_at)::float8 as at
     from idempotent_webhook.discarded
-    where delivery_id = any($1) and ($2::text[] is null or endpoint = any($2))
+    where delivery_id = any($1)
+        and ($2::text[] is null or endpoint = any($2))
+        and ($3::text[] is null or tenant = any($3))
     order by delivery_id, endpoint, tenant
-    limit 1000
+    limit $4
 ";
 
 #[derive(Serialize)]
@@ -109,6 +123,8 @@ type All = BTreeMap<Key, Found>;
 pub(in crate::dashboard) struct Lookup {
     now: Timestamp,
     found: Vec<Known>,
+    /// The ids with more deliveries than are shown.
+    cut: BTreeSet<String>,
     /// Those that a handler or an operator has discarded, or an operator has forgotten, and that did not come
     /// again.
     discarded: Vec<Discarded>,
@@ -161,14 +177,21 @@ pub(in crate::dashboard) async fn read(
     }
     let mut reading = shared.database.read().await?;
     let now = Timestamp(rows::now(&mut reading).await?);
-    let (mut found, mut deleted_before) = (All::new(), None);
+    let (mut found, mut cut, mut deleted_before) = (All::new(), BTreeSet::new(), None);
     let (mut discarded, mut rejected) = (Vec::new(), None);
     if !ids.is_empty() {
         let endpoints = rows::endpoints(&mut reading, access).await?;
-        found = find(&mut reading, access, &endpoints, &ids).await?;
+        let mut by_id = ById {
+            connection: &mut reading,
+            access,
+            ids: &ids,
+            cut: BTreeSet::new(),
+        };
+        found = find(&mut by_id, &endpoints).await?;
+        discarded = find_discarded(&mut by_id).await?;
+        cut = by_id.cut;
         let pruned = sqlx::query_scalar::<_, Option<f64>>(PRUNED);
         deleted_before = pruned.fetch_one(&mut *reading).await?.map(Timestamp);
-        discarded = find_discarded(&mut reading, access, &ids).await?;
         discarded.retain(|one| !found.contains_key(&one.key));
         if access.tenants().is_none() {
             let row = sqlx::query(REJECTED).bind(&endpoints);
@@ -179,14 +202,18 @@ pub(in crate::dashboard) async fn read(
             });
         }
     }
-    reading.end().await?;
+    reading.end();
     let keys = found.keys().chain(discarded.iter().map(|one| &one.key));
-    let known: BTreeSet<&str> = keys.map(|key| &*key.id).collect();
+    let known: BTreeSet<&str> = keys
+        .map(|key| &*key.id)
+        .chain(cut.iter().map(|id| &**id))
+        .collect();
     let unknown = asked.without(&known);
     let found = found.into_iter().map(|(key, found)| Known { key, found });
     Ok(Lookup {
         now,
         found: found.collect(),
+        cut,
         discarded,
         unknown,
         deleted_before,
@@ -229,18 +256,61 @@ impl Asked {
     }
 }
 
-async fn find(
-    connection: &mut PgConnection,
-    access: &Access,
-    endpoints: &[String],
-    ids: &[String],
-) -> sqlx::Result<All> {
+/// Reads the rows of ids, each with a limit of its own: however many deliveries have one id, those of the others
+/// are found.
+struct ById<'a> {
+    connection: &'a mut PgConnection,
+    access: &'a Access,
+    /// In the order of Postgres, that of their bytes.
+    ids: &'a [String],
+    /// The ids with more rows than were read.
+    cut: BTreeSet<String>,
+}
+
+impl ById<'_> {
+    async fn read(&mut self, statement: &'static str) -> sqlx::Result<Vec<PgRow>> {
+        let mut all: BTreeMap<String, Vec<PgRow>> = BTreeMap::new();
+        let mut ids = self.ids;
+        loop {
+            let rows = sqlx::query(statement)
+                .bind(ids)
+                .bind(self.access.endpoints())
+                .bind(self.access.tenants())
+                .bind(MAX_ROWS as i64)
+                .fetch_all(&mut *self.connection)
+                .await?;
+            let is_full = rows.len() == MAX_ROWS;
+            let mut last = String::new();
+            for row in rows {
+                last = row.try_get("delivery_id")?;
+                all.entry(last.clone()).or_default().push(row);
+            }
+            if !is_full {
+                break;
+            }
+            // The rest of the last id is left out, or all of it is read again with those after it.
+            let is_done = all.get(&last).is_some_and(|rows| rows.len() > MAX_OF_ID);
+            if !is_done {
+                all.remove(&last);
+            }
+            let next = ids.partition_point(|id| *id < last || is_done && *id == last);
+            ids = ids.get(next..).unwrap_or_default();
+        }
+        let mut read = Vec::new();
+        for (id, mut rows) in all {
+            if rows.len() > MAX_OF_ID {
+                rows.truncate(MAX_OF_ID);
+                self.cut.insert(id);
+            }
+            read.append(&mut rows);
+        }
+        Ok(read)
+    }
+}
+
+async fn find(by_id: &mut ById<'_>, endpoints: &[String]) -> sqlx::Result<All> {
     let mut found = All::new();
-    let rows = sqlx::query(KEPT)
-        .bind(ids)
-        .bind(access.endpoints())
-        .bind(access.tenants());
-    for row in rows.fetch_all(&mut *connection).await? {
+    for row in by_id.read(KEPT).await? {
         let state: String = row.try_get("state")?;
         let of_row = Found {
             event_type: row.try_get("event_type")?,
@@ -252,8 +322,7 @@ async fn find(
         found.insert(Key::read(&row)?, of_row);
     }
     // What was processed is done, whatever is kept.
-    let rows = sqlx::query(PROCESSED).bind(ids).bind(access.endpoints());
-    for row in rows.fetch_all(&mut *connection).await? {
+    for row in by_id.read(PROCESSED).await? {
         let key = Key::read(&row)?;
         let kept = found.remove(&key);
         let of_row = Found {
@@ -265,8 +334,8 @@ async fn find(
         };
         found.insert(key, of_row);
     }
-    let rows = sqlx::query(IN_FLIGHT).bind(endpoints).bind(ids);
-    for row in rows.fetch_all(connection).await? {
+    let rows = sqlx::query(IN_FLIGHT).bind(endpoints).bind(by_id.ids);
+    for row in rows.fetch_all(&mut *by_id.connection).await? {
         let key = Key {
             endpoint: row.try_get("endpoint")?,
             tenant: String::new(),
@@ -280,6 +349,7 @@ async fn find(
             has_request: false,
         });
     }
+    let access = by_id.access;
     found.retain(|key, found| {
         let tenant = found.tenant_name.as_ref().unwrap_or(&key.tenant);
         access.sees_endpoint(&key.endpoint) && access.sees_tenant(tenant)
@@ -287,22 +357,14 @@ async fn find(
     Ok(found)
 }
 
-/// Where the tenant is not part of the key, it is not known of what was discarded.
-async fn find_discarded(
-    connection: &mut PgConnection,
-    access: &Access,
-    ids: &[String],
-) -> sqlx::Result<Vec<Discarded>> {
-    let rows = sqlx::query(DISCARDED).bind(ids).bind(access.endpoints());
-    let mut discarded = Vec::new();
-    for row in rows.fetch_all(connection).await? {
-        let key = Key::read(&row)?;
-        if access.sees_tenant(&key.tenant) {
-            let at = Timestamp(row.try_get("at")?);
-            discarded.push(Discarded { key, at });
-        }
-    }
-    Ok(discarded)
+async fn find_discarded(by_id: &mut ById<'_>) -> sqlx::Result<Vec<Discarded>> {
+    let read = |row: &PgRow| {
+        Ok(Discarded {
+            key: Key::read(row)?,
+            at: Timestamp(row.try_get("at")?),
+        })
+    };
+    by_id.read(DISCARDED).await?.iter().map(read).collect()
 }
 
 impl View for Lookup {
@@ -320,6 +382,12 @@ impl View for Lookup {
                         (self.actions())
                     }
                 } @else { (table) }
+            }
+            @for id in &self.cut {
+                p.muted {
+                    "There are more deliveries of " code { (short(id, 80)) } ", of further endpoints or tenants. \
+                     The first " (MAX_OF_ID) " are shown."
+                }
             }
             @if !self.discarded.is_empty() {
                 h2 { "Discarded or forgotten" }

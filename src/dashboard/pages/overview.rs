@@ -7,7 +7,7 @@ use super::super::activity;
 use super::super::endpoints::{self, Endpoint, State};
 use super::super::error::PageError;
 use super::super::html::{
-    Timestamp, button, count, duration, empty, legend, sparkline, state, visible,
+    Timestamp, button, count, duration, empty, legend, short, sparkline, state, visible,
 };
 use super::super::params::Link;
 use super::super::rows::{self, Count};
@@ -34,9 +34,9 @@ pub(in crate::dashboard) async fn read(
     let now = rows::now(&mut reading).await?;
     let names = rows::endpoints(&mut reading, access).await?;
     let beginnings = activity::beginnings(now, HOURS);
-    let endpoints = endpoints::read(&mut reading, &names, &beginnings).await?;
+    let endpoints = endpoints::read(&mut reading, access, &names, &beginnings).await?;
     let failing = groups::read(&mut reading, access, &names).await?;
-    reading.end().await?;
+    reading.end();
     Ok(Overview {
         now: Timestamp(now),
         endpoints,
@@ -51,20 +51,30 @@ impl View for Overview {
 
     fn content(&self, viewer: &Access) -> Markup {
         html! {
-            @if self.endpoints.is_empty() {
-                (empty(
-                    "Each endpoint will be here, with what came in over the last day, as soon as its \
-                     first delivery has arrived."
-                ))
-            } @else {
-                (endpoints_table(&self.endpoints, self.now, viewer.may_operate()))
-                (legend())
-            }
-            h2 { "What is failing" }
-            @if self.failing.is_empty() {
-                (empty("Nothing. Failed deliveries will be here, grouped by reason."))
-            } @else {
-                (groups::table(&self.failing, self.now, viewer.may_operate()))
+            // On a phone, what is failing comes first: there, each endpoint is as high as half of the screen.
+            div.overview {
+                section {
+                    @if self.endpoints.is_empty() {
+                        (empty(
+                            "Each endpoint will be here, with what came in over the last day, as soon as \
+                             its first delivery has arrived."
+                        ))
+                    } @else {
+                        (endpoints_table(&self.endpoints, self.now, viewer.may_operate()))
+                        (legend())
+                    }
+                }
+                section.first {
+                    h2 { "What is failing" }
+                    @if self.failing.is_empty() {
+                        (nothing_failing(
+                            &self.endpoints,
+                            "Nothing. Failed deliveries will be here, grouped by reason."
+                        ))
+                    } @else {
+                        (groups::table(&self.failing, self.now, viewer.may_operate()))
+                    }
+                }
             }
         }
     }
@@ -119,12 +129,20 @@ fn endpoints_table(endpoints: &[Endpoint], now: Timestamp, may_operate: bool) ->
                                     None => { span.muted { "none counted" } }
                                 }
                             }
-                            @if may_operate { td { (pause_or_resume(endpoint)) } }
+                            @if may_operate { td { div.actions { (pause_or_resume(endpoint)) } } }
                         }
                     }
                 }
             }
         }
+    }
+}
+
+/// That no delivery is failing. Where one may be missing, nobody knows whether nothing is.
+pub(super) fn nothing_failing(endpoints: &[Endpoint], otherwise: &str) -> Markup {
+    match endpoints.iter().any(|endpoint| endpoint.is_unreconciled) {
+        true => empty("No delivery that came in. Others may be missing: a list is not reconciled."),
+        false => empty(otherwise),
     }
 }
 
@@ -137,6 +155,9 @@ pub(super) fn states(endpoint: &Endpoint) -> Markup {
         @if also(endpoint.is_probing, State::Probing) { " " (state(State::Probing.name())) }
         @if also(endpoint.is_unreconciled, State::Unreconciled) {
             " " (state(State::Unreconciled.name()))
+        }
+        @if let Some(why) = &endpoint.why_unreconciled {
+            " " span.why { (short(why, 160)) }
         }
     }
 }
@@ -152,15 +173,18 @@ pub(super) fn list(endpoint: &Endpoint, state: &'static str, number: Count) -> M
     }
 }
 
+/// Pauses, or resumes what is paused or held back by the breaker. While the breaker is open, either is possible.
 pub(super) fn pause_or_resume(endpoint: &Endpoint) -> Markup {
-    let (label, action) = match endpoint.is_paused || endpoint.is_probing {
-        true => ("Resume", "resume"),
-        false => ("Pause", "pause"),
+    let act = |label: &str, action: &str| {
+        let fields = [
+            ("action", Some(action)),
+            ("endpoint", Some(&*endpoint.name)),
+        ];
+        let label = html! { (label) span.hidden { " " (visible(&endpoint.name)) } };
+        button(&label, "act", &fields)
     };
-    let fields = [
-        ("action", Some(action)),
-        ("endpoint", Some(&*endpoint.name)),
-    ];
-    let label = html! { (label) span.hidden { " " (visible(&endpoint.name)) } };
-    button(&label, "act", &fields)
+    html! {
+        @if !endpoint.is_paused { (act("Pause", "pause")) }
+        @if endpoint.is_paused || endpoint.is_probing { (act("Resume", "resume")) }
+    }
 }

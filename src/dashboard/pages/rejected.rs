@@ -103,7 +103,7 @@ pub(in crate::dashboard) async fn read(
     let beginnings = activity::beginnings(now, HOURS);
     let first = beginnings.first().copied().unwrap_or_default();
     let causes = causes(&mut reading, &names, first).await?;
-    reading.end().await?;
+    reading.end();
     Ok(Rejected {
         now: Timestamp(now),
         causes,

@@ -3,7 +3,7 @@
 use sqlx::{PgConnection, PgPool};
 
 use crate::random::random;
-use crate::transaction::BEGIN_READ_COMMITTED;
+use crate::transaction::ShortTx;
 
 /// Returns a row if this process has the lease now. The row is locked to the end of the transaction.
 const TAKE: &str = "
@@ -40,7 +40,7 @@ impl Lease {
 
     /// Gives the lease up, so that another process can prune now.
     pub(super) async fn end(&self, pool: &PgPool) -> sqlx::Result<()> {
-        let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+        let mut tx = ShortTx::begin(pool).await?;
         let ended = sqlx::query(END).bind(self.process);
         ended.execute(&mut *tx).await?;
         tx.commit().await

@@ -11,7 +11,7 @@ use super::statements::{Batch, Old, Rows, Step};
 use super::{Pruned, redelivery_window};
 use crate::metrics;
 use crate::stop_signal::Stop;
-use crate::transaction::{BEGIN_READ_COMMITTED, is_conflict};
+use crate::transaction::{ShortTx, is_conflict};
 
 /// How often a step is tried again after a deadlock.
 const MAX_CONFLICTS: usize = 10;
@@ -151,13 +151,14 @@ impl<'a> Pass<'a> {
     async fn try_step(&mut self, step: &Step) -> Result<Batch, Halt> {
         // In a transaction, so that PgBouncer keeps a statement on one connection from its
         // preparation to its end.
-        let mut tx = self.pool.begin_with(BEGIN_READ_COMMITTED).await?;
+        let mut tx = ShortTx::begin(self.pool).await?;
         if let Some(round) = &mut self.round {
             if round.stop.is_asked() {
+                tx.end();
                 return Err(Halt::Stopped);
             }
             if !round.lease.take(&mut tx).await? {
-                tx.rollback().await?;
+                tx.end();
                 return Err(Halt::HeldElsewhere);
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sqlx::PgPool;
 
-use crate::transaction::BEGIN_READ_COMMITTED;
+use crate::transaction::ShortTx;
 
 /// An endpoint that has claimed nothing for longer than its window gets no redeliveries.
 const LONGEST: &str = "
@@ -39,7 +39,7 @@ pub(super) async fn all(pool: &PgPool) -> sqlx::Result<Vec<RedeliveryWindow>> {
 async fn read(pool: &PgPool, statement: &'static str) -> sqlx::Result<Vec<RedeliveryWindow>> {
     // In a transaction, so that PgBouncer keeps the statement on one connection from its preparation
     // to its end.
-    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(pool).await?;
     let windows: Vec<(Arc<str>, f64)> = sqlx::query_as(statement).fetch_all(&mut *tx).await?;
     tx.commit().await?;
     let read = |(endpoint, seconds)| (endpoint, Duration::from_secs_f64(seconds));

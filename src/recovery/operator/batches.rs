@@ -1,13 +1,13 @@
 //! Changes of many deliveries: retry, discard and reprocess, a batch at a time.
 
 use sqlx::{PgConnection, PgPool, Row};
-use tokio::time::Instant;
 
 use super::filter::{Filter, is_chosen, plan_for_values};
 use super::{Of, reprocess_chosen, set_aside};
-use crate::pg_time::interval;
 use crate::recovery::KeptState;
-use crate::transaction::{BEGIN_READ_COMMITTED, RowKeys};
+use crate::transaction::{RowKeys, ShortTx};
+
+const NOW: &str = "select extract(epoch from now())::float8";
 
 /// How many deliveries are changed in one transaction.
 const BATCH: i64 = 1000;
@@ -26,7 +26,10 @@ macro_rules! is_next {
     };
 }
 
-/// At most `$15` that nobody has locked and that have not come or failed since the change began, `$16` ago.
+/// At most `$15` that nobody has locked and that had come, or failed last, before the change began, at `$16`. The
+/// time of a failure is that of the database. The time of receipt is that of an application, whose clock may be
+/// ahead. So a delivery that has not failed yet had also come if an attempt was due before the change: it is first
+/// due when it is written, by the database's clock.
 macro_rules! choose {
     ($join:literal, $condition:literal) => {
         concat!(
@@ -44,8 +47,9 @@ macro_rules! choose {
             and ",
             is_next!(),
             "
-            and kept.first_received_at < now() - $16
-            and (kept.last_failed_at is null or kept.last_failed_at < now() - $16)
+            and coalesce(
+                kept.last_failed_at, least(kept.first_received_at, kept.next_attempt_at)
+            ) < to_timestamp($16)
             ",
             $condition,
             "
@@ -118,14 +122,14 @@ const DISCARD_ALL: &str = concat!(
     result!(),
 );
 
-/// At most `$12` of those that were processed before the change began, `$13` ago. Locks them.
+/// At most `$12` of those that were processed before the change began, at `$13`. Locks them.
 const CHOOSE_PROCESSED: &str = concat!(
     "
     select kept.tenant, kept.delivery_id
     from idempotent_webhook.kept_deliveries as kept
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
     where kept.state = 'processed'
-        and kept.processed_at <= now() - $13
+        and kept.processed_at < to_timestamp($13)
         and ",
     is_chosen!(),
     "
@@ -150,7 +154,8 @@ pub(crate) struct Batches<'a> {
     states: Vec<&'static str>,
     /// How many of them are done in this pass.
     done: usize,
-    started: Instant,
+    /// When the first batch began, in Unix seconds by the clock of the database.
+    started: Option<f64>,
     /// Up to where all deliveries of the state are changed. Processed ones have no such place: once changed,
     /// they are not processed any more.
     after: Place,
@@ -203,22 +208,27 @@ impl<'a> Batches<'a> {
             filter,
             states,
             done: 0,
-            started: Instant::now(),
+            started: None,
             has_changed: false,
             is_over: false,
         }
     }
 
     /// Changes the next batch, in a transaction at `read committed`.
-    pub(crate) async fn next(&self, tx: &mut PgConnection) -> sqlx::Result<Batch> {
+    pub(crate) async fn next(&mut self, tx: &mut PgConnection) -> sqlx::Result<Batch> {
         plan_for_values(tx).await?;
-        let elapsed = interval(self.started.elapsed());
+        let started = match self.started {
+            Some(started) => started,
+            None => *self
+                .started
+                .insert(sqlx::query_scalar(NOW).fetch_one(&mut *tx).await?),
+        };
         let statement = match self.change {
             Change::Retry => RETRY_ALL,
             Change::Discard => DISCARD_ALL,
             Change::Reprocess => {
                 let chosen = self.filter.bind(CHOOSE_PROCESSED, self.of);
-                let chosen = chosen.bind(BATCH).bind(elapsed).fetch_all(&mut *tx);
+                let chosen = chosen.bind(BATCH).bind(started).fetch_all(&mut *tx);
                 let changed = RowKeys::read(&chosen.await?)?;
                 reprocess_chosen(&changed, self.of, tx).await?;
                 return Ok(Batch {
@@ -235,7 +245,7 @@ impl<'a> Batches<'a> {
             .bind(&self.after.id)
             .bind(&self.after.tenant)
             .bind(BATCH)
-            .bind(elapsed);
+            .bind(started);
         let row = statement.fetch_one(&mut *tx).await?;
         let chosen: i64 = row.try_get("number")?;
         let changed = RowKeys::zip(row.try_get("tenants")?, row.try_get("ids")?);
@@ -259,7 +269,7 @@ impl<'a> Batches<'a> {
     pub(crate) async fn run(mut self, pool: &PgPool) -> sqlx::Result<u64> {
         let mut all = 0;
         while !self.is_over() {
-            let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+            let mut tx = ShortTx::begin(pool).await?;
             let batch = self.next(&mut tx).await?;
             tx.commit().await?;
             self.committed(&batch);

@@ -32,7 +32,7 @@ macro_rules! is_chosen {
         and ($4::text is null or kept.event_type = $4)
         and ($5::text is null or strpos(kept.reason, $5) > 0)
         and ($6::text is null or kept.reason_group = $6::text::uuid)
-        and ($7::float8 is null or kept.last_failed_at <= to_timestamp($7))
+        and ($7::float8 is null or kept.last_failed_at < to_timestamp($7))
         and ($8::float8 is null or kept.processed_at >= to_timestamp($8))
         and ($9::float8 is null or kept.processed_at < to_timestamp($9))
         and ($10::text[] is null or coalesce(kept.tenant_name, kept.tenant) = any($10))
@@ -97,8 +97,8 @@ impl Filter {
         self
     }
 
-    /// Only those whose last attempt failed at this time or before. So a retry of what one has seen
-    /// leaves out what has failed since.
+    /// Only those whose last attempt failed before this time. So a retry of what one has seen leaves out
+    /// what has failed since.
     #[must_use]
     pub fn failed_before(mut self, time: SystemTime) -> Self {
         self.failed_before = Some(time);

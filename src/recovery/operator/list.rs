@@ -11,7 +11,7 @@ use super::Of;
 use super::filter::{Filter, is_chosen, plan_for_values};
 use crate::pg_time::from_unix_time;
 use crate::recovery::KeptState;
-use crate::transaction::BEGIN_READ_COMMITTED;
+use crate::transaction::ShortTx;
 
 /// The state as operators know it.
 macro_rules! state {
@@ -95,7 +95,7 @@ pub(crate) async fn list(
     filter: &Filter,
     limit: u32,
 ) -> sqlx::Result<Vec<KeptDelivery>> {
-    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(pool).await?;
     plan_for_values(&mut tx).await?;
     let rows = filter
         .bind(LIST, of)

@@ -8,7 +8,7 @@ use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{PgConnection, PgPool, Postgres};
 
-use crate::transaction::{BEGIN_READ_COMMITTED, RowKeys};
+use crate::transaction::{RowKeys, ShortTx};
 pub(crate) use batches::{Batches, Change};
 pub use filter::Filter;
 pub use list::KeptDelivery;
@@ -192,7 +192,7 @@ pub(crate) async fn resume(pool: &PgPool, endpoint: &str) -> sqlx::Result<()> {
 }
 
 async fn on_endpoint(pool: &PgPool, statement: &'static str, endpoint: &str) -> sqlx::Result<()> {
-    let mut tx = pool.begin_with(BEGIN_READ_COMMITTED).await?;
+    let mut tx = ShortTx::begin(pool).await?;
     sqlx::query(statement)
         .bind(endpoint)
         .execute(&mut *tx)

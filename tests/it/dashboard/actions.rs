@@ -1,5 +1,7 @@
 //! D3: what operators do.
 
+use serde_json::json;
+
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,6 +63,102 @@ async fn d3_endpoints_are_paused_and_resumed() {
             "(select array_agg(endpoint) from idempotent_webhook.kept_endpoints) = array['test']",
         )
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_an_action_at_an_endpoint_that_does_not_exist_is_not_recorded() {
+    let app = with_a_dead_delivery().await;
+    let database = &app.database;
+    let before = unix_now(database).await;
+    let named = Access::operate().named("ada").of_endpoints(["tset"]);
+    for board in [
+        Board::operator(&database.pool),
+        Board::of(&database.pool, named.clone()),
+    ] {
+        for form in [
+            "action=retry&endpoint=tset&id=a".to_owned(),
+            "action=discard&key=endpoint%3Dtset%26id%3Da&key=endpoint%3Dtset%26id%3Db".to_owned(),
+            format!("action=retry&endpoint=tset&state=dead&before={before}"),
+        ] {
+            assert_eq!(board.post("act", &form).await.status, 404, "{form}");
+        }
+    }
+    assert_eq!(actions(database).await, []);
+    // One that the application has named for somebody can be paused before its first delivery.
+    let board = Board::of(&database.pool, named);
+    let answer = board.post("act", "action=pause&endpoint=tset").await;
+    assert_eq!(answer.status, 303);
+    assert_eq!(actions(database).await, [action("pause", None, 0)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_an_action_that_changes_nothing_again_and_again_is_recorded_once() {
+    let app = with_a_dead_delivery().await;
+    let board = Board::operator(&app.database.pool);
+    let retry = json!({"action": "retry", "endpoint": "test", "id": "a"});
+    for id in [1, 2, 2, 2, 2, 2] {
+        let answer = board.order("act", &retry, &JSON).await;
+        let began: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(began, json!({ "id": id }));
+    }
+    let (did, again) = (action("retry", Some("a"), 1), action("retry", Some("a"), 0));
+    assert_eq!(actions(&app.database).await, [did, again]);
+    // Another one is between, or another operator.
+    let bob = Board::of(&app.database.pool, Access::operate().named("bob"));
+    for board in [&bob, &board] {
+        board.post("act", "action=retry&endpoint=test&id=a").await;
+    }
+    let operators: Vec<Option<String>> = actions(&app.database)
+        .await
+        .into_iter()
+        .map(|done| done.operator)
+        .collect();
+    let operators: Vec<&str> = operators
+        .iter()
+        .map(|name| name.as_deref().unwrap())
+        .collect();
+    assert_eq!(operators, ["ada", "ada", "bob", "ada"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_an_endpoint_whose_breaker_is_open_can_be_paused_and_resumed() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.kept_endpoints (endpoint, served_at, failed_ids, probe_at)
+             values ('test', now(), array['a'], now() + interval '1 hour')",
+        )
+        .await;
+    database
+        .run("insert into idempotent_webhook.redelivery_windows values ('test', interval '1 day')")
+        .await;
+    let board = Board::operator(&database.pool);
+    let buttons = async || {
+        let page = board.page("endpoint?endpoint=test").await;
+        let has = |action: &str| page.text().contains(&format!("value=\"{action}\""));
+        (has("pause"), has("resume"))
+    };
+    assert_eq!(buttons().await, (true, true));
+    board.post("act", "action=pause&endpoint=test").await;
+    database
+        .until(
+            "exists (
+                select from idempotent_webhook.kept_endpoints
+                where paused_at is not null and probe_at is not null and failed_ids = array['a']
+            )",
+        )
+        .await;
+    assert_eq!(buttons().await, (false, true));
+    board.post("act", "action=resume&endpoint=test").await;
+    database
+        .until(
+            "exists (
+                select from idempotent_webhook.kept_endpoints
+                where paused_at is null and probe_at is null and failed_ids = '{}'
+            )",
+        )
+        .await;
+    assert_eq!(buttons().await, (true, false));
 }
 
 #[tokio::test(flavor = "multi_thread")]

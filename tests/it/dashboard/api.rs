@@ -4,19 +4,6 @@ use serde_json::json;
 
 use super::*;
 
-impl Board {
-    async fn order(&self, page: &str, order: &Value, headers: &[(&str, &str)]) -> Answer {
-        let mut request = Request::post(format!("/api/{page}"));
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let body = Body::from(order.to_string());
-        self.send(request.body(body).unwrap()).await
-    }
-}
-
-const JSON: [(&str, &str); 1] = [("content-type", "application/json; charset=utf-8")];
-
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_a_program_reads_what_the_pages_show() {
     let app = with_a_dead_delivery().await;

@@ -144,6 +144,46 @@ async fn d1_the_layer_and_the_dashboard_live_in_one_router() {
     assert_eq!(board.get("elsewhere").await.status, 404);
 }
 
+/// Without a database: the clock runs as fast as there is nothing to wait for.
+#[tokio::test(start_paused = true)]
+async fn d1_an_authorizer_that_hangs_does_not_hold_the_request() {
+    let pool = PgPoolOptions::new().connect_lazy("postgres://nobody@nowhere/none");
+    let dashboard = Dashboard::new(pool.unwrap()).authorize_async(|_| std::future::pending());
+    let board = Board(dashboard.into_router());
+    let log = logged(async {
+        for page in ["overview", "api/overview"] {
+            let answer = board.get(page).await;
+            assert_eq!(answer.status, 503);
+            answer.shows("It could not be found out in time what you may see.");
+        }
+    })
+    .await;
+    assert!(log.contains("did not answer in time"), "{log}");
+}
+
+/// Who knows the words of an application's errors could try out names until one has the group.
+#[tokio::test]
+async fn d1_the_group_of_a_reason_confirms_no_guess_to_those_who_may_not_see_it() {
+    let app = with_a_dead_delivery().await;
+    let reason = "no such customer: 'Ada Lovelace'";
+    let failed = format!(
+        "update idempotent_webhook.kept_deliveries
+         set reason = $${reason}$$, reason_group = idempotent_webhook.reason_group($${reason}$$)"
+    );
+    app.database.run(&failed).await;
+    let reader = Board::of(&app.database.pool, Access::read());
+    let failing = &reader.json("overview").await["failing"][0];
+    assert_eq!(failing["reason"], "no such customer: '…'");
+    let group = failing["reason_group"].as_str().unwrap();
+    assert_eq!(group, group_of(&app.database, reason).await);
+    let guessed: String = sqlx::query_scalar("select md5($1)::uuid::text")
+        .bind(reason)
+        .fetch_one(&app.database.pool)
+        .await
+        .unwrap();
+    assert_ne!(group, guessed);
+}
+
 /// The reason that an extractor gives: it quotes the payload.
 const LEAKING: &str = "
     update idempotent_webhook.kept_deliveries

@@ -85,6 +85,54 @@ async fn d3_look_up_says_what_became_of_an_id() {
     assert_eq!(board.get(&format!("lookup?ids={many}")).await.status, 400);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_the_deliveries_of_one_id_do_not_hide_those_of_another() {
+    let database = Database::new().await;
+    // 200 ids at six endpoints, and the first of them at 1,500 tenants of two more.
+    database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+             select 'e' || endpoint, 'evt_' || 1000 + number
+             from generate_series(1, 200) as number
+             cross join generate_series(1, 6) as endpoint;
+             insert into idempotent_webhook.deliveries (endpoint, tenant, delivery_id)
+             select endpoint, 'tenant ' || 1000 + number, 'evt_1001'
+             from generate_series(1, 1500) as number
+             cross join unnest(array['left', 'right']) as endpoint;
+             insert into idempotent_webhook.discarded (endpoint, tenant, delivery_id)
+             select 'e1', 'tenant ' || 1000 + number, 'evt_1001'
+             from generate_series(1, 1500) as number;
+             insert into idempotent_webhook.discarded (endpoint, delivery_id)
+             values ('gone', 'evt_1200')",
+        )
+        .await;
+    let ids: String = (1001..=1200).map(|id| format!("+evt_{id}")).collect();
+    let form = format!("ids={ids}");
+    let board = Board::of(&database.pool, Access::read());
+    let found: Value =
+        serde_json::from_slice(&board.get(&format!("api/lookup?{form}")).await.body).unwrap();
+    assert_eq!(found["unknown"], serde_json::json!([]));
+    assert_eq!(found["cut"], serde_json::json!(["evt_1001"]));
+    assert_eq!(found["found"].as_array().unwrap().len(), 100 + 199 * 6);
+    assert_eq!(found["discarded"].as_array().unwrap().len(), 100 + 1);
+    let page = board.post("lookup", &form).await;
+    page.shows("There are more deliveries of <code>evt_1001</code>");
+
+    // Those of others take no place of one's own.
+    let of_last = Access::read().of_tenants(["tenant 2500"]);
+    let found = Board::of(&database.pool, of_last)
+        .json("lookup?ids=evt_1001")
+        .await;
+    let tenants: Vec<&Value> = found["found"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| &found["tenant"])
+        .collect();
+    assert_eq!(tenants, ["tenant 2500", "tenant 2500"]);
+    assert_eq!(found["discarded"][0]["tenant"], "tenant 2500");
+}
+
 /// D16 of the faults: what one pastes are ids, however they are apart.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_pasted_ids_are_looked_up_one_by_one() {

@@ -136,6 +136,20 @@ impl Board {
     }
 }
 
+/// What a program posts.
+const JSON: [(&str, &str); 1] = [("content-type", "application/json; charset=utf-8")];
+
+impl Board {
+    async fn order(&self, page: &str, order: &Value, headers: &[(&str, &str)]) -> Answer {
+        let mut request = Request::post(format!("/api/{page}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = Body::from(order.to_string());
+        self.send(request.body(body).unwrap()).await
+    }
+}
+
 /// An application with a dead delivery `a`.
 async fn with_a_dead_delivery() -> TestApp {
     let set = |keep: Keep| keep.retry_delays([]);

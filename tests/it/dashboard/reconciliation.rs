@@ -57,7 +57,8 @@ async fn d3_an_endpoint_shows_how_far_it_is_reconciled() {
     page.shows("no account &quot;Ada Lovelace&quot; (404)");
     let rows: Vec<&str> = page.text().split("<tr>").collect();
     let row = |source: &str| {
-        let row = rows.iter().find(|row| row.contains(source));
+        let head = format!("<th scope=\"row\">{source}");
+        let row = rows.iter().find(|row| row.contains(&head));
         row.unwrap().to_owned()
     };
     for (source, shown) in [
@@ -80,6 +81,42 @@ async fn d3_an_endpoint_shows_how_far_it_is_reconciled() {
         .await;
     board.page(PAGE).await.hides("<h2>Reconciliation</h2>");
     assert_eq!(board.json(PAGE).await["reconciliation"], json!([]));
+}
+
+/// What never came is not known: so nobody can say that nothing is failing.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_what_is_not_reconciled_is_said_with_its_reason_where_its_state_is() {
+    let database = Database::new().await;
+    database.run(LISTS).await;
+    for (access, reason) in [
+        (
+            Access::read().with_payloads(),
+            "mine-fails: no account &quot;Ada Lovelace&quot; (404)",
+        ),
+        (Access::read(), "mine-fails: no account &quot;…&quot; (#)"),
+    ] {
+        let board = Board::of(&database.pool, access);
+        for page in ["overview", PAGE] {
+            let page = board.page(page).await;
+            page.shows(&format!(
+                "not reconciled</span> <span class=\"why\">{reason}</span>"
+            ));
+            page.shows("No delivery that came in. Others may be missing");
+            page.hides("Nothing.");
+        }
+    }
+    database
+        .run("delete from idempotent_webhook.reconciliations where failure is not null")
+        .await;
+    let board = Board::operator(&database.pool);
+    let late = "mine-is left: no process has begun a round for more than an hour.";
+    board.page("overview").await.shows(late);
+    database
+        .run("delete from idempotent_webhook.reconciliations where source like '% left'")
+        .await;
+    let page = board.page("overview").await;
+    page.shows("Nothing.");
+    page.hides("class=\"why\"");
 }
 
 #[tokio::test(flavor = "multi_thread")]

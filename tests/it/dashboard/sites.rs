@@ -50,7 +50,8 @@ async fn d2_actions_are_only_taken_from_pages_of_the_same_site() {
         let answer = board.post_from("act", form, &headers).await;
         assert_eq!(answer.status, 303, "{headers:?}");
     }
-    assert_eq!(actions(&app.database).await.len(), 3);
+    // The third one changes as little as the second one, and is not recorded again.
+    assert_eq!(actions(&app.database).await.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

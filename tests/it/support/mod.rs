@@ -2,6 +2,7 @@
 //! is left behind.
 
 mod accept;
+mod cancelled;
 mod citus;
 mod database;
 mod gate;
@@ -16,6 +17,7 @@ pub use accept::{
     Runs, accept_first, assert_accepted, keep_all, keeping_by, keeping_of, outcomes,
     send_in_one_group,
 };
+pub use cancelled::cancelled_after;
 pub use database::Database;
 pub(crate) use database::assert_rows;
 pub use gate::{failing_behind_gate, gate, gated, held_back};

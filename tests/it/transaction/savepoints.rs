@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -14,7 +13,9 @@ use fastrand::Rng;
 use idempotent_webhook::{DedupeTx, Delivery, Savepoint};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Postgres, Transaction};
 
-use crate::support::{TestApp, answer, assert_rows, github, insert_effect, spawn_send};
+use crate::support::{
+    TestApp, answer, assert_rows, cancelled_after, github, insert_effect, spawn_send,
+};
 
 /// Sends a delivery four times to a handler that never answers success, or should not: none
 /// of the attempts leaves anything.
@@ -26,26 +27,6 @@ async fn assert_leaves_nothing(app: TestApp) {
         assert_rows!(app.database, claims: 0, effects: 0);
     }
     assert_eq!(app.runs(), 4);
-}
-
-/// Polls a future so many times at most, and drops it.
-async fn cancelled_after<F: Future>(polls: u32, future: F) -> Option<F::Output> {
-    struct Cancelled<F>(Pin<Box<F>>, u32);
-    impl<F: Future> Future for Cancelled<F> {
-        type Output = Option<F::Output>;
-        fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-            if self.1 == 0 {
-                return Poll::Ready(None);
-            }
-            self.1 -= 1;
-            match self.0.as_mut().poll(cx) {
-                Poll::Ready(output) => Poll::Ready(Some(output)),
-                Poll::Pending if self.1 == 0 => Poll::Ready(None),
-                Poll::Pending => Poll::Pending,
-            }
-        }
-    }
-    Cancelled(Box::pin(future), polls).await
 }
 
 #[tokio::test]

@@ -164,3 +164,29 @@ async fn a_confirmation_takes_no_click_at_first() {
         discards(&mut page, &stage).await;
     }
 }
+
+/// The second click selects a word of the page to which the first one has led. That is not the reader's own
+/// selection, which would keep the page from going on.
+#[tokio::test]
+async fn a_page_goes_on_after_a_double_click_that_has_led_to_it() {
+    let (stage, browser) = tokio::join!(two_dead(), Browser::start());
+    let server = stage.serve(ada()).await;
+    let mut page = browser.page(Look::default()).await;
+    let retry = CONFIRM.replace("discard", "retry");
+    page.goto(&server.url(&format!("{PREFIX}/{retry}"))).await;
+    let button = page.place_of(BUTTON).await;
+    page.click_at(button, 1).await;
+    assert_eq!(page.wait_for_navigation().await, 200);
+    let word = page.place_of("dd .state").await;
+    page.click_at(word, 2).await;
+    assert_eq!(page.eval::<String>("String(getSelection())").await, "");
+    page.eval::<String>("document.querySelector('h1').id = 'old'")
+        .await;
+    page.wait_until_true("document.querySelector('#old') === null", "another content")
+        .await;
+    // What the reader selects is left alone.
+    page.click_at(word, 1).await;
+    page.click_at(word, 2).await;
+    assert_ne!(page.eval::<String>("String(getSelection())").await, "");
+    assert_sound(&page).await;
+}

@@ -106,6 +106,31 @@ async fn on_a_small_phone_all_is_seen() {
 }
 
 #[tokio::test]
+async fn on_a_phone_what_is_failing_comes_first() {
+    let (stage, browser) = tokio::join!(busy_stage(), Browser::start());
+    let server = stage.serve(ada()).await;
+    for (width, is_first) in [(360, true), (1280, false)] {
+        let look = Look {
+            width,
+            height: 640,
+            ..Look::default()
+        };
+        let mut page = browser.page(look).await;
+        page.goto(&server.url(&format!("{PREFIX}/overview"))).await;
+        let precedes: bool = page
+            .eval(
+                "(() => {
+                    const top = (selector) => document.querySelector(selector).getBoundingClientRect().top;
+                    return top('table.groups') < top('table:not(.groups)');
+                })()",
+            )
+            .await;
+        assert_eq!(precedes, is_first, "{width}");
+        assert_sound(&page).await;
+    }
+}
+
+#[tokio::test]
 async fn the_reader_stays_where_he_is_when_the_content_is_loaded_again() {
     let (stage, browser) = tokio::join!(busy_stage(), Browser::start());
     let server = stage.serve(ada()).await;
