@@ -164,24 +164,6 @@ create table idempotent_webhook.kept_endpoints (
     served_at timestamptz
 );
 
--- Whether something is kept of a delivery. A statement that has waited for a lock would not see what was
--- kept meanwhile: in PL/pgSQL, each one has a snapshot of its own. Of the nodes of a Citus, the workers do
--- not have the table.
-create function idempotent_webhook.is_kept(of_endpoint text, of_tenant text, of_id text) returns boolean
-    language plpgsql volatile
-as $$
-begin
-    if to_regclass('idempotent_webhook.kept_deliveries') is null then
-        return false;
-    end if;
-    return exists (
-        select
-        from idempotent_webhook.kept_deliveries
-        where endpoint = of_endpoint and tenant = of_tenant and delivery_id = of_id
-    );
-end
-$$;
-
 -- The group of a reason: words with digits, such as ids and times, do not count. With a random key of the
 -- database: readers of the dashboard who may not see a reason see its group, and could try out what it says.
 -- The key is in the function's text, so that each insert has the function inlined, and reads no table.

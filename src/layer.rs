@@ -54,7 +54,9 @@ const MAX_VERSION: usize = 64;
 /// must not change the body, or no signature matches.
 ///
 /// Around a whole router (`Router::layer`), it would also take requests to unknown paths for
-/// deliveries. Use `Router::route_layer` there, and only if all of its routes are one endpoint.
+/// deliveries, and it **covers only the routes that were added before it**: in
+/// `Router::new().layer(webhook).route("/", post(push))` the handler answers unsigned requests. Use
+/// `Router::route_layer` there, which panics before the first route, and only if all routes are one endpoint.
 ///
 /// It covers all methods of the method router that it is put on, and answers methods other than
 /// the [provider's](Provider::methods), which is POST, with 405. Add handlers of other methods
@@ -63,7 +65,8 @@ const MAX_VERSION: usize = 64;
 /// In a `tower::ServiceBuilder`, layers that change the type of a body need a conversion before
 /// this one: `.map_request(|request: Request<_>| request.map(Body::new))`.
 ///
-/// A clone shares the pool, the connection limit and the record of what is in flight.
+/// A clone shares the pool, the connection limit, and the record of what is in flight and kept. Two layers that are
+/// not clones of each other need endpoints of their own: two that have one are logged at WARN.
 #[derive(Clone)]
 #[must_use = "a layer does nothing until it is put on a route"]
 pub struct IdempotentWebhook(Settings);
@@ -112,7 +115,8 @@ impl IdempotentWebhook {
         self
     }
 
-    /// How long the whole body may take to arrive. A slower one is answered with 408.
+    /// How long the whole body may take to arrive. A slower one is answered with 408, or with the provider's
+    /// [`failure_status`](Provider::failure_status).
     ///
     /// Default: 10 seconds.
     pub fn body_timeout(mut self, timeout: Duration) -> Self {
@@ -228,6 +232,9 @@ impl IdempotentWebhook {
     /// as a ping, or a star that is given, withdrawn and given again, are one to the guard until
     /// [`prune`](crate::prune) deletes the first. Use it where each body has a time or a number
     /// that makes it unique.
+    ///
+    /// With [`keep`](Self::keep), what was kept of such a duplicate ends. Where the endpoint is reconciled
+    /// ([`Reconcile`](crate::Reconcile)), it is discarded, since the provider may list it.
     ///
     /// It includes [`compare_bodies`](Self::compare_bodies).
     ///

@@ -2,6 +2,9 @@
 //! crates, and what Postgres itself can do.
 //!
 //!     cargo bench --bench throughput
+//!     cargo bench --bench throughput -- --cpu
+//!
+//! The second form takes only the CPU time of a fresh delivery, in many rounds.
 //!
 //! `benches/README.md` says how each figure is obtained.
 
@@ -43,6 +46,9 @@ async fn main() {
     }
 
     let mut server = Server::start().await;
+    if std::env::args().any(|argument| argument == "--cpu") {
+        return cpu_time(&server).await;
+    }
     let peers = server::build_peers();
     let mut contenders = Vec::new();
     for variant in application::VARIANTS {
@@ -63,6 +69,46 @@ async fn main() {
         }
     }
     network::run(&mut server, &peers).await;
+}
+
+const LAYER: &str = "layer";
+const NAIVE: &str = "hand-written, naive";
+
+/// The CPU time of a fresh delivery, the application's and that of Postgres, through the layer and by hand.
+async fn cpu_time(server: &Server) {
+    const ROUNDS: usize = 20;
+    const CONNECTIONS: usize = 8;
+    let layer = Contender::own(server, LAYER).await;
+    let naive = Contender::own(server, NAIVE).await;
+    let mut samples: BTreeMap<&str, Vec<Sample>> = BTreeMap::new();
+    for _ in 0..ROUNDS {
+        for (name, contender) in [(LAYER, &layer), (NAIVE, &naive)] {
+            let sample = measure::sample(server, contender, Mode::Fresh, CONNECTIONS, SLICE).await;
+            samples.entry(name).or_default().push(sample);
+        }
+    }
+    println!(
+        "\nCPU ms of a fresh delivery, {CONNECTIONS} connections, medians of {ROUNDS} rounds\n"
+    );
+    println!("{:<22} {:>8} {:>8} {:>8}", "", "app", "db", "both");
+    let both = |sample: &Sample| sample.application_cpu + sample.postgres_cpu;
+    for (name, samples) in &samples {
+        let of = |what: &dyn Fn(&Sample) -> f64| median(samples.iter().map(what));
+        println!(
+            "{name:<22} {:>8.3} {:>8.3} {:>8.3}",
+            of(&|sample| sample.application_cpu),
+            of(&|sample| sample.postgres_cpu),
+            of(&both),
+        );
+    }
+    let pairs = || samples[LAYER].iter().zip(&samples[NAIVE]);
+    let ratio = |what: fn(&Sample) -> f64| median(pairs().map(|(a, b)| what(a) / what(b)));
+    println!(
+        "\nratio: {:.2} (app {:.2}, db {:.2})",
+        median(pairs().map(|(layer, naive)| both(layer) / both(naive))),
+        ratio(|sample| sample.application_cpu),
+        ratio(|sample| sample.postgres_cpu),
+    );
 }
 
 /// All contenders in turn, round after round.

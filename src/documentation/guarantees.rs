@@ -128,8 +128,8 @@
 //!   forgotten by it. [`reprocess`](crate::Endpoint::reprocess) forgets a delivery and makes it due in one transaction,
 //!   so it runs once more.
 //! - **R6** An attempt is counted before it runs, by the clock of the database, so a handler that
-//!   kills its process uses up its attempts. The lock of its row, which ends with its transaction, tells
-//!   whether it runs. The deliveries of a process that was killed run again in another one within about ten
+//!   kills its process uses up its attempts. It runs for as long as its process lives, which others hear of every
+//!   two seconds. The deliveries of a process that was killed run again in another one within about ten
 //!   seconds, whatever [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is. Postgres ends the
 //!   claim of a process that is frozen or cut off, once an attempt can no longer be running.
 //! - **R7** An attempt that did not reach the handler is not counted: Postgres is away, no layer was

@@ -39,6 +39,24 @@
 //! Put the layer on the route, closest to the handler, and not around a router. Handlers of other methods come after
 //! it: `post(payment).layer(stripe).get(page)`.
 //!
+//! **A layer of a router covers only the routes that were added before it.** A handler that takes neither `DedupeTx` nor
+//! `Delivery` would answer unsigned requests without a word. Of these two lines, the first one verifies nothing:
+//!
+//! ```no_run
+//! # use axum::{Router, routing::post};
+//! # use idempotent_webhook::IdempotentWebhook;
+//! # async fn payment() {}
+//! # fn wrong(stripe: IdempotentWebhook) -> Router {
+//! Router::new().layer(stripe).route("/webhooks/stripe", post(payment)) // wrong: the handler is not covered
+//! # }
+//! # fn right(stripe: IdempotentWebhook) -> Router {
+//! Router::new().route("/webhooks/stripe", post(payment).layer(stripe)) // right
+//! # }
+//! ```
+//!
+//! A handler that takes `DedupeTx` or `Delivery` answers 500 without the layer. A test sends an unsigned request, and
+//! expects a 401: [`TestDelivery::unsigned`](crate::testing::TestDelivery::unsigned).
+//!
 //! # Write through the transaction
 //!
 //! Write through `&mut *tx`, with the star, and not through the pool. The layer does not see writes through the

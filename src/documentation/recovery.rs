@@ -89,7 +89,7 @@
 //! | | [reconciliation](super::reconciliation) finds that its request never came | due |
 //! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due |
 //! | due | its time has come | due, taken |
-//! | due, taken | the process of the attempt is gone | due, taken |
+//! | due, taken | the process of the attempt is gone | due |
 //! | any | an attempt claims the delivery, in a transaction that commits | none or processed |
 //! | due, taken | the attempt failed | due or dead |
 //! | due, taken | the attempt could not begin | due |
@@ -124,22 +124,39 @@
 //! - after 5 seconds: Postgres was away, or another attempt was in flight, before the handler was called;
 //! - after a minute: no layer of the endpoint was reached. The router that was given to
 //!   [`Recovery::spawn`] has no such route, or a middleware has refused the request. It is logged at WARN,
-//!   and counted as `unhandled` in the metrics.
+//!   and counted as `unhandled` in the metrics. The row has the time and the status of the answer (`unreached_at`,
+//!   `unreached_status`), and the dashboard shows them with the path.
+//!
+//! **A delivery is kept with its path.** If a deploy changes the path of a route, what was kept before is sent to the
+//! old one. Serve both, with a clone of the layer, until nothing is kept with the old path:
+//!
+//! ```no_run
+//! # use axum::{Router, routing::post};
+//! # use idempotent_webhook::{DedupeTx, IdempotentWebhook};
+//! # async fn push(_: DedupeTx) {}
+//! # fn app(github: IdempotentWebhook) -> Router {
+//! Router::new()
+//!     .route("/hooks/github", post(push).layer(github.clone()))
+//!     .route("/webhooks/github", post(push).layer(github))
+//! # }
+//! ```
 //!
 //! The provider's own attempts do not use up the schedule. A result that cannot be written because Postgres is away is
 //! tried again each second for a minute.
 //!
 //! # When a process dies
 //!
-//! An attempt holds the lock of its row until its transaction ends. Postgres releases it when the connection
-//! closes, so there is no lease that would have to expire. A row that was taken more than 5 seconds ago and
-//! can be locked has no attempt, and any process that serves the endpoint takes it over. Processes look
-//! every 5 seconds ([`Recovery::poll_interval`]), so that is within about ten seconds of the death, whatever
-//! [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is.
+//! A process lives or it does not. One that takes deliveries writes every two seconds that it lives, to
+//! `idempotent_webhook.processes`, on a connection of its own beside the pool. What a process has taken is nobody
+//! else's while it lives, however long a handler, a middleware or a queue for connections takes: there is no lease.
+//! When it has been silent for six seconds, what it had taken is free, and any process that serves the endpoint
+//! takes it. That is within about ten seconds of the death, whatever
+//! [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is. A process that was silent for longer than three
+//! seconds itself waits for six before it takes others for gone, since it may have been Postgres that was away.
 //!
 //! The attempt that did not end is counted, and the next one follows at once: another delivery may have
 //! killed the process. If that one does not end either, recovery records a failure instead of a third attempt, and
-//! the next one follows the schedule.
+//! the next one follows the schedule. It runs alone in its process, so that it does not take others with it.
 //!
 //! A process that is frozen, or whose host is cut off, keeps its connection until Postgres notices. The claim therefore
 //! sets `idle_in_transaction_session_timeout` for its transaction: to `handler_timeout`,

@@ -115,6 +115,9 @@ impl Endpoint {
 
     /// Deletes a kept delivery that should not be processed. Returns whether it was kept.
     ///
+    /// One that was to be [reprocessed](Self::reprocess) stays forgotten: if the provider sends it again, it is
+    /// processed again.
+    ///
     /// # Errors
     ///
     /// Any error of Postgres.

@@ -23,6 +23,8 @@ use crate::delivery::Delivery;
 /// | [`all`](Self::all) | everything, committed before the handler runs | loses nothing | the handler's answer | one more transaction |
 /// | [`all`](Self::all) and [`accept_first`](Self::accept_first) | everything | loses nothing | 200 before the handler runs | one more transaction |
 ///
+/// It is a value of settings only: layers that are given clones of one share nothing but the [`Recovery`].
+///
 /// Of a request, the method, the URI and the body are kept, and these headers: `content-type`,
 /// `content-encoding`, those with the delivery id and the event type, and those that
 /// [`headers`](Self::headers) names. The signature is not kept.

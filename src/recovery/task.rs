@@ -64,7 +64,10 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// that did not reach the handler is not counted: Postgres was away, or no route handles the delivery. If a
 /// process is killed, another one runs its deliveries within about ten seconds, whatever
 /// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is. A second attempt in a row that does not
-/// end counts as a failure, and the next one waits as the schedule says.
+/// end counts as a failure. The next one waits as the schedule says, and then runs alone.
+///
+/// A process that takes deliveries writes every two seconds that it lives. For that it has one connection beside
+/// those of the pool, with the pool's options.
 #[derive(Clone)]
 #[must_use = "recovery does nothing until it is spawned"]
 pub struct Recovery {
@@ -203,7 +206,8 @@ impl Recovery {
     }
 
     /// Makes all attempts that are due now, one after the other, and returns what happened. For tests,
-    /// and for jobs that run from time to time.
+    /// and for jobs that run from time to time. If another process has been silent for long, it first waits until
+    /// it is known whether that one is gone, which takes six seconds.
     ///
     /// A delivery that fails and is due again at once is not run a second time. A paused endpoint is left
     /// alone, and so is one whose breaker is open.

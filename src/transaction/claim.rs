@@ -180,7 +180,7 @@ impl Store {
                 .bind(settings.idle_timeout(request.longest_idle))
                 .fetch_optional(&mut **connection),
         );
-        let (id, is_kept): (String, bool) = match inserted.await {
+        let (id, is_kept, has_waited): (String, bool, bool) = match inserted.await {
             Ok(Some(claimed)) => claimed,
             Ok(None) => {
                 let of = self.same_id(connection, delivery, fingerprint).await?;
@@ -201,7 +201,7 @@ impl Store {
                 Err(error) => return Err(error),
             }
         }
-        let ended = match is_kept {
+        let ended = match is_kept || has_waited {
             true => self.end_kept(connection, request).await?,
             false => None,
         };
