@@ -202,11 +202,11 @@
 //!
 //! # Gaps
 //!
-//! No round was made for longer than `look_back`, than the list goes back, or for so long that retention has deleted what
-//! tells which events were processed. The next round cannot look at all of the time between. **Events of that time may
-//! be lost.** A WARN says so once. `gap_since` and `gap_until` of the row say which time it is. Until it is dealt
-//! with, `failure` says so after each round, the endpoint is not reconciled on the dashboard, and each round counts
-//! as a failure in the metric.
+//! No round was made for longer than `look_back`, or than the list goes back, or for so long that retention has deleted
+//! what tells which events were processed. The next round cannot look at all of the time between. **Events of that
+//! time may be lost.** A WARN says so once. `gap_since` and `gap_until` of the row say which time it is. Until it is
+//! dealt with, `failure` says so after each round, the endpoint is not reconciled on the dashboard, and each round
+//! counts as a failure in the metric.
 //!
 //! [`Reconcile::run_once`] with a longer `look_back` looks at it, and the gap is gone once it has looked at all of it.
 //! What retention has deleted, or the list does not have any more, it cannot look at. Compare that time by hand, and
@@ -247,7 +247,7 @@
 //! it:
 //!
 //! - the event of a webhook has the same delivery id in the list, and the time in the list does not change;
-//! - the same page can be asked for twice, by another process, too;
+//! - the same page can be asked for twice, by another process, too, and no other page has its cursor;
 //! - a limit of its rate is an error with [`retry_after`](crate::reconcile::SourceError::retry_after).
 //!
 //! # Which presets cannot be reconciled

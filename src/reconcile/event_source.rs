@@ -125,7 +125,7 @@ pub struct EventPage {
 
 impl EventPage {
     /// A page. `next` is how [`EventSource::page`] finds the next one, `None` if this is the last. Another
-    /// process may go on with it.
+    /// process may go on with it. No two pages of a list have the same.
     pub fn new(events: impl IntoIterator<Item = ListedEvent>, next: Option<String>) -> Self {
         Self {
             events: events.into_iter().collect(),

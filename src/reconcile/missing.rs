@@ -86,14 +86,14 @@ impl<S: EventSource> Rounds<'_, S> {
         let mut unknown = unknown.into_iter().peekable();
         let mut missing = Vec::new();
         for (place, mut one) in listed.into_iter().enumerate() {
-            let Some(known_so) = unknown.next_if(|unknown| unknown.place == place) else {
+            let Some(unknown) = unknown.next_if(|unknown| unknown.place == place) else {
                 continue;
             };
-            if known_so.may_be_deleted {
+            if unknown.may_be_deleted {
                 one.event = one
                     .event
                     .unusable("it may have been processed, and deleted since");
-            } else if known_so.asked_in_vain {
+            } else if unknown.asked_in_vain {
                 one.event = one
                     .event
                     .unusable("it was asked for over a week, and does not come");

@@ -52,6 +52,8 @@ pub(super) struct Span {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) look_back: Duration,
+    /// For how long the list has an event.
+    pub(super) goes_back: Option<Duration>,
     pub(super) grace: Duration,
     /// Whether deliveries belong to tenants.
     pub(super) has_tenants: bool,
@@ -117,6 +119,7 @@ impl Position {
                 .bind(limits.has_tenants)
                 .bind(limits.since.map(unix_time))
                 .bind(limits.on_request)
+                .bind(limits.goes_back.map(interval))
         };
         let rows = self.store.run_on_any(statement).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;

@@ -101,8 +101,8 @@ impl<S: EventSource> Rounds<'_, S> {
                 source = self.position.source,
                 from_seconds_ago = ago(gap.since),
                 until_seconds_ago = ago(gap.until),
-                "webhooks were not reconciled for too long: events of the time between are older than \
-                 `look_back` or than what retention has left, and are not looked at"
+                "webhooks were not reconciled for too long: events of the time between are not looked at, \
+                 since they are older than `look_back`, than what retention has left, or than the list"
             );
         }
         let mut seen = Seen::new(round.span);

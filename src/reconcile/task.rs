@@ -218,10 +218,8 @@ impl<S: EventSource> Reconcile<S> {
                 self.list.name.clone(),
             ),
             limits: Limits {
-                look_back: self
-                    .source
-                    .goes_back()
-                    .map_or(self.look_back, |time| time.min(self.look_back)),
+                look_back: self.look_back,
+                goes_back: self.source.goes_back(),
                 grace: self.grace,
                 has_tenants: settings.provider.has_tenants(),
                 since: self.since,

@@ -3,7 +3,7 @@
 --
 -- $1 endpoint, $2 path, $3 source, $4 look-back, $5 grace time, $6 whether deliveries belong to tenants, $7 since
 -- when events count as the application says, `null` if it does not, $8 whether it is a round on request, which
--- looks at those again that are reconciled.
+-- looks at those again that are reconciled, $9 for how long the list has an event, `null` if that is not known.
 with known as (
     select path = $2 as is_here, begins_at, reconciled_until, round_since, round_until
     from idempotent_webhook.reconciliations
@@ -48,6 +48,7 @@ span as (
             begins_at,
             next_since,
             case when not resumes then now() - $4 end,
+            now() - $9,
             -- What is older may be unknown because it was deleted.
             (select before + $5 from idempotent_webhook.pruned where endpoint = $1)
         ) as since,

@@ -118,35 +118,40 @@ async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
 /// GitHub lists the deliveries of 3 days, so that nothing finds older ones with the default look-back.
 #[tokio::test]
 async fn n2_a_time_that_the_list_does_not_go_back_to_is_told() {
-    let database = Database::new().await;
-    reconciled(&database, "/", "5 days").await;
-    database
-        .run("update idempotent_webhook.reconciliations set source = 'github'")
-        .await;
     let (api, address) = Api::start("github").await;
     api.add(Event {
         number: 1,
         time: now() - 100,
     });
-    let recovery = recovery(&database.pool);
-    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()))
-        .keep(Keep::failed(&recovery));
-    let token = Secret::new(KEY).unwrap();
-    let deliveries = GitHubDeliveries::repository(token, "octocat/hello-world", 1)
-        .named("github")
-        .http(Http::new().base(format!("http://{address}")));
-    let reconcile = Reconcile::new(&layer, deliveries, "/").unwrap();
-    let task = reconcile.grace(MINUTE).spawn();
-    database
-        .until(
-            "exists (
-                select from idempotent_webhook.reconciliations
-                where failure like 'events from % were not looked at%' and missed = 1
-                    and gap_until between now() - interval '3 days 1 minute' and now() - interval '3 days'
-            )",
-        )
-        .await;
-    soon(task.stop()).await;
+    // A new round, and one that has failed since.
+    for row in [
+        "update idempotent_webhook.reconciliations set source = 'github'",
+        "update idempotent_webhook.reconciliations
+         set source = 'github', round_since = now() - interval '6 days', round_until = now() - interval '5 days'",
+    ] {
+        let database = Database::new().await;
+        reconciled(&database, "/", "5 days").await;
+        database.run(row).await;
+        let recovery = recovery(&database.pool);
+        let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()))
+            .keep(Keep::failed(&recovery));
+        let token = Secret::new(KEY).unwrap();
+        let deliveries = GitHubDeliveries::repository(token, "octocat/hello-world", 1)
+            .named("github")
+            .http(Http::new().base(format!("http://{address}")));
+        let reconcile = Reconcile::new(&layer, deliveries, "/").unwrap();
+        let task = reconcile.grace(MINUTE).every(Duration::from_secs(1)).spawn();
+        database
+            .until(
+                "exists (
+                    select from idempotent_webhook.reconciliations
+                    where failure like 'events from % were not looked at%' and missed = 1
+                        and gap_until between now() - interval '3 days 1 minute' and now() - interval '3 days'
+                )",
+            )
+            .await;
+        soon(task.stop()).await;
+    }
 }
 
 /// A4 of the faults: the age of `Retention` was taken for that of the deliveries, which stay for as long as their

@@ -188,7 +188,8 @@ async fn spawn_until(reconcile: Reconcile<List>, database: &Database, condition:
     soon(task.stop()).await;
 }
 
-/// Reconciles in a process that is killed once a condition in SQL holds. Its turn ends, as it does by itself.
+/// Reconciles in a process that is killed once a condition in SQL holds. It needs a pool of its own, whose
+/// connections end with it. Its turn ends, as it does by itself.
 async fn spawn_and_kill(reconcile: Reconcile<List>, database: &Database, condition: &str) {
     let process = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -104,7 +104,7 @@ async fn n4_a_dry_run_lists_what_is_missing_and_touches_nothing() {
 #[tokio::test]
 async fn n4_one_process_reconciles_at_a_time_and_another_goes_on_where_it_was_killed() {
     let database = Database::new().await;
-    let one = Process::new(database.pool.clone());
+    let one = Process::new(database.another_pool(5).await);
     let other = Process::new(database.another_pool(5).await);
     let ids = ["evt_1", "evt_2", "evt_3", "evt_4", "evt_5"];
     let list = List::of(ids.map(|id| (id, MINUTE)));
