@@ -35,9 +35,7 @@ const ENDPOINTS: &str = concat!(
         state.paused_at is not null as paused,
         state.probe_at is not null as probing,
         extract(epoch from now() - state.served_at)::float8 as absent,
-        (",
-    count_kept!("kept.endpoint = known.endpoint and kept.state = 'due'"),
-    ") as due,
+        waiting.due, waiting.unreached,
         (",
     count_kept!(
         "kept.endpoint = known.endpoint and kept.state = 'dead' and kept.last_failed_at is not null"
@@ -66,6 +64,17 @@ const ENDPOINTS: &str = concat!(
         list.source as list, list.failure as list_failure
     from unnest($1::text[]) as known (endpoint)
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
+    -- What has reached no layer is tried each minute, so it is among those that are due first.
+    cross join lateral (
+        select count(*) as due, count(unreached_at) as unreached
+        from (
+            select kept.unreached_at
+            from idempotent_webhook.kept_deliveries as kept
+            where kept.endpoint = known.endpoint and kept.state = 'due'
+            order by kept.next_attempt_at
+            limit $2 + 1
+        ) as counted
+    ) as waiting
     left join lateral (
         select source, left(failure, 300) as failure
         from idempotent_webhook.reconciliations
@@ -140,7 +149,9 @@ impl State {
             }
             Self::Rejecting => "No request was authentic since the last one that was rejected.",
             Self::Probing => "Many failed in a row, so one delivery is tried at a time.",
-            Self::Behind => "Deliveries wait for their first attempt for more than a minute.",
+            Self::Behind => {
+                "Deliveries wait for their first attempt for more than a minute, or reach no layer."
+            }
             Self::Paused => {
                 "An operator has paused recovery. Requests are handled as before, but those that are \
                  accepted first are only kept."
@@ -186,6 +197,8 @@ pub(super) struct Endpoint {
     #[serde(skip)]
     pub(super) why_unreconciled: Option<String>,
     pub(super) due: Count,
+    /// Of those that are due, how many have last reached no layer of the endpoint.
+    pub(super) unreached: Count,
     pub(super) dead: Count,
     pub(super) recorded: Count,
     /// In seconds.
@@ -228,6 +241,7 @@ pub(super) async fn read(
             is_unreconciled: row.try_get("unreconciled")?,
             why_unreconciled: why_unreconciled(row, access)?,
             due: number("due")?,
+            unreached: number("unreached")?,
             dead: number("dead")?,
             recorded: number("recorded")?,
             overdue: overdue.filter(|overdue| *overdue >= 1.0),
@@ -286,7 +300,7 @@ fn state(row: &PgRow, last: &Recent, rejected: Option<f64>) -> sqlx::Result<Stat
         State::Probing
     } else if waits {
         State::Failing
-    } else if overdue.is_some_and(|overdue| overdue > BEHIND_AFTER) {
+    } else if overdue.is_some_and(|overdue| overdue > BEHIND_AFTER) || is_there("unreached")? {
         State::Behind
     } else if row.try_get("unreconciled")? {
         State::Unreconciled

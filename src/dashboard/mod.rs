@@ -85,7 +85,7 @@
 //! | `failing` | deliveries have failed and wait, or none was processed since the last failure |
 //! | `rejecting` | no request was authentic since the last one that was rejected |
 //! | `probing` | many failed in a row, so one delivery is tried at a time |
-//! | `behind` | deliveries wait for their first attempt for more than a minute |
+//! | `behind` | deliveries wait for their first attempt for more than a minute, or reach no layer |
 //! | `paused` | an operator has paused its recovery |
 //! | `not reconciled` | [`Reconcile`](crate::Reconcile) has failed, has left something out, or is late by more than an hour |
 //! | `mixed` | in this hour or the one before, some failed or were rejected, and others succeeded |

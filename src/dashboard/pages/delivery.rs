@@ -48,6 +48,8 @@ const DELIVERY: &str = concat!(
         extract(epoch from kept.first_failed_at)::float8 as first_failed_at,
         extract(epoch from kept.last_failed_at)::float8 as last_failed_at,
         extract(epoch from kept.next_attempt_at)::float8 as next_attempt_at,
+        extract(epoch from kept.unreached_at)::float8 as unreached_at,
+        kept.unreached_status,
         state.paused_at is not null as paused,
         request.method,
         request.uri,
@@ -111,6 +113,9 @@ struct Kept {
     first_failed: Option<Timestamp>,
     last_failed: Option<Timestamp>,
     next_attempt: Option<Timestamp>,
+    /// When the last attempt has reached no layer of the endpoint, and the status of what has answered instead.
+    unreached: Option<Timestamp>,
+    unreached_status: Option<i16>,
     failed_attempts: Vec<Attempt>,
 }
 
@@ -180,6 +185,13 @@ impl Delivery {
         kept.is_some_and(|kept| kept.last_failed.is_none())
     }
 
+    /// When its last attempt has reached no layer, if it runs again.
+    fn unreached(&self) -> Option<(&Kept, Timestamp)> {
+        let waits = matches!(self.state(), "due" | "paused");
+        let kept = self.kept.as_ref().filter(|_| waits)?;
+        Some((kept, kept.unreached?))
+    }
+
     fn is_reconciled(&self) -> bool {
         let kept = self.kept.as_ref();
         kept.is_some_and(|kept| kept.is_reconciled)
@@ -191,6 +203,9 @@ impl Delivery {
             "in flight" => "An attempt at it is running right now.",
             "running" => {
                 "An attempt at it has begun. If its process was killed, the next one comes within seconds."
+            }
+            "due" if self.unreached().is_some() => {
+                "It runs again each minute, and its attempts reach no layer of its endpoint."
             }
             "due" if self.has_not_failed() => "It is accepted, and waits for its first attempt.",
             "due" => {
@@ -228,6 +243,8 @@ impl Kept {
             first_failed: time("first_failed_at")?,
             last_failed: time("last_failed_at")?,
             next_attempt: time("next_attempt_at")?,
+            unreached: time("unreached_at")?,
+            unreached_status: row.try_get("unreached_status")?,
             failed_attempts: history,
         }))
     }
@@ -369,6 +386,9 @@ impl View for DeliveryPage {
         html! {
             p.lead { (state(delivery.state())) " " (delivery.meaning()) }
             @if viewer.may_operate() { (buttons(delivery, &self.key)) }
+            @if let Some((kept, at)) = delivery.unreached() {
+                (unreached(kept, at, delivery.request.as_ref(), self.now))
+            }
             @if delivery.is_reconciled() {
                 p {
                     "Received by reconciliation: its webhook had not come, and the provider's list of events \
@@ -428,6 +448,26 @@ fn about(delivery: &Delivery, key: &Key, now: Timestamp) -> Markup {
                 .map(|reason| html! { span.reason { (visible(reason)) } }),
         ),
     ])
+}
+
+/// What has answered instead of a layer, and what to do.
+fn unreached(kept: &Kept, at: Timestamp, request: Option<&Request>, now: Timestamp) -> Markup {
+    let uri = request.and_then(|request| request.uri.as_deref());
+    let path = uri.map(|uri| uri.split_once('?').map_or(uri, |(path, _)| path));
+    html! {
+        p.notice {
+            "No layer was reached: "
+            @match kept.unreached_status {
+                Some(status) => { "status " (status) }
+                None => { "no answer" }
+            }
+            @if let Some(path) = path { " at " code { (short(path, 200)) } }
+            ", " (at.with_age(now)) ". "
+            "The application has no such route any more, or a middleware has refused the request. Serve the \
+             path again, with a clone of the layer if it has another one now, or let the middleware pass what \
+             recovery sends. A retry changes nothing until then."
+        }
+    }
 }
 
 fn buttons(delivery: &Delivery, key: &Key) -> Markup {

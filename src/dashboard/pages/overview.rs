@@ -156,6 +156,11 @@ pub(super) fn states(endpoint: &Endpoint) -> Markup {
         @if also(endpoint.is_unreconciled, State::Unreconciled) {
             " " (state(State::Unreconciled.name()))
         }
+        @if !endpoint.unreached.is_zero() {
+            " " span.why {
+                (count(endpoint.unreached)) " of the due reach no layer: each one's page says at which path"
+            }
+        }
         @if let Some(why) = &endpoint.why_unreconciled {
             " " span.why { (short(why, 160)) }
         }

@@ -85,6 +85,66 @@ async fn d3_look_up_says_what_became_of_an_id() {
     assert_eq!(board.get(&format!("lookup?ids={many}")).await.status, 400);
 }
 
+/// The route is gone. It has not failed, and is not late either: it is tried each minute.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_a_delivery_that_reaches_no_layer_says_so_with_its_path_and_what_to_do() {
+    let app = TestApp::keeping_all(|keep| keep, write_effect).await;
+    app.database.insert_due(2).await;
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries set attempts = 0;
+             update idempotent_webhook.kept_requests set uri = '/old/path?token=geheim';
+             insert into idempotent_webhook.kept_endpoints (endpoint, served_at)
+             values ('test', now())",
+        )
+        .await;
+    let recovery = app.recovery.clone().spawn(Router::new());
+    app.database
+        .until(
+            "(select count(*) from idempotent_webhook.kept_deliveries
+              where unreached_status = 404 and taken_by is null) = 2",
+        )
+        .await;
+    recovery.stop().await;
+    let page = "delivery?endpoint=test&id=due-1";
+    for (access, shows, hides) in [
+        (
+            Access::read().with_payloads(),
+            "status 404 at <code>/old/path</code>, ",
+            "no answer",
+        ),
+        (Access::read(), "status 404, ", "/old/path"),
+    ] {
+        let board = Board::of(&app.database.pool, access);
+        let page = board.page(page).await;
+        page.shows("its attempts reach no layer of its endpoint");
+        page.shows(&format!("No layer was reached: {shows}"));
+        page.shows("Serve the path again, with a clone of the layer");
+        page.hides(hides);
+        for page in ["overview", "endpoint?endpoint=test"] {
+            let page = board.page(page).await;
+            page.shows("data-state=\"behind\"");
+            page.shows("2 of the due reach no layer");
+        }
+    }
+    let board = Board::operator(&app.database.pool);
+    let unreached = &board.json("overview").await["endpoints"][0]["unreached"];
+    assert_eq!(unreached["number"], 2);
+    assert_eq!(board.json(page).await["kept"]["unreached_status"], 404);
+
+    // The route is back.
+    app.database
+        .run("update idempotent_webhook.kept_requests set uri = '/'")
+        .await;
+    app.database.make_due().await;
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 2, effects: 2);
+    board.page(page).await.hides("No layer was reached");
+    board.page("overview").await.hides("reach no layer");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_the_deliveries_of_one_id_do_not_hide_those_of_another() {
     let database = Database::new().await;

@@ -30,8 +30,8 @@ use sqlx::{PgPool, Postgres, Transaction};
 use tower::ServiceExt;
 
 use crate::support::{
-    Database, Failing, NOTHING_KEPT, SOON, TestApp, gated, github, github_delivery, insert_effect,
-    logged, recover, secret, soon, spawn_send, write_effect,
+    Database, Failing, NOTHING_KEPT, SOON, TestApp, assert_rows, gated, github, github_delivery,
+    insert_effect, logged, recover, secret, soon, spawn_send, write_effect,
 };
 
 const PAGES: [&str; 11] = [
