@@ -204,7 +204,8 @@ impl Lane {
             self.end_of(id).await;
             return Fired::TooLate;
         };
-        let is_over = sent.is_finished() && self.count(id, "due").await == 0;
+        let is_due = self.count(id, "due").await > 0;
+        let is_over = sent.is_finished() && !is_due;
         let inflicted = fault.inflict(due, &self.process, &self.server).await;
         sent.await.unwrap();
         self.end_of(id).await;
