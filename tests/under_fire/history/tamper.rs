@@ -13,22 +13,29 @@ struct Tampering {
 const TAMPERINGS: [Tampering; 8] = [
     Tampering {
         breaks: Rule::OneEffect,
+        // An effect happens twice.
         put_in: double_the_effect,
     },
     Tampering {
         breaks: Rule::OneTransaction,
-        put_in: |lines| remove(lines, |event| *event == Event::Committed),
+        // An effect is lost, and its claim is not.
+        put_in: |lines| {
+            has(lines, &Event::Claimed) && remove(lines, |event| *event == Event::Committed)
+        },
     },
     Tampering {
         breaks: Rule::TrueAnswer,
+        // What was acknowledged is lost.
         put_in: |lines| lines.iter().any(says_processed) && lose_the_transaction(lines),
     },
     Tampering {
         breaks: Rule::TrueAnswer,
+        // It is acknowledged before the commit.
         put_in: |lines| answer_before_the_commit(lines),
     },
     Tampering {
         breaks: Rule::KeptFirst,
+        // It is not kept before its handler is called.
         put_in: |lines| {
             is_called(lines)
                 && is_sent_where_all_are_kept(lines)
@@ -37,6 +44,7 @@ const TAMPERINGS: [Tampering; 8] = [
     },
     Tampering {
         breaks: Rule::Ended,
+        // It stays due.
         put_in: |lines| {
             let end = lines.iter_mut().find_map(|line| match &mut line.event {
                 Event::Ended(end) => Some(end),
@@ -47,10 +55,12 @@ const TAMPERINGS: [Tampering; 8] = [
     },
     Tampering {
         breaks: Rule::Ended,
+        // What was kept is lost.
         put_in: |lines| has(lines, &Event::Kept) && lose_the_transaction(lines),
     },
     Tampering {
         breaks: Rule::Caused,
+        // Nobody has sent it.
         put_in: |lines| {
             is_called(lines)
                 && !has(lines, &Event::Missing)
@@ -86,6 +96,7 @@ pub fn assert_found(history: &History) -> usize {
         );
         found += 1;
     }
+    assert!(found > 0, "a history without a processed delivery");
     found
 }
 
