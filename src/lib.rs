@@ -100,7 +100,7 @@
 //! | `idempotent_webhook_reconciliation_failures_total` | counter | rounds of [`Reconcile`] that have failed, left something out, or follow a gap |
 //! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: for how long the delivery has been due that runs next, 0 if none; set by each process with [`Recovery`] |
 //! | `idempotent_webhook_failing_deliveries` | gauge | only `endpoint`, and `state`: `due`, `dead`, `recorded`. Deliveries that have failed and wait, counted up to 10,000; set within 5 seconds and then every 30 by each process that has spawned [`Recovery`] |
-//! | `idempotent_webhook_unserved_deliveries` | gauge | only `endpoint`: deliveries that are due and that no process recovers; set hourly by each process with [`Recovery`] |
+//! | `idempotent_webhook_unserved_deliveries` | gauge | only `endpoint`: deliveries that are due and that no process recovers, counted up to 10,000; set each minute by each process with [`Recovery`] |
 //! | `idempotent_webhook_pruned_rows_total` | counter | only `table`: `deliveries`, `subjects`, `kept_deliveries`, `discarded` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

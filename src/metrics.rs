@@ -135,7 +135,7 @@ mod facade {
         describe_gauge!(
             UNSERVED,
             Unit::Count,
-            "Deliveries that are due of an endpoint that no process recovers"
+            "Deliveries that are due and that no process recovers, counted up to 10,000"
         );
         describe_counter!(
             DEAD,

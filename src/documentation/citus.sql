@@ -7,3 +7,7 @@ select create_reference_table('idempotent_webhook.redelivery_windows');
 select create_reference_table('idempotent_webhook.activity');
 select create_reference_table('idempotent_webhook.rejections');
 select create_reference_table('idempotent_webhook.endpoint_settings');
+-- What is kept is on the coordinator. A claim through a worker looks for it, too, and finds nothing.
+select run_command_on_workers($$
+    create table idempotent_webhook.kept_deliveries (endpoint text, tenant text, delivery_id text)
+$$);

@@ -153,6 +153,7 @@
 //! takes it. That is within about ten seconds of the death, whatever
 //! [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is. A process that was silent for longer than three
 //! seconds itself waits for six before it takes others for gone, since it may have been Postgres that was away.
+//! Code that blocks all threads of the runtime for six seconds makes a process look gone: use `spawn_blocking`.
 //!
 //! The attempt that did not end is counted, and the next one follows at once: another delivery may have
 //! killed the process. If that one does not end either, recovery records a failure instead of a third attempt, and
@@ -244,9 +245,10 @@
 //! - Five seconds after the first delivery was kept, a process that has not spawned its recovery logs a WARN.
 //!   With [`Recovery::elsewhere`], it does so if no other process has had a heartbeat for the endpoint within
 //!   two minutes.
-//! - Five seconds after its start and every hour, recovery looks for due deliveries of endpoints without a
-//!   heartbeat, such as one that was renamed. It logs a WARN and sets the gauge
-//!   `idempotent_webhook_unserved_deliveries`.
+//! - Five seconds after its start and every minute, recovery looks for due deliveries of endpoints that no process
+//!   has recovered for two minutes, such as one that was renamed, and for those that a newer version of this crate
+//!   has kept in another format. It sets the gauge `idempotent_webhook_unserved_deliveries`, and logs a WARN, which it
+//!   repeats hourly.
 //!
 //! # Shutdown
 //!

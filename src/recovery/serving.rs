@@ -1,5 +1,6 @@
 //! Which endpoints a process recovers, and which none does.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use tokio::time::Instant;
 use super::task::Shared;
 use crate::metrics;
 use crate::stop_signal::Stop;
+use crate::transaction::DatabaseError;
 
 const INTERVAL: Duration = Duration::from_secs(30);
 
@@ -17,20 +19,23 @@ pub(crate) const ABSENT_AFTER: f64 = 120.0;
 /// How long a process that has kept its first delivery waits for somebody to recover it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The interval of the search for deliveries that nobody recovers. Their endpoint was renamed, or its layer
-/// keeps nothing any more.
-const LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// The interval of the search for deliveries that nobody recovers. Their endpoint was renamed, its layer keeps
+/// nothing any more, or another version of this crate has kept them.
+const LOOK_INTERVAL: Duration = Duration::from_secs(60);
+
+/// How often it is warned of those that were found before.
+const REMIND_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// The first search waits, since a rolling deploy may start the first process of an endpoint later.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
 
-/// Failing deliveries are counted up to this number, so that the count is bounded.
+/// Deliveries are counted up to this number, so that the count is bounded.
 const MAX_COUNT: i64 = 10_000;
 
 /// Says every half a minute what this process recovers, until recovery is asked to stop.
 pub(super) async fn tell(shared: Arc<Shared>, mut stop: Stop) {
     let mut look_at = Instant::now() + FIRST_LOOK;
-    let mut unserved = Vec::new();
+    let mut unserved = Unserved::new();
     loop {
         let endpoints = shared.endpoints.all();
         let names: Vec<&str> = endpoints.iter().map(|served| &*served.endpoint).collect();
@@ -44,7 +49,9 @@ pub(super) async fn tell(shared: Arc<Shared>, mut stop: Stop) {
         }
         if Instant::now() >= look_at {
             look_at = Instant::now() + LOOK_INTERVAL;
-            warn_of_unserved(&shared, &mut unserved).await;
+            if let Err(error) = warn_of_unserved(&shared, &names, &mut unserved).await {
+                tracing::debug!(%error, "could not look for deliveries that nobody recovers");
+            }
         }
         let wait = INTERVAL.min(look_at.saturating_duration_since(Instant::now()));
         if stop.or(tokio::time::sleep(wait)).await.is_none() {
@@ -65,28 +72,49 @@ async fn count_failing(shared: &Shared, endpoints: &[&str]) {
     }
 }
 
-/// Warns of deliveries that are due and that no process recovers. `known` are those of the last search.
-async fn warn_of_unserved(shared: &Shared, known: &mut Vec<(String, i64)>) {
-    let unserved = match shared.store.unserved(ABSENT_AFTER).await {
-        Ok(unserved) => unserved,
-        Err(error) => {
-            tracing::debug!(%error, "could not look for deliveries that nobody recovers");
-            return;
+/// The endpoints with deliveries that nobody recovers, and when it was last warned of them.
+type Unserved = HashMap<String, Instant>;
+
+const NO_LAYER: &str = "no layer keeps deliveries of this endpoint; bring it back, or discard them";
+const OTHER_FORMAT: &str = "another version of idempotent-webhook has kept them; run that version";
+
+/// Warns of deliveries that are due and that no process recovers, of others than `served` or in a format that this
+/// process does not read.
+async fn warn_of_unserved(
+    shared: &Shared,
+    served: &[&str],
+    known: &mut Unserved,
+) -> Result<(), DatabaseError> {
+    let unserved = shared.store.unserved(ABSENT_AFTER, MAX_COUNT).await?;
+    let unread = shared.store.other_formats(served, MAX_COUNT).await?;
+    known.retain(|known, _| {
+        let is_there = unserved
+            .iter()
+            .chain(&unread)
+            .any(|(endpoint, _)| endpoint == known);
+        if !is_there {
+            metrics::unserved(known, 0);
         }
-    };
-    for (endpoint, _) in known.drain(..) {
-        metrics::unserved(&endpoint, 0);
-    }
-    for (endpoint, due) in &unserved {
+        is_there
+    });
+    let unserved = unserved.iter().map(|found| (found, NO_LAYER));
+    for ((endpoint, due), reason) in
+        unserved.chain(unread.iter().map(|found| (found, OTHER_FORMAT)))
+    {
         metrics::unserved(endpoint, *due);
-        tracing::warn!(
-            endpoint,
-            due,
-            "webhook deliveries are due that no process runs: no layer keeps deliveries of this \
-             endpoint; bring it back, or discard them"
-        );
+        if known
+            .get(endpoint)
+            .is_none_or(|at| at.elapsed() > REMIND_INTERVAL)
+        {
+            known.insert(endpoint.clone(), Instant::now());
+            tracing::warn!(
+                endpoint,
+                due,
+                "webhook deliveries are due that no process runs: {reason}"
+            );
+        }
     }
-    *known = unserved;
+    Ok(())
 }
 
 /// Warns if nobody recovers an endpoint of which a delivery was kept.
@@ -103,7 +131,7 @@ pub(super) async fn warn_if_absent(shared: Arc<Shared>, endpoint: Arc<str>) {
         );
         return;
     }
-    match shared.store.unserved(ABSENT_AFTER).await {
+    match shared.store.unserved(ABSENT_AFTER, 1).await {
         Ok(unserved) if unserved.iter().any(|(name, _)| **name == *endpoint) => tracing::warn!(
             endpoint = &*endpoint,
             "webhook deliveries are kept, but no process runs them again: spawn `Recovery` in one that \

@@ -16,7 +16,6 @@ const SERIALIZATION_FAILURE: &str = "40001";
 const DEADLOCK_DETECTED: &str = "40P01";
 const IN_FAILED_TRANSACTION: &str = "25P02";
 const ACTIVE_TRANSACTION: &str = "25001";
-const DIVISION_BY_ZERO: &str = "22012";
 const UNDEFINED_TABLE: &str = "42P01";
 const QUERY_CANCELED: &str = "57014";
 const CONNECTION_EXCEPTION_CLASS: &str = "08";
@@ -76,10 +75,6 @@ impl DatabaseError {
             .and_then(sqlx::Error::as_database_error)
             .and_then(|error| error.code())
             .is_some_and(|code| DATA_CLASSES.iter().any(|class| code.starts_with(class)))
-    }
-
-    pub(crate) fn is_division_by_zero(&self) -> bool {
-        self.is(&[DIVISION_BY_ZERO])
     }
 
     /// Whether an earlier statement of the transaction had failed.

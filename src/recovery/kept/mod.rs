@@ -430,9 +430,31 @@ impl Store {
     }
 
     /// The endpoints that no process has recovered for so many seconds, and how many of their deliveries
-    /// are due.
-    pub(super) async fn unserved(&self, seconds: f64) -> Result<Vec<(String, i64)>, DatabaseError> {
-        let statement = sqlx::query(include_str!("unserved.sql")).bind(seconds);
+    /// are due, which is at most `limit`.
+    pub(super) async fn unserved(
+        &self,
+        seconds: f64,
+        limit: i64,
+    ) -> Result<Vec<(String, i64)>, DatabaseError> {
+        let statement = sqlx::query(include_str!("unserved.sql"))
+            .bind(seconds)
+            .bind(limit);
+        let read = |row: &PgRow| Ok((row.try_get(0)?, row.try_get(1)?));
+        let rows = self.run(statement).await?;
+        Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
+    }
+
+    /// Of these endpoints, those with deliveries due that another version of this crate has kept, and how many,
+    /// which is at most `limit`.
+    pub(super) async fn other_formats(
+        &self,
+        endpoints: &[&str],
+        limit: i64,
+    ) -> Result<Vec<(String, i64)>, DatabaseError> {
+        let statement = sqlx::query(include_str!("other_formats.sql"))
+            .bind(endpoints)
+            .bind(limit)
+            .bind(FORMAT);
         let read = |row: &PgRow| Ok((row.try_get(0)?, row.try_get(1)?));
         let rows = self.run(statement).await?;
         Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)

@@ -1,4 +1,5 @@
--- How many deliveries are due of each endpoint that no process has recovered for $1 seconds.
+-- How many deliveries are due of each endpoint that no process has recovered for $1 seconds. At most $2 are
+-- counted.
 with recursive endpoints as (
     (
         select endpoint
@@ -20,8 +21,12 @@ with recursive endpoints as (
 )
 select endpoint, (
     select count(*)
-    from idempotent_webhook.kept_deliveries as kept
-    where kept.endpoint = endpoints.endpoint and kept.state = 'due'
+    from (
+        select
+        from idempotent_webhook.kept_deliveries as kept
+        where kept.endpoint = endpoints.endpoint and kept.state = 'due'
+        limit $2
+    ) as counted
 ) as due
 from endpoints
 left join idempotent_webhook.kept_endpoints as state using (endpoint)

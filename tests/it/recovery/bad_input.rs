@@ -23,7 +23,7 @@ use crate::support::{
     Answered, Database, Failing, NOTHING_KEPT, ONE_DEAD, Process, SECRET, TestApp, answer,
     assert_kept, assert_rows, endpoint, github, github_delivery, insert_effect, keep, keep_all,
     keeping_by, logged, recover, recover_all, recovery, secret, send, soon, stripe_delivery,
-    stripe_event, write_effect,
+    stripe_event, until_logged, write_effect,
 };
 
 /// Fails the first attempt at each delivery, and notes what it got.
@@ -326,6 +326,23 @@ async fn r3_a_row_of_a_format_that_is_not_known_is_left_alone() {
         .await;
     recover_all(&app).await;
     assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
+async fn k4b_deliveries_in_a_format_that_is_not_known_are_a_warning() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database.insert_due(3).await;
+    app.database
+        .run("update idempotent_webhook.kept_requests set format = 2 where delivery_id <> 'due-1'")
+        .await;
+    let log = logged(async {
+        let recovery = recover(&app);
+        until_logged("another version of idempotent-webhook has kept them").await;
+        recovery.stop().await;
+    })
+    .await;
+    assert!(log.contains(r#"endpoint="test" due=2"#), "{log}");
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
