@@ -91,21 +91,20 @@ async fn cpu_time(server: &Server) {
         "\nCPU ms of a fresh delivery, {CONNECTIONS} connections, medians of {ROUNDS} rounds\n"
     );
     println!("{:<22} {:>8} {:>8} {:>8}", "", "app", "db", "both");
-    let both = |sample: &Sample| sample.application_cpu + sample.postgres_cpu;
     for (name, samples) in &samples {
         let of = |what: &dyn Fn(&Sample) -> f64| median(samples.iter().map(what));
         println!(
             "{name:<22} {:>8.3} {:>8.3} {:>8.3}",
             of(&|sample| sample.application_cpu),
             of(&|sample| sample.postgres_cpu),
-            of(&both),
+            of(&Sample::cpu),
         );
     }
     let pairs = || samples[LAYER].iter().zip(&samples[NAIVE]);
     let ratio = |what: fn(&Sample) -> f64| median(pairs().map(|(a, b)| what(a) / what(b)));
     println!(
         "\nratio: {:.2} (app {:.2}, db {:.2})",
-        median(pairs().map(|(layer, naive)| both(layer) / both(naive))),
+        ratio(Sample::cpu),
         ratio(|sample| sample.application_cpu),
         ratio(|sample| sample.postgres_cpu),
     );
@@ -141,30 +140,30 @@ const CAREFUL: &str = "hand-written, careful";
 fn print_table(samples: &BTreeMap<String, Vec<Sample>>, mode: Mode) {
     let of = |name: &str, what: fn(&Sample) -> f64| median(samples[name].iter().map(what));
     println!(
-        "{:<22} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10}",
-        "", "per s", "ratio", "p50 ms", "p99 ms", "app cpu", "db cpu"
+        "{:<22} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10}",
+        "", "per s", "ratio", "p50 ms", "p99 ms", "app cpu", "db cpu", "cpu ratio"
     );
     let mut names: Vec<&String> = samples.keys().collect();
     names.sort_by(|a, b| of(b, |s| s.rate).total_cmp(&of(a, |s| s.rate)));
     for name in names {
         // Round by round, since a noisy moment hits all of a round.
-        let ratio = median(
-            samples[name]
-                .iter()
-                .zip(&samples[CAREFUL])
-                .map(|(sample, yardstick)| sample.rate / yardstick.rate),
-        );
+        let ratio = |what: fn(&Sample) -> f64| {
+            let pairs = samples[name].iter().zip(&samples[CAREFUL]);
+            median(pairs.map(|(sample, yardstick)| what(sample) / what(yardstick)))
+        };
         println!(
-            "{name:<22} {:>9.0} {ratio:>9.2} {:>9.2} {:>9.2} {:>10.3} {:>10.3}",
+            "{name:<22} {:>9.0} {:>9.2} {:>9.2} {:>9.2} {:>10.3} {:>10.3} {:>10.2}",
             of(name, |s| s.rate),
+            ratio(|s| s.rate),
             of(name, |s| s.p50_ms),
             of(name, |s| s.p99_ms),
             of(name, |s| s.application_cpu),
             of(name, |s| s.postgres_cpu),
+            ratio(Sample::cpu),
         );
     }
     println!(
-        "ratio: to {CAREFUL}; cpu: seconds for 1,000 {}",
+        "ratios: to {CAREFUL}; cpu: seconds for 1,000 {}",
         match mode {
             Mode::Fresh => "deliveries",
             Mode::Duplicates => "duplicates",

@@ -16,6 +16,13 @@ pub struct Sample {
     pub postgres_cpu: f64,
 }
 
+impl Sample {
+    /// Of the application and of Postgres.
+    pub fn cpu(&self) -> f64 {
+        self.application_cpu + self.postgres_cpu
+    }
+}
+
 pub async fn sample(
     server: &Server,
     contender: &Contender,

@@ -185,8 +185,7 @@ impl<S: EventSource> Reconcile<S> {
     ///
     /// # Errors
     ///
-    /// [`ReconcileError::Busy`] if another process is in a round, and what has failed otherwise. A round of a
-    /// background task then goes on with it.
+    /// [`ReconcileError::Busy`] if another process is in a round, and what has failed otherwise.
     pub async fn run_once(&self) -> Result<Reconciled, ReconcileError> {
         let rounds = self.rounds(true);
         match rounds.run().await? {

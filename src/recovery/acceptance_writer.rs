@@ -155,7 +155,8 @@ pub(super) async fn write_group(
 }
 
 /// Writes, with a second try if the connection may have failed. If the first one was committed although its
-/// answer was lost, the requests are known by then, and run within seconds.
+/// answer was lost, the requests are known by then. No attempt holds the number under which they were taken, so
+/// they are free soon.
 async fn write(
     store: &Store,
     begun: Option<ShortTx>,
