@@ -65,7 +65,7 @@ impl PageError {
     }
 
     pub(super) const fn not_authorized_in_time() -> Self {
-        let text = "It could not be found out in time what you may see.";
+        let text = "It took too long to check what you may see. Try again.";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, text)
     }
 

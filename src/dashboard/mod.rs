@@ -67,8 +67,7 @@
 //! - **Look up**: the state of the deliveries with these ids: processed, due, dead, in flight, discarded, or
 //!   not known.
 //! - **Actions**: which action each operator took on these pages, and the results of the deliveries that it
-//!   made due. The same action on a delivery within a minute that changes as little as the one before is not
-//!   recorded again.
+//!   made due. An action on a delivery that is repeated within a minute, and changes nothing, is recorded once.
 //!
 //! Operators retry and discard deliveries, one by one, selected, all of a filter, or all of a reason; have
 //! processed deliveries processed again, from the request where it is kept
@@ -143,8 +142,8 @@
 //!
 //! `api/confirm` says to how many deliveries an action applies, and does nothing. `api/act` answers with the `id`
 //! of the action. `api/action` has its result, for those who see all tenants. `before` is when the deliveries were
-//! seen, such as the `now` of a list: what has failed since is left out. `from` is the first time, and `until` is
-//! the one after the last. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list has the address of its `next`
+//! seen, such as the `now` of a list: what has failed since is left out. `from` is inclusive, and `until` is
+//! exclusive. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list has the address of its `next`
 //! page. `missed` is how many deliveries reconciliation has received. `not_reconciled` is true even if a worse
 //! state hides it. `reconciliation` of `api/endpoint` has each list of the provider, with the `failure` of its last
 //! round, and `late_since` if no process has begun one. `is_reconciled` of `api/delivery` says that a delivery

@@ -55,7 +55,8 @@
 //! ```
 //!
 //! A handler that takes `DedupeTx` or `Delivery` answers 500 without the layer. A test sends an unsigned request, and
-//! expects a 401: [`TestDelivery::unsigned`](crate::testing::TestDelivery::unsigned).
+//! expects that it is refused, with a 401 unless the provider wants another status:
+//! [`TestDelivery::unsigned`](crate::testing::TestDelivery::unsigned).
 //!
 //! # Write through the transaction
 //!

@@ -139,7 +139,8 @@
 //! all that is not older than `look_back`, whatever rounds before have looked at, so they also find what was
 //! left out then, and what was deleted from the tables since. If a task's round was
 //! broken off, `run_once` begins anew, and the task goes on with its own round afterwards. If `run_once` is broken off,
-//! nobody goes on with it.
+//! nobody goes on with it. Gaps are noticed by the task only: a job that calls `run_once` needs a `look_back` that is
+//! longer than it may be down.
 //!
 //! # Several processes
 //!
@@ -156,14 +157,14 @@
 //!
 //! - **Two lists of one endpoint need different names**, such as those of two Stripe accounts that send to one
 //!   route: `StripeEvents::named`. With one name, each would take the other one's position for its own, and leave out
-//!   what the other one has looked at. In one process, [`Reconcile::new`] refuses the second one. Over several
-//!   processes, nobody notices. A key is no part of the name, so that a list goes on where it was after its key
+//!   what the other one has looked at. With one [`Recovery`], [`Reconcile::new`] refuses the second one. Over several
+//!   of them, or several processes, nobody notices. A key is no part of the name, so that a list goes on where it was after its key
 //!   is rotated.
 //! - **A list at a new path goes on where it was** under the same name. With [tenants](#tenants), whose lists
 //!   differ by the path, a new path begins with its first round, and so does a new name everywhere: set
 //!   [`since`](crate::Reconcile::since) to the end of the last one.
 //! - The row of the old path is late from then on. Delete the row of a list that you do not reconcile any more,
-//!   once the new one has had a round; `Retention` does so after a year.
+//!   once the new one has had a round, and not while it has a [gap](#gaps); `Retention` does so after a year.
 //!
 //! # When it fails
 //!
@@ -172,7 +173,7 @@
 //! | the list asks to wait: 429 and rate limits, 5xx with `Retry-After` | the same page is asked for again after that time, for up to an hour at a time and ten times, with a WARN each |
 //! | any other answer or error of the list; no room to keep; Postgres is away | a WARN; the round goes on after 5 minutes, or after `every` if that is shorter |
 //! | the page to go on with is refused, since the provider does not know it any more: 400, 404 | the next try begins anew, with the first page |
-//! | the list has more and does not say how to go on, or its pages go round in a circle | a WARN; the next try begins anew, with the first page |
+//! | the list has more and gives no cursor for the next page, or its pages go round in a circle | a WARN; the next try begins anew, with the first page |
 //! | an answer comes by a redirect to another origin | it is an error of the list: nothing of it is run |
 //! | GitHub refuses a redelivery for good: 404, 422 | it is left out; the round goes on |
 //! | an item of the list cannot be read | it is left out; the round goes on behind the last one that can be |
@@ -204,7 +205,7 @@
 //!
 //! No round was made for longer than `look_back`, or than the list goes back, or for so long that retention has deleted
 //! what tells which events were processed. The next round cannot look at all of the time between. **Events of that
-//! time may be lost.** A WARN says so once. `gap_since` and `gap_until` of the row say which time it is. Until it is
+//! time may be lost.** A WARN says so. `gap_since` and `gap_until` of the row say which time it is. Until it is
 //! dealt with, `failure` says so after each round, the endpoint is not reconciled on the dashboard, and each round
 //! counts as a failure in the metric.
 //!

@@ -151,13 +151,17 @@
 //! else's while it lives, however long a handler, a middleware or a queue for connections takes: there is no lease.
 //! When it has been silent for six seconds, what it had taken is free, and any process that serves the endpoint
 //! takes it. That is within about ten seconds of the death, whatever
-//! [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is. A process that was silent for longer than three
-//! seconds itself waits for six before it takes others for gone, since it may have been Postgres that was away.
-//! Code that blocks all threads of the runtime for six seconds makes a process look gone: use `spawn_blocking`.
+//! [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is. A process that could not write for four
+//! seconds itself waits for another six before it takes others for gone: Postgres may have been down.
+//!
+//! What a process that lives has lost is free, too, once the other attempts have ended that it began within the same
+//! ten seconds: the task of an attempt was dropped, or Postgres' answer never came. Code that blocks all threads of
+//! the runtime for six seconds makes a process look gone: use `spawn_blocking`.
 //!
 //! The attempt that did not end is counted, and the next one follows at once: another delivery may have
 //! killed the process. If that one does not end either, recovery records a failure instead of a third attempt, and
-//! the next one follows the schedule. It runs alone in its process, so that it does not take others with it.
+//! the next one follows the schedule. Nothing else runs in the background of its process meanwhile, so that it does
+//! not take others with it.
 //!
 //! A process that is frozen, or whose host is cut off, keeps its connection until Postgres notices. The claim therefore
 //! sets `idle_in_transaction_session_timeout` for its transaction: to `handler_timeout`,

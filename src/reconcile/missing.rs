@@ -94,9 +94,9 @@ impl<S: EventSource> Rounds<'_, S> {
                     .event
                     .unusable("it may have been processed, and deleted since");
             } else if unknown.asked_in_vain {
-                one.event = one
-                    .event
-                    .unusable("it was asked for over a week, and does not come");
+                one.event = one.event.unusable(
+                    "its redelivery was requested for over a week, and it has not arrived",
+                );
             }
             missing.push(one);
         }

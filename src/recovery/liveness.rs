@@ -19,20 +19,28 @@ use crate::pg_time::interval;
 use crate::random::random;
 use crate::transaction::{DatabaseError, with_timeout};
 
-/// What a crash of Postgres loses of it is heard again before anybody counts as silent.
-const BEGIN: &str = "begin isolation level read committed; set local synchronous_commit = off";
+/// What a crash of Postgres loses of it is heard again before anybody counts as silent. Whoever is lost or frozen in
+/// the midst of it holds its row for two seconds, and not for as long as Postgres believes in the connection.
+const BEGIN: &str = "begin isolation level read committed not deferrable; \
+    set local synchronous_commit = off; \
+    set local lock_timeout = '1s'; \
+    set local idle_in_transaction_session_timeout = '2s'";
 
 /// How often a process is heard of.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// The longest time that it takes to be heard.
-const TIMEOUT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How soon it is tried again. Several tries fit into the time that a process may be silent.
+const AGAIN: Duration = Duration::from_millis(250);
 
 /// Who is silent for so long is gone.
 const SILENCE: Duration = Duration::from_secs(6);
 
 /// Who was silent for longer than this itself cannot tell since when others are: Postgres may have been away.
-const DEAF_AFTER: Duration = Duration::from_secs(3);
+/// Longer than from one time to the next.
+const DEAF_AFTER: Duration = Duration::from_secs(4);
 
 /// Who was heard of within this time can take a delivery, and be heard of again before it counts as gone.
 const FRESH: Duration = Duration::from_secs(4);
@@ -71,6 +79,9 @@ struct State {
     current: Taker,
     /// Since when `current` is given to attempts.
     since: Instant,
+    /// The one after it. Others have heard of it long before it is given to attempts: a statement of theirs that
+    /// has begun earlier would take its deliveries for free.
+    next: Taker,
     /// Those before it that attempts hold.
     earlier: Vec<Taker>,
     heard: Option<Heard>,
@@ -89,8 +100,8 @@ struct Heard {
 struct Message {
     numbers: Vec<i64>,
     given_up: Vec<i64>,
-    /// The next number, if it is time for one.
-    next: Option<Taker>,
+    /// The number after the next one, if it is time for one.
+    new: Option<Taker>,
     /// Whether this process can tell who is gone.
     can_tell: bool,
 }
@@ -112,6 +123,7 @@ impl Liveness {
             state: Mutex::new(State {
                 current: Taker::new(),
                 since: Instant::now(),
+                next: Taker::new(),
                 earlier: Vec::new(),
                 heard: None,
                 task: None,
@@ -183,15 +195,18 @@ impl State {
     fn message(&self) -> Message {
         let (held, given_up): (Vec<_>, Vec<_>) =
             self.earlier.iter().partition(|taker| taker.is_held());
-        let next = (self.since.elapsed() >= TERM).then(Taker::new);
-        let numbers = held.into_iter().chain([&self.current]).chain(&next);
+        let new = (self.since.elapsed() >= TERM).then(Taker::new);
+        let numbers = held
+            .into_iter()
+            .chain([&self.current, &self.next])
+            .chain(&new);
         Message {
             numbers: numbers.map(Taker::number).collect(),
             given_up: given_up.into_iter().map(Taker::number).collect(),
             can_tell: self.heard.is_some_and(|heard| {
                 heard.last.elapsed() < DEAF_AFTER && heard.since.elapsed() >= SILENCE
             }),
-            next,
+            new,
         }
     }
 
@@ -205,7 +220,8 @@ impl State {
         self.heard = Some(Heard { since, last: now });
         self.earlier
             .retain(|taker| !message.given_up.contains(&taker.number()));
-        if let Some(next) = message.next {
+        if let Some(new) = message.new {
+            let next = std::mem::replace(&mut self.next, new);
             self.earlier
                 .push(std::mem::replace(&mut self.current, next));
             self.since = now;
@@ -222,18 +238,19 @@ impl State {
 impl Shared {
     /// The number under which deliveries are taken now. Others have heard of it.
     pub(super) async fn taker(self: &Arc<Self>) -> Result<Taker, DatabaseError> {
+        self.stay_alive();
         let liveness = &self.liveness;
         if let Some(taker) = liveness.state().fresh() {
             return Ok(taker);
         }
-        let mut place = liveness.connection.lock().await;
+        // All of those who wait for the same, at once.
+        let place = tokio::time::timeout(TIMEOUT, liveness.connection.lock()).await;
+        let mut place = place.map_err(|_| DatabaseError::TimedOut)?;
         loop {
-            // Others have waited for the same.
             if let Some(taker) = liveness.state().fresh() {
                 return Ok(taker);
             }
             liveness.speak(&mut place).await?;
-            self.stay_alive();
         }
     }
 
@@ -260,14 +277,19 @@ async fn run(shared: Weak<Shared>) {
             shared.liveness.speak(&mut place).await
         };
         match spoken.await {
-            Ok(Others { gone: 0, .. }) => {}
-            Ok(_) => {
+            Ok(others) if others.gone > 0 => {
                 tracing::info!(
-                    "a process of webhook recovery is gone: others run what it had taken"
+                    "a process of webhook recovery has stopped or is gone: others run what it had taken"
                 );
                 shared.news.notify_waiters();
             }
-            Err(error) => tracing::debug!(%error, "other processes could not hear of this one"),
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(%error, "other processes could not hear of this one");
+                drop(shared);
+                tokio::time::sleep(AGAIN).await;
+                continue;
+            }
         }
         drop(shared);
         tokio::time::sleep(INTERVAL).await;

@@ -64,7 +64,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// that did not reach the handler is not counted: Postgres was away, or no route handles the delivery. If a
 /// process is killed, another one runs its deliveries within about ten seconds, whatever
 /// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) is. A second attempt in a row that does not
-/// end counts as a failure. The next one waits as the schedule says, and then runs alone.
+/// end counts as a failure. The next one waits as the schedule says, and then nothing else
+/// runs in the background beside it.
 ///
 /// A process that takes deliveries writes every two seconds that it lives. For that it has one connection beside
 /// those of the pool, with the pool's options.
@@ -325,8 +326,8 @@ pub struct RecoveryTask {
 }
 
 impl RecoveryTask {
-    /// Stops taking deliveries, and waits for the attempts that are running: at most as long as one
-    /// may take, about a minute with the defaults of the layer.
+    /// Stops taking deliveries, and waits for the attempts that are running: about a minute at most with the
+    /// defaults of the layer. Those that have killed a process before run one after the other, each for as long.
     pub async fn stop(self) {
         self.stop.send();
         // It neither panics nor is aborted, but the runtime may be shutting down.

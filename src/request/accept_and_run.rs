@@ -68,8 +68,7 @@ async fn try_keep<R, E>(
         let acceptance = Acceptance {
             delivery: delivery.clone(),
             request: kept.clone(),
-            // Whom others cannot hear takes nothing.
-            taker: keeper.settings.recovery.taker().await.ok(),
+            taker: Some(keeper.settings.recovery.taker().await?),
         };
         keeper.accept(store, acceptance).await
     };
@@ -153,7 +152,7 @@ async fn try_accept<R, E>(
         delivery: delivery.clone(),
         request: kept.clone(),
         taker: match slot {
-            // Whom others cannot hear takes nothing.
+            // Without it, recovery runs it once it can.
             Some(_) => recovery.taker().await.ok(),
             None => None,
         },

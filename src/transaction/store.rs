@@ -175,7 +175,13 @@ impl Store {
         // A handler's transaction may lock what a statement waits for. A session would wait on, although
         // its connection is closed.
         let wait = (self.timeout / 2).as_millis().max(1);
-        let begin = format!("{BEGIN_READ_COMMITTED}; set local lock_timeout = {wait}");
+        // A host that is lost in the midst of it must not hold its locks for as long as Postgres believes in the
+        // connection.
+        let idle = self.timeout.as_millis().max(1);
+        let begin = format!(
+            "{BEGIN_READ_COMMITTED}; set local lock_timeout = {wait}; \
+             set local idle_in_transaction_session_timeout = {idle}"
+        );
         let begun = self.begin_on_any(AssertSqlSafe(begin).into_sql_str(), deadline);
         Ok(ShortTx::of(begun.await?))
     }

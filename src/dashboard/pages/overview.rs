@@ -141,7 +141,9 @@ fn endpoints_table(endpoints: &[Endpoint], now: Timestamp, may_operate: bool) ->
 /// That no delivery is failing. Where one may be missing, nobody knows whether nothing is.
 pub(super) fn nothing_failing(endpoints: &[Endpoint], otherwise: &str) -> Markup {
     match endpoints.iter().any(|endpoint| endpoint.is_unreconciled) {
-        true => empty("No delivery that came in. Others may be missing: a list is not reconciled."),
+        true => empty(
+            "No delivery that came in. Some may never have arrived: a list is not reconciled.",
+        ),
         false => empty(otherwise),
     }
 }
@@ -158,7 +160,7 @@ pub(super) fn states(endpoint: &Endpoint) -> Markup {
         }
         @if !endpoint.unreached.is_zero() {
             " " span.why {
-                (count(endpoint.unreached)) " of the due reach no layer: each one's page says at which path"
+                (count(endpoint.unreached)) " of the due reach no layer: see their pages"
             }
         }
         @if let Some(why) = &endpoint.why_unreconciled {

@@ -199,7 +199,7 @@ pub(super) fn last_id(items: &[Box<RawValue>]) -> Result<String, SourceError> {
     let ids = items.iter().rev().map(|raw| parse(raw.get().as_bytes()));
     let last = ids.filter_map(Result::ok).next();
     last.map(|Id { id }| id).ok_or_else(|| {
-        SourceError::new("it has more, and gives nothing on this page to go on behind")
+        SourceError::new("it has more, and gives nothing on this page to go on behind").permanent()
     })
 }
 

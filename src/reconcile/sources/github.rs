@@ -17,7 +17,7 @@ const DELIVERY: HeaderName = HeaderName::from_static("x-github-delivery");
 const EVENT: HeaderName = HeaderName::from_static("x-github-event");
 
 /// So that a request is not given up before.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 /// [Deliveries of a webhook of GitHub](https://docs.github.com/rest/repos/webhooks#list-deliveries-for-a-repository-webhook),
 /// for [`presets::github`](crate::presets::github).
@@ -94,7 +94,7 @@ impl GitHubDeliveries {
         self
     }
 
-    /// The least time from one request to deliver again to the next, at most 30 seconds. Default: a second, as GitHub
+    /// The least time from one request to deliver again to the next, at most 15 seconds. Default: a second, as GitHub
     /// asks for. GitHub Enterprise Server may need none.
     #[must_use]
     pub fn redelivery_pause(mut self, pause: Duration) -> Self {
@@ -165,9 +165,8 @@ impl EventSource for GitHubDeliveries {
         if let Some(asked_at) = *asked_at {
             tokio::time::sleep_until(asked_at + self.pause).await;
         }
-        let answer = self.api.post(&path).await;
         *asked_at = Some(Instant::now());
-        answer.map(drop)
+        self.api.post(&path).await.map(drop)
     }
 }
 

@@ -22,6 +22,7 @@ set process = excluded.process,
     turn_ends_at = excluded.turn_ends_at,
     round_since = coalesce(excluded.round_since, known.round_since),
     round_until = coalesce(excluded.round_until, known.round_until),
+    reconciled_until = greatest(known.reconciled_until, excluded.reconciled_until),
     cursor = case when $8 or $11 then known.cursor end,
     gap_since = least(known.gap_since, excluded.gap_since),
     gap_until = greatest(known.gap_until, excluded.gap_until)

@@ -5,11 +5,14 @@
 -- when events count as the application says, `null` if it does not, $8 whether it is a round on request, which
 -- looks at those again that are reconciled, $9 for how long the list has an event, `null` if that is not known.
 with known as (
-    select path = $2 as is_here, begins_at, reconciled_until, round_since, round_until
-    from idempotent_webhook.reconciliations
+    select
+        path = $2 as is_here, begins_at,
+        -- A list goes on from where it was at another path.
+        max(reconciled_until) over () as reconciled_until,
+        round_since, round_until
+    from idempotent_webhook.reconciliations as known
     where endpoint = $1 and source = $3 and (path = $2 or not $6)
-    -- A list that is new at this path goes on from where it was before.
-    order by path = $2 desc, reconciled_until desc nulls last
+    order by path = $2 desc, known.reconciled_until desc nulls last
     limit 1
 ),
 -- What another list or another tenant has had recorded says nothing of this one.
@@ -38,7 +41,14 @@ next as (
             when resumes then round_since
             -- Lists have times in whole seconds, and may show an event late.
             else coalesce(reconciled_until - greatest($5, interval '1 minute'), round_since)
-        end as next_since
+        end as next_since,
+        -- Since when a round must look at all. Before the first one, nothing was promised but what is younger.
+        case
+            when $8 then null
+            when reconciled_until is null then round_until
+            when resumes then round_since
+            else reconciled_until - greatest($5, interval '1 minute')
+        end as promised_since
     from begin
 ),
 span as (
@@ -62,7 +72,7 @@ select
     extract(epoch from since)::float8 as since,
     extract(epoch from until)::float8 as until,
     case
-        when next_since < since and begins_at < since
-            then extract(epoch from greatest(begins_at, next_since))::float8
+        when promised_since < since and begins_at < since
+            then extract(epoch from greatest(begins_at, promised_since))::float8
     end as gap_since
 from span

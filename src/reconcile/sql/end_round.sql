@@ -19,13 +19,13 @@ set process = null,
     missed = missed + $9,
     last_missed_at = case when $9 > 0 then now() else last_missed_at end,
     failure = case
-        when $7 is not null then $7
-        when not $6 then failure
-        when gap_since is not null then format(
+        when not $6 then coalesce($7, failure)
+        when gap_since is null then $7
+        else concat_ws('; ', format(
             'events from %s to %s were not looked at: they were too old for a round',
             to_char(gap_since at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
             to_char(gap_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-        )
+        ), $7)
     end,
     failed_at = case
         when $7 is not null or gap_since is not null or not $6 and failure is not null

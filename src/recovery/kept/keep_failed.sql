@@ -38,6 +38,11 @@ with kept as (
         unfinished = case
             when known.state in ('recorded', 'processed') then 0 else known.unfinished
         end,
+        -- Whoever has taken one that is dead now has no effect.
+        taken_by = case
+            when known.state in ('recorded', 'processed') or $16 and excluded.state = 'dead' then null
+            else known.taken_by
+        end,
         processed_at = null,
         archived_until = null,
         next_attempt_at = case

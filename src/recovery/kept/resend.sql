@@ -27,6 +27,9 @@ with resent as (
     set state = 'due',
         retries = case known.state when 'due' then known.retries else 0 end,
         next_attempt_at = now(),
+        unfinished = case known.state when 'due' then known.unfinished else 0 end,
+        taken_by = case known.state when 'due' then known.taken_by end,
+        takes = known.takes + (known.state <> 'due')::int,
         processed_at = null,
         archived_until = null,
         body_bytes = excluded.body_bytes

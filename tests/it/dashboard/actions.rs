@@ -753,7 +753,7 @@ async fn d3_what_is_archived_is_not_forgotten() {
         .await;
 }
 
-/// D8 of the faults: an action that waits is not taken for one whose process was killed.
+/// An action that waits is not taken for one whose process was killed.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_an_action_is_active_while_it_waits_for_what_is_running() {
     let database = Database::new().await;

@@ -154,7 +154,7 @@ async fn d1_an_authorizer_that_hangs_does_not_hold_the_request() {
         for page in ["overview", "api/overview"] {
             let answer = board.get(page).await;
             assert_eq!(answer.status, 503);
-            answer.shows("It could not be found out in time what you may see.");
+            answer.shows("It took too long to check what you may see.");
         }
     })
     .await;

@@ -29,7 +29,7 @@ async fn d4_a_page_does_not_wait_for_ever() {
     board.page("overview").await;
 }
 
-/// D5 of the faults: a statement goes on in Postgres when nobody waits for it any more.
+/// A statement goes on in Postgres when nobody waits for it any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn d4_requests_that_are_abandoned_hold_two_connections() {
     let app = TestApp::github(write_effect).await;

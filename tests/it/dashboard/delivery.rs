@@ -193,7 +193,7 @@ async fn d3_the_deliveries_of_one_id_do_not_hide_those_of_another() {
     assert_eq!(found["discarded"][0]["tenant"], "tenant 2500");
 }
 
-/// D16 of the faults: what one pastes are ids, however they are apart.
+/// What one pastes are ids, however they are apart.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_pasted_ids_are_looked_up_one_by_one() {
     let database = Database::new().await;
@@ -236,7 +236,7 @@ async fn d3_a_request_is_a_command_for_those_who_may_see_it() {
     reader.page(page).await.hides("curl");
 }
 
-/// D10 of the faults: what was discarded was received.
+/// What was discarded was received.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_what_was_discarded_is_not_said_to_be_never_received() {
     async fn discards(_: DedupeTx, _: Bytes) -> Result<(), HandlerError> {

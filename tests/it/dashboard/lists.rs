@@ -129,7 +129,7 @@ async fn d3_what_was_processed_is_listed_newest_first() {
     assert_eq!(board.get("deliveries?from=tomorrow").await.status, 400);
 }
 
-/// D17 of the faults: where no index has the filters, a page searches round by round, and for a bounded time.
+/// Where no index has the filters, a page searches round by round, and for a bounded time.
 #[tokio::test(flavor = "multi_thread")]
 async fn d4_a_search_finds_each_delivery_once() {
     let database = Database::new().await;

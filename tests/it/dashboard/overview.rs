@@ -193,7 +193,7 @@ async fn d3_a_row_without_a_group_hides_no_reason() {
     overview.shows("reason 3");
 }
 
-/// D9 of the faults: `fine` is only said if it is known.
+/// `fine` is only said if it is known.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_an_endpoint_is_fine_only_if_nothing_fails_or_is_rejected() {
     let database = Database::new().await;
@@ -311,7 +311,6 @@ async fn d3_what_is_paused_says_so_in_any_state() {
     }
 }
 
-/// D11 and D12 of the faults.
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_a_reason_is_one_over_all_endpoints_since_its_first_failure() {
     let database = Database::new().await;

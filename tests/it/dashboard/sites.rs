@@ -200,7 +200,7 @@ async fn page_from(board: &Board, page: &str, headers: &[(&str, &str)]) -> Answe
     board.send(request.body(Body::empty()).unwrap()).await
 }
 
-/// D3 of the faults: the second click of a double click on another site lands on a page of ours.
+/// The second click of a double click on another site lands on a page of ours.
 #[tokio::test(flavor = "multi_thread")]
 async fn d2_what_another_site_leads_to_has_no_actions() {
     let app = with_a_dead_delivery().await;
@@ -283,7 +283,7 @@ async fn d2_what_was_shown_cannot_have_been_shown_in_the_future() {
     assert_eq!(actions(&database).await, [action("discard", None, 1)]);
 }
 
-/// D6 of the faults: DNS rebinding.
+/// DNS rebinding.
 #[tokio::test(flavor = "multi_thread")]
 async fn d2_only_the_named_hosts_are_served() {
     let app = with_a_dead_delivery().await;
@@ -333,7 +333,7 @@ async fn d2_only_the_named_hosts_are_served() {
     );
 }
 
-/// D7 of the faults: a proxy that changes the `Host`, over plain HTTP.
+/// A proxy that changes the `Host`, over plain HTTP.
 #[tokio::test(flavor = "multi_thread")]
 async fn d2_a_trusted_origin_may_act_where_a_proxy_changes_the_host() {
     let app = with_a_dead_delivery().await;
@@ -358,7 +358,7 @@ async fn d2_a_trusted_origin_may_act_where_a_proxy_changes_the_host() {
         .hides("Show the actions");
 }
 
-/// D4 of the faults: the next form after the end of a session leads to a login.
+/// The next form after the end of a session leads to a login.
 #[tokio::test(flavor = "multi_thread")]
 async fn d2_forms_may_lead_to_the_login() {
     let database = Database::new().await;

@@ -84,7 +84,7 @@ fn paddle_page(data: &[Value], has_more: bool) -> Value {
     json!({ "data": data, "meta": { "pagination": { "has_more": has_more } } })
 }
 
-/// E7 of the faults: it was taken for the end of the list.
+/// It was taken for the end of the list.
 #[tokio::test]
 async fn n4_a_page_that_has_more_and_nothing_to_go_on_behind_is_an_error() {
     let unreadable = json!({ "created": "yesterday" });
@@ -105,7 +105,7 @@ async fn n4_a_page_that_has_more_and_nothing_to_go_on_behind_is_an_error() {
     }
 }
 
-/// E7 of the faults, where the list gives a cursor: it says itself that there is more behind an empty page.
+/// Where the list gives a cursor, it says itself that there is more behind an empty page.
 #[tokio::test]
 async fn n4_an_empty_page_with_a_next_one_is_not_the_end() {
     let database = Database::new().await;
@@ -123,7 +123,7 @@ async fn n4_an_empty_page_with_a_next_one_is_not_the_end() {
     assert_eq!(round, "1 missed, 1 unusable");
 }
 
-/// E10 of the faults: the page failed, and so did each round.
+/// The page failed, and so did each round.
 #[tokio::test]
 async fn n4_a_list_goes_on_behind_the_last_item_whose_id_can_be_read() {
     let unreadable = json!({ "created": "yesterday" });
@@ -156,7 +156,7 @@ async fn n4_a_list_goes_on_behind_the_last_item_whose_id_can_be_read() {
     assert!(requests.lock().unwrap()[1].contains("after=ntf_1"));
 }
 
-/// E9 of the faults: what another host lists was run as authentic.
+/// What another host lists was run as authentic.
 #[tokio::test]
 async fn n3_a_redirect_to_another_origin_is_not_followed() {
     let database = Database::new().await;
@@ -199,7 +199,7 @@ async fn n3_a_redirect_to_another_origin_is_not_followed() {
     assert_eq!(renamed, "1 missed, 0 unusable");
 }
 
-/// E12 of the faults: it was quoted with escapes of escapes.
+/// It was quoted with escapes of escapes.
 #[tokio::test]
 async fn n4_the_answer_of_an_api_is_shown_as_it_is() {
     let database = Database::new().await;
@@ -217,7 +217,7 @@ async fn n4_the_answer_of_an_api_is_shown_as_it_is() {
     );
 }
 
-/// E1 of the faults: each of two accounts took the other one's position for its own.
+/// Each of two accounts took the other one's position for its own.
 #[tokio::test]
 async fn n1_two_accounts_of_one_route_have_a_position_each() {
     let database = Database::new().await;

@@ -47,7 +47,7 @@ async fn state(database: &Database) -> String {
         .to_owned()
 }
 
-/// E11 of the faults: a gap was one line of the log, and then all was fine.
+/// A gap was one line of the log, and then all was fine.
 #[tokio::test]
 async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
     let recorder = PrometheusBuilder::new().build_recorder();
@@ -154,7 +154,54 @@ async fn n2_a_time_that_the_list_does_not_go_back_to_is_told() {
     }
 }
 
-/// A4 of the faults: the age of `Retention` was taken for that of the deliveries, which stay for as long as their
+/// The list cannot be read at first, and goes back for three days only. Nobody has promised to look at what was before.
+#[tokio::test]
+async fn n2_a_first_round_that_goes_on_later_leaves_no_gap() {
+    let (api, address) = Api::start("github").await;
+    api.add(Event {
+        number: 1,
+        time: now() - 100,
+    });
+    for (broken_off, has_gap) in [("5 minutes", false), ("5 days", true)] {
+        let database = Database::new().await;
+        database
+            .run(&format!(
+                "insert into idempotent_webhook.reconciliations
+                     (endpoint, path, source, begins_at, round_since, round_until)
+                 values (
+                     'test', '/', 'github', now() - interval '60 days',
+                     now() - interval '{broken_off}' - interval '3 days', now() - interval '{broken_off}'
+                 )"
+            ))
+            .await;
+        let recovery = recovery(&database.pool);
+        let layer =
+            IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()))
+                .keep(Keep::failed(&recovery));
+        let deliveries =
+            GitHubDeliveries::repository(Secret::new(KEY).unwrap(), "octocat/hello-world", 1)
+                .named("github")
+                .http(Http::new().base(format!("http://{address}")));
+        let reconcile = Reconcile::new(&layer, deliveries, "/").unwrap();
+        let task = reconcile
+            .grace(MINUTE)
+            .every(Duration::from_secs(1))
+            .spawn();
+        database
+            .until(&format!(
+                "exists (
+                    select from idempotent_webhook.reconciliations
+                    where missed = 1 and (gap_since is not null) = {has_gap}
+                        and (failure like 'events from % were not looked at%') is {}
+                )",
+                if has_gap { "true" } else { "not true" }
+            ))
+            .await;
+        soon(task.stop()).await;
+    }
+}
+
+/// The age of `Retention` was taken for that of the deliveries, which stay for as long as their
 /// provider may send them again.
 #[tokio::test]
 async fn n2_what_retention_has_left_for_the_redelivery_window_is_looked_at() {
@@ -200,7 +247,7 @@ async fn n2_what_retention_has_left_for_the_redelivery_window_is_looked_at() {
         .await;
 }
 
-/// A4 of the faults: what is too old to be judged was left out without a word.
+/// What is too old to be judged was left out without a word.
 #[tokio::test]
 async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
     let database = Database::new().await;
@@ -271,7 +318,7 @@ async fn n2_a_time_of_which_retention_has_left_nothing_is_told() {
     database.until(&is_kept(&["evt_3", "evt_4"])).await;
 }
 
-/// E5 of the faults: the task went on with the times of a round on request, and left out what was before.
+/// The task went on with the times of a round on request, and left out what was before.
 #[tokio::test]
 async fn n4_a_task_does_not_go_on_with_a_round_on_request_that_was_killed() {
     let database = Database::new().await;
@@ -343,7 +390,7 @@ async fn n4_a_round_that_was_broken_off_goes_on_after_one_on_request() {
     assert_eq!(list.asked(), [Some("2".to_owned())]);
 }
 
-/// E2 of the faults: after a deploy with another path, a list began anew with that moment.
+/// After a deploy with another path, a list began anew with that moment.
 #[tokio::test]
 async fn n2_a_list_at_another_path_goes_on_where_it_was() {
     let database = Database::new().await;

@@ -275,7 +275,7 @@ async fn n4_a_list_that_panics_is_a_list_that_fails() {
     assert_eq!(process.run_due().await, 1);
 }
 
-/// E8 of the faults: a circle was followed for 100,000 pages.
+/// A circle was followed for 100,000 pages.
 #[tokio::test]
 async fn n4_a_list_whose_pages_do_not_end_fails() {
     for (cursors, pages) in [(&["again"][..], 2), (&["\0"], 1), (&["a", "b", "c"], 4)] {

@@ -201,7 +201,7 @@ async fn n4_a_redelivery_that_github_refuses_is_left_out_and_one_that_it_limits_
         .await;
 }
 
-/// A7 of the faults: what is rejected each time was asked for, and counted as missed, for ever.
+/// What is rejected each time was asked for, and counted as missed, for ever.
 #[tokio::test]
 async fn n1_github_is_not_asked_for_ever_for_what_is_rejected_each_time() {
     let (api, address) = Api::start("github").await;
@@ -238,13 +238,13 @@ async fn n1_github_is_not_asked_for_ever_for_what_is_rejected_each_time() {
         .until(
             "exists (
                 select from idempotent_webhook.reconciliations
-                where missed = 1 and failure like 'github-1: it was asked for%'
+                where missed = 1 and failure like 'github-1: its redelivery was requested for%'
             )",
         )
         .await;
 }
 
-/// E12 of the faults: it asks for a second between two requests that change something.
+/// It asks for a second between two requests that change something.
 #[tokio::test]
 async fn n4_github_is_asked_with_a_pause_between_redeliveries() {
     let (api, address) = Api::start("github").await;
