@@ -22,7 +22,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Body limit: 2 MiB.
 pub fn bigcommerce(secrets: impl Into<SecretSource>) -> Provider {
     // A secret without `whsec_` is the key itself.
-    let scheme = StandardWebhooks::openai();
+    let scheme = StandardWebhooks::with_raw_secret();
     standard("bigcommerce", scheme, secrets, Source::header(ID))
         .event_type(Source::json(JsonPath::member("scope")))
         .tolerance(Tolerance::two_sided(3 * DAY))

@@ -21,7 +21,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// The older header `Increase-Webhook-Signature` is not read.
 pub fn increase(secrets: impl Into<SecretSource>) -> Provider {
     // A secret without `whsec_` is the key itself.
-    let scheme = StandardWebhooks::openai();
+    let scheme = StandardWebhooks::with_raw_secret();
     standard("increase", scheme, secrets, Source::header(ID))
         .event_type(Source::json(JsonPath::member("category")))
         .tolerance(Tolerance::two_sided(30 * DAY))

@@ -1,8 +1,9 @@
 use std::time::Duration;
 
 use http::HeaderName;
+use http::header::AUTHORIZATION;
 
-use crate::provider::signature::Token;
+use crate::provider::signature::{ByHeader, Token};
 use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source};
 
 /// [Vapi](https://docs.vapi.ai/server-url/server-authentication), the messages to a server URL.
@@ -11,8 +12,8 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source}
 /// instead, whose header, content and encoding are set in its dashboard: describe what was set there
 /// with [`Hmac`](crate::signature::Hmac) and [`Provider::custom`].
 ///
-/// - Signature: none. `X-Vapi-Secret` has the secret, as it is. A bearer credential sends it so if
-///   its header is set to that name, without the prefix.
+/// - Signature: none. The secret is in `X-Vapi-Secret`, as it is, or else in `Authorization`, after
+///   `Bearer `, which is what a bearer credential sends by default.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is not covered, as nothing is;
 ///   `$.message.timestamp` makes it unique (likely). Event type: `$.message.type`.
 /// - Redelivery: none by default, and as often as the server's backoff plan says; the redelivery
@@ -26,7 +27,9 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source}
 /// - Handshake: none.
 /// - Body limit: 4 MiB, as a body can have the transcript of a call; Vapi publishes none.
 pub fn vapi(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = Token::header(HeaderName::from_static("x-vapi-secret"));
+    const SECRET: HeaderName = HeaderName::from_static("x-vapi-secret");
+    let bearer = Token::header(AUTHORIZATION).prefix("Bearer ");
+    let scheme = ByHeader::new(SECRET, Token::header(SECRET), bearer);
     Provider::custom("vapi")
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())

@@ -48,7 +48,9 @@ enum Variant {
     /// Secrets begin with `v1,whsec_`, and several are joined by `|`. Signatures are joined by a
     /// comma and a space.
     Supabase,
-    /// A secret without `whsec_` is the key itself, and a signature need not have its version.
+    /// A secret without `whsec_` is the key itself.
+    RawSecret,
+    /// The same, and a signature need not have its version.
     OpenAi,
 }
 
@@ -90,6 +92,13 @@ impl StandardWebhooks {
     pub(in crate::provider) fn supabase() -> Self {
         Self {
             variant: Variant::Supabase,
+            ..Self::new()
+        }
+    }
+
+    pub(in crate::provider) fn with_raw_secret() -> Self {
+        Self {
+            variant: Variant::RawSecret,
             ..Self::new()
         }
     }
@@ -233,11 +242,11 @@ enum Key {
 impl Key {
     fn of(secret: &[u8], variant: Variant) -> Option<Self> {
         let text = match variant {
-            Variant::OpenAi if !secret.starts_with(b"whsec_") => {
+            Variant::RawSecret | Variant::OpenAi if !secret.starts_with(b"whsec_") => {
                 return Some(Self::Hmac(secret.to_vec()));
             }
             Variant::Supabase => secret.strip_prefix(b"v1,").unwrap_or(secret),
-            Variant::Specification | Variant::OpenAi => secret,
+            Variant::Specification | Variant::RawSecret | Variant::OpenAi => secret,
         };
         let text = std::str::from_utf8(text).ok()?;
         if let Some(public) = text.strip_prefix("whpk_") {
@@ -340,7 +349,7 @@ impl Head<'_> {
             let item = match (self.variant, item.strip_prefix(prefix)) {
                 (Variant::Supabase, item) => item?.trim_end_matches(','),
                 (Variant::OpenAi, None) => item,
-                (Variant::Specification | Variant::OpenAi, item) => item?,
+                (Variant::Specification | Variant::RawSecret | Variant::OpenAi, item) => item?,
             };
             let mut signature = [0; N];
             let length = BASE64.decode_slice(item, &mut signature).ok()?;

@@ -136,7 +136,9 @@ async fn r6_an_attempt_that_was_taken_over_neither_commits_nor_counts() {
     let (mut gate, handler) = gated();
     let app = TestApp::keeping(|keep| keep, handler).await;
     app.database.insert_due(1).await;
-    let frozen = recover(&app);
+    // It takes nothing else meanwhile.
+    let frozen = app.recovery.clone().concurrency(1);
+    let frozen = frozen.spawn(app.router.clone());
     gate.reached().await;
     app.database
         .run(
