@@ -176,7 +176,8 @@ async fn k4_a_process_that_was_silent_itself_does_not_take_others_for_gone() {
     app.database
         .until("(select count(*) = 3 from idempotent_webhook.processes)")
         .await;
-    // It is heard again.
+    // It is heard again, later than this one.
+    tokio::time::sleep(Duration::from_secs(3)).await;
     app.database
         .run("update idempotent_webhook.processes set heard_at = 'infinity' where number = 1")
         .await;
