@@ -105,6 +105,31 @@ async fn n4_a_page_that_has_more_and_nothing_to_go_on_behind_is_an_error() {
     }
 }
 
+/// The same page would be asked for again and again.
+#[tokio::test]
+async fn n4_a_list_that_gives_nothing_to_go_on_behind_is_read_from_its_first_page() {
+    let database = Database::new().await;
+    let first = stripe_page(&[stripe_event("evt_1")], true);
+    let last = stripe_page(&[stripe_event("evt_1")], false);
+    let (address, requests) = answers([first, stripe_page(&[], true), last]).await;
+    let recovery = recovery(&database.pool);
+    let layer = layer(&database.pool, &recovery, presets::stripe(secret()));
+    let events = StripeEvents::new(key(), ["*"]).http(at(address));
+    let reconcile = Reconcile::new(&layer, events, "/").unwrap();
+    let reconcile = reconcile
+        .grace(Duration::ZERO)
+        .every(Duration::from_secs(1));
+    let task = reconcile.since(std::time::UNIX_EPOCH).spawn();
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where reconciled_until is not null)")
+        .await;
+    task.stop().await;
+    let requests = requests.lock().unwrap();
+    let goes_on = |request: &String| request.contains("starting_after");
+    let goes_on: Vec<bool> = requests.iter().take(3).map(goes_on).collect();
+    assert_eq!(goes_on, [false, true, false]);
+}
+
 /// Where the list gives a cursor, it says itself that there is more behind an empty page.
 #[tokio::test]
 async fn n4_an_empty_page_with_a_next_one_is_not_the_end() {

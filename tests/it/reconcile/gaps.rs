@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::Request;
 use http_body_util::BodyExt;
 use idempotent_webhook::dashboard::{Access, Dashboard};
-use idempotent_webhook::reconcile::{GitHubDeliveries, Http};
+use idempotent_webhook::reconcile::{GitHubDeliveries, Http, ListedEvent};
 use idempotent_webhook::{IdempotentWebhook, Keep, Reconcile, Retention, Secret, presets};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use provider_apis::{Api, Event, KEY};
@@ -420,4 +420,45 @@ async fn n2_a_list_at_another_path_goes_on_where_it_was() {
         spawn_until(moved(path), &database, &goes_on).await;
         database.until(&is_kept(&["evt_2", "evt_3"])).await;
     }
+}
+
+/// A deploy that was rolled back: the row of the old path is the older one.
+#[tokio::test]
+async fn n2_a_list_that_is_back_at_a_path_goes_on_where_it_was_at_the_other() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    reconciled(&database, "/", "9 days").await;
+    reconciled(&database, "/other", "1 hour").await;
+    let list = List::of([("evt_1", MINUTE)]);
+    spawn_until(
+        process.reconcile(&list),
+        &database,
+        "exists (
+            select from idempotent_webhook.reconciliations
+            where path = '/' and reconciled_until > now() - interval '1 minute'
+                and gap_since is null and failure is null
+        )",
+    )
+    .await;
+    database.until(&is_kept(&["evt_1"])).await;
+}
+
+/// Neither hides the other.
+#[tokio::test]
+async fn n4_a_gap_and_what_a_round_has_left_out_are_told_together() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    reconciled(&database, "/", "9 days").await;
+    let list = List::of([("evt_1", MINUTE)]);
+    let time = std::time::SystemTime::now() - MINUTE;
+    list.add_event(ListedEvent::new(time, stripe_event("evt_2")).unusable("it is another version"));
+    spawn_until(
+        process.reconcile(&list),
+        &database,
+        "exists (
+            select from idempotent_webhook.reconciliations
+            where failure like 'events from % were not looked at%; evt_2: it is another version'
+        )",
+    )
+    .await;
 }

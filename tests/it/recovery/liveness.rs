@@ -12,13 +12,13 @@ use axum::routing::post;
 use idempotent_webhook::{
     DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, presets,
 };
-use sqlx::PgPool;
 use sqlx::pool::PoolConnection;
+use sqlx::{Executor, PgPool};
 
 use crate::support::{
-    Answered, Database, NOTHING_KEPT, ONE_DEAD, Process, SOON, TestApp, assert_kept, assert_rows,
-    gate, github, held_back, insert_effect, keep, keep_all, recover, recovery, secret, soon,
-    spawn_send, write_effect,
+    Answered, Database, Failing, NOTHING_KEPT, ONE_DEAD, Process, SOON, TestApp, accept_first,
+    answer, assert_kept, assert_rows, gate, github, held_back, insert_effect, keep, keep_all,
+    keeping_by, lock, recover, recovery, secret, soon, spawn_send, write_effect,
 };
 
 /// Longer than a process may be silent.
@@ -205,6 +205,99 @@ async fn k4_who_makes_the_attempts_that_are_due_waits_until_it_knows_who_is_gone
         .await;
     let attempts = app.recovery.run_due(&app.router).await.unwrap();
     assert_eq!(attempts.len(), 1);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// Its host may be gone before it commits: Postgres must not believe in it for hours.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_what_a_process_writes_of_its_own_may_not_be_idle_for_long() {
+    let failing = Failing::times(1);
+    let app = TestApp::keeping_all(|keep| keep, failing.handler()).await;
+    app.database
+        .run(
+            "create function is_limited() returns trigger language plpgsql as $$
+             begin
+                 if current_setting('idle_in_transaction_session_timeout') = '0' then
+                     raise 'it could be idle for ever';
+                 end if;
+                 return new;
+             end $$;
+             create trigger is_limited before insert or update on idempotent_webhook.processes
+             for each row execute function is_limited();
+             create trigger is_limited before insert or update on idempotent_webhook.kept_deliveries
+             for each row execute function is_limited();
+             create trigger is_limited before insert or update on idempotent_webhook.kept_endpoints
+             for each row execute function is_limited()",
+        )
+        .await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let task = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    task.stop().await;
+    assert_eq!(failing.attempts(), [1, 2]);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// The application has left a connection of the pool in a transaction.
+#[tokio::test]
+async fn g10_a_process_that_says_that_it_lives_commits_nothing_of_the_application() {
+    let database = Database::new().await;
+    let pool = database.another_pool(1).await;
+    let process = Process::new(pool.clone(), keep, write_effect);
+    let mut connection = pool.acquire().await.unwrap();
+    connection
+        .execute("begin; insert into effects values ('stray')")
+        .await
+        .unwrap();
+    drop(connection);
+    // The first thing that it does is to say that it lives.
+    let _ = process.recovery.run_due(&process.router).await;
+    assert_rows!(database, claims: 0, effects: 0);
+    assert!(
+        process
+            .recovery
+            .run_due(&process.router)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert_rows!(database, claims: 0, effects: 0);
+}
+
+/// Another process would take the delivery at the same moment.
+#[tokio::test]
+async fn k4_a_process_that_others_cannot_hear_takes_nothing() {
+    let app = TestApp::keeping_all(|keep| keep, write_effect).await;
+    let locked = lock(&app.database, "processes").await;
+    let refused = app.send(github("a", "{}")).await;
+    assert_eq!(refused, answer(503, "failed", "temporarily unavailable"));
+    assert_eq!(app.runs(), 0);
+    app.database.until(NOTHING_KEPT).await;
+    locked.rollback().await.unwrap();
+    let processed = app.send(github("a", "{}")).await;
+    assert_eq!(processed, answer(200, "processed", "done"));
+    app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// It was dead, and its last attempts had not ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_what_is_sent_again_after_it_was_dead_begins_anew() {
+    let hour = Duration::from_secs(3600);
+    let way = |recovery: &Recovery| accept_first(recovery).retry_delays([hour; 3]);
+    let app = keeping_by(way, write_effect).await;
+    app.database.insert_due(1).await;
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set state = 'dead', retries = 3, takes = 3, taken_by = 0, unfinished = 2",
+        )
+        .await;
+    assert_eq!(app.send(github("due-1", "{}")).await.outcome, "accepted");
+    let task = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    task.stop().await;
+    assert_eq!(app.runs(), 1);
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
