@@ -39,6 +39,8 @@ create table idempotent_webhook.kept_deliveries (
     -- When it died last: whoever has made it so is the one to tell.
     died_at timestamptz,
     processed_at timestamptz,
+    -- The version of the application that processed it, if it is known.
+    processed_version text,
     archived_until timestamptz,
     -- The last failure: the answer of the handler, or for it.
     status smallint,

@@ -5,9 +5,11 @@ create table idempotent_webhook.activity (
     -- In UTC.
     hour timestamptz not null,
     -- `request`: a request of the provider. `recovery`: an attempt at a kept delivery. `handler`: a call of
-    -- the handler. `reconciliation`: a delivery that never came, with the outcome `missed`.
+    -- the handler. `reconciliation`: a delivery that never came, with the outcome `missed`. `ignored`: an event
+    -- that was ignored.
     source text collate "C" not null,
-    -- Of a handler: the longest time of a bucket in milliseconds, `1` to `50000`, or `inf`.
+    -- Of a handler: the longest time of a bucket in milliseconds, `1` to `50000`, or `inf`. Of an event that was
+    -- ignored: its type, or `*`.
     outcome text collate "C" not null,
     -- That of the application, or an empty text.
     version text collate "C" not null default '',

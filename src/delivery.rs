@@ -314,7 +314,8 @@ impl Delivery {
     /// Whether it was processed before, and is run again on purpose:
     /// [`Endpoint::reprocess`](crate::Endpoint::reprocess).
     ///
-    /// Its [idempotency keys](Self::idempotency_key) are the same as the first time.
+    /// Its [idempotency keys](Self::idempotency_key) are the same as the first time. Where they are unique in a
+    /// table, insert with `on conflict do nothing`.
     pub fn is_reprocessed(&self) -> bool {
         self.0.past.reprocessed
     }

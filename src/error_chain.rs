@@ -3,28 +3,53 @@
 use std::error::Error;
 use std::fmt;
 
+use sqlx::postgres::PgDatabaseError;
+
 /// Any error, as tower and axum pass it on.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// An error with its causes, on one line.
 ///
-/// A cause is left out if the error above it has its text already, as with sqlx's.
-pub(crate) struct ErrorChain<'a>(pub(crate) &'a (dyn Error + 'a));
+/// A cause is left out if the error above it has its text already, as with sqlx's. So is the line that sqlx adds
+/// to an error of Postgres: it is one of Postgres' own source, and reads like one of the statement.
+pub(crate) struct ErrorChain<'a>(pub(crate) &'a (dyn Error + 'static));
 
 impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut above = self.0.to_string();
+        let from_postgres = self.errors().find_map(|error| {
+            let error = error.downcast_ref::<sqlx::Error>()?.as_database_error()?;
+            error.try_downcast_ref::<PgDatabaseError>()
+        });
+        let text_of = |error: &dyn Error| match from_postgres {
+            Some(postgres) => without_line(error.to_string(), postgres),
+            None => error.to_string(),
+        };
+        let mut above = text_of(self.0);
         f.write_str(&above)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            let text = error.to_string();
+        for error in self.errors().skip(1) {
+            let text = text_of(error);
             if !above.contains(&text) {
                 write!(f, ": {text}")?;
                 above = text;
             }
-            cause = error.source();
         }
         Ok(())
+    }
+}
+
+impl<'a> ErrorChain<'a> {
+    fn errors(&self) -> impl Iterator<Item = &'a (dyn Error + 'static)> + use<'a> {
+        std::iter::successors(Some(self.0), |error| Error::source(*error))
+    }
+}
+
+fn without_line(text: String, error: &PgDatabaseError) -> String {
+    match error.line() {
+        Some(line) => {
+            let message = error.message();
+            text.replace(&format!("{message} at line {line}"), message)
+        }
+        None => text,
     }
 }
 

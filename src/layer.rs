@@ -10,6 +10,7 @@ use tower_layer::Layer;
 
 use crate::activity::Activity;
 use crate::delivery::check_text;
+use crate::event_types::{EventTypes, WantedEvents, add};
 use crate::provider::Provider;
 use crate::recovery::{Keep, Quota, QuotaLimits};
 use crate::request::IdempotentWebhookService;
@@ -106,7 +107,62 @@ impl IdempotentWebhook {
         Self(Settings::new(pool, endpoint, provider))
     }
 
-    /// The largest accepted body, in bytes. A larger one is answered with 413.
+    /// Ignores events of other types: they are answered with the provider's success before anything of
+    /// Postgres, with the outcome `ignored`, and nothing of them is kept. `Events` does the same
+    /// with a handler for each type.
+    ///
+    /// ```no_run
+    /// # use idempotent_webhook::{IdempotentWebhook, Provider};
+    /// # fn layer(pool: sqlx::PgPool, github: Provider) -> IdempotentWebhook {
+    /// IdempotentWebhook::new(pool, "deployments", github).only(["push", "release", "pull_request.opened"])
+    /// # }
+    /// ```
+    ///
+    /// A name is that of a type, or a group such as `invoice.*`. An event whose type cannot be read is
+    /// not ignored. What is ignored is counted, but not stored: a type that is added later comes from then
+    /// on, and [`Reconcile`](crate::Reconcile) or the provider brings what was sent before.
+    ///
+    /// # Panics
+    ///
+    /// If the provider has no event type, the list is empty, a name is there twice or is none, or the layer has
+    /// a list.
+    #[track_caller]
+    #[expect(clippy::panic, reason = "it is a mistake of the program")]
+    pub fn only<T: Into<String>>(self, event_types: impl IntoIterator<Item = T>) -> Self {
+        let mut types = EventTypes::new(Vec::<String>::new());
+        for name in event_types {
+            let name = name.into();
+            if let Err(error) = add(&mut types, name.clone()) {
+                panic!("`IdempotentWebhook::only`, {name:?}: {error}");
+            }
+        }
+        assert!(
+            !types.names().is_empty(),
+            "`IdempotentWebhook::only`: the list is empty, so that all events would be ignored"
+        );
+        self.with_events(WantedEvents::new(types, true))
+    }
+
+    #[track_caller]
+    pub(crate) fn with_events(mut self, wanted: WantedEvents) -> Self {
+        assert!(
+            self.0
+                .events
+                .as_deref()
+                .is_none_or(|known| *known == wanted),
+            "the layer has another list of event types already: give one, by `only` or by `Events`"
+        );
+        assert!(
+            self.0.provider.has_event_type(),
+            "the provider {} has no event type: set `Provider::event_type`",
+            self.0.provider.name()
+        );
+        self.0.events = Some(Arc::new(wanted));
+        self
+    }
+
+    /// The largest accepted body, in bytes. A larger one is answered with 413, or with the provider's
+    /// [`failure_status`](Provider::failure_status).
     ///
     /// Default: the provider's [`body_limit`](Provider::body_limit). axum's own limit does not
     /// apply to a body within it.

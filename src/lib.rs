@@ -67,17 +67,23 @@
 //!
 //! # Features
 //!
-//! - `axum` (default): [`DedupeTx`] and [`Delivery`] as extractors, and axum's own body limit
-//!   disabled for bodies that the layer has limited. Without it, the layer is plain tower: handlers
-//!   use [`DedupeTx::take`] and find the [`Delivery`] in the request's extensions.
-//! - `dashboard`: a router with pages for operators: what arrives, what fails, and actions to mend it.
-//! - `ed25519`, `md5`, `p256`, `rsa`, `sha1`: algorithms of some presets, which say so, and of schemes of your
-//!   own. `x509`: certificates, for the presets of AWS SNS and Apple, and PayPal's by its certificates.
-//! - `metrics`: the metrics below.
-//! - `reqwest`: the lists of events of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`], and keys
-//!   of providers that rotate them ([`provider::keys`]). A list of your own ([`reconcile::EventSource`]), and a
-//!   client of your own for keys, do not need it.
-//! - `testing`: signed requests and an assertion, for the tests of applications.
+//! Most presets sign with HMAC-SHA256, and need none. The crates are those that a feature adds to an application with
+//! axum and sqlx, whose TLS is rustls.
+//!
+//! | feature | adds | presets | crates |
+//! |---|---|---|---|
+//! | `axum` (default) | [`DedupeTx`] and [`Delivery`] as extractors, and axum's own body limit disabled for bodies that the layer has limited. Without it, the layer is plain tower: handlers use [`DedupeTx::take`] and find the [`Delivery`] in the request's extensions |  | 1 |
+//! | `all-presets` | `ed25519`, `md5`, `p256`, `rsa`, `sha1` and `x509` | all | 39 |
+//! | `ed25519` | the algorithm, also for schemes of your own | `discord`, `fal`, `telnyx`, and asymmetric keys of `standard-webhooks` | 5 |
+//! | `md5` | the same | `patreon` | 0 |
+//! | `p256` | the same | `circle`, `github-secret-scanning`, `plaid`, `sendgrid`, and with `sha1` `ebay` | 19 |
+//! | `rsa` | the same | `fireblocks`, `google-pubsub`, `paypal`, `wise`, `wix` | 16 |
+//! | `sha1` | the same | `braintree`, `cloudinary`, `help-scout`, `intercom`, `mandrill`, `plivo`, `segment`, `trello`, `twilio`, `vercel`, and with `p256` `ebay`; `websub` for YouTube | 1 |
+//! | `x509` | certificates, with `p256`, `rsa` and `sha1` | `apple-app-store`, `aws-sns`, and `paypal` by its certificates | 35 |
+//! | `dashboard` | a router with pages for operators: what arrives, what fails, and actions to mend it |  | 3 |
+//! | `metrics` | the metrics below |  | 3 |
+//! | `reqwest` | the lists of events of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`], and a client for keys of providers that rotate them ([`provider::keys`]). A list of your own ([`reconcile::EventSource`]), and a client of your own for keys, do not need it |  | 13 |
+//! | `testing` | signed requests and an assertion, for the tests of applications |  | 0 |
 //!
 //! # Metrics
 //!
@@ -88,8 +94,8 @@
 //!
 //! | name | kind | further labels |
 //! |---|---|---|
-//! | `idempotent_webhook_deliveries_total` | counter | `outcome`: `processed`, `duplicate`, `in-flight`, `rejected`, `failed`, `kept`, `accepted`, `handshake` |
-//! | `idempotent_webhook_rejections_total` | counter | `reason`: `method_not_allowed`, `missing_header`, `malformed_header`, `malformed_body`, `no_public_url`, `no_match`, `other_algorithm`, `key_not_fetched`, `unknown_key`, `certificate`, `not_for_us`, `too_old`, `too_new`, `no_tenant`, `unknown_tenant`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
+//! | `idempotent_webhook_deliveries_total` | counter | `outcome`: `processed`, `duplicate`, `in-flight`, `rejected`, `failed`, `kept`, `accepted`, `handshake`, `ignored` |
+//! | `idempotent_webhook_rejections_total` | counter | `reason`: `method_not_allowed`, `missing_header`, `malformed_header`, `malformed_body`, `no_public_url`, `no_match`, `other_algorithm`, `feature_off`, `key_not_fetched`, `unknown_key`, `certificate`, `not_for_us`, `too_old`, `too_new`, `no_tenant`, `unknown_tenant`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
 //! | `idempotent_webhook_claim_seconds` | histogram | |
 //! | `idempotent_webhook_handler_seconds` | histogram | |
 //! | `idempotent_webhook_commit_seconds` | histogram | |
@@ -118,6 +124,8 @@ mod maintenance;
 pub mod reconcile;
 
 // In the order of a request.
+#[cfg(feature = "axum")]
+mod events;
 mod layer;
 mod request;
 mod settings;
@@ -132,6 +140,7 @@ mod delivery;
 mod calendar;
 mod digest;
 mod error_chain;
+mod event_types;
 mod expiring_map;
 mod metrics;
 mod outcome;
@@ -141,6 +150,8 @@ mod random;
 mod stop_signal;
 
 pub use delivery::{Delivery, DeliveryId};
+#[cfg(feature = "axum")]
+pub use events::{EventHandlers, Events};
 pub use layer::IdempotentWebhook;
 pub use maintenance::retention::{Retention, prune};
 pub use maintenance::{Endpoint, migrate};

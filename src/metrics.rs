@@ -57,7 +57,7 @@ mod facade {
     const UNSERVED: &str = "idempotent_webhook_unserved_deliveries";
     const PRUNED_ROWS: &str = "idempotent_webhook_pruned_rows_total";
 
-    const OUTCOMES: [&str; 8] = [
+    const OUTCOMES: [&str; 9] = [
         "processed",
         "duplicate",
         "in-flight",
@@ -66,16 +66,18 @@ mod facade {
         "kept",
         "accepted",
         "handshake",
+        "ignored",
     ];
-    const RECOVERY_OUTCOMES: [&str; 6] = [
+    const RECOVERY_OUTCOMES: [&str; 7] = [
         "processed",
         "duplicate",
+        "ignored",
         "in-flight",
         "failed",
         "kept",
         "unhandled",
     ];
-    const REASONS: [&str; 21] = [
+    const REASONS: [&str; 22] = [
         "method_not_allowed",
         "missing_header",
         "malformed_header",
@@ -83,6 +85,7 @@ mod facade {
         "no_public_url",
         "no_match",
         "other_algorithm",
+        "feature_off",
         "key_not_fetched",
         "unknown_key",
         "certificate",

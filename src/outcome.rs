@@ -46,6 +46,8 @@ pub enum Outcome {
     Accepted,
     /// The request was a handshake.
     Handshake,
+    /// The delivery is authentic, and of a type that the layer ignores.
+    Ignored,
 }
 
 impl Outcome {
@@ -60,6 +62,7 @@ impl Outcome {
             Self::Kept => "kept",
             Self::Accepted => "accepted",
             Self::Handshake => "handshake",
+            Self::Ignored => "ignored",
         }
     }
 }

@@ -2,6 +2,7 @@
 //! through a hand-written handler, and while many of them are held up.
 //!
 //!     cargo bench --bench memory
+//!     cargo bench --bench memory -- --forged
 //!
 //! `benches/README.md` says how to read it.
 
@@ -25,6 +26,7 @@ mod application;
 )]
 #[path = "../verify/deliveries.rs"]
 mod deliveries;
+mod forged;
 mod heap;
 mod request;
 #[allow(
@@ -70,6 +72,10 @@ const LONG: Duration = Duration::from_secs(600);
 /// One thread, so that what is measured is the same every time.
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
+    forged::forgeries_are_cheap();
+    if std::env::args().any(|argument| argument == "--forged") {
+        return;
+    }
     verification();
     forgeries_take_no_connection();
     let server = Server::start().await;

@@ -21,6 +21,10 @@ pub const VARIANTS: [&str; 5] = [
     "hand-written, naive",
 ];
 
+/// Events that no handler is for: ignored by the layer, and claimed by hand to do nothing.
+pub const IGNORED: &str = "layer, ignored";
+pub const CLAIMED: &str = "hand-written, claimed";
+
 pub const SECRET: &str = "benchmark";
 pub const VARIANT: &str = "BENCHMARK_VARIANT";
 pub const DATABASE: &str = "BENCHMARK_DATABASE";
@@ -42,6 +46,8 @@ pub async fn run() {
     };
     let route = match variant.as_str() {
         "layer" | "layer, unpinged" => post(handle).layer(layer()),
+        IGNORED => post(handle).layer(layer().only(["release"])),
+        CLAIMED => post(claimed).with_state(pool.clone()),
         "hand-written, bounded" => post(bounded).with_state(pool.clone()),
         "hand-written, careful" => post(careful).with_state(pool.clone()),
         "hand-written, naive" => post(naive).with_state(pool.clone()),
@@ -161,6 +167,15 @@ async fn in_a_task(
 async fn commit(mut tx: Transaction<'static, Postgres>) -> sqlx::Result<StatusCode> {
     sqlx::query("select 1").execute(&mut *tx).await?;
     tx.commit().await?;
+    Ok(StatusCode::OK)
+}
+
+/// As `naive`, for an event with which there is nothing to do.
+async fn claimed(State(pool): State<PgPool>, headers: HeaderMap, body: Bytes) -> Answer {
+    let id = verify(&headers, &body)?;
+    let mut tx = pool.begin().await.map_err(failed)?;
+    claim(&mut tx, &id).await.map_err(failed)?;
+    tx.commit().await.map_err(failed)?;
     Ok(StatusCode::OK)
 }
 

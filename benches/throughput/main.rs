@@ -3,8 +3,10 @@
 //!
 //!     cargo bench --bench throughput
 //!     cargo bench --bench throughput -- --cpu
+//!     cargo bench --bench throughput -- --ignored
 //!
-//! The second form takes only the CPU time of a fresh delivery, in many rounds.
+//! The second form takes only the CPU time of a fresh delivery, in many rounds, and the third one events that no
+//! handler is for.
 //!
 //! `benches/README.md` says how each figure is obtained.
 
@@ -48,6 +50,9 @@ async fn main() {
     let mut server = Server::start().await;
     if std::env::args().any(|argument| argument == "--cpu") {
         return cpu_time(&server).await;
+    }
+    if std::env::args().any(|argument| argument == "--ignored") {
+        return ignored(&server).await;
     }
     let peers = server::build_peers();
     let mut contenders = Vec::new();
@@ -108,6 +113,27 @@ async fn cpu_time(server: &Server) {
         ratio(|sample| sample.application_cpu),
         ratio(|sample| sample.postgres_cpu),
     );
+}
+
+/// Events that no handler is for.
+async fn ignored(server: &Server) {
+    let ignored = Contender::own(server, application::IGNORED).await;
+    let claimed = Contender::own(server, application::CLAIMED).await;
+    for connections in CONNECTIONS {
+        let (mut rates, mut costs) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            let sample =
+                |contender| measure::sample(server, contender, Mode::Fresh, connections, SLICE);
+            let (ignored, claimed) = (sample(&ignored).await, sample(&claimed).await);
+            rates.push(ignored.rate / claimed.rate);
+            costs.push(ignored.cpu() / claimed.cpu());
+        }
+        println!(
+            "{connections} connections: {:.1} times as many a second, {:.2} of the CPU time",
+            median(rates.into_iter()),
+            median(costs.into_iter()),
+        );
+    }
 }
 
 /// All contenders in turn, round after round.

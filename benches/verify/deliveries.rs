@@ -103,7 +103,7 @@ pub fn all() -> Vec<(&'static str, Input)> {
 /// Signed just now: some insist on a recent time.
 fn input(preset: fn(SecretSource) -> Provider, secret: &'static str, body: &[u8]) -> Input {
     let provider = preset(Secret::new(secret).unwrap().into());
-    let delivery = TestDelivery::new(&provider).body(body.to_vec());
+    let delivery = TestDelivery::new(&provider).body(body);
     let (head, body) = delivery.request().into_parts();
     (provider.tolerance(Tolerance::unlimited()), head, body)
 }

@@ -2,10 +2,11 @@
 //! nothing is fetched.
 
 use bytes::Bytes;
+use idempotent_webhook::presets::{self, AppStoreApp, SnsTopic};
 use idempotent_webhook::provider::keys::{KeyRequest, KeySource};
 use idempotent_webhook::signature::{Encoding, Hmac, Jwt, SignatureAlgorithm, Tolerance};
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Provider, Secret, Source, presets};
+use idempotent_webhook::{Provider, Secret, Source};
 use serde_json::json;
 
 use crate::deliveries::{Input, SECRET};
@@ -34,17 +35,17 @@ pub const CASES: [Case; 5] = [
         jwt(SignatureAlgorithm::Es256, P256, body)
     }),
     ("aws-sns, a certificate", |body| {
-        let topic = Secret::new("arn:aws:sns:us-east-1:123456789012:orders").unwrap();
+        let topic = SnsTopic::new("arn:aws:sns:us-east-1:123456789012:orders").unwrap();
         let keys = KeySource::given(SNS).unwrap();
         let message = json!({"Message": body});
         input(presets::aws_sns(topic).keys(keys), message.to_string())
     }),
     ("apple-app-store, a chain of three", |body| {
-        let bundle = Secret::new("com.example.app").unwrap();
+        let app = AppStoreApp::new("com.example.app").unwrap();
         let keys = KeySource::given(APPLE).unwrap();
         let payload = json!({"event": body});
         input(
-            presets::apple_app_store(bundle).keys(keys),
+            presets::apple_app_store(app).keys(keys),
             payload.to_string(),
         )
     }),

@@ -81,7 +81,7 @@ const REJECTIONS: &str = "
         values
             (true, 'no_match', 'signature matches none of the secrets: another secret, or a body \
              that was changed on the way'),
-            (false, 'too_old', 'signature is too old')
+            (false, 'too_old', 'signed 600 s ago, 300 s are allowed (`tolerance`): is this clock right?')
     ) as causes (is_rotated, cause, reason)
         on is_rotated = (endpoint = 'deployments' and hour > now() - interval '4 hours')
     where outcome = 'rejected' and count > 0

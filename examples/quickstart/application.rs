@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook, Recovery};
+use idempotent_webhook::{DedupeTx, Delivery, Events, HandlerError, IdempotentWebhook, Recovery};
 use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
 
@@ -66,6 +66,11 @@ async fn receive(
         }
     }
     Ok(StatusCode::OK)
+}
+
+/// A handler that fails.
+async fn fail(_: DedupeTx) -> Result<StatusCode, HandlerError> {
+    Err(HandlerError::new("it fails each time"))
 }
 
 #[derive(Serialize, sqlx::FromRow)]
@@ -141,7 +146,23 @@ impl Application {
             let route = post(receive).layer(layer).with_state(self.state.clone());
             router = router.route(&format!("/webhooks/{name}"), route);
         }
+        let events = self.events()?;
+        let router = router.merge(events);
         Ok(router.merge(recovery::router(&self.pool, &self.senders, recovery)?))
+    }
+
+    /// A route with a handler for some events only.
+    fn events(&self) -> Result<Router, String> {
+        let github = self.sender("github").ok_or("no sender github")?;
+        let layer = IdempotentWebhook::new(self.pool.clone(), "events", github.provider());
+        let events = Events::new()
+            .on("push", receive)
+            .on("pull_request.opened", receive)
+            .on("issues.*", fail)
+            .ignore_others();
+        Ok(Router::new()
+            .route("/events/github", post(events.layer(layer)))
+            .with_state(self.state.clone()))
     }
 
     /// How often the handler of a recoverable delivery has been called.

@@ -41,6 +41,8 @@ pub async fn run(application: &Application, address: SocketAddr) -> Result<bool,
     let push = github.fresh_id();
     let order = shopify.fresh_id();
     let parcel = acme.fresh_id();
+    let star = github.fresh_id();
+    let pull_request = github.fresh_id();
 
     let ten_minutes_ago = SystemTime::now() - Duration::from_secs(600);
     let fail_once = acme.delivery(&parcel).body(r#"{"fail_once":true}"#);
@@ -145,6 +147,29 @@ pub async fn run(application: &Application, address: SocketAddr) -> Result<bool,
             1,
         ),
         one("and once more", fail_once, &parcel, DUPLICATE, 0, 1),
+        one(
+            "an event that no handler is for",
+            github
+                .delivery(&star)
+                .event_type("star")
+                .uri("/events/github"),
+            &star,
+            &[(200, "ignored", 1)],
+            0,
+            0,
+        ),
+        one(
+            "and one that has a handler",
+            github
+                .delivery(&pull_request)
+                .event_type("pull_request")
+                .body(r#"{"action":"opened"}"#)
+                .uri("/events/github"),
+            &pull_request,
+            PROCESSED,
+            1,
+            1,
+        ),
     ];
 
     let mut as_expected = true;

@@ -69,7 +69,8 @@ impl Signed {
         preset.check_secrets().map_err(|error| error.to_string())?;
         let said = unsigned.said_id(&preset);
         let is_asked_for = unsigned.fresh_ids || unsigned.id.is_some();
-        let is_written = is_asked_for || said.is_none() && has_place(preset.get_delivery_id());
+        let is_written =
+            is_asked_for || said.is_none() && has_place(preset.description().delivery_id);
         unsigned.check_writable(&preset, is_written)?;
 
         let provider = unsigned.provider;
@@ -151,8 +152,8 @@ impl Unsigned {
     /// Whether what has to be written into the body can be.
     fn check_writable(&self, preset: &Preset, writes_id: bool) -> Result<(), String> {
         let provider = self.provider;
-        let id_is_in_body = pointer(preset.get_delivery_id()).is_some();
-        let type_is_in_body = preset.get_event_type().and_then(pointer).is_some();
+        let id_is_in_body = pointer(preset.description().delivery_id).is_some();
+        let type_is_in_body = preset.description().event_type.and_then(pointer).is_some();
         let written = [
             ("id", writes_id && id_is_in_body),
             ("event type", self.event_type.is_some() && type_is_in_body),
@@ -166,7 +167,10 @@ impl Unsigned {
     }
 
     fn said_id(&self, preset: &Preset) -> Option<String> {
-        match self.json().pointer(&pointer(preset.get_delivery_id())?)? {
+        match self
+            .json()
+            .pointer(&pointer(preset.description().delivery_id)?)?
+        {
             Value::Null => None,
             Value::String(id) => Some(id.clone()),
             other => Some(other.to_string()),

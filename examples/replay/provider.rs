@@ -21,8 +21,9 @@ impl FromStr for Provider {
 
     fn from_str(name: &str) -> Result<Self, String> {
         match presets::by_name(name) {
-            Some(preset) => Ok(Self(preset)),
-            None => {
+            Ok(preset) => Ok(Self(preset)),
+            Err(error) if !error.features().is_empty() => Err(error.to_string()),
+            Err(_) => {
                 let names: Vec<_> = presets::ALL.iter().map(Preset::name).collect();
                 Err(format!("not one of {}", names.join(", ")))
             }

@@ -70,6 +70,12 @@ impl Activity {
         self.ensure_writer(store);
     }
 
+    /// The same for an ignored event. Its type is stored, unless it is not to be trusted.
+    pub(crate) fn count_ignored(&self, store: &Store, event_type: Option<&str>) {
+        self.0.numbers.add_ignored(event_type);
+        self.ensure_writer(store);
+    }
+
     /// The same for a rejected request. Its reason is stored, so it must have nothing of the request.
     pub(crate) fn count_rejection(&self, store: &Store, cause: &'static str, reason: &str) {
         self.0.numbers.add_rejection(cause, reason);

@@ -14,6 +14,8 @@ pub(crate) enum Source {
     Recovery,
     /// A call of the handler. Its outcome is the time that it took.
     Handler,
+    /// An event that is ignored. Its outcome is its type.
+    Ignored,
     /// A delivery that never came, as the provider's list of events shows.
     Reconciliation,
 }
@@ -24,6 +26,7 @@ impl Source {
             Self::Request => "request",
             Self::Recovery => "recovery",
             Self::Handler => "handler",
+            Self::Ignored => "ignored",
             Self::Reconciliation => "reconciliation",
         }
     }
@@ -36,11 +39,12 @@ pub(crate) const DEAD: &str = "dead";
 pub(crate) const MISSED: &str = "missed";
 
 /// The outcomes of requests and attempts.
-const OUTCOMES: [(Source, &str); 15] = [
+const OUTCOMES: [(Source, &str); 17] = [
     (Source::Reconciliation, MISSED),
     (Source::Recovery, DEAD),
     (Source::Recovery, "duplicate"),
     (Source::Recovery, "failed"),
+    (Source::Recovery, "ignored"),
     (Source::Recovery, "in-flight"),
     (Source::Recovery, "kept"),
     (Source::Recovery, "processed"),
@@ -48,6 +52,7 @@ const OUTCOMES: [(Source, &str); 15] = [
     (Source::Request, "duplicate"),
     (Source::Request, "failed"),
     (Source::Request, "handshake"),
+    (Source::Request, "ignored"),
     (Source::Request, "in-flight"),
     (Source::Request, "kept"),
     (Source::Request, "processed"),
@@ -76,6 +81,15 @@ const TIMES: [(&str, Duration); 16] = [
 
 const COUNTED: usize = OUTCOMES.len() + TIMES.len();
 
+/// The types of ignored events whose name is not stored: it is not signed, or there are too many.
+pub(crate) const OTHER_TYPES: &str = "*";
+
+/// The most names of ignored types between two writes.
+const MAX_TYPES: usize = 100;
+
+/// The longest name of an ignored type that is stored, in characters.
+const MAX_TYPE: usize = 100;
+
 /// The longest reason that is stored, in characters.
 const MAX_REASON: usize = 300;
 
@@ -84,8 +98,12 @@ const MAX_REASON: usize = 300;
 pub(super) struct Numbers {
     outcomes: [AtomicU64; OUTCOMES.len()],
     times: [AtomicU64; TIMES.len()],
+    ignored: Mutex<Ignored>,
     rejections: Mutex<Rejections>,
 }
+
+/// Ignored events by their type.
+type Ignored = BTreeMap<String, u64>;
 
 /// Rejected requests by their cause, which is one of a few names.
 pub(super) type Rejections = BTreeMap<&'static str, Rejected>;
@@ -126,9 +144,23 @@ impl Numbers {
         rejections.insert(cause, Rejected { count, reason });
     }
 
+    pub(super) fn add_ignored(&self, event_type: Option<&str>) {
+        let mut ignored = self.ignored();
+        // Postgres cannot store NUL.
+        let name = event_type.map(|name| {
+            let name = name.chars().filter(|c| *c != '\0');
+            name.take(MAX_TYPE).collect::<String>()
+        });
+        let name = name.filter(|name| ignored.len() < MAX_TYPES || ignored.contains_key(name));
+        let name = name.unwrap_or_else(|| OTHER_TYPES.to_owned());
+        *ignored.entry(name).or_default() += 1;
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         let mut counts = self.counts();
-        counts.all(|count| count.load(Ordering::SeqCst) == 0) && self.rejections().is_empty()
+        counts.all(|count| count.load(Ordering::SeqCst) == 0)
+            && self.ignored().is_empty()
+            && self.rejections().is_empty()
     }
 
     pub(super) fn take(&self) -> Taken<'_> {
@@ -139,12 +171,17 @@ impl Numbers {
         Taken {
             numbers: self,
             counts,
+            ignored: std::mem::take(&mut *self.ignored()),
             rejections: std::mem::take(&mut *self.rejections()),
         }
     }
 
     fn counts(&self) -> impl Iterator<Item = &AtomicU64> {
         self.outcomes.iter().chain(&self.times)
+    }
+
+    fn ignored(&self) -> MutexGuard<'_, Ignored> {
+        self.ignored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn rejections(&self) -> MutexGuard<'_, Rejections> {
@@ -158,18 +195,22 @@ impl Numbers {
 pub(super) struct Taken<'a> {
     numbers: &'a Numbers,
     counts: [u64; COUNTED],
+    ignored: Ignored,
     rejections: Rejections,
 }
 
 impl Taken<'_> {
     /// What there is of each source and outcome.
-    pub(super) fn counts(&self) -> impl Iterator<Item = (Source, &'static str, u64)> {
+    pub(super) fn counts(&self) -> impl Iterator<Item = (Source, &str, u64)> {
         let times = TIMES.iter().map(|(name, _)| (Source::Handler, *name));
         let names = OUTCOMES.iter().copied().chain(times);
+        let ignored = self.ignored.iter();
+        let ignored = ignored.map(|(name, count)| (Source::Ignored, &**name, *count));
         names
             .zip(self.counts)
             .filter(|(_, count)| *count > 0)
             .map(|((source, outcome), count)| (source, outcome, count))
+            .chain(ignored)
     }
 
     pub(super) fn rejections(&self) -> &Rejections {
@@ -178,7 +219,8 @@ impl Taken<'_> {
 
     /// They are written.
     pub(super) fn forget(mut self) {
-        self.counts = Default::default();
+        self.counts = [0; COUNTED];
+        self.ignored.clear();
         self.rejections.clear();
     }
 }
@@ -188,6 +230,17 @@ impl Drop for Taken<'_> {
         for (count, taken) in self.numbers.counts().zip(self.counts) {
             count.fetch_add(taken, Ordering::Relaxed);
         }
+        let mut ignored = self.numbers.ignored();
+        for (name, taken) in std::mem::take(&mut self.ignored) {
+            let has_room = ignored.len() < MAX_TYPES || ignored.contains_key(&name);
+            let name = if has_room {
+                name
+            } else {
+                OTHER_TYPES.to_owned()
+            };
+            *ignored.entry(name).or_default() += taken;
+        }
+        drop(ignored);
         let mut rejections = self.numbers.rejections();
         for (cause, taken) in std::mem::take(&mut self.rejections) {
             let count = taken.count;
@@ -204,26 +257,28 @@ impl Drop for Taken<'_> {
 mod tests {
     use super::*;
 
-    fn bucket_of(took: Duration) -> Vec<(&'static str, u64)> {
+    fn bucket_of(took: Duration) -> Vec<(String, u64)> {
         let numbers = Numbers::default();
         numbers.add_time(took);
         let taken = numbers.take();
-        let counts = taken.counts().map(|(_, outcome, count)| (outcome, count));
-        counts.collect()
+        let counts = taken.counts();
+        counts
+            .map(|(_, outcome, count)| (outcome.to_owned(), count))
+            .collect()
     }
 
     #[test]
     fn a_time_is_in_the_first_bucket_that_has_room_for_it() {
         let nanosecond = Duration::from_nanos(1);
-        assert_eq!(bucket_of(Duration::ZERO), [("1", 1)]);
+        assert_eq!(bucket_of(Duration::ZERO), [("1".to_owned(), 1)]);
         for pair in TIMES.windows(2) {
             let [(name, longest), (next, _)] = pair else {
                 continue;
             };
-            assert_eq!(bucket_of(*longest), [(*name, 1)]);
-            assert_eq!(bucket_of(*longest + nanosecond), [(*next, 1)]);
+            assert_eq!(bucket_of(*longest), [((*name).to_owned(), 1)]);
+            assert_eq!(bucket_of(*longest + nanosecond), [((*next).to_owned(), 1)]);
         }
-        assert_eq!(bucket_of(Duration::MAX), [("inf", 1)]);
+        assert_eq!(bucket_of(Duration::MAX), [("inf".to_owned(), 1)]);
     }
 
     #[test]

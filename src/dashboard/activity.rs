@@ -18,7 +18,7 @@ const BY_HOUR: &str = "
         sum(count)::int8 as count,
         extract(epoch from max(last_at))::float8 as last_at
     from idempotent_webhook.activity
-    where endpoint = any($1) and hour >= to_timestamp($2) and source <> 'handler'
+    where endpoint = any($1) and hour >= to_timestamp($2) and source not in ('handler', 'ignored')
         and (source = 'request' or outcome in ('processed', 'failed', 'kept', 'missed'))
     group by endpoint, hour, source, outcome
 ";
@@ -26,7 +26,7 @@ const BY_HOUR: &str = "
 const BY_VERSION: &str = "
     select extract(epoch from hour)::int8 as hour, version, source, outcome, count
     from idempotent_webhook.activity
-    where endpoint = $1 and hour >= to_timestamp($2)
+    where endpoint = $1 and hour >= to_timestamp($2) and source <> 'ignored'
     order by hour
 ";
 
@@ -43,6 +43,8 @@ pub(super) struct Counts {
     pub(super) accepted: i64,
     /// Received by reconciliation, likewise.
     pub(super) missed: i64,
+    /// Of a type that no handler is for. Not in the sum.
+    pub(super) ignored: i64,
 }
 
 impl Counts {
@@ -54,6 +56,7 @@ impl Counts {
             "rejected" => &mut self.rejected,
             "accepted" => &mut self.accepted,
             "missed" => &mut self.missed,
+            "ignored" => &mut self.ignored,
             _ => return,
         };
         *counted += count;
@@ -72,6 +75,7 @@ impl std::ops::AddAssign for Counts {
         self.failed += other.failed;
         self.accepted += other.accepted;
         self.missed += other.missed;
+        self.ignored += other.ignored;
     }
 }
 

@@ -103,7 +103,8 @@ const LAST_SUCCESS: &str = "
     cross join lateral (
         select last_at
         from idempotent_webhook.activity
-        where activity.endpoint = known.endpoint and outcome = 'processed'
+        where activity.endpoint = known.endpoint
+            and outcome = 'processed' and source <> 'ignored'
         order by hour desc, last_at desc
         limit 1
     ) as last

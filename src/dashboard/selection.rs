@@ -185,10 +185,9 @@ impl Selection {
     /// reason is given, so that a lost parameter is not taken for all of them.
     pub(super) fn is_for_bulk_actions(&self) -> bool {
         match self.state {
-            State::Failing => self.reason.is_some(),
             // By tenant, the list has only those whose tenant is part of the key.
             State::Processed => self.endpoint.is_some() && self.tenants.is_none(),
-            State::Dead | State::Due | State::Recorded => {
+            State::Failing | State::Dead | State::Due | State::Recorded => {
                 self.endpoint.is_some() || self.reason.is_some()
             }
         }

@@ -5,32 +5,31 @@
 //!
 //! ```no_run
 //! use axum::{Json, Router, http::StatusCode, routing::post};
-//! use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook, Secret, presets};
+//! use idempotent_webhook::{
+//!     DedupeTx, Delivery, Events, HandlerError, IdempotentWebhook, Secret, presets,
+//! };
 //!
 //! # fn main_(pool: sqlx::PgPool, secret: Secret) {
 //! let stripe = IdempotentWebhook::new(pool, "billing", presets::stripe(secret));
-//! let app: Router = Router::new().route("/webhooks/stripe", post(payment).layer(stripe));
+//! let events = Events::new().on("invoice.paid", paid).ignore_others();
+//! let app: Router = Router::new().route("/webhooks/stripe", post(events.layer(stripe)));
 //! # }
 //!
-//! #[derive(serde::Deserialize)]
-//! struct Event {
-//!     created: i64,
-//! }
-//!
-//! async fn payment(
-//!     mut tx: DedupeTx,
-//!     delivery: Delivery,
-//!     Json(event): Json<Event>,
-//! ) -> Result<StatusCode, HandlerError> {
-//!     sqlx::query("insert into payments (event_id, event_type, created) values ($1, $2, $3)")
-//!         .bind(delivery.id())
-//!         .bind(delivery.event_type())
-//!         .bind(event.created)
-//!         .execute(&mut *tx)
-//!         .await?;
-//!     Ok(StatusCode::OK)
-//! }
+#![doc = include_str!("first_handler.rs")]
 //! ```
+//!
+//! [`Events`](crate::Events) has a handler for each type, and each handler its own extractors. Events of other types
+//! are [ignored](crate::Events::ignore_others): verified, answered with the provider's success, and nothing more.
+//! A provider sends all that its endpoint is subscribed to, which is often far more than handlers are for.
+//!
+//! A handler for all events is put under the layer itself: `post(handler).layer(stripe)`. It looks at
+//! [`Delivery::event_type`] first, and takes the body as [`Bytes`](bytes::Bytes) or `Json<serde_json::Value>`. With
+//! `Json<PaidInvoice>` among its parameters, axum answers an event of another shape with 422 before the handler runs.
+//! The provider sends such an event again, for three days as a rule, and so does [`Recovery`](crate::Recovery).
+//! [`only`](crate::IdempotentWebhook::only) leaves the types that are not wanted out there.
+//!
+//! A small struct with what the handler needs is all that an event takes: the shapes of providers differ by the
+//! version of their API, and a member that a complete type does not know fails each retry.
 //!
 //! `"billing"` is the **endpoint**, the namespace of delivery ids. Give each route its own name, and keep it for as
 //! long as the route exists. After a change of the name, the layer does not know the deliveries that were processed
@@ -212,16 +211,20 @@
 //! | any of the three above, with [`acknowledge`](crate::Keep::acknowledge), once it is kept | 200, empty | `kept` |
 //! | a delivery that is not processed yet, with [`accept_first`](crate::Keep::accept_first), once it is kept | 200, empty | `accepted` |
 //! | Postgres cannot be reached; a tenant's secrets cannot be looked up; with `accept_first`, the quota is full | 503, `Retry-After` | `failed` |
+//! | an event of a type that no handler is for ([`Events`](crate::Events), [`only`](crate::IdempotentWebhook::only)) | 200, empty | `ignored` |
 //! | handshake, such as Slack's `url_verification` | that of the provider, usually 200 with the challenge | `handshake` |
 //!
 //! The layer never answers 410, which some senders take as an order to delete the endpoint. Some providers retry only
-//! after certain statuses, and their presets answer with those: Zendesk retries after a 503, and gives up after a 500
-//! ([`Provider::success_status`], [`Provider::failure_status`], [`Provider::rejection_status`]).
+//! after certain statuses. Their presets answer every failure and every rejection with one of those: Zendesk retries
+//! after a 503, and gives up after a 500. A wrong signature is among them, as the secret may have been changed at the
+//! provider first ([`Provider::success_status`], [`Provider::failure_status`], [`Provider::rejection_status`]). What
+//! each answer makes each provider do is a [table](super::provider_table#what-each-answer-makes-the-provider-do).
 //!
 //! [`DedupeTx`]: crate::DedupeTx
 //! [`DedupeTx::advance`]: crate::DedupeTx::advance
 //! [`DedupeTx::after_commit`]: crate::DedupeTx::after_commit
 //! [`Delivery`]: crate::Delivery
+//! [`Delivery::event_type`]: crate::Delivery::event_type
 //! [`Delivery::idempotency_key`]: crate::Delivery::idempotency_key
 //! [`HandlerError`]: crate::HandlerError
 //! [`HandlerError::status`]: crate::HandlerError::status

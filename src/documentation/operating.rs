@@ -130,8 +130,9 @@
 //!
 //! Leave out what you do not use: `WebhooksWithoutRecovery` needs a [`Recovery`](crate::Recovery), and
 //! `WebhooksNeverCame` a [`Reconcile`](crate::Reconcile). `WebhooksFailing` also counts deliveries that a handler has
-//! [discarded](crate::HandlerError::discard). `WebhooksRetrying` fires if at least one delivery was failing at
-//! every moment of an hour.
+//! [discarded](crate::HandlerError::discard). `WebhooksAllFailing` and `WebhooksRejected` fire after five minutes,
+//! before a provider switches the endpoint off; the comments say how to change that. `WebhooksRetrying` fires if at
+//! least one delivery was failing at every moment of its `for`, an hour.
 //!
 //! Without Prometheus, [`Keep::on_dead`](crate::Keep::on_dead) calls a function for each delivery that becomes dead.
 //!
@@ -152,6 +153,7 @@
 //! | `request` | requests of the provider, by the outcome of `x-webhook-outcome` |
 //! | `recovery` | attempts at kept deliveries; in addition, `dead` for each delivery that became dead |
 //! | `reconciliation` | `missed`: deliveries that never came |
+//! | `ignored` | events that no handler is for ([`Events`](crate::Events)), by their type; `*` where the signature does not cover it |
 //! | `handler` | calls of the handler. `outcome` is the longest time of the bucket in milliseconds, `1`, `2`, `5` up to `50000`, or `inf` |
 //!
 //! Each layer adds its numbers every 5 seconds, in one short transaction. A process that is killed loses those of its

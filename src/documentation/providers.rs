@@ -6,13 +6,12 @@
 //! source, and what is not confirmed.
 //!
 //! ```
-//! # use idempotent_webhook::provider::SecretError;
 //! use idempotent_webhook::{Secret, presets};
 //!
-//! # fn main() -> Result<(), SecretError> {
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let stripe = presets::stripe(Secret::new("whsec_…")?);
 //! // By a name that is only known at run time.
-//! let preset = presets::by_name("github").map(|preset| preset.provider(Secret::new("…").unwrap()));
+//! let github = presets::by_name("github")?.provider(Secret::new("…")?);
 //! # Ok(())
 //! # }
 //! ```
@@ -23,15 +22,16 @@
 //!
 //! # Features
 //!
-//! Most providers sign with HMAC-SHA256, which needs no feature. Others need that of their algorithm, which the
-//! documentation of the preset names:
+//! Most providers sign with HMAC-SHA256, which needs no feature. Others need that of their algorithm, which is
+//! beside the name in [the list](crate::presets#functions). [`presets::by_name`](crate::presets::by_name) names it
+//! where it is off. `all-presets` has all algorithms:
 //!
 //! | feature | such as |
 //! |---|---|
 //! | `ed25519` | Discord |
 //! | `p256` | SendGrid, Plaid and, with `sha1`, eBay |
 //! | `rsa` | Google Pub/Sub, Wise |
-//! | `sha1` | Twilio, Trello |
+//! | `sha1` | Twilio, Trello, WebSub of YouTube |
 //! | `md5` | Patreon |
 //! | `x509` | AWS SNS, Apple, PayPal by its certificates |
 //! | `reqwest` | a client for [keys that are fetched](#keys-that-are-fetched) |
@@ -86,13 +86,15 @@
 //! ```
 //!
 //! ```
+//! use idempotent_webhook::Provider;
+//! use idempotent_webhook::presets::{self, PubSub};
 //! use idempotent_webhook::provider::keys::KeySource;
-//! use idempotent_webhook::{Provider, Secret, presets};
 //!
 //! fn pubsub() -> Result<Provider, Box<dyn std::error::Error>> {
 //!     // What the token must be for: the service account of the subscription, and its audience.
-//!     let expected = "push@my-project.iam.gserviceaccount.com https://hooks.example.com/pubsub";
-//!     Ok(presets::google_pubsub(Secret::new(expected)?).keys(KeySource::https()?))
+//!     let account = "push@my-project.iam.gserviceaccount.com";
+//!     let subscription = PubSub::new(account, "https://hooks.example.com/pubsub")?;
+//!     Ok(presets::google_pubsub(subscription).keys(KeySource::https()?))
 //! }
 //! # assert!(pubsub().is_ok());
 //! ```
@@ -252,6 +254,8 @@
 //! - An unknown tenant gets a 401, and a failed lookup a 503.
 //! - If `Acme` and `acme` are the same tenant, return a [`ResolvedTenant`](crate::provider::ResolvedTenant) with one
 //!   canonical name. Otherwise a captured request can be replayed under the other spelling.
+//! - For a preset with a type of its own in place of `Secret`, look up values of that type. Each has a text form for
+//!   the database: `Ok(text.map(|text| text.parse::<LiveKitKey>()).transpose()?)`.
 //! - Operations on deliveries name the tenant: `Endpoint::new(pool, "pushes").tenant("acme")`.
 //!
 //! [`KeySource`]: crate::provider::keys::KeySource

@@ -219,7 +219,8 @@
 //! With [`Keep::processed_for`], the request of a processed delivery stays for that time:
 //! with [`Keep::all`] that of each delivery, with [`Keep::failed`] those that had failed.
 //! [`Endpoint::reprocess`] runs one again, and [`Endpoint::reprocess_all`] all of a filter, such as those of
-//! an event type that were processed since a deploy:
+//! an event type that were processed since a deploy, or by one
+//! [version](crate::recovery::Filter::processed_by) of the application:
 //!
 //! ```no_run
 //! # use std::time::SystemTime;
@@ -235,7 +236,10 @@
 //! Each is forgotten and due in one transaction, so it runs once more and with the schedule of a new one. Its
 //! effects happen again: undo them first, or have the handler find them
 //! ([`Delivery::is_reprocessed`](crate::Delivery::is_reprocessed)). Its
-//! [idempotency keys](crate::Delivery::idempotency_key) are those of the first time.
+//! [idempotency keys](crate::Delivery::idempotency_key) are those of the first time. So a job that the handler inserts
+//! with such a key, in a table where the key is unique, is there already: an insert without `on conflict do nothing`
+//! fails at each attempt, until the delivery is dead. With it, the job of the first time stays as it is. Delete it
+//! first, if it is to run again.
 //!
 //! # Several processes
 //!

@@ -96,23 +96,24 @@
 //! ```no_run
 //! # #[cfg(feature = "rsa")]
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use idempotent_webhook::Provider;
+//! use idempotent_webhook::presets::{self, PubSub};
 //! use idempotent_webhook::provider::keys::KeySource;
 //! use idempotent_webhook::testing::TestDelivery;
-//! use idempotent_webhook::{Provider, Secret, presets};
 //!
-//! fn pubsub(expected: &str, key: &str) -> Result<Provider, Box<dyn std::error::Error>> {
-//!     Ok(presets::google_pubsub(Secret::new(expected)?).keys(KeySource::given(key)?))
+//! fn pubsub(audience: &str, key: &str) -> Result<Provider, Box<dyn std::error::Error>> {
+//!     let subscription = PubSub::new("push@my-project.iam.gserviceaccount.com", audience)?;
+//!     Ok(presets::google_pubsub(subscription).keys(KeySource::given(key)?))
 //! }
 //!
 //! # let (key, another_key) = ("", "");
-//! let expected = "push@my-project.iam.gserviceaccount.com https://hooks.example.com/pubsub";
+//! let audience = "https://hooks.example.com/pubsub";
 //! // The provider of the application under test.
-//! let provider = pubsub(expected, key)?;
+//! let provider = pubsub(audience, key)?;
 //! let push = TestDelivery::new(&provider);
 //! // Must be rejected: signed with another key, and for another audience.
-//! let forged = TestDelivery::new(&pubsub(expected, another_key)?);
-//! let elsewhere = "push@my-project.iam.gserviceaccount.com https://other.example.com";
-//! let misdirected = TestDelivery::new(&pubsub(elsewhere, key)?);
+//! let forged = TestDelivery::new(&pubsub(audience, another_key)?);
+//! let misdirected = TestDelivery::new(&pubsub("https://other.example.com", key)?);
 //! # Ok(())
 //! # }
 //! # #[cfg(not(feature = "rsa"))]
@@ -128,9 +129,9 @@
 //! # use std::sync::{Arc, Mutex};
 //! # use idempotent_webhook::provider::keys::KeySource;
 //! # use idempotent_webhook::testing::TestDelivery;
-//! # use idempotent_webhook::{Secret, presets};
+//! # use idempotent_webhook::presets::{self, SnsTopic};
 //! # let key = "";
-//! let topic = Secret::new("arn:aws:sns:us-east-1:123456789012:orders")?;
+//! let topic = SnsTopic::new("arn:aws:sns:us-east-1:123456789012:orders")?;
 //! let visited = Arc::new(Mutex::new(Vec::new()));
 //! let visit = visited.clone();
 //! // The provider of the application under test, with a function in place of the visit.

@@ -51,13 +51,47 @@
 //!
 //! `sqlx::query!`, and every query builder whose queries run on a `PgConnection`, run on `&mut *tx`.
 //!
-//! # SeaORM and Diesel
+//! # SeaORM 2
 //!
-//! They do not work on this transaction. SeaORM takes a pool or begins a transaction of its own, and
-//! cannot be given a connection of sqlx. Diesel has its own connections. What they write is not part
-//! of the transaction, and may happen twice. Two ways out:
+//! SeaORM 2 has sqlx 0.9, as this crate has. The layer takes the pool of its connection. Its entities make the
+//! statements, and sqlx runs them in the transaction, with the crates `sea-orm` 2 (feature `sqlx-postgres`) and
+//! `sea-query-sqlx` 0.9 (feature `sqlx-postgres`):
 //!
-//! - Write with sqlx in webhook handlers. SeaORM's own query builder, sea-query, works (above).
+//! ```text
+//! use sea_orm::sea_query::PostgresQueryBuilder;
+//! use sea_orm::{DatabaseConnection, EntityTrait, QueryTrait, Set};
+//! use sea_query_sqlx::SqlxBinder;
+//!
+//! fn layer(database: &DatabaseConnection, stripe: Provider) -> IdempotentWebhook {
+//!     let pool = database.get_postgres_connection_pool().clone();
+//!     IdempotentWebhook::new(pool, "billing", stripe)
+//! }
+//!
+//! async fn paid(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+//!     let payment = payment::ActiveModel {
+//!         event_id: Set(delivery.id().to_string()),
+//!     };
+//!     let insert = payment::Entity::insert(payment).into_query();
+//!     let (sql, values) = insert.build_sqlx(PostgresQueryBuilder);
+//!     // The values are bound, and are not part of the text.
+//!     sqlx::query_with(sqlx::AssertSqlSafe(sql), values)
+//!         .execute(&mut *tx)
+//!         .await?;
+//!     Ok(StatusCode::OK)
+//! }
+//! ```
+//!
+//! `.exec(&database)`, `.one(&database)` and `database.begin()` use a connection of SeaORM's own. What they write is
+//! not part of the transaction, and may happen twice.
+//!
+//! # sqlx 0.8, SeaORM 1 and Diesel
+//!
+//! They have connections of their own, and cannot write in this transaction. SeaORM 1 is made with sqlx 0.8, whose
+//! types are not those of sqlx 0.9: the compiler says of its pool that another version of the crate is in the graph.
+//! Both versions can be in one application, with a pool each. What an application writes by them is not part of the
+//! transaction, and may happen twice. Two ways out:
+//!
+//! - Write with sqlx 0.9 in webhook handlers.
 //! - Insert a job through `&mut *tx`, and use the ORM in the worker, with
 //!   [`Delivery::idempotency_key`](crate::Delivery::idempotency_key) as a unique key of what it
 //!   writes.

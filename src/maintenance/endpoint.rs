@@ -165,7 +165,9 @@ impl Endpoint {
     /// a new schedule. Returns whether it was there.
     ///
     /// This is for repairs: the handler had a bug, and is fixed. Undo its effects first, or have the
-    /// handler find them: [`Delivery::is_reprocessed`](crate::Delivery::is_reprocessed).
+    /// handler find them: [`Delivery::is_reprocessed`](crate::Delivery::is_reprocessed). A row with a unique
+    /// [`idempotency_key`](crate::Delivery::idempotency_key) is there from the first time: insert it with
+    /// `on conflict do nothing`, or each attempt fails.
     ///
     /// # Errors
     ///

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, StatusCode};
+use http::Method;
 
+use super::answers::Answers;
 use super::handshake::Handshakes;
 use super::identity::Identity;
 use super::public_url::UrlBase;
-use super::retry::Retry;
 use super::secret_source::SecretSource;
 use super::signature::{SignatureScheme, Tolerance};
 use super::source::Source;
@@ -60,16 +60,10 @@ impl SignedProvider {
             tolerance: Tolerance::two_sided(Duration::from_secs(300)),
             identity: Identity::new(source),
             handshakes: Handshakes::default(),
-            success_status: None,
-            acknowledgement_status: None,
-            failure_status: None,
-            rejection_status: StatusCode::UNAUTHORIZED,
-            success_text: None,
-            empty_answers: false,
+            answers: Answers::default(),
             body_limit: 2 * MIB,
             response_deadline: Duration::from_secs(10),
             redelivery_window: 30 * DAY,
-            retry: Retry::unknown(),
         }
     }
 }

@@ -15,10 +15,16 @@ use crate::delivery::DeliveryId;
 pub(crate) struct Identity {
     id: Source,
     event_type: Option<Source>,
+    /// What qualifies the event type.
+    event_action: Option<Source>,
     handshake: Option<HandshakeRule>,
     /// Reads the JSON paths of all of them, in that order.
     reader: Reader,
 }
+
+/// What qualifies an event type is there, or may be, and cannot be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unreadable;
 
 /// What an authentic request turned out to be.
 pub(crate) enum Identified {
@@ -35,6 +41,7 @@ impl Identity {
             reader: Reader::new(id.json_paths()),
             id,
             event_type: None,
+            event_action: None,
             handshake: None,
         }
     }
@@ -47,6 +54,11 @@ impl Identity {
     pub(super) fn with_event_type(mut self, event_type: Source) -> Self {
         self.event_type = Some(event_type);
         self.with_reader()
+    }
+
+    pub(super) fn with_event_action(mut self, action: Source) -> Self {
+        self.event_action = Some(action);
+        self
     }
 
     pub(super) fn with_handshake(mut self, rule: HandshakeRule) -> Self {
@@ -68,6 +80,27 @@ impl Identity {
 
     pub(crate) fn event_type(&self) -> Option<&Source> {
         self.event_type.as_ref()
+    }
+
+    /// What qualifies the event type of a request, if anything does.
+    pub(super) fn read_action(
+        &self,
+        head: &Parts,
+        body: &[u8],
+    ) -> Result<Option<String>, Unreadable> {
+        let Some(source) = &self.event_action else {
+            return Ok(None);
+        };
+        let reader = Reader::new(source.json_paths());
+        let matches = match reader.is_empty() {
+            true => Vec::new(),
+            false => reader.read(body).map_err(|_| Unreadable)?,
+        };
+        let (headers, signed) = (&head.headers, Signed::new());
+        let mut matches = matches.into_iter();
+        source
+            .read(headers, body, &signed, Spaces::Allowed, &mut matches)
+            .map_err(|_| Unreadable)
     }
 
     pub(super) fn has_handshake(&self) -> bool {
@@ -117,8 +150,12 @@ impl Identity {
                     Err(fault) => Err(IdentityError::of_challenge(source, fault)),
                 }
             }
-            (Ok(None), _, _) => Err(IdentityError::of_id(&self.id, "missing")),
-            (Err(fault), _, _) => Err(IdentityError::of_id(&self.id, fault)),
+            (Ok(None), event_type, _) => {
+                Err(IdentityError::of_id(&self.id, "missing").with_event_type(event_type))
+            }
+            (Err(fault), event_type, _) => {
+                Err(IdentityError::of_id(&self.id, fault).with_event_type(event_type))
+            }
         }
     }
 }
@@ -130,6 +167,8 @@ impl Identity {
 #[derive(Debug)]
 pub struct IdentityError {
     text: String,
+    /// Of an event that may be ignored for it.
+    event_type: Option<String>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -138,13 +177,23 @@ impl IdentityError {
         Self {
             text: format!("no usable delivery id: {id} is {fault}"),
             source: None,
+            event_type: None,
         }
+    }
+
+    fn with_event_type(self, event_type: Option<String>) -> Self {
+        Self { event_type, ..self }
+    }
+
+    pub(crate) fn event_type(&self) -> Option<&str> {
+        self.event_type.as_deref()
     }
 
     fn of_challenge(challenge: &Source, fault: impl fmt::Display) -> Self {
         Self {
             text: format!("no usable challenge: {challenge} is {fault}"),
             source: None,
+            event_type: None,
         }
     }
 
@@ -153,14 +202,17 @@ impl IdentityError {
             ReadError::NotJson(error) => Self {
                 text: "the body is not valid JSON".into(),
                 source: Some(error.into()),
+                event_type: None,
             },
             ReadError::NotUtf8(error) => Self {
                 text: "the body is not valid JSON".into(),
                 source: Some(error.into()),
+                event_type: None,
             },
             ReadError::Ambiguous => Self {
                 text: "no usable delivery id: a member is in the body twice".into(),
                 source: None,
+                event_type: None,
             },
         }
     }

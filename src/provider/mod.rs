@@ -1,14 +1,15 @@
 //! Providers: how each one signs, identifies and redelivers its webhooks. Nothing in here uses
 //! a database.
 
+mod answers;
 mod custom;
+mod description;
 mod handshake;
 mod identity;
 pub(crate) mod json_path;
 pub mod keys;
 pub mod presets;
 mod public_url;
-mod retry;
 mod secret;
 mod secret_source;
 pub mod signature;
@@ -16,12 +17,13 @@ mod source;
 mod tenant;
 mod verify;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderName, Method, StatusCode};
+use http::request::Parts;
+use http::{HeaderName, Method};
 
+use answers::Answers;
 use handshake::Handshakes;
 #[cfg(not(feature = "testing"))]
 use identity::Identity;
@@ -31,14 +33,15 @@ use signature::{SignatureError, SignatureScheme, Tolerance};
 
 pub use crate::delivery::VerifiedDelivery;
 pub use custom::{CustomProvider, SignedProvider};
+pub use description::Description;
 pub use handshake::{Handshake, HandshakeRequest};
 pub use identity::IdentityError;
+pub(crate) use identity::Unreadable;
 #[cfg(feature = "testing")]
 pub(crate) use identity::{Identified, Identity};
 pub use json_path::{JsonPath, JsonPathError};
 pub(crate) use public_url::received_uri;
 pub use public_url::{PublicUrl, PublicUrlError};
-pub use retry::Retry;
 pub use secret::{Secret, SecretError, Secrets};
 pub use secret_source::SecretSource;
 #[cfg(feature = "testing")]
@@ -73,22 +76,16 @@ pub struct Provider {
     name: Arc<str>,
     scheme: Arc<dyn SignatureScheme>,
     secrets: SecretSource,
-    methods: Vec<Method>,
+    pub(crate) methods: Vec<Method>,
     url_base: UrlBase,
     keys: Option<KeySource>,
-    tolerance: Tolerance,
+    pub(crate) tolerance: Tolerance,
     identity: Identity,
     handshakes: Handshakes,
-    success_status: Option<StatusCode>,
-    acknowledgement_status: Option<StatusCode>,
-    failure_status: Option<StatusCode>,
-    rejection_status: StatusCode,
-    success_text: Option<&'static str>,
-    empty_answers: bool,
-    body_limit: usize,
-    response_deadline: Duration,
-    redelivery_window: Duration,
-    retry: Retry,
+    pub(crate) answers: Answers,
+    pub(crate) body_limit: usize,
+    pub(crate) response_deadline: Duration,
+    pub(crate) redelivery_window: Duration,
 }
 
 impl Provider {
@@ -134,61 +131,12 @@ impl Provider {
         self
     }
 
-    /// The status of every success, for providers that take no other 2xx: a committed response of
-    /// the handler with another 2xx, a duplicate, and a delivery that is kept or accepted. 204 drops
-    /// the body. Default: the handler's status, and 200 for the others.
+    /// What qualifies the event type, such as GitHub's `$.action`: an event of the type `pull_request` with the
+    /// action `opened` can be named `pull_request.opened` in `Events` and in
+    /// [`only`](crate::IdempotentWebhook::only). [`Delivery::event_type`](crate::Delivery::event_type) is without it.
     #[must_use]
-    pub fn success_status(mut self, status: StatusCode) -> Self {
-        self.success_status = Some(status);
-        self
-    }
-
-    /// The status of a success that is not the handler's answer: of a duplicate, and of a delivery
-    /// that is kept or accepted. Default: the [status of every success](Self::success_status), and 200
-    /// without one.
-    #[must_use]
-    pub fn acknowledgement_status(mut self, status: StatusCode) -> Self {
-        self.acknowledgement_status = Some(status);
-        self
-    }
-
-    /// The status of every answer after which the provider should deliver again, for providers that
-    /// retry after some statuses only: failures of the layer, a delivery that is still in flight, and
-    /// answers of the handler that are no success. With 503 and 429, the answer has `Retry-After`:
-    /// that of the handler, or else [`retry_after`](crate::IdempotentWebhook::retry_after). With another
-    /// status, it has that of the handler alone. Default: the handler's status, and 500 or 503 for the
-    /// others.
-    ///
-    /// Rejections keep their status. So does what is committed: a handler that wants no retry answers
-    /// success, or a status that
-    /// [`also_commit_on`](crate::IdempotentWebhook::also_commit_on) commits. A 2xx as the status of
-    /// failures would lose them.
-    #[must_use]
-    pub fn failure_status(mut self, status: StatusCode) -> Self {
-        self.failure_status = Some(status);
-        self
-    }
-
-    /// No answer but that to a handshake has a body or a content type, for providers that want none.
-    /// A body of the handler is dropped.
-    #[must_use]
-    pub fn empty_answers(mut self) -> Self {
-        self.empty_answers = true;
-        self
-    }
-
-    /// The text of every success, for providers that take no other one. A body of the handler is
-    /// dropped.
-    #[must_use]
-    fn success_text(mut self, text: &'static str) -> Self {
-        self.success_text = Some(text);
-        self
-    }
-
-    /// The status for a request whose signature is missing or not valid. Default: 401.
-    #[must_use]
-    pub fn rejection_status(mut self, status: StatusCode) -> Self {
-        self.rejection_status = status;
+    pub fn event_action(mut self, source: Source) -> Self {
+        self.identity = self.identity.with_event_action(source);
         self
     }
 
@@ -292,14 +240,6 @@ impl Provider {
         self
     }
 
-    /// What may differ between a retry of the provider and the attempt before. It documents the provider and
-    /// has no other effect. Default: [`Retry::unknown`].
-    #[must_use]
-    pub fn retry(mut self, retry: Retry) -> Self {
-        self.retry = retry;
-        self
-    }
-
     /// The provider's name, such as `stripe`.
     pub fn name(&self) -> &str {
         &self.name
@@ -331,82 +271,6 @@ impl Provider {
         self.scheme.signs_url()
     }
 
-    /// How the provider signs, in a few words such as ``HMAC-SHA256 in hex, `x-hub-signature-256` ``.
-    pub fn signature_description(&self) -> Cow<'static, str> {
-        self.scheme.description()
-    }
-
-    /// Where the delivery id is, as set by [`delivery_id`](Self::delivery_id).
-    pub fn get_delivery_id(&self) -> &Source {
-        self.identity.id()
-    }
-
-    /// Where the event type is, as set by [`event_type`](Self::event_type).
-    pub fn get_event_type(&self) -> Option<&Source> {
-        self.identity.event_type()
-    }
-
-    /// The methods of deliveries, as set by [`methods`](Self::methods).
-    pub fn get_methods(&self) -> &[Method] {
-        &self.methods
-    }
-
-    /// The tolerance, as set by [`tolerance`](Self::tolerance).
-    pub fn get_tolerance(&self) -> Tolerance {
-        self.tolerance
-    }
-
-    /// The status of every success, as set by [`success_status`](Self::success_status).
-    pub fn get_success_status(&self) -> Option<StatusCode> {
-        self.success_status
-    }
-
-    /// The status of a success that is not the handler's, as set by
-    /// [`acknowledgement_status`](Self::acknowledgement_status).
-    pub fn get_acknowledgement_status(&self) -> Option<StatusCode> {
-        self.acknowledgement_status
-    }
-
-    /// The status of every failure, as set by [`failure_status`](Self::failure_status).
-    pub fn get_failure_status(&self) -> Option<StatusCode> {
-        self.failure_status
-    }
-
-    /// The text of every success that the provider insists on.
-    pub(crate) fn get_success_text(&self) -> Option<&'static str> {
-        self.success_text
-    }
-
-    /// Whether answers have no body, as set by [`empty_answers`](Self::empty_answers).
-    pub fn gives_empty_answers(&self) -> bool {
-        self.empty_answers
-    }
-
-    /// The status for a wrong signature, as set by [`rejection_status`](Self::rejection_status).
-    pub fn get_rejection_status(&self) -> StatusCode {
-        self.rejection_status
-    }
-
-    /// The largest accepted body in bytes, as set by [`body_limit`](Self::body_limit).
-    pub fn get_body_limit(&self) -> usize {
-        self.body_limit
-    }
-
-    /// The response deadline, as set by [`response_deadline`](Self::response_deadline).
-    pub fn get_response_deadline(&self) -> Duration {
-        self.response_deadline
-    }
-
-    /// The redelivery window, as set by [`redelivery_window`](Self::redelivery_window).
-    pub fn get_redelivery_window(&self) -> Duration {
-        self.redelivery_window
-    }
-
-    /// What a retry may change, as set by [`retry`](Self::retry).
-    pub fn get_retry(&self) -> Retry {
-        self.retry
-    }
-
     /// Checks that the signature scheme can use the secrets.
     /// [`IdempotentWebhook::new`](crate::IdempotentWebhook::new) calls it and panics on an error.
     ///
@@ -432,6 +296,31 @@ impl Provider {
         secrets
             .iter()
             .try_for_each(|secret| self.scheme.check_secret(secret))
+    }
+
+    pub(crate) fn has_event_type(&self) -> bool {
+        self.identity.event_type().is_some()
+    }
+
+    /// Whether the signature covers the event type.
+    pub(crate) fn signs_event_type(&self) -> bool {
+        let source = self.identity.event_type();
+        source.is_some_and(|source| source.is_signed(&*self.scheme))
+    }
+
+    /// The event type with what qualifies it, if there is that.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`] if nobody knows whether there is.
+    pub(crate) fn qualified_type(
+        &self,
+        event_type: &str,
+        head: &Parts,
+        body: &[u8],
+    ) -> Result<Option<String>, Unreadable> {
+        let action = self.identity.read_action(head, body)?;
+        Ok(action.map(|action| format!("{event_type}.{action}")))
     }
 
     /// The headers with the delivery id and the event type.
@@ -505,11 +394,8 @@ impl Provider {
     /// `None` if the secrets are those of tenants. Any, where public keys are all that it takes.
     pub(crate) fn first_secret(&self) -> Option<Secret> {
         let secrets = self.secrets.fixed()?;
-        secrets
-            .iter()
-            .next()
-            .or(Secrets::dummy().iter().next())
-            .cloned()
+        let first = secrets.iter().next().cloned();
+        first.or_else(|| Some(self.scheme.dummy_secret()))
     }
 
     pub(crate) fn identity(&self) -> &Identity {

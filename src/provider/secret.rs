@@ -1,6 +1,7 @@
 //! Signing secrets: never blank, never printed.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// A secret shared with a provider.
@@ -15,6 +16,11 @@ pub struct Secret(Arc<[u8]>);
 const PREFIXES: [&str; 3] = ["whsec_", "whsk_", "whpk_"];
 
 impl Secret {
+    /// Nobody's. It is valid base64, which some schemes decode.
+    pub(in crate::provider) fn dummy() -> Self {
+        Self(b"bm9ib2R5".as_slice().into())
+    }
+
     /// Takes a secret as the provider shows it, prefix included.
     ///
     /// ```
@@ -62,6 +68,32 @@ impl Secret {
         Ok(Self(value.into()))
     }
 
+    /// The text form of a value of another type, which that type has checked.
+    pub(super) fn of_text_form(text: impl Into<Vec<u8>>) -> Self {
+        Self(text.into().into())
+    }
+
+    /// The text form of a pair, of which the second part is a secret.
+    pub(super) fn of_pair(first: &str, second: &Secret) -> Self {
+        Self::of_text_form([first.as_bytes(), b":", &second.0].concat())
+    }
+
+    /// The parts of such a text form.
+    pub(super) fn split_pair(text: &str) -> Option<(&str, Self)> {
+        let (first, second) = text.split_once(':')?;
+        Some((first, Self::exact(second).ok()?))
+    }
+
+    /// The value whose text form it is, such as an [`SnsTopic`](crate::presets::SnsTopic).
+    pub(super) fn parse<T: FromStr<Err = SecretError>>(&self) -> Result<T, SecretError> {
+        self.as_text()?.parse()
+    }
+
+    /// The secret as a part of a text form.
+    pub(super) fn as_text(&self) -> Result<&str, SecretError> {
+        std::str::from_utf8(&self.0).map_err(|_| SecretError::new("it is not UTF-8"))
+    }
+
     /// The bytes of the secret, for a [`SignatureScheme`](crate::signature::SignatureScheme) of
     /// your own.
     pub fn expose(&self) -> &[u8] {
@@ -75,14 +107,23 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// Whether a text can be a part of a text form whose parts are separated by this.
+pub(super) fn is_part(text: &str, separator: char) -> bool {
+    !text.is_empty() && text.trim() == text && !text.contains(separator)
+}
+
 /// A secret cannot be used. The text says why and shows nothing of the secret.
 #[derive(Clone, Debug)]
 pub struct SecretError(&'static str);
 
 impl SecretError {
     /// For a [`SignatureScheme`](crate::signature::SignatureScheme) of your own.
-    pub fn new(reason: &'static str) -> Self {
+    pub const fn new(reason: &'static str) -> Self {
         Self(reason)
+    }
+
+    pub(super) fn reason(&self) -> &'static str {
+        self.0
     }
 }
 
@@ -112,50 +153,68 @@ impl std::error::Error for SecretError {}
 /// # Ok(())
 /// # }
 /// ```
+///
+/// Some presets take values of a type of their own in place of a [`Secret`], such as
+/// [`LiveKitKey`](crate::presets::LiveKitKey). There may be several of these, too:
+///
+/// ```
+/// use idempotent_webhook::presets::{self, LiveKitKey};
+/// use idempotent_webhook::{Secret, Secrets};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let new = LiveKitKey::new("APInew", Secret::new("the new one")?)?;
+/// let old = LiveKitKey::new("APIold", Secret::new("the old one")?)?;
+/// let livekit = presets::livekit(Secrets::new(new).and(old));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
-pub struct Secrets(Vec<Secret>);
+pub struct Secrets<S = Secret>(Vec<S>);
 
-impl Secrets {
+impl<S> Secrets<S> {
     /// A single secret.
-    pub fn new(secret: Secret) -> Self {
+    pub fn new(secret: S) -> Self {
         Self(vec![secret])
-    }
-
-    /// Where public keys are all that it takes.
-    pub(super) fn none() -> Self {
-        Self(Vec::new())
-    }
-
-    /// A dummy, so that rejecting an unknown tenant takes as long. It is valid base64, which
-    /// some schemes decode.
-    pub(super) fn dummy() -> Self {
-        Self::new(Secret(b"bm9ib2R5".as_slice().into()))
     }
 
     /// Adds another secret. Signatures are tried in the order of adding.
     #[must_use]
-    pub fn and(mut self, secret: Secret) -> Self {
+    pub fn and(mut self, secret: S) -> Self {
         self.0.push(secret);
         self
     }
 
     /// The secrets: at least one, unless a [`KeySource`](super::keys::KeySource) stands in their place.
-    pub fn iter(&self) -> impl Iterator<Item = &Secret> {
+    pub fn iter(&self) -> impl Iterator<Item = &S> {
         self.0.iter()
     }
 }
 
-impl From<Secret> for Secrets {
-    fn from(secret: Secret) -> Self {
+impl<S: Into<Secret>> Secrets<S> {
+    /// The text forms.
+    pub(super) fn into_text_forms(self) -> Secrets {
+        Secrets(self.0.into_iter().map(Into::into).collect())
+    }
+}
+
+impl Secrets {
+    /// Where public keys are all that it takes.
+    pub(super) fn none() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<S: Into<Secret>> From<S> for Secrets<S> {
+    fn from(secret: S) -> Self {
         Self::new(secret)
     }
 }
 
 /// Fails if there is no secret in the list.
-impl TryFrom<Vec<Secret>> for Secrets {
+impl<S> TryFrom<Vec<S>> for Secrets<S> {
     type Error = SecretError;
 
-    fn try_from(secrets: Vec<Secret>) -> Result<Self, SecretError> {
+    fn try_from(secrets: Vec<S>) -> Result<Self, SecretError> {
         if secrets.is_empty() {
             return Err(SecretError::new("the list of secrets is empty"));
         }
@@ -173,7 +232,7 @@ mod tests {
             assert!(Secret::new(blank).is_err(), "{blank:?}");
             assert!(Secret::exact(blank).is_err(), "{blank:?}");
         }
-        assert!(Secrets::try_from(Vec::new()).is_err());
+        assert!(Secrets::<Secret>::try_from(Vec::new()).is_err());
     }
 
     #[test]

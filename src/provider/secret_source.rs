@@ -1,6 +1,7 @@
 //! Where the secrets of a provider come from.
 
 use std::borrow::Cow;
+use std::marker::PhantomData;
 
 use http::request::Parts;
 
@@ -14,11 +15,17 @@ use crate::error_chain::BoxError;
 /// Where the secrets of a provider come from: a [`Secret`], several [`Secrets`], or
 /// [`TenantSecrets`]; or a [`KeySource`] alone, where the provider's public keys are all that it takes.
 ///
-/// Presets take `impl Into<SecretSource>`.
+/// Presets take `impl Into<SecretSource>`. Where a signing secret is not all that a provider is verified
+/// with, or not what it is verified with, the preset takes values of a type of its own, in the same ways:
+/// [`presets::livekit`](crate::presets::livekit) takes `impl Into<SecretSource<LiveKitKey>>`. Each such type has
+/// a text form, which converts into a [`Secret`] and is what schemes and
+/// [`presets::by_name`](crate::presets::by_name) work with.
 #[derive(Clone, Debug)]
-pub struct SecretSource {
+pub struct SecretSource<S = Secret> {
+    /// Of text forms.
     kind: Kind,
     keys: Option<KeySource>,
+    values: PhantomData<fn() -> S>,
 }
 
 #[derive(Clone, Debug)]
@@ -48,7 +55,7 @@ impl SecretSource {
         self.keys.as_ref()
     }
 
-    /// Looks up the secrets for a request.
+    /// Looks up the text forms for a request.
     pub(crate) async fn find(&self, head: &Parts) -> Result<SecretLookup<'_>, BoxError> {
         Ok(match &self.kind {
             Kind::Fixed(secrets) => SecretLookup {
@@ -69,35 +76,51 @@ impl SecretSource {
     }
 }
 
-impl From<Kind> for SecretSource {
+impl<S> SecretSource<S> {
+    /// The same text forms as those of another type: of a preset's values for its scheme, and of text for a
+    /// preset that is found by its name.
+    pub(super) fn cast<T>(self) -> SecretSource<T> {
+        SecretSource {
+            kind: self.kind,
+            keys: self.keys,
+            values: PhantomData,
+        }
+    }
+}
+
+impl<S> From<Kind> for SecretSource<S> {
     fn from(kind: Kind) -> Self {
-        Self { kind, keys: None }
+        Self {
+            kind,
+            keys: None,
+            values: PhantomData,
+        }
     }
 }
 
 impl From<KeySource> for SecretSource {
     fn from(keys: KeySource) -> Self {
         Self {
-            kind: Kind::Fixed(Secrets::none()),
             keys: Some(keys),
+            ..Kind::Fixed(Secrets::none()).into()
         }
     }
 }
 
-impl From<Secret> for SecretSource {
-    fn from(secret: Secret) -> Self {
+impl<S: Into<Secret>> From<S> for SecretSource<S> {
+    fn from(secret: S) -> Self {
         Secrets::new(secret).into()
     }
 }
 
-impl From<Secrets> for SecretSource {
-    fn from(secrets: Secrets) -> Self {
-        Kind::Fixed(secrets).into()
+impl<S: Into<Secret>> From<Secrets<S>> for SecretSource<S> {
+    fn from(secrets: Secrets<S>) -> Self {
+        Kind::Fixed(secrets.into_text_forms()).into()
     }
 }
 
-impl From<TenantSecrets> for SecretSource {
-    fn from(tenants: TenantSecrets) -> Self {
-        Kind::ByTenant(tenants).into()
+impl<S> From<TenantSecrets<S>> for SecretSource<S> {
+    fn from(tenants: TenantSecrets<S>) -> Self {
+        Kind::ByTenant(tenants.cast()).into()
     }
 }

@@ -1,6 +1,7 @@
 //! Secrets by tenant, looked up for each request.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +62,7 @@ type LookUp = Arc<dyn Fn(String) -> Lookup + Send + Sync>;
 /// with the new one. Unknown tenants are not cached. So a new one is known at once, and made-up names do not
 /// evict real ones, but each costs a lookup.
 #[derive(Clone)]
-pub struct TenantSecrets {
+pub struct TenantSecrets<S = Secret> {
     tenant: TenantOf,
     look_up: LookUp,
     /// By the tenant's own name.
@@ -70,31 +71,40 @@ pub struct TenantSecrets {
     /// tenants that are requested by their own name.
     by_alias: ExpiringMap<Arc<str>, (Arc<str>, Secrets)>,
     separate_ids: bool,
+    /// What the lookup returns. Text forms are what is cached.
+    values: PhantomData<fn() -> S>,
 }
 
-impl TenantSecrets {
+impl<S: Into<Secret> + 'static> TenantSecrets<S> {
     /// Secrets by tenant, from a function that reads the tenant of a request and one that looks
     /// up its [`Secret`] or [`Secrets`], or a [`ResolvedTenant`] where one tenant has several names.
+    /// For a preset with a type of its own in place of [`Secret`], it looks up values of that type.
     pub fn new<F, T>(
         tenant: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static,
         look_up: impl Fn(String) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Result<Option<T>, BoxError>> + Send + 'static,
-        T: Into<ResolvedTenant>,
+        T: Into<ResolvedTenant<S>>,
     {
         Self {
             tenant: Arc::new(tenant),
             look_up: Arc::new(move |tenant| {
                 let found = look_up(tenant);
-                Box::pin(async { Ok(found.await?.map(Into::into)) })
+                Box::pin(async {
+                    let found: Option<ResolvedTenant<S>> = found.await?.map(Into::into);
+                    Ok(found.map(ResolvedTenant::into_text_forms))
+                })
             }),
             by_name: ExpiringMap::new(1000, Duration::from_secs(60)),
             by_alias: ExpiringMap::new(1000, Duration::from_secs(60)),
             separate_ids: false,
+            values: PhantomData,
         }
     }
+}
 
+impl<S> TenantSecrets<S> {
     /// Caches the secrets of at most `capacity` tenants, each for at most `ttl`, and as many
     /// other names for them ([`ResolvedTenant`]). With a capacity of 0, each request costs a
     /// lookup.
@@ -125,7 +135,19 @@ impl TenantSecrets {
         self
     }
 
-    /// The tenant of a request and its secrets, or why there are none.
+    /// The same text forms as those of another type.
+    pub(super) fn cast<T>(self) -> TenantSecrets<T> {
+        TenantSecrets {
+            tenant: self.tenant,
+            look_up: self.look_up,
+            by_name: self.by_name,
+            by_alias: self.by_alias,
+            separate_ids: self.separate_ids,
+            values: PhantomData,
+        }
+    }
+
+    /// The tenant of a request and the text forms of its secrets, or why there are none.
     pub(super) async fn look_up(
         &self,
         head: &Parts,
@@ -166,7 +188,7 @@ impl TenantSecrets {
     }
 }
 
-impl fmt::Debug for TenantSecrets {
+impl<S> fmt::Debug for TenantSecrets<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TenantSecrets")
             .field("cache", &self.by_name)
@@ -191,16 +213,16 @@ impl fmt::Debug for TenantSecrets {
 /// .separate_ids();
 /// ```
 #[derive(Clone, Debug)]
-pub struct ResolvedTenant {
+pub struct ResolvedTenant<S = Secret> {
     name: Option<String>,
-    secrets: Secrets,
+    secrets: Secrets<S>,
 }
 
-impl ResolvedTenant {
+impl<S> ResolvedTenant<S> {
     /// A tenant's name and its secrets. [`Delivery::tenant`](crate::Delivery::tenant) returns
     /// the name. It must not be blank, have control characters or be longer than 255 bytes:
     /// otherwise the request is answered with 503, like a lookup that failed.
-    pub fn new(name: impl Into<String>, secrets: Secrets) -> Self {
+    pub fn new(name: impl Into<String>, secrets: Secrets<S>) -> Self {
         Self {
             name: Some(name.into()),
             secrets,
@@ -208,16 +230,25 @@ impl ResolvedTenant {
     }
 }
 
+impl<S: Into<Secret>> ResolvedTenant<S> {
+    fn into_text_forms(self) -> ResolvedTenant {
+        ResolvedTenant {
+            name: self.name,
+            secrets: self.secrets.into_text_forms(),
+        }
+    }
+}
+
 /// A tenant with the name that the request used.
-impl From<Secret> for ResolvedTenant {
-    fn from(secret: Secret) -> Self {
+impl<S: Into<Secret>> From<S> for ResolvedTenant<S> {
+    fn from(secret: S) -> Self {
         Secrets::new(secret).into()
     }
 }
 
 /// A tenant with the name that the request used.
-impl From<Secrets> for ResolvedTenant {
-    fn from(secrets: Secrets) -> Self {
+impl<S> From<Secrets<S>> for ResolvedTenant<S> {
+    fn from(secrets: Secrets<S>) -> Self {
         Self {
             name: None,
             secrets,

@@ -9,12 +9,12 @@ use http::request::Parts;
 use super::Provider;
 use super::handshake::{Handshake, HandshakeRequest};
 use super::identity::{Identified, IdentityError};
-use super::secret::Secrets;
+use super::secret::{Secret, Secrets};
 use super::signature::{SignatureError, Signed, SignedRequest, TriedFetch};
 use crate::delivery::VerifiedDelivery;
 
 /// How many addresses of keys are asked for a request. Each secret may have its own.
-const MAX_FETCHES: usize = 3;
+const MAX_FETCHES: usize = 10;
 
 /// What an authentic request is.
 #[derive(Clone, Debug)]
@@ -100,19 +100,21 @@ impl Provider {
         )
     }
 
-    /// Like [`verify`](Self::verify), with these secrets instead of the provider's own.
+    /// Like [`verify`](Self::verify), with these secrets, or values of the preset's own type, instead of the
+    /// provider's own.
     ///
     /// # Errors
     ///
     /// Those of [`verify`](Self::verify).
-    pub fn verify_with(
+    pub fn verify_with<S: Clone + Into<Secret>>(
         &self,
-        secrets: &Secrets,
+        secrets: &Secrets<S>,
         head: &Parts,
         body: &[u8],
         now: SystemTime,
     ) -> Result<Verified, VerifyError> {
-        self.verify_as(Ok(secrets), head, body, now, &[])
+        let secrets = secrets.clone().into_text_forms();
+        self.verify_as(Ok(&secrets), head, body, now, &[])
     }
 
     /// Like [`verify`](Self::verify), and fetches the [keys](Self::keys) that it needs, as the layer does:
@@ -167,16 +169,40 @@ impl Provider {
     ) -> Result<Verified, VerifyError> {
         let mut tried: Vec<TriedFetch> = Vec::new();
         loop {
-            let verified = self.verify_as(secrets, head, body, now, &tried);
-            match (&verified, &self.keys) {
-                (
-                    Err(VerifyError::Signature(SignatureError::KeyNotFetched(needed))),
-                    Some(keys),
-                ) if tried.len() < MAX_FETCHES && tried.iter().all(|one| one.needed != *needed) => {
-                    let limit = self.response_deadline / 2;
+            let before = tried.len();
+            let verified = self.verify_or_need(secrets, head, body, now, &mut tried);
+            let needed = tried.get_mut(before..).unwrap_or_default();
+            let (Some(keys), false) = (&self.keys, needed.is_empty()) else {
+                return verified;
+            };
+            let limit = self.response_deadline / 2;
+            let requests = needed.iter().map(|one| &one.needed);
+            let were_asked = keys.fetch_within(requests, limit).await;
+            for (one, was_asked) in needed.iter_mut().zip(were_asked) {
+                one.was_asked = was_asked;
+            }
+        }
+    }
+
+    /// Adds what has to be fetched to what was `tried`: all that the secrets need.
+    fn verify_or_need(
+        &self,
+        secrets: Result<&Secrets, &SignatureError>,
+        head: &Parts,
+        body: &[u8],
+        now: SystemTime,
+        tried: &mut Vec<TriedFetch>,
+    ) -> Result<Verified, VerifyError> {
+        loop {
+            let verified = self.verify_as(secrets, head, body, now, tried);
+            match &verified {
+                Err(VerifyError::Signature(SignatureError::KeyNotFetched(needed)))
+                    if tried.len() < MAX_FETCHES
+                        && tried.iter().all(|one| one.needed != *needed) =>
+                {
                     tried.push(TriedFetch {
                         needed: needed.clone(),
-                        was_asked: keys.fetch_within(needed, limit).await,
+                        was_asked: false,
                     });
                 }
                 _ => return verified,
@@ -198,13 +224,13 @@ impl Provider {
         if let Some(handshake) = self.recognize_unsigned(secrets.ok(), head, body) {
             return Ok(Verified::Handshake(handshake));
         }
-        let secrets =
-            secrets.map_err(
-                |none| match self.scheme.verify(&request, &Secrets::dummy()) {
-                    Err(needed @ SignatureError::KeyNotFetched(_)) => needed,
-                    Ok(_) | Err(_) => none.clone(),
-                },
-            )?;
+        let secrets = secrets.map_err(|none| {
+            let nobodys = Secrets::new(self.scheme.dummy_secret());
+            match self.scheme.verify(&request, &nobodys) {
+                Err(needed @ SignatureError::KeyNotFetched(_)) => needed,
+                Ok(_) | Err(_) => none.clone(),
+            }
+        })?;
         let signed = self.scheme.verify(&request, secrets)?;
         signed.check_validity(now)?;
         let signed_at = signed.time();

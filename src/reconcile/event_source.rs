@@ -1,12 +1,14 @@
 //! `EventSource`: a provider's list of its events.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::error_chain::{BoxError, ErrorChain};
+use crate::event_types::{EventTypes, WantedEvents};
 
 /// The longest reason of an error, in characters.
 const MAX_REASON: usize = 1000;
@@ -91,6 +93,7 @@ pub struct PageQuery {
     pub(super) since: SystemTime,
     pub(super) until: SystemTime,
     pub(super) cursor: Option<String>,
+    pub(super) events: Option<Arc<WantedEvents>>,
 }
 
 impl PageQuery {
@@ -108,6 +111,16 @@ impl PageQuery {
     /// Events of this time and before it. Younger ones may still be under way.
     pub fn until(&self) -> SystemTime {
         self.until
+    }
+
+    /// The event types and groups, such as `invoice.*`, that the layer is for, if it ignores others by
+    /// [`only`](crate::IdempotentWebhook::only) or `Events`. Others need not be listed.
+    pub fn event_types(&self) -> Option<&[String]> {
+        self.wanted_types().map(EventTypes::names)
+    }
+
+    pub(super) fn wanted_types(&self) -> Option<&EventTypes> {
+        self.events.as_ref()?.types()
     }
 
     /// What the page before has given as the next one. `None` for the first page.

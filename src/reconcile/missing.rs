@@ -15,6 +15,7 @@ use super::position::{Begun, TURN};
 use super::round::{Reconciled, Rounds, Seen, caught};
 use crate::activity::{MISSED, Source};
 use crate::delivery::{Delivery, Tenant};
+use crate::event_types::Wanted;
 use crate::recovery::{Acceptance, Accepted};
 
 /// The longest time to ask for a webhook.
@@ -64,6 +65,9 @@ impl<S: EventSource> Rounds<'_, S> {
                     continue;
                 }
             };
+            if self.ignores(&event) {
+                continue;
+            }
             let key = event.delivery.key();
             if occurred_at > until {
                 seen.done.insert(key);
@@ -103,10 +107,26 @@ impl<S: EventSource> Rounds<'_, S> {
         Ok(missing)
     }
 
+    /// Whether the layer would ignore the webhook. Where the list has no body, nothing may tell what qualifies the
+    /// type.
+    fn ignores(&self, listed: &Listed) -> bool {
+        let settings = &self.reconcile.settings;
+        let event_type = listed.delivery.event_type();
+        match (&settings.events, event_type, &listed.event.content) {
+            (None, _, _) | (_, None, _) => false,
+            (Some(events), Some(event_type), Content::Redelivery(_)) => {
+                events.ignore_all_of(event_type)
+            }
+            (Some(_), Some(_), Content::Body(body)) => {
+                settings.wanted(event_type, &listed.head, body) == Some(Wanted::Ignored)
+            }
+        }
+    }
+
     /// The delivery that the webhook of an event would have been.
     fn identify(&self, event: ListedEvent, tenant: &Option<Tenant>) -> Result<Listed, String> {
         let settings = &self.reconcile.settings;
-        let method = settings.provider.get_methods().first().cloned();
+        let method = settings.provider.methods.first().cloned();
         let mut head = self.head(method.unwrap_or(Method::POST));
         head.headers = event.headers.clone();
         let body = match &event.content {

@@ -165,9 +165,12 @@ impl Position {
         }))
     }
 
-    /// Until a round may begin, or go on.
-    pub(super) async fn wait(&self) -> Result<Duration, DatabaseError> {
-        let statement = || self.query(include_str!("sql/wait.sql"));
+    /// Until a round may begin, or go on. At most `every`, if nobody has the turn.
+    pub(super) async fn wait(&self, every: Duration) -> Result<Duration, DatabaseError> {
+        let statement = || {
+            let query = self.query(include_str!("sql/wait.sql"));
+            query.bind(interval(every))
+        };
         let rows = self.store.run_on_any(statement).await?;
         let Some(row) = rows.first() else {
             return Ok(Duration::ZERO);

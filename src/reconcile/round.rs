@@ -92,7 +92,9 @@ impl<S: EventSource> Rounds<'_, S> {
         let bounds = self.position.bounds(&self.limits).await?;
         let on_request = self.limits.on_request;
         let Some(mut round) = self.position.begin(&bounds, on_request).await? else {
-            return Ok(Ended::NotNow(self.position.wait().await?));
+            return Ok(Ended::NotNow(
+                self.position.wait(self.reconcile.every).await?,
+            ));
         };
         if let Some(gap) = bounds.gap() {
             let ago = |time: SystemTime| time.elapsed().unwrap_or_default().as_secs();
@@ -117,7 +119,9 @@ impl<S: EventSource> Rounds<'_, S> {
                 }
                 Ok(Ended::Complete(seen.reconciled))
             }
-            Ok(false) => Ok(Ended::NotNow(self.position.wait().await?)),
+            Ok(false) => Ok(Ended::NotNow(
+                self.position.wait(self.reconcile.every).await?,
+            )),
             Err(error) => {
                 metrics.reconciliation_failed();
                 // The page may not be known to the list any more.
@@ -203,6 +207,7 @@ impl<S: EventSource> Rounds<'_, S> {
             since: span.since,
             until: span.until,
             cursor: cursor.clone(),
+            events: self.reconcile.settings.events.clone(),
         };
         let page = caught(self.reconcile.source.page(&query));
         let error = match tokio::time::timeout(PAGE_TIMEOUT, page).await {

@@ -119,7 +119,8 @@ impl<S: EventSource> Reconcile<S> {
         })
     }
 
-    /// The time from one round to the next, over all processes. At least a second. Default: 15 minutes.
+    /// The time from one round to the next, over all processes. At least a second. Where it differs between them,
+    /// as during a deploy, the shortest counts. Default: 15 minutes.
     pub fn every(mut self, interval: Duration) -> Self {
         self.every = interval.max(Duration::from_secs(1));
         self

@@ -18,6 +18,8 @@ pub(super) struct Admitted {
     pub(super) delivery: Delivery,
     pub(super) fingerprint: Option<Fingerprint>,
     pub(super) origin: Origin,
+    /// The type of the event, if it is kept and the layer ignores that since.
+    pub(super) ignored: Option<String>,
     /// The bound on the wait for other attempts.
     pub(super) deadline: Instant,
 }

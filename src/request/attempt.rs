@@ -39,7 +39,10 @@ where
     B: Send + 'static,
     R: Send + 'static,
 {
-    let entered = enter(&admitted).await;
+    let entered = match (enter(&admitted).await, &admitted.ignored) {
+        (Ok(_), Some(event_type)) => Err(Answer::Ignored(event_type.clone())),
+        (entered, _) => entered,
+    };
     if let Origin::Recovered(attempt) = &admitted.origin {
         attempt.reach();
     }
@@ -132,6 +135,7 @@ impl Guards {
             Answer::Handshake(_)
             | Answer::InFlight
             | Answer::Rejected(_)
+            | Answer::Ignored(_)
             | Answer::RolledBack(_)
             | Answer::Failed(_)
             | Answer::InnerError(_)
@@ -243,6 +247,7 @@ impl Admitted {
             longest_idle: settings.longest_attempt(),
             take: self.origin.take().map(|take| take.number),
             archived_for: settings.archived_for(),
+            version: &settings.version,
         });
         let claim = claim.await;
         self.settings

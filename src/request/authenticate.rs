@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::rejection::Rejection;
 use super::response::Answer;
 use crate::delivery::Delivery;
+use crate::event_types::Wanted;
 use crate::provider::{Handshake, Verified, VerifyError};
 use crate::recovery::RecoveryAttempt;
 use crate::settings::Settings;
@@ -26,6 +27,8 @@ pub(super) struct Authentic {
     pub(super) body: Bytes,
     /// The request is one of recovery.
     pub(super) attempt: Option<RecoveryAttempt>,
+    /// If the layer has a table of event types.
+    pub(super) wanted: Option<Wanted>,
 }
 
 /// Reads and verifies a request. One of recovery was verified when it was kept.
@@ -45,22 +48,22 @@ where
     {
         let timeout = settings.body_timeout;
         let body = body::buffer(&head.headers, body, usize::MAX, timeout).await;
+        let body = body.map_err(Rejection::from)?;
         return Ok(Authentic {
+            wanted: settings.wanted(delivery.event_type(), head, &body),
             delivery,
-            body: body.map_err(Rejection::from)?,
+            body,
             attempt: Some(attempt),
         });
     }
-    let refused = if provider.get_methods().contains(&head.method) {
+    let refused = if provider.methods.contains(&head.method) {
         provider.check_head(head).err().map(Rejection::from)
     } else {
-        Some(Rejection::Method(provider.get_methods().to_vec()))
+        Some(Rejection::Method(provider.methods.to_vec()))
     };
     let limit = match refused {
-        None => provider.get_body_limit(),
-        Some(_) if provider.has_unsigned_handshakes() => {
-            provider.get_body_limit().min(MAX_HANDSHAKE)
-        }
+        None => provider.body_limit,
+        Some(_) if provider.has_unsigned_handshakes() => provider.body_limit.min(MAX_HANDSHAKE),
         Some(rejection) => return Err(rejection.into()),
     };
     let body = body::buffer(&head.headers, body, limit, settings.body_timeout).await;
@@ -82,6 +85,16 @@ where
     }
     let now = SystemTime::now();
     let verified = provider.verify_and_fetch(secrets, head, &body, now).await;
+    let event_type = match &verified {
+        Ok(Verified::Delivery(verified)) => verified.event_type(),
+        // It is authentic, and its id does not matter if it is ignored.
+        Err(VerifyError::Identity(error)) => error.event_type(),
+        Ok(Verified::Handshake(_)) | Err(VerifyError::Signature(_)) => None,
+    };
+    let wanted = settings.wanted(event_type, head, &body);
+    if let (Some(Wanted::Ignored), Some(event_type)) = (wanted, event_type) {
+        return Err(Answer::Ignored(event_type.to_owned()));
+    }
     let verified = verified.map_err(|error| match error {
         VerifyError::Signature(error) => Rejection::from(error),
         VerifyError::Identity(error) => Rejection::from(error),
@@ -94,6 +107,7 @@ where
                 delivery: Delivery::new(endpoint, name, lookup.tenant, verified),
                 body,
                 attempt: None,
+                wanted,
             })
         }
         Verified::Handshake(handshake) => Err(answer_handshake(settings, head, handshake).await),

@@ -16,25 +16,62 @@ use crate::error_chain::BoxError;
 /// Why a body could not be read.
 #[derive(Debug)]
 pub(super) enum BodyError {
-    TooLarge,
-    TooSlow,
+    TooLarge {
+        /// The length in bytes, if the sender has said it. No text of the sender can be in it.
+        announced: Option<u64>,
+        limit: usize,
+    },
+    /// Such as tower-http's, which does not say what it is.
+    LimitOfAnotherLayer,
+    TooSlow(Duration),
     Broken(BoxError),
 }
 
+impl BodyError {
+    /// For the sender, who is not told of settings.
+    pub(super) fn text(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } | Self::LimitOfAnotherLayer => "the body is too large",
+            Self::TooSlow(_) => "the body took too long",
+            Self::Broken(_) => "the body broke off",
+        }
+    }
+}
+
+/// For the operator.
 impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooLarge => "the body is too large",
-            Self::TooSlow => "the body took too long",
-            Self::Broken(_) => "the body broke off",
-        })
+        match self {
+            Self::TooLarge {
+                announced: Some(length),
+                limit,
+            } => write!(
+                f,
+                "the body has {length} bytes, {limit} are allowed (`body_limit`)"
+            ),
+            Self::TooLarge {
+                announced: None,
+                limit,
+            } => write!(
+                f,
+                "the body has more than the {limit} bytes that are allowed (`body_limit`)"
+            ),
+            Self::LimitOfAnotherLayer => {
+                f.write_str("the body is too large for another layer's limit, not for `body_limit`")
+            }
+            Self::TooSlow(limit) => write!(
+                f,
+                "the body was not there after {limit:?}, which are allowed (`body_timeout`)"
+            ),
+            Self::Broken(_) => f.write_str(self.text()),
+        }
     }
 }
 
 impl Error for BodyError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::TooLarge | Self::TooSlow => None,
+            Self::TooLarge { .. } | Self::LimitOfAnotherLayer | Self::TooSlow(_) => None,
             Self::Broken(error) => Some(&**error),
         }
     }
@@ -59,11 +96,14 @@ where
         .and_then(|value| value.to_str().ok()?.parse().ok())
         .unwrap_or_else(|| body.size_hint().lower());
     if usize::try_from(announced).map_or(true, |announced| announced > limit) {
-        return Err(BodyError::TooLarge);
+        return Err(BodyError::TooLarge {
+            announced: Some(announced),
+            limit,
+        });
     }
     tokio::time::timeout(timeout, collect(body, limit))
         .await
-        .unwrap_or(Err(BodyError::TooSlow))
+        .unwrap_or(Err(BodyError::TooSlow(timeout)))
 }
 
 async fn collect<B>(body: B, limit: usize) -> Result<Bytes, BodyError>
@@ -80,7 +120,10 @@ where
             continue;
         };
         if data.len() > limit - first.len() - rest.len() {
-            return Err(BodyError::TooLarge);
+            return Err(BodyError::TooLarge {
+                announced: None,
+                limit,
+            });
         }
         if first.is_empty() && rest.is_empty() {
             first = data;
@@ -102,7 +145,7 @@ fn broken(error: BoxError) -> BodyError {
     let mut cause: Option<&(dyn Error + 'static)> = Some(&*error);
     while let Some(error) = cause {
         if error.is::<LengthLimitError>() {
-            return BodyError::TooLarge;
+            return BodyError::LimitOfAnotherLayer;
         }
         cause = error.source();
     }
@@ -159,8 +202,27 @@ mod tests {
         for frames in [vec!["abcd"], vec!["ab", "cd"]] {
             let frames = frames.into_iter().map(Bytes::from).collect();
             let read = buffer(&HeaderMap::new(), Frames(frames), 3, LONG).await;
-            assert!(matches!(read, Err(BodyError::TooLarge)));
+            assert!(matches!(
+                read,
+                Err(BodyError::TooLarge {
+                    announced: None,
+                    limit: 3
+                })
+            ));
         }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_announced_too_large_is_refused_with_its_length() {
+        let headers = HeaderMap::from_iter([(CONTENT_LENGTH, 4.into())]);
+        let read = buffer(&headers, Full::new(Bytes::new()), 3, LONG).await;
+        assert!(matches!(
+            read,
+            Err(BodyError::TooLarge {
+                announced: Some(4),
+                limit: 3
+            })
+        ));
     }
 
     proptest::proptest! {
@@ -183,7 +245,8 @@ mod tests {
                     proptest::prop_assert_eq!(read, whole);
                 }
                 Err(error) => {
-                    proptest::prop_assert!(matches!(error, BodyError::TooLarge));
+                    let is_too_large = matches!(error, BodyError::TooLarge { .. });
+                    proptest::prop_assert!(is_too_large);
                     proptest::prop_assert!(whole.len() > limit);
                 }
             }
@@ -194,6 +257,6 @@ mod tests {
     async fn a_limit_of_another_layer_is_known_for_what_it_is() {
         let limited = Limited::new(Full::new(Bytes::from_static(b"abcd")), 3);
         let read = buffer(&HeaderMap::new(), limited, 1000, LONG).await;
-        assert!(matches!(read, Err(BodyError::TooLarge)));
+        assert!(matches!(read, Err(BodyError::LimitOfAnotherLayer)));
     }
 }

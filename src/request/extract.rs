@@ -55,7 +55,10 @@ impl<S: Sync> OptionalFromRequestParts<S> for Delivery {
 /// A 500. The sender learns nothing more; the log says what to do.
 impl IntoResponse for ExtractError {
     fn into_response(self) -> Response {
-        tracing::error!(reason = %self, "the webhook handler could not be called");
+        tracing::error!(
+            reason = self.to_string(),
+            "the webhook handler could not be called"
+        );
         let mut response = (self.status(), self.body_text()).into_response();
         response.extensions_mut().insert(FailureReason::new(self));
         response

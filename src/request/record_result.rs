@@ -259,6 +259,11 @@ impl Attempted {
             Answer::Processed(_) => return Self::Processed,
             Answer::Duplicate(DuplicateOf::BodyWithOtherId { .. }) => return Self::Replayed,
             Answer::Duplicate(_) => return Self::Duplicate,
+            // Kept before. Another process may have a handler for it, in the middle of a deploy.
+            Answer::Ignored(event_type) => {
+                let reason = format_args!("no handler is for its type, {event_type}");
+                FailedAttempt::new(StatusCode::NOT_FOUND, reason, Next::Dead)
+            }
             Answer::RolledBack(response) => {
                 if response.extensions().get::<RolledBack>().is_some() {
                     return Self::NotBegun;

@@ -4,6 +4,7 @@
 use http::Method;
 
 use super::body::BodyError;
+use super::response::LATER;
 use crate::error_chain::ErrorChain;
 use crate::provider::signature::SignatureError;
 use crate::provider::{IdentityError, Provider};
@@ -37,13 +38,14 @@ impl From<BodyError> for Rejection {
 }
 
 impl Rejection {
-    /// For the sender. It does not say what is wrong with a signature.
+    /// For the sender. It does not say what is wrong with a signature, nor which settings there are.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Method(_) => "method not allowed".into(),
+            Self::Signature(SignatureError::KeyNotFetched(_)) => LATER.into(),
             Self::Signature(_) => "signature missing or not valid".into(),
             Self::Identity(error) => error.to_string(),
-            Self::Body(error) => error.to_string(),
+            Self::Body(error) => error.text().into(),
         }
     }
 
@@ -59,6 +61,7 @@ impl Rejection {
                 SignatureError::NoMatch => "no_match",
                 SignatureError::UnusableSecret => "unusable_secret",
                 SignatureError::OtherAlgorithm => "other_algorithm",
+                SignatureError::FeatureOff(_) => "feature_off",
                 SignatureError::KeyNotFetched(_) => "key_not_fetched",
                 SignatureError::UnknownKey => "unknown_key",
                 #[cfg(feature = "x509")]
@@ -67,12 +70,14 @@ impl Rejection {
                 SignatureError::NoTenant => "no_tenant",
                 SignatureError::UnknownTenant => "unknown_tenant",
                 SignatureError::NoTimestamp => "no_timestamp",
-                SignatureError::TooOld => "too_old",
-                SignatureError::TooNew => "too_new",
+                SignatureError::TooOld { .. } | SignatureError::Expired { .. } => "too_old",
+                SignatureError::TooNew { .. } | SignatureError::NotYetValid { .. } => "too_new",
             },
             Self::Identity(_) => "no_usable_id",
-            Self::Body(BodyError::TooLarge) => "body_too_large",
-            Self::Body(BodyError::TooSlow) => "body_too_slow",
+            Self::Body(BodyError::TooLarge { .. } | BodyError::LimitOfAnotherLayer) => {
+                "body_too_large"
+            }
+            Self::Body(BodyError::TooSlow(_)) => "body_too_slow",
             Self::Body(BodyError::Broken(_)) => "body_broken",
         }
     }
@@ -151,6 +156,43 @@ mod tests {
         let [logged, stored] = stored(BodyError::Broken("chosen".into()), &github);
         assert_eq!(logged, "the body broke off: chosen");
         assert_eq!(stored, "the body broke off");
+        Ok(())
+    }
+
+    #[test]
+    fn g1_what_was_measured_is_for_the_operator_alone() -> Result<(), SecretError> {
+        let github = presets::github(Secret::new("a secret")?);
+        let seconds = std::time::Duration::from_secs;
+        for (rejection, text, reason) in [
+            (
+                Rejection::from(SignatureError::TooOld {
+                    age: seconds(600),
+                    limit: seconds(300),
+                }),
+                "signature missing or not valid",
+                "signed 600 s ago, 300 s are allowed (`tolerance`): is this clock right?",
+            ),
+            (
+                Rejection::from(BodyError::TooLarge {
+                    announced: Some(1001),
+                    limit: 1000,
+                }),
+                "the body is too large",
+                "the body has 1001 bytes, 1000 are allowed (`body_limit`)",
+            ),
+            (
+                Rejection::from(BodyError::TooLarge {
+                    announced: None,
+                    limit: 1000,
+                }),
+                "the body is too large",
+                "the body has more than the 1000 bytes that are allowed (`body_limit`)",
+            ),
+        ] {
+            assert_eq!(rejection.text(), text);
+            assert_eq!(rejection.reason(&github), reason);
+            assert_eq!(rejection.stored_reason(&github), reason);
+        }
         Ok(())
     }
 

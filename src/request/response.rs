@@ -9,17 +9,15 @@ use http::header::{
 };
 use http::{Method, Response, StatusCode};
 
-use super::body::BodyError;
 use super::failure::Failure;
 use super::handler_error::FailureReason;
 use super::rejection::Rejection;
 use crate::outcome::{OUTCOME_HEADER, Outcome};
-use crate::provider::signature::SignatureError;
 use crate::provider::{Handshake, Provider};
 use crate::transaction::DuplicateOf;
 
 /// For a sender who is to come again.
-const LATER: &str = "temporarily unavailable";
+pub(super) const LATER: &str = "temporarily unavailable";
 
 /// The answer to a request, before it is a response.
 pub(super) enum Answer<B, E> {
@@ -30,6 +28,8 @@ pub(super) enum Answer<B, E> {
     /// An earlier attempt is still running.
     InFlight,
     Rejected(Rejection),
+    /// Its event type, which the layer ignores.
+    Ignored(String),
     /// The handler's response, which does not commit.
     RolledBack(Response<B>),
     Failed(Failure),
@@ -100,6 +100,7 @@ impl<B, E> Answer<B, E> {
             Self::Handshake(_) => Outcome::Handshake,
             Self::InFlight => Outcome::InFlight,
             Self::Rejected(_) => Outcome::Rejected,
+            Self::Ignored(_) => Outcome::Ignored,
             Self::RolledBack(_) | Self::Failed(_) | Self::InnerError(_) => Outcome::Failed,
             Self::Kept(_) | Self::Acknowledged => Outcome::Kept,
             Self::Accepted => Outcome::Accepted,
@@ -124,23 +125,18 @@ impl<B: From<Bytes>, E> Answer<B, E> {
         let mut response = match self {
             Self::Processed(response) => succeed(response, provider),
             Self::RolledBack(response) => fail(response, provider, retry_after),
-            Self::Duplicate(_) | Self::Acknowledged | Self::Accepted => acknowledge(provider),
+            Self::Duplicate(_) | Self::Acknowledged | Self::Accepted | Self::Ignored(_) => {
+                acknowledge(provider)
+            }
             Self::Kept(answer) => answer.into_response(provider, retry_after)?,
             Self::Handshake(handshake) => handshake.response(),
             Self::InFlight => unavailable("in flight, retry later", provider, retry_after),
-            Self::Rejected(Rejection::Signature(SignatureError::KeyNotFetched(_))) => {
-                unavailable(LATER, provider, retry_after)
-            }
-            // As any other failure that may pass.
-            Self::Rejected(
-                rejection @ Rejection::Body(BodyError::TooSlow | BodyError::Broken(_)),
-            ) => {
-                let response = plain(rejection.status(), rejection.text());
-                fail(response, provider, retry_after)
-            }
             Self::Rejected(rejection) => {
                 let status = rejection.status_for(provider);
                 let mut response = plain(status, rejection.text());
+                if says_when(status) {
+                    retry_later(&mut response, retry_after);
+                }
                 if let Rejection::Method(allowed) = rejection {
                     response.headers_mut().insert(ALLOW, list(&allowed));
                 }
@@ -154,13 +150,13 @@ impl<B: From<Bytes>, E> Answer<B, E> {
             },
             Self::InnerError(error) => return Err(error),
         };
-        if let Some(text) = provider.get_success_text()
+        if let Some(text) = provider.answers.success_text
             && response.status().is_success()
             && !is_handshake
         {
             response = with_text(response, text);
         }
-        if provider.gives_empty_answers() && !is_handshake {
+        if provider.answers.are_empty && !is_handshake {
             response = emptied(response);
         }
         response
@@ -176,8 +172,8 @@ impl<B: From<Bytes>, E> Answer<B, E> {
 
 /// An empty success.
 fn acknowledge<B: From<Bytes>>(provider: &Provider) -> Response<B> {
-    let status = provider.get_acknowledgement_status();
-    let status = status.or(provider.get_success_status());
+    let status = provider.answers.acknowledgement;
+    let status = status.or(provider.answers.success);
     let mut response = Response::new(B::from(Bytes::new()));
     *response.status_mut() = status.unwrap_or(StatusCode::OK);
     response
@@ -185,7 +181,7 @@ fn acknowledge<B: From<Bytes>>(provider: &Provider) -> Response<B> {
 
 /// A success with the status that the provider insists on.
 fn succeed<B: From<Bytes>>(mut response: Response<B>, provider: &Provider) -> Response<B> {
-    let Some(status) = provider.get_success_status() else {
+    let Some(status) = provider.answers.success else {
         return response;
     };
     if !response.status().is_success() {
@@ -201,7 +197,7 @@ fn succeed<B: From<Bytes>>(mut response: Response<B>, provider: &Provider) -> Re
 /// A failure with the status after which the provider delivers again. The kit's rollback of a success
 /// stays one.
 fn fail<B>(mut response: Response<B>, provider: &Provider, retry_after: Duration) -> Response<B> {
-    if let Some(status) = provider.get_failure_status()
+    if let Some(status) = provider.answers.failure
         && !response.status().is_success()
     {
         *response.status_mut() = status;
@@ -239,7 +235,7 @@ fn unavailable<B: From<Bytes>>(
     retry_after: Duration,
 ) -> Response<B> {
     let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, text.into());
-    if provider.get_failure_status().is_none_or(says_when) {
+    if provider.answers.failure.is_none_or(says_when) {
         retry_later(&mut response, retry_after);
     }
     fail(response, provider, retry_after)

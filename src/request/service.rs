@@ -22,6 +22,7 @@ use super::failure::Failure;
 use super::response::Answer;
 use super::telemetry;
 use super::test_kit::{HandleFirst, RollBack};
+use crate::event_types::Wanted;
 use crate::recovery::{Keeper, RecoveryAttempt, What};
 use crate::settings::Settings;
 use crate::transaction::DedupeTx;
@@ -117,8 +118,16 @@ where
         delivery,
         body,
         attempt,
+        wanted,
     } = authenticate(settings, &head, body, attempt).await?;
     telemetry::identified(&Span::current(), &delivery);
+    if let Some(Wanted::Yes(matched)) = wanted {
+        head.extensions.insert(matched);
+    }
+    let ignored = match wanted {
+        Some(Wanted::Ignored) => delivery.event_type().map(str::to_owned),
+        Some(Wanted::Yes(_)) | None => None,
+    };
     let origin = match attempt {
         Some(attempt) => Origin::Recovered(attempt),
         None => {
@@ -131,6 +140,7 @@ where
         fingerprint: settings.fingerprint(&delivery, &body),
         delivery,
         origin,
+        ignored,
         deadline,
     };
     Ok((admitted, Request::from_parts(head, B::from(body))))

@@ -16,24 +16,24 @@ impl Rejection {
             Self::Signature(SignatureError::KeyNotFetched(_)) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Signature(_) => StatusCode::UNAUTHORIZED,
             Self::Identity(_) | Self::Body(BodyError::Broken(_)) => StatusCode::BAD_REQUEST,
-            Self::Body(BodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Body(BodyError::TooSlow) => StatusCode::REQUEST_TIMEOUT,
+            Self::Body(BodyError::TooLarge { .. } | BodyError::LimitOfAnotherLayer) => {
+                StatusCode::PAYLOAD_TOO_LARGE
+            }
+            Self::Body(BodyError::TooSlow(_)) => StatusCode::REQUEST_TIMEOUT,
         }
     }
 
     /// The status, or another one that the provider wants for it.
     pub(super) fn status_for(&self, provider: &Provider) -> StatusCode {
-        match self {
-            Self::Signature(SignatureError::KeyNotFetched(_)) => {
-                provider.get_failure_status().unwrap_or(self.status())
-            }
-            Self::Signature(_) => provider.get_rejection_status(),
-            // The same delivery may arrive the next time.
-            Self::Body(BodyError::TooSlow | BodyError::Broken(_)) => {
-                provider.get_failure_status().unwrap_or(self.status())
-            }
-            Self::Method(_) | Self::Identity(_) | Self::Body(BodyError::TooLarge) => self.status(),
-        }
+        let answers = &provider.answers;
+        let wanted = match self {
+            Self::Method(_) => None,
+            Self::Signature(SignatureError::KeyNotFetched(_)) => answers.failure,
+            Self::Signature(_) => answers.rejection.or(answers.failure),
+            // The same delivery may be processed the next time: by another limit, on another line.
+            Self::Identity(_) | Self::Body(_) => answers.failure,
+        };
+        wanted.unwrap_or(self.status())
     }
 }
 

@@ -7,6 +7,7 @@ use super::failure::Failure;
 use super::handler_error::FailureReason;
 use super::rejection::Rejection;
 use super::response::{Answer, Suspicion};
+use super::test_kit::RolledBack;
 use crate::activity::Source;
 use crate::delivery::Delivery;
 use crate::settings::Settings;
@@ -81,6 +82,10 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
             "webhook suspicious: an identical body was processed under another id; not processed \
              again"
         ),
+        Answer::Ignored(event_type) => {
+            settings.count_ignored(event_type);
+            debug!(event_type, "webhook ignored: no handler is for its type");
+        }
         Answer::Handshake(_) => info!("webhook handshake answered"),
         Answer::InFlight => info!("webhook still in flight"),
         Answer::Rejected(rejection) => {
@@ -104,6 +109,9 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
                 _ => warn!(status, reason, "webhook rejected"),
             }
         }
+        Answer::RolledBack(response) if response.extensions().get::<RolledBack>().is_some() => {
+            debug!("webhook rolled back: a test has asked for that in place of the commit");
+        }
         Answer::RolledBack(response) => warn!(
             status = response.status().as_u16(),
             reason = response
@@ -113,11 +121,11 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
             "webhook rolled back: the handler did not answer success"
         ),
         Answer::Failed(failure @ Failure::Superseded) => {
-            info!(reason = %failure, "webhook attempt not begun");
+            info!(reason = failure.to_string(), "webhook attempt not begun");
         }
         Answer::Failed(failure) => error!(
             status = failure.status().as_u16(),
-            reason = %failure,
+            reason = failure.to_string(),
             "webhook failed"
         ),
         Answer::InnerError(_) => warn!("webhook rolled back: the inner service failed"),

@@ -24,7 +24,7 @@ impl Settings {
     fn as_json(&self) -> Value {
         let provider = &self.provider;
         let keep = self.keeper.as_ref().map(|keeper| &keeper.settings);
-        let tolerance = provider.get_tolerance().past();
+        let tolerance = provider.tolerance.past();
         let signature_header = provider.signature_header();
         let retry_delays = keep.map(|keep| keep.schedule.delays());
         json!({
@@ -32,8 +32,8 @@ impl Settings {
             "provider": provider.name().replace('\0', ""),
             "signature_header": signature_header.as_ref().map(HeaderName::as_str),
             "tolerance_seconds": tolerance.filter(|_| provider.signs_time()).map(seconds),
-            "redelivery_window_seconds": seconds(provider.get_redelivery_window()),
-            "body_limit_bytes": provider.get_body_limit(),
+            "redelivery_window_seconds": seconds(provider.redelivery_window),
+            "body_limit_bytes": provider.body_limit,
             "body_timeout_seconds": seconds(self.body_timeout),
             "handler_timeout_seconds": seconds(self.handler_timeout),
             "in_flight_timeout_seconds": seconds(self.in_flight_timeout),

@@ -16,9 +16,10 @@ use self::endpoint_name::EndpointName;
 use crate::activity::{Activity, Source};
 use crate::delivery::Delivery;
 use crate::digest::sha256_of;
+use crate::event_types::{Matched, Wanted, WantedEvents};
 use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
-use crate::provider::Provider;
+use crate::provider::{Provider, Unreadable};
 use crate::recovery::{DeadReport, Keep, Keeper, KeptRequest, Quota, ServedLayer, ServedSettings};
 use crate::transaction::{Fingerprint, Store};
 
@@ -42,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) endpoint: Arc<str>,
     _name: Arc<EndpointName>,
     pub(crate) provider: Provider,
+    /// If only some events are wanted, or there are handlers by their types.
+    pub(crate) events: Option<Arc<WantedEvents>>,
     pub(crate) store: Store,
     pub(crate) in_flight: InFlight,
     pub(crate) bodies: Bodies,
@@ -67,15 +70,12 @@ impl Settings {
     /// The defaults.
     pub(crate) fn new(pool: PgPool, endpoint: Arc<str>, provider: Provider) -> Self {
         let name = Arc::new(EndpointName::hold(&endpoint, &pool));
-        let in_flight_timeout = provider.get_response_deadline().saturating_mul(3) / 5;
-        let store = Store::new(
-            pool,
-            Duration::from_secs(3),
-            provider.get_redelivery_window(),
-        );
+        let in_flight_timeout = provider.response_deadline.saturating_mul(3) / 5;
+        let store = Store::new(pool, Duration::from_secs(3), provider.redelivery_window);
         Self {
             activity: Some(Activity::new(endpoint.clone())),
             _name: name,
+            events: None,
             store,
             in_flight: InFlight::default(),
             bodies: Bodies::Ignored,
@@ -93,6 +93,28 @@ impl Settings {
             endpoint,
             provider,
         }
+    }
+
+    /// What becomes of an event by its type, if the layer has a table of types. One whose type cannot be read is
+    /// not ignored.
+    pub(crate) fn wanted(
+        &self,
+        event_type: Option<&str>,
+        head: &Parts,
+        body: &[u8],
+    ) -> Option<Wanted> {
+        let events = self.events.as_ref()?;
+        let Some(event_type) = event_type else {
+            return Some(Wanted::Yes(Matched::Other));
+        };
+        if !events.qualify(event_type) {
+            return Some(events.check(event_type, None));
+        }
+        Some(match self.provider.qualified_type(event_type, head, body) {
+            Ok(qualified) => events.check(event_type, qualified.as_deref()),
+            // It may be one that is wanted.
+            Err(Unreadable) => Wanted::Yes(Matched::Other),
+        })
     }
 
     /// The fingerprint of a delivery, unless bodies are ignored.
@@ -114,6 +136,17 @@ impl Settings {
         if let Some(activity) = &self.activity {
             activity.count(&self.store, source, outcome);
         }
+    }
+
+    /// Counts an event that is ignored, by its type.
+    pub(crate) fn count_ignored(&self, event_type: &str) {
+        let Some(activity) = &self.activity else {
+            return;
+        };
+        // Whoever has captured a request could fill the activity with names, and so could a tenant.
+        let is_trusted = self.provider.signs_event_type() && !self.provider.has_tenants();
+        let name = is_trusted.then_some(event_type);
+        activity.count_ignored(&self.store, name);
     }
 
     /// Counts a call of the handler by the time that it took.

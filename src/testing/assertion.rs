@@ -22,7 +22,8 @@ const MAX_TEXT: usize = 2000;
 /// Asserts that a delivery takes effect once, however often it is sent.
 ///
 /// `effects` counts its effects, with a query of the test: for example the rows of a table that
-/// the handler writes. The delivery is sent
+/// the handler writes. Of several tables, `select (select count(*) from a) + (select count(*) from b)` adds them.
+/// The delivery is sent
 ///
 /// 1. once, and its success is rolled back: no effect remains. What remains was written by another
 ///    connection, and not through [`DedupeTx`](crate::DedupeTx);
@@ -109,6 +110,9 @@ where
     match extensions.get() {
         Some(Outcome::Duplicate) => {
             panic!("the delivery was processed before: use a database or an id of its own")
+        }
+        Some(Outcome::Ignored) => {
+            panic!("the layer ignores events of this type: it is not in `Events` or `only`")
         }
         _ => panic!("{}", describe(response).await),
     }

@@ -72,7 +72,7 @@ impl TestDelivery {
     /// A [`SignatureScheme`](crate::signature::SignatureScheme) of your own has to implement
     /// [`sign`](crate::signature::SignatureScheme::sign).
     pub fn new(provider: &Provider) -> Self {
-        let method = provider.get_methods().first().cloned();
+        let method = provider.methods.first().cloned();
         let mut request = Request::new(());
         *request.method_mut() = method.unwrap_or(Method::POST);
         request
@@ -90,12 +90,13 @@ impl TestDelivery {
         }
     }
 
-    /// Signs with this secret: that of a tenant, or the private key to a public one. Where keys are fetched, the
+    /// Signs with this secret, or the value that the preset takes in place of one: that of a tenant, or the
+    /// private key to a public one. Where keys are fetched, the
     /// private key is given to the provider, by
     /// [`KeySource::given`](crate::provider::keys::KeySource::given).
     #[must_use]
-    pub fn secret(mut self, secret: Secret) -> Self {
-        self.secret = Some(secret);
+    pub fn secret(mut self, secret: impl Into<Secret>) -> Self {
+        self.secret = Some(secret.into());
         self
     }
 
@@ -138,10 +139,10 @@ impl TestDelivery {
         self
     }
 
-    /// The body. Default: a JSON object with what the provider puts there.
+    /// The body, which is copied. Default: a JSON object with what the provider puts there.
     #[must_use]
-    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
-        self.body = Some(body.into());
+    pub fn body(mut self, body: impl AsRef<[u8]>) -> Self {
+        self.body = Some(Bytes::copy_from_slice(body.as_ref()));
         self
     }
 

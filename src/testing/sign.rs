@@ -11,7 +11,7 @@ use crate::provider::{Provider, Secret};
 
 /// Signs a request as the provider does at `time`, and leaves all else of it as it is: the delivery
 /// id and the event type have to be there. [`TestDelivery`](super::TestDelivery) makes requests from
-/// less.
+/// less. Where the preset takes a type of its own in place of a secret, the secret is its text form.
 ///
 /// ```
 /// use std::time::SystemTime;

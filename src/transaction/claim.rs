@@ -38,6 +38,8 @@ pub(crate) struct ClaimRequest<'a> {
     pub(crate) take: Option<i32>,
     /// How long the request stays after the commit, if it is kept.
     pub(crate) archived_for: Option<Duration>,
+    /// The version of the application, which may be empty.
+    pub(crate) version: &'a str,
 }
 
 impl ClaimRequest<'_> {
@@ -226,6 +228,7 @@ impl Store {
             keyed(END_KEPT, request.delivery)
                 .bind(request.archived_for.map(interval))
                 .bind(request.take)
+                .bind(request.version)
                 .fetch_one(&mut **connection),
         );
         Ok(ended.await?.try_get(0)?)

@@ -333,8 +333,9 @@ impl fmt::Display for ExtractError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::MissingLayer => {
-                "the route has no IdempotentWebhook: \
-                 add `.layer(IdempotentWebhook::new(..))` to it"
+                "the route has no IdempotentWebhook: add `.layer(IdempotentWebhook::new(..))` to its \
+                 handler, or to the router, after its `.route(..)`: a layer covers only what was added \
+                 before it"
             }
             Self::AlreadyTaken => {
                 "DedupeTx is taken twice for one request: take it once and pass `&mut tx`"

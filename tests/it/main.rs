@@ -12,6 +12,7 @@ mod application;
 mod claim;
 mod dashboard;
 mod database;
+mod events;
 mod guide;
 mod keys;
 mod operation;

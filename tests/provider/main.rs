@@ -8,12 +8,16 @@
     reason = "a test that fails may panic"
 )]
 
+mod facts;
 mod fetched_keys;
 mod handshakes;
 mod hmac;
+mod key_floods;
+mod key_lifetimes;
 mod properties;
 mod support;
-mod table;
+
 mod tampering;
 mod test_deliveries;
+mod text_forms;
 mod vectors;

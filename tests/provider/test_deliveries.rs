@@ -35,7 +35,11 @@ fn a_delivery_of_each_preset_is_to_be_accepted() {
         };
         let first = id(delivery.request());
         // A receipt is another one each time.
-        let is_receipt = provider.get_delivery_id().to_string().contains("receipt");
+        let is_receipt = provider
+            .description()
+            .delivery_id
+            .to_string()
+            .contains("receipt");
         assert!(first == id(delivery.request()) || is_receipt, "{name}");
         let refused = |delivery: &TestDelivery| {
             let verified = verify(&provider, delivery.request());

@@ -80,7 +80,6 @@ impl Order {
 impl Target {
     fn of(action: Action, params: &Params, access: &Access) -> Result<Self, PageError> {
         const MISSING: PageError = PageError::bad_request("It is not said on which deliveries.");
-        const NOTHING: PageError = PageError::bad_request("No delivery is selected.");
         let endpoint = params.get("endpoint").map(str::to_owned);
         if let Action::Pause | Action::Resume = action {
             return endpoint.map(Self::Endpoint).ok_or(MISSING);
@@ -99,21 +98,49 @@ impl Target {
         if !keys.is_empty() {
             return Ok(Self::Deliveries(keys));
         }
+        Self::all(action, params, access)
+    }
+
+    /// All of a selection. Never all of an endpoint because a parameter was lost.
+    fn all(action: Action, params: &Params, access: &Access) -> Result<Self, PageError> {
+        let missing = |text| Err(PageError::bad_request(text));
         let selection = Selection::of(params, access)?;
         let change = match (action, selection.state) {
+            _ if params.get("state").is_none() => {
+                return missing("No delivery is selected: for all in a state, `state` is missing.");
+            }
             (Action::Reprocess, State::Processed) => Change::Reprocess,
-            (Action::Retry | Action::Discard, State::Processed) => return Err(NOTHING),
+            (Action::Retry | Action::Discard, State::Processed) => {
+                return missing("What was processed is only run again by the action `reprocess`.");
+            }
             (Action::Retry, _) => Change::Retry,
             (Action::Discard, _) => Change::Discard,
-            _ => return Err(NOTHING),
+            (Action::Reprocess, _) => {
+                return missing("Only all with the state `processed` can be processed again.");
+            }
+            (Action::Forget | Action::Pause | Action::Resume, _) => {
+                return missing("No delivery is selected: this action is for single ones.");
+            }
         };
-        // Never all of an endpoint because a parameter was lost.
-        let is_said = params.get("state").is_some()
-            && selection.is_for_bulk_actions()
-            && selection.before.is_some();
-        match is_said {
-            true => Ok(Self::All(change, selection)),
-            false => Err(NOTHING),
+        if !selection.is_for_bulk_actions() {
+            return missing(match selection.state {
+                State::Processed if selection.endpoint.is_some() => {
+                    "All that were processed cannot be chosen by tenant: select them."
+                }
+                State::Processed => {
+                    "No delivery is selected: for all that were processed, `endpoint` is missing."
+                }
+                _ => {
+                    "No delivery is selected: for all in a state, `endpoint` is missing, or a `reason`."
+                }
+            });
         }
+        if selection.before.is_none() {
+            return missing(
+                "No delivery is selected: for all in a state, `before` is missing, the time when they were \
+                 shown.",
+            );
+        }
+        Ok(Self::All(change, selection))
     }
 }

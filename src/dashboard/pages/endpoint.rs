@@ -13,6 +13,7 @@ use super::super::rows::{self, grouped};
 use super::super::view::View;
 use super::super::{Access, Shared};
 use super::groups::{self, Groups};
+use super::ignored::{self, IgnoredType};
 use super::overview;
 use super::reconciliation::{self, List};
 use super::rejected::{self, Cause};
@@ -27,6 +28,7 @@ pub(in crate::dashboard) struct EndpointPage {
     by_hour: Vec<HourOf>,
     by_version: Vec<Version>,
     rejected: Vec<Cause>,
+    ignored: Vec<IgnoredType>,
     reconciliation: Vec<List>,
     #[serde(flatten)]
     failing: Groups,
@@ -110,6 +112,7 @@ pub(in crate::dashboard) async fn read(
     let first = beginnings.first().copied().unwrap_or_default();
     let history = History::read(&mut reading, name, first).await?;
     let rejected = rejected::causes(&mut reading, &names, first).await?;
+    let ignored = ignored::types(&mut reading, name, first).await?;
     let reconciliation = reconciliation::read(&mut reading, access, name).await?;
     let failing = groups::read(&mut reading, access, &names).await?;
     let settings = settings::told(&mut reading, name).await?;
@@ -155,6 +158,7 @@ pub(in crate::dashboard) async fn read(
         by_hour: by_hour.collect(),
         by_version,
         rejected,
+        ignored,
         reconciliation,
         failing,
         settings,
@@ -206,6 +210,10 @@ impl View for EndpointPage {
                 (empty("Nothing in this time."))
             } @else {
                 (rejected::table(&self.rejected, self.now))
+            }
+            @if !self.ignored.is_empty() {
+                h2 { "What is ignored" }
+                (ignored::table(&self.ignored, self.now))
             }
             @if !self.reconciliation.is_empty() {
                 h2 { "Reconciliation" }

@@ -136,8 +136,9 @@ impl Provider {
     ///
     /// A handshake that was captured can be sent again, and `confirm` is called again.
     ///
-    /// Default: the client of [`keys`](Self::keys) does it, if it fetches them, and visits an address once a minute at
-    /// most.
+    /// Default: the client of [`keys`](Self::keys) does it, if it fetches them. It visits an address once for all
+    /// copies of a handshake. A success counts for a minute, and so does a 4xx other than 429. Any other failure
+    /// counts for 5 seconds.
     ///
     /// ```
     /// use idempotent_webhook::Provider;

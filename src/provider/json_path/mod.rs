@@ -1,11 +1,13 @@
 //! Singular JSON paths, and reading and writing the values they name.
 
+mod elements;
 mod parse;
 mod read;
 mod write;
 
 use std::fmt;
 
+pub(crate) use elements::read_elements;
 pub(crate) use read::{Match, ReadError, Reader};
 
 /// A singular query of [RFC 9535](https://www.rfc-editor.org/rfc/rfc9535), which names at most

@@ -19,6 +19,7 @@ pub struct KeyRequest {
     url: Cow<'static, str>,
     json: Option<String>,
     account: String,
+    is_of_one_key: bool,
 }
 
 impl KeyRequest {
@@ -31,6 +32,7 @@ impl KeyRequest {
             url: url.into(),
             json: None,
             account: String::new(),
+            is_of_one_key: false,
         }
     }
 
@@ -47,6 +49,18 @@ impl KeyRequest {
     pub fn account(mut self, account: impl Into<String>) -> Self {
         self.account = account.into();
         self
+    }
+
+    /// The address is that of one key. Where it answers with 404 or 410, the key has ended: it is not used any more.
+    /// Default: such an answer is a failure like others, during which the keys that were fetched stay in use.
+    #[must_use]
+    pub fn one_key(mut self) -> Self {
+        self.is_of_one_key = true;
+        self
+    }
+
+    pub(super) fn is_of_one_key(&self) -> bool {
+        self.is_of_one_key
     }
 
     /// The address.
@@ -102,9 +116,13 @@ impl fmt::Debug for KeyRequest {
 }
 
 /// Whether an address that a request names is `https`, without a user and a port, on a host and with a
-/// path that `is_known` knows. No query and no fragment.
+/// path that `is_known` knows. No query and no fragment. It is short, as many of them may wait to be asked.
 #[cfg(feature = "rsa")]
 pub(in crate::provider) fn is_https_at(url: &str, is_known: impl Fn(&str, &str) -> bool) -> bool {
+    const MAX_LENGTH: usize = 256;
+    if url.len() > MAX_LENGTH {
+        return false;
+    }
     let Some((host, path)) = url.strip_prefix("https://").and_then(|rest| {
         let slash = rest.find('/')?;
         Some(rest.split_at(slash))

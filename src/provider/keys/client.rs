@@ -6,7 +6,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 
 /// An HTTP client that fetches keys. `reqwest::Client` is one with the feature `reqwest`. So is any
-/// function from a request to its response:
+/// function from a request to its response, or to an error in a `Box<dyn Error + Send + Sync>`, into which `?`
+/// converts others:
 ///
 /// ```
 /// use bytes::Bytes;
@@ -28,7 +29,8 @@ pub trait KeyClient: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Any error, which is logged. An answer with another status than 200 need not be one.
+    /// Any error, which is logged. An answer with another status than 200 need not be one. A panic is taken for
+    /// an error.
     fn fetch(
         &self,
         request: Request<Bytes>,

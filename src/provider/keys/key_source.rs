@@ -36,7 +36,7 @@ impl KeySource {
         KeySet::parse(keys).map(Self::from)
     }
 
-    /// Keys that this client fetches.
+    /// Keys that this client fetches: `reqwest::Client`, or a function as in [`KeyClient`].
     pub fn fetched(client: impl KeyClient) -> Self {
         Self(Kind::Fetched(Fetched::new(client)))
     }
@@ -96,18 +96,19 @@ impl KeySource {
         }
     }
 
-    /// Fetches what a request needs, and waits for it for this time at most: the fetch goes on. Whether the
+    /// Fetches all that a request needs at once, and waits for this time at most: the fetches go on. Whether each
     /// address could be asked.
     pub(in crate::provider) async fn fetch_within(
         &self,
-        needed: &KeyNotFetched,
+        needed: impl Iterator<Item = &KeyNotFetched>,
         limit: Duration,
-    ) -> bool {
+    ) -> Vec<bool> {
         match &self.0 {
-            Kind::Given(_) => false,
+            Kind::Given(_) => needed.map(|_| false).collect(),
             Kind::Fetched(fetched) => {
                 let limit = limit.min(fetched.timeout);
-                fetched.fetch(needed.request(), limit).await
+                let requests: Vec<_> = needed.map(KeyNotFetched::request).collect();
+                fetched.fetch(&requests, limit).await
             }
         }
     }

@@ -144,13 +144,14 @@ impl KeySet {
 }
 
 /// The blocks of a text in PEM, with the lines around them.
-fn pem_blocks(text: &str) -> impl Iterator<Item = &str> {
-    let begins = text.match_indices("-----BEGIN ").map(|(begin, _)| begin);
-    begins.filter_map(|begin| {
-        let block = text.get(begin..)?;
-        let end = block.find("-----END ")?;
-        let label = block.get(end + "-----END ".len()..)?.find("-----")?;
-        block.get(..end + "-----END ".len() + label + "-----".len())
+fn pem_blocks(mut text: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let block = text.get(text.find("-----BEGIN ")?..)?;
+        let end = block.find("-----END ")? + "-----END ".len();
+        let label = block.get(end..)?.find("-----")?;
+        let (block, rest) = block.split_at_checked(end + label + "-----".len())?;
+        text = rest;
+        Some(block)
     })
 }
 
@@ -184,6 +185,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn blocks_of_pem_follow_each_other() {
+        let block = |label: &str| format!("-----BEGIN {label}-----\nAA==\n-----END {label}-----");
+        let (a, b) = (block("A"), block("B"));
+        let text = format!("a line\n{a}\nanother\n{b}\n-----BEGIN C-----\nAA==");
+        assert_eq!(pem_blocks(&text).collect::<Vec<_>>(), [&a, &b]);
+        // In one pass: each beginning would be searched to the end of the text.
+        let many = "-----BEGIN ".repeat(500_000);
+        assert_eq!(pem_blocks(&many).count(), 0);
+    }
 
     #[test]
     fn keys_that_are_not_for_signatures_and_those_that_have_ended_are_left_out() {

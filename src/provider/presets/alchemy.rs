@@ -1,7 +1,7 @@
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::Hmac;
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Alchemy](https://www.alchemy.com/docs/reference/notify-api-faq) webhooks, once Alchemy Notify.
 ///
@@ -10,12 +10,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: `$.id` (`whevt_…`), covered by the signature. `$.webhookId` is the same for all events
 ///   of a webhook. Event type: `$.type`.
-/// - Redelivery: several times with growing delays (not confirmed); the redelivery window is 7 days.
-/// - Retry: likely the same body (not confirmed).
-/// - Answer: which statuses are success is not confirmed, so every success gets 200.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Alchemy publishes none.
+#[doc = facts!("alchemy")]
 ///
 /// The old webhooks V1 have no `$.id`, and are refused.
 pub fn alchemy(secrets: impl Into<SecretSource>) -> Provider {
@@ -26,5 +21,4 @@ pub fn alchemy(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("type")))
         .success_status(StatusCode::OK)
         .redelivery_window(7 * DAY)
-        .retry(Retry::identical().likely())
 }

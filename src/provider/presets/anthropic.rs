@@ -1,6 +1,6 @@
 use super::standard_webhooks::standard;
 use crate::provider::signature::{StandardWebhooks, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Anthropic](https://platform.claude.com/docs/en/managed-agents/webhooks), the webhooks of Claude
 /// Managed Agents, which follow Standard Webhooks.
@@ -13,18 +13,11 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Delivery id: `$.id`, covered by the signature, which Anthropic's SDKs name for this, and which a
 ///   retry keeps. Two endpoints likely get the same one, so give each route an endpoint name of its
 ///   own. Event type: `$.data.type`; `$.type` is always `event`.
-/// - Redelivery: after any answer but a 2xx, redirects included; how often is not confirmed. What
-///   fails for good is dropped (second-hand). The redelivery window is 30 days.
-/// - Retry: the same `$.id` (second-hand), likely signed at a new time, as Standard Webhooks has it
-///   (not confirmed).
-/// - Response deadline: not confirmed; 15 seconds, the least that Standard Webhooks asks of senders.
-/// - Switched off: after about 20 failures in a row (second-hand).
-/// - Body limit: 2 MiB; the events only have types and ids.
+#[doc = facts!("anthropic")]
 pub fn anthropic(secrets: impl Into<SecretSource>) -> Provider {
     let id = Source::json(JsonPath::member("id"));
     standard("anthropic", StandardWebhooks::new(), secrets, id)
         .event_type(Source::json(JsonPath::member("data").then("type")))
         .tolerance(Tolerance::two_sided(30 * DAY))
         .redelivery_window(30 * DAY)
-        .retry(Retry::signed_anew().likely())
 }

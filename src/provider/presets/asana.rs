@@ -3,9 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, Method};
 
 use crate::provider::signature::Hmac;
-use crate::provider::{
-    DAY, Handshake, HandshakeRequest, Provider, Retry, Secret, SecretSource, Source,
-};
+use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, Secret, SecretSource, Source};
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-hook-signature");
 
@@ -20,13 +18,7 @@ const SECRET: HeaderName = HeaderName::from_static("x-hook-secret");
 ///   have the same key: the first one reaches the handler. So does the first one of the same events
 ///   from two webhooks with one endpoint name. Event type: none; each element of `$.events` has an
 ///   `action`.
-/// - Handshake: a POST with `X-Hook-Secret` is answered with that header. Keep the secret with
-///   [`secret_exchange`](Provider::secret_exchange), or it is lost.
-/// - Redelivery: for 24 hours, never later; Asana does not promise to deliver every event. The
-///   redelivery window is 3 days, to leave room for late ones.
-/// - Retry: not documented. One with other events beside the same ones runs the handler again.
-/// - Response deadline: 10 seconds.
-/// - Body limit: 2 MiB; Asana publishes none.
+#[doc = facts!("asana")]
 pub fn asana(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(SIGNATURE);
     Provider::custom("asana")
@@ -35,7 +27,6 @@ pub fn asana(secrets: impl Into<SecretSource>) -> Provider {
         .unsigned_handshake(exchange)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(3 * DAY)
-        .retry(Retry::unknown().id_unknown())
 }
 
 /// It wants the secret back.

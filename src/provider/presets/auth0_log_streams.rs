@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::header::AUTHORIZATION;
 
 use crate::provider::signature::Token;
-use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Provider, SecretSource, Source};
 
 /// [Auth0](https://auth0.com/docs/customize/log-streams) custom webhooks of log streams.
 ///
@@ -13,16 +13,11 @@ use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
 /// - Delivery id: the SHA-256 of the body, since a body is a batch of logs. Each has a `log_id`, by
 ///   which a handler can tell those that it knows from another batch. Event type: none, as the logs
 ///   of a batch have types of their own.
-/// - Redelivery: up to 3 times, at times that are not published; the redelivery window is 7 days.
-/// - Retry: not documented. A batch of other logs beside the same ones runs the handler again.
-/// - Response deadline: Auth0 does not publish one; 10 seconds are assumed.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Auth0 publishes none.
+#[doc = facts!("auth0-log-streams")]
 pub fn auth0_log_streams(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("auth0-log-streams")
         .signature(Token::header(AUTHORIZATION), secrets)
         .delivery_id(Source::body_digest())
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(7 * DAY)
-        .retry(Retry::unknown().id_unknown())
 }

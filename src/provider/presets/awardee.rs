@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Provider, SecretSource, Source};
 
 /// [Awardee](https://api-docs.awardee.dev/webhooks/signing).
 ///
@@ -12,12 +12,7 @@ use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
 /// - Tolerance: 300 seconds, on both sides; Awardee asks for none.
 /// - Delivery id: `X-Awardee-Delivery`, **not** covered by the signature. Event type:
 ///   `X-Awardee-Event`.
-/// - Redelivery: automatically for about 24 hours, and on request; the redelivery window is
-///   30 days.
-/// - Retry: the same id and body, signed anew, also on request.
-/// - Answer: any 2xx; everything else is retried.
-/// - Response deadline: 30 seconds.
-/// - Body limit: 2 MiB; Awardee publishes none.
+#[doc = facts!("awardee")]
 pub fn awardee(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("x-awardee-signature"));
     Provider::custom("awardee")
@@ -29,5 +24,4 @@ pub fn awardee(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
         .response_deadline(Duration::from_secs(30))
         .redelivery_window(30 * DAY)
-        .retry(Retry::signed_anew())
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue};
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Box](https://developer.box.com/guides/webhooks/v2/signatures-v2/), the webhooks V2.
 ///
@@ -15,12 +15,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   nothing says that a retry carries a new time. What was processed stays a duplicate.
 /// - Delivery id: `$.id`, covered by the signature. `BOX-DELIVERY-ID` would be wrong: it is new
 ///   on every retry. Event type: `$.trigger`.
-/// - Redelivery: up to 12 times over 2 hours; older documents say 10 times with growing
-///   delays from 5 minutes on. The redelivery window is 7 days.
-/// - Retry: `BOX-DELIVERY-ID` is new, and so, likely, is the time; `$.id` is not.
-/// - Answer: any 2xx.
-/// - Response deadline: 30 seconds.
-/// - Body limit: 2 MiB; Box publishes none.
+#[doc = facts!("box")]
 ///
 /// The name of the preset is `box`.
 pub fn box_com(secrets: impl Into<SecretSource>) -> Provider {
@@ -44,5 +39,4 @@ pub fn box_com(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::past_only(7 * DAY))
         .response_deadline(Duration::from_secs(30))
         .redelivery_window(7 * DAY)
-        .retry(Retry::signed_anew().likely().changes("`BOX-DELIVERY-ID`"))
 }

@@ -1,6 +1,6 @@
 use super::standard_webhooks::{ID, standard};
 use crate::provider::signature::{StandardWebhooks, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Brex](https://developer.brex.com/docs/webhooks/), which signs as Standard Webhooks has it
 /// (second-hand).
@@ -11,14 +11,10 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Tolerance: 30 days, on both sides, of `Webhook-Timestamp`, which is the redelivery window, in
 ///   case a retry has the time of the first attempt. The id is signed, so that a replay stays a duplicate.
 /// - Delivery id: `Webhook-Id`, covered by the signature. Event type: `$.event_type`.
-/// - Redelivery: not confirmed; the redelivery window is 30 days.
-/// - Retry: likely signed at a new time under the same id, as Standard Webhooks has it (not confirmed).
-/// - Response deadline: not confirmed; 15 seconds, the least that Standard Webhooks asks of senders.
-/// - Body limit: 2 MiB.
+#[doc = facts!("brex")]
 pub fn brex(secrets: impl Into<SecretSource>) -> Provider {
     standard("brex", StandardWebhooks::new(), secrets, Source::header(ID))
         .event_type(Source::json(JsonPath::member("event_type")))
         .tolerance(Tolerance::two_sided(30 * DAY))
         .redelivery_window(30 * DAY)
-        .retry(Retry::signed_anew().likely())
 }

@@ -1,7 +1,7 @@
 use http::HeaderName;
 
 use crate::provider::signature::{ByHeader, Hmac, Token, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-buildkite-signature");
 
@@ -20,11 +20,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-buildkite-signature");
 ///   the event, so a build that runs, is blocked and runs again could have the same twice. **With the
 ///   token, nothing is deduplicated**, as there is no time. Event type: `X-Buildkite-Event` or, if it
 ///   is absent, `$.event`.
-/// - Redelivery: not documented; the redelivery window is 30 days.
-/// - Retry: not documented. One that is signed anew runs the handler again, and so does every one
-///   with the token.
-/// - Response deadline: not documented; 10 seconds are assumed.
-/// - Body limit: 2 MiB; Buildkite publishes none.
+#[doc = facts!("buildkite")]
 pub fn buildkite(secrets: impl Into<SecretSource>) -> Provider {
     let signature = Hmac::hex(SIGNATURE)
         .prefix("signature=")
@@ -41,5 +37,4 @@ pub fn buildkite(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(id)
         .event_type(event)
         .tolerance(Tolerance::past_only(30 * DAY))
-        .retry(Retry::unknown().id_unknown())
 }

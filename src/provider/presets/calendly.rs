@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Calendly](https://developer.calendly.com/api-docs/overview/webhooks/webhook-signatures).
 ///
@@ -14,13 +14,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   duplicate.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.created_at` and `$.payload.uri` make it unique. Event type: `$.event`.
-/// - Redelivery: for 24 hours, with increasing delays; the redelivery window is 3 days, to
-///   leave room for late ones.
-/// - Retry: not documented. One with another body runs the handler again.
-/// - Answer: any 2xx; a 3xx, 4xx or 5xx is retried.
-/// - Response deadline: 15 seconds, after 10 for the connection.
-/// - Switched off: after 24 hours of failures. A new webhook has to be made then.
-/// - Body limit: 2 MiB; Calendly publishes none.
+#[doc = facts!("calendly")]
 pub fn calendly(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("calendly-webhook-signature"));
     Provider::custom("calendly")
@@ -30,5 +24,4 @@ pub fn calendly(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::past_only(3 * DAY))
         .response_deadline(Duration::from_secs(15))
         .redelivery_window(3 * DAY)
-        .retry(Retry::unknown().id_unknown())
 }

@@ -1,7 +1,7 @@
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Cashfree](https://www.cashfree.com/docs/payments/online/webhooks/signature-verification): the
 /// payment gateway, and the other webhooks that are signed alike.
@@ -13,14 +13,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   for subscriptions, but does not say whether a retry is signed at a new time.
 /// - Delivery id: the SHA-256 of the body, covered by the signature. `$.data.payment.cf_payment_id`
 ///   would be wrong: each status of a payment has the same. Event type: `$.type`.
-/// - Redelivery: by default 3 times, after 2, 10 and 30 minutes; up to 10 times if it is configured so,
-///   and on request; the redelivery window is 30 days.
-/// - Retry: `x-webhook-attempt` counts. The same body (likely). If it differs, the handler runs again.
-/// - Answer: Cashfree asks for 200, so every success gets it.
-/// - Response deadline: Cashfree does not publish one; 10 seconds are assumed.
-/// - Switched off: of payouts after more than five failures in a row.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Cashfree publishes none.
+#[doc = facts!("cashfree")]
 ///
 /// The webhooks of payouts in version 1, and of bank account verification, have a signature in the
 /// body. This preset rejects them.
@@ -35,5 +28,4 @@ pub fn cashfree(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("type")))
         .tolerance(Tolerance::two_sided(30 * DAY))
         .success_status(StatusCode::OK)
-        .retry(Retry::unknown().changes("`x-webhook-attempt`"))
 }

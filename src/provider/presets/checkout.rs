@@ -1,19 +1,14 @@
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Checkout.com](https://www.checkout.com/docs/developer-resources/event-notifications/receive-webhooks).
 ///
 /// - Signature: `Cko-Signature: <hex>`, an HMAC-SHA256 of the body under the signature key of
 ///   the webhook.
 /// - Delivery id: `$.id` (`evt_…`), covered by the signature. Event type: `$.type`.
-/// - Redelivery: 8 times over about 30 hours, and on request later; the redelivery window is
-///   30 days.
-/// - Retry: not documented. The id is that of the event, so it likely stays.
-/// - Answer: any 2xx.
-/// - Response deadline: 10 seconds (from an older page).
-/// - Body limit: 2 MiB; Checkout.com publishes none.
+#[doc = facts!("checkout")]
 ///
 /// Two workflows bring the same event id, so give each route an endpoint name of its own.
 ///
@@ -25,5 +20,4 @@ pub fn checkout(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
-        .retry(Retry::unknown())
 }

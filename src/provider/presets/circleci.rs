@@ -3,18 +3,14 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [CircleCI](https://circleci.com/docs/guides/integration/outbound-webhooks/).
 ///
 /// - Signature: `circleci-signature: v1=<hex>`, an HMAC-SHA256 of the body. Other versions in
 ///   the list are skipped.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `circleci-event-type`.
-/// - Redelivery: automatically, later; the redelivery window is 30 days.
-/// - Retry: the same `$.id`; likely the very same request.
-/// - Answer: any 2xx.
-/// - Response deadline: 10 seconds.
-/// - Body limit: 2 MiB; CircleCI publishes none.
+#[doc = facts!("circleci")]
 pub fn circleci(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("circleci-signature"))
         .prefix("v1=")
@@ -26,5 +22,4 @@ pub fn circleci(secrets: impl Into<SecretSource>) -> Provider {
             "circleci-event-type",
         )))
         .response_deadline(Duration::from_secs(10))
-        .retry(Retry::identical().likely())
 }

@@ -2,7 +2,7 @@ use http::HeaderName;
 
 use super::standard_webhooks::standard;
 use crate::provider::signature::StandardWebhooks;
-use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Provider, SecretSource, Source};
 
 /// [Clerk](https://clerk.com/docs/guides/development/webhooks/overview), which sends through Svix.
 ///
@@ -10,14 +10,8 @@ use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
 ///   Clerk's SDK.
 /// - Tolerance: 300 seconds, on both sides, of `svix-timestamp`.
 /// - Delivery id: `svix-id`, covered by the signature. Event type: `$.type`.
-/// - Redelivery: as [`svix`](super::svix()); the redelivery window is 30 days.
-/// - Retry: the same id and body, signed anew.
-/// - Answer: any 2xx.
-/// - Response deadline: 15 seconds.
-/// - Body limit: 2 MiB.
+#[doc = facts!("clerk")]
 pub fn clerk(secrets: impl Into<SecretSource>) -> Provider {
     let id = Source::header(HeaderName::from_static("svix-id"));
-    standard("clerk", StandardWebhooks::only_svix(), secrets, id)
-        .redelivery_window(30 * DAY)
-        .retry(Retry::signed_anew())
+    standard("clerk", StandardWebhooks::only_svix(), secrets, id).redelivery_window(30 * DAY)
 }

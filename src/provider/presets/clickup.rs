@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::Hmac;
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [ClickUp](https://developer.clickup.com/docs/webhooksignature).
 ///
@@ -16,15 +16,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   its posting. **An event without history is not deduplicated**: that of a goal or a deletion
 ///   says what has happened to what, but not when, so that two of them have the same body. Each such
 ///   request is a delivery of its own. Event type: `$.event`.
-/// - Redelivery: up to 5 times after any answer but a success; over how long is not documented, and the
-///   redelivery window is 7 days. An event that has failed is not sent later.
-/// - Retry: likely the same body (not confirmed). If it differs, the handler runs again.
-/// - Answer: **a 401 or a 410 suspends the webhook at once**, so a wrong signature gets 403, and every
-///   failure 503.
-/// - Response deadline: 7 seconds.
-/// - Switched off: suspended after 100 events that failed.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; ClickUp publishes none.
+#[doc = facts!("clickup")]
 pub fn clickup(secrets: impl Into<SecretSource>) -> Provider {
     #[expect(clippy::unwrap_used, reason = "a constant that parses")]
     let item: JsonPath = "$.history_items[0].id".parse().unwrap();
@@ -37,8 +29,6 @@ pub fn clickup(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(change.or(Source::receipt()))
         .event_type(Source::json(JsonPath::member("event")))
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
-        .rejection_status(StatusCode::FORBIDDEN)
         .response_deadline(Duration::from_secs(7))
         .redelivery_window(7 * DAY)
-        .retry(Retry::identical().likely())
 }

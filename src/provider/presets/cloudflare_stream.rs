@@ -1,7 +1,7 @@
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Cloudflare
 /// Stream](https://developers.cloudflare.com/stream/manage-video-library/using-webhooks/).
@@ -13,10 +13,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   processed stays a duplicate.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.modified` and `$.uid` make it unique. Event type: `$.status.state`.
-/// - Redelivery: not documented; the redelivery window is 30 days.
-/// - Retry: not documented. One with another body runs the handler again.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Body limit: 2 MiB; Cloudflare publishes none.
+#[doc = facts!("cloudflare-stream")]
 pub fn cloudflare_stream(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("webhook-signature"))
         .prefix("sig1=")
@@ -27,5 +24,4 @@ pub fn cloudflare_stream(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("status").then("state")))
         .tolerance(Tolerance::past_only(30 * DAY))
-        .retry(Retry::unknown().id_unknown())
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::hook0::speaker;
 use crate::provider::signature::Tolerance;
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Coinbase Developer Platform](https://docs.cdp.coinbase.com/webhooks/verify-signatures): transfers,
 /// onramp, wallets and on-chain activity. For Coinbase Commerce, see
@@ -17,12 +17,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Delivery id: `X-Event-Id`, if it is covered, as in Coinbase's documentation it is; it must be a UUID.
 ///   If it is not covered, the SHA-256 of the body. Event type: `X-Event-Type`, if it is covered, or
 ///   `$.eventType`.
-/// - Redelivery: up to 60 times (second-hand); the redelivery window is 30 days.
-/// - Retry: likely signed at a new time under the same `X-Event-Id`.
-/// - Answer: any 2xx (likely).
-/// - Response deadline: Coinbase does not publish one; 10 seconds are assumed.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Coinbase publishes none.
+#[doc = facts!("coinbase")]
 pub fn coinbase(secrets: impl Into<SecretSource>) -> Provider {
     speaker("coinbase", secrets)
         .event_type(
@@ -31,5 +26,4 @@ pub fn coinbase(secrets: impl Into<SecretSource>) -> Provider {
         )
         .tolerance(Tolerance::two_sided(30 * DAY))
         .response_deadline(Duration::from_secs(10))
-        .retry(Retry::signed_anew().likely())
 }

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Customer.io](https://docs.customer.io/api/webhooks/), the reporting webhooks.
 ///
@@ -12,12 +12,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Tolerance: 30 days, past only, which is the redelivery window; Customer.io states none.
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.metric`, such as
 ///   `sent`; `$.object_type` says of what.
-/// - Redelivery: for 7 days, with growing delays. **Meanwhile Customer.io holds back the webhooks
-///   that follow.** The redelivery window is 30 days.
-/// - Retry: not documented. The id is that of the event, so it likely stays.
-/// - Answer: any 2xx.
-/// - Response deadline: 4 seconds.
-/// - Body limit: 2 MiB; Customer.io publishes none.
+#[doc = facts!("customerio")]
 pub fn customerio(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-cio-signature"))
         .timestamp_header(HeaderName::from_static("x-cio-timestamp"))
@@ -33,6 +28,6 @@ pub fn customerio(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("event_id")))
         .event_type(Source::json(JsonPath::member("metric")))
         .tolerance(Tolerance::past_only(30 * DAY))
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(4))
-        .retry(Retry::unknown())
 }

@@ -3,46 +3,37 @@ use std::time::Duration;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderName, StatusCode};
 
+use super::PublicKey;
 use crate::provider::handshake::{Handshake, HandshakeRequest};
 use crate::provider::signature::{PublicKeySignature, Tolerance};
-use crate::provider::{HOUR, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 
 /// [Discord](https://docs.discord.com/developers/interactions/overview): interactions and webhook
 /// events of an app. Feature `ed25519`.
 ///
 /// - Signature: `X-Signature-Ed25519: <hex>`, an ed25519 signature of the time in
-///   `X-Signature-Timestamp` and the body. The secret is the public key of the app.
+///   `X-Signature-Timestamp` and the body. [`PublicKey`] is that of the app, in hex.
 /// - Tolerance: any age, as in Discord's SDKs; whether a retry is signed anew is not confirmed.
 /// - Delivery id: `$.id` of an interaction, covered by the signature; a webhook event has none, so it
 ///   is the SHA-256 of its body. Event type: `$.event.type`, or the number in `$.type`.
-/// - Redelivery: interactions never; webhook events with growing intervals, for up to 10 minutes;
-///   the redelivery window is 24 hours.
-/// - Retry: whether it is signed at a new time is not documented.
-/// - Answer: Discord asks for 204 to a webhook event, which duplicates and deliveries that are kept or
-///   accepted get. An interaction wants 200 and JSON, so the handler's own answer is left as it is:
-///   answer events with 204.
-/// - Response deadline: 3 seconds.
-/// - Handshake: a signed `PING`, again and again. That of interactions is answered with
-///   `{"type":1}`, that of webhook events with 204 and a content type. Discord also sends wrong signatures on purpose,
-///   and removes the URL unless they are answered with 401.
-/// - Body limit: 2 MiB; Discord publishes none.
+#[doc = facts!("discord")]
 ///
 /// The answer to an interaction matters, and a duplicate does not get the first one again.
-pub fn discord(secrets: impl Into<SecretSource>) -> Provider {
+pub fn discord(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
     let scheme = PublicKeySignature::ed25519(HeaderName::from_static("x-signature-ed25519"))
         .hex()
         .timestamp_header(HeaderName::from_static("x-signature-timestamp"));
     let member = |name| Source::json(JsonPath::member(name));
     Provider::custom("discord")
-        .signature(scheme, secrets)
+        .signature(scheme, keys.into().cast())
         .delivery_id(member("id").or(Source::body_digest()))
         .event_type(Source::json(JsonPath::member("event").then("type")).or(member("type")))
         .signed_handshake(ping)
         .tolerance(Tolerance::unlimited())
         .response_deadline(Duration::from_secs(3))
+        .rejection_status(StatusCode::UNAUTHORIZED)
         .acknowledgement_status(StatusCode::NO_CONTENT)
         .redelivery_window(24 * HOUR)
-        .retry(Retry::unknown())
 }
 
 fn ping(request: &HandshakeRequest<'_>) -> Option<Handshake> {

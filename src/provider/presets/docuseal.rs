@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [DocuSeal](https://github.com/docusealco/docuseal). The facts are those of its source.
 ///
@@ -13,13 +13,7 @@ use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 /// - Tolerance: 300 seconds, on both sides, as in DocuSeal's source.
 /// - Delivery id: none. The key is `$.event_type`, `$.timestamp`, which is the time of the event, and
 ///   `$.data.id` together; all covered by the signature. Event type: `$.event_type`.
-/// - Redelivery: 10 or 12 times, each after twice as long, for up to 6 days, and on request; the
-///   redelivery window is 30 days.
-/// - Retry: signed at a new time with the same event; `$.data` is read anew, and may be newer.
-/// - Answer: any status below 400.
-/// - Response deadline: 15 seconds.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; DocuSeal publishes none.
+#[doc = facts!("docuseal")]
 pub fn docuseal(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-docuseal-signature"))
         .separator(".")
@@ -32,5 +26,4 @@ pub fn docuseal(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(member("event_type"))
         .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
         .response_deadline(Duration::from_secs(15))
-        .retry(Retry::signed_anew().changes("`$.data`"))
 }

@@ -1,7 +1,7 @@
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{JsonPath, MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 
 /// [DocuSign Connect](https://developers.docusign.com/platform/webhooks/connect/hmac/),
 /// messages in JSON.
@@ -12,10 +12,7 @@ use crate::provider::{JsonPath, MIB, Provider, Retry, SecretSource, Source};
 ///   event of a recipient, `$.data.recipientId`. An event without an envelope (`template-*`, `click-*`,
 ///   `sms-opt-*`) is keyed by the SHA-256 of the body, so that **its retry runs the handler again**
 ///   if `$.retryCount` has changed. All are covered by the signature. Event type: `$.event`.
-/// - Retry: the same message with another `$.retryCount` (likely).
-/// - Redelivery: for up to 15 days (not confirmed); the redelivery window is 30 days.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Body limit: 25 MiB, since a body can have documents (not confirmed).
+#[doc = facts!("docusign")]
 ///
 /// Messages in XML are signed alike. They have no JSON to read, so set
 /// [`delivery_id`](Provider::delivery_id) to [`Source::body_digest`] for them.
@@ -36,5 +33,4 @@ pub fn docusign(secrets: impl Into<SecretSource>) -> Provider {
         )
         .event_type(Source::json(JsonPath::member("event")))
         .body_limit(25 * MIB)
-        .retry(Retry::signed_anew().likely().changes("`$.retryCount`"))
 }

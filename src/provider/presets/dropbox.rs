@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, Method, StatusCode};
 
 use crate::provider::signature::Hmac;
-use crate::provider::{HOUR, Handshake, HandshakeRequest, Provider, Retry, SecretSource, Source};
+use crate::provider::{HOUR, Handshake, HandshakeRequest, Provider, SecretSource, Source};
 
 /// [Dropbox](https://www.dropbox.com/developers/reference/webhooks).
 ///
@@ -12,14 +12,7 @@ use crate::provider::{HOUR, Handshake, HandshakeRequest, Provider, Retry, Secret
 ///   changes, so two notifications of different changes have the same body. Each request is
 ///   therefore a delivery of its own, and the handler asks Dropbox for the changes since its
 ///   cursor. Event type: none.
-/// - Handshake: the GET with `challenge` is answered with its text.
-/// - Redelivery: with increasing delays for about ten minutes (from an older page); the
-///   redelivery window is 24 hours.
-/// - Retry: not documented. Each one runs the handler again.
-/// - Answer: only 200 is success, so every success gets it.
-/// - Response deadline: 10 seconds.
-/// - Switched off: if too many notifications fail (not confirmed).
-/// - Body limit: 2 MiB; Dropbox publishes none.
+#[doc = facts!("dropbox")]
 pub fn dropbox(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-dropbox-signature"));
     Provider::custom("dropbox")
@@ -29,7 +22,6 @@ pub fn dropbox(secrets: impl Into<SecretSource>) -> Provider {
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(24 * HOUR)
-        .retry(Retry::unknown().new_id())
 }
 
 fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {

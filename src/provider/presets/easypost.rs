@@ -3,18 +3,14 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Derivation, Hmac};
-use crate::provider::{JsonPath, MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 
 /// [EasyPost](https://docs.easypost.com/guides/webhooks-guide).
 ///
 /// - Signature: `X-Hmac-Signature: hmac-sha256-hex=<hex>`, an HMAC-SHA256 of the body under the
 ///   secret in the Unicode normalization form KD.
 /// - Delivery id: `$.id` (`evt_…`), covered by the signature. Event type: `$.description`.
-/// - Redelivery: for 24 hours, with growing delays; the redelivery window is 30 days.
-/// - Retry: not documented. The id is that of the event, so it likely stays.
-/// - Answer: any 2xx.
-/// - Response deadline: 7 seconds (second-hand).
-/// - Body limit: 4 MiB; EasyPost publishes none.
+#[doc = facts!("easypost")]
 ///
 /// Two webhooks bring the same event id, so give each route an endpoint name of its own.
 pub fn easypost(secrets: impl Into<SecretSource>) -> Provider {
@@ -27,5 +23,4 @@ pub fn easypost(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("description")))
         .body_limit(4 * MIB)
         .response_deadline(Duration::from_secs(7))
-        .retry(Retry::unknown())
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Ecwid](https://docs.ecwid.com/build-apps/webhook-automations/setup-webhooks/how-to-process-webhooks)
 /// by Lightspeed.
@@ -15,14 +15,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Tolerance: 3 days, on both sides, of `$.eventCreated`, which is the redelivery window, as the time
 ///   is that of the event.
 /// - Delivery id: `$.eventId`, which the signature covers. Event type: `$.eventType`, which it does not.
-/// - Redelivery: 27 times over 24 hours; the redelivery window is 3 days, to leave room for late ones.
-/// - Retry: the same event (likely).
-/// - Answer: 200, 201, 202, 204 and 209 are success, or only 200: pages differ, so every success gets
-///   200.
-/// - Response deadline: 10 seconds, 3 of them to connect.
-/// - Switched off: after two weeks of failures.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Ecwid publishes none.
+#[doc = facts!("ecwid")]
 pub fn ecwid(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-ecwid-webhook-signature"))
         .timestamp_json(JsonPath::member("eventCreated"))
@@ -40,5 +33,4 @@ pub fn ecwid(secrets: impl Into<SecretSource>) -> Provider {
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(3 * DAY)
-        .retry(Retry::identical().likely())
 }

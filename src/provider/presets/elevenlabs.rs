@@ -1,7 +1,7 @@
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 
 /// [ElevenLabs](https://elevenlabs.io/docs/eleven-api/resources/webhooks).
 ///
@@ -11,14 +11,7 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source}
 ///   processed stays a duplicate.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.event_timestamp` and `$.data.conversation_id` make it unique. Event type: `$.type`.
-/// - Redelivery: none by default. If retries are switched on, `post_call_transcription` is delivered
-///   up to 5 times again over about 40 minutes, and nothing else is. The redelivery window is 1 day.
-/// - Retry: not documented. One with another body runs the handler again.
-/// - Answer: ElevenLabs asks for 200 (second-hand), so every success gets it. Only 408, 429 and 5xx
-///   are retried, so every failure gets 503.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Switched off: after 10 failures in a row, if the last success is more than 7 days ago.
-/// - Body limit: 25 MiB, since a body can have the sound of a call (not confirmed).
+#[doc = facts!("elevenlabs")]
 pub fn elevenlabs(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("elevenlabs-signature")).prefix("v0=");
     Provider::custom("elevenlabs")
@@ -30,5 +23,4 @@ pub fn elevenlabs(secrets: impl Into<SecretSource>) -> Provider {
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .body_limit(25 * MIB)
         .redelivery_window(DAY)
-        .retry(Retry::unknown().id_unknown())
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{ByHeader, Hmac, Token};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Flutterwave](https://developer.flutterwave.com/docs/webhooks), version 3 and version 4.
 ///
@@ -15,13 +15,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   the secret hash as it is (version 3).
 /// - Delivery id: the SHA-256 of the body, as there is no id of a delivery. That `$.webhook_id` of
 ///   version 4 is one is not confirmed. Event type: `$.event` (version 3) or `$.type` (version 4).
-/// - Redelivery: if retries are switched on, 3 times at intervals of 30 minutes (not confirmed);
-///   the redelivery window is 7 days.
-/// - Retry: not documented. One with another time in its body runs the handler again.
-/// - Answer: Flutterwave asks for 200 (second-hand), so every success gets it.
-/// - Response deadline: 60 seconds (not confirmed); 10 are assumed.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Flutterwave publishes none.
+#[doc = facts!("flutterwave")]
 pub fn flutterwave(secrets: impl Into<SecretSource>) -> Provider {
     let signature = HeaderName::from_static("flutterwave-signature");
     // The secret is the same: who can send the token knows it, and could make the HMAC.
@@ -38,5 +32,4 @@ pub fn flutterwave(secrets: impl Into<SecretSource>) -> Provider {
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(7 * DAY)
-        .retry(Retry::unknown().id_unknown())
 }

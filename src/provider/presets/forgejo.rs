@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Provider, SecretSource, Source};
 
 /// [Forgejo](https://forgejo.org/docs/latest/user/webhooks/), which Codeberg runs.
 ///
@@ -14,15 +14,7 @@ use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
 /// - Delivery id: `X-Forgejo-Delivery`, **not** covered by the signature: whoever has captured a
 ///   request can replay it under another id. Each hook has ids of its own. Event type:
 ///   `X-Forgejo-Event`; `X-Forgejo-Event-Type` is finer.
-/// - Redelivery: never automatically; on request, as long as Forgejo keeps the delivery, which is 7
-///   days (not confirmed). The redelivery window is 30 days.
-/// - Retry: none. What is delivered again on request has the same body under a **new id**, so that
-///   the handler runs again.
-/// - Answer: any 2xx. **A delivery that fails is lost unless somebody requests it again, or the layer
-///   keeps it.**
-/// - Response deadline: 5 seconds, if `DELIVER_TIMEOUT` is not set (not confirmed).
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Forgejo has none.
+#[doc = facts!("forgejo")]
 pub fn forgejo(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-forgejo-signature"));
     Provider::custom("forgejo")
@@ -33,5 +25,4 @@ pub fn forgejo(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::header(HeaderName::from_static("x-forgejo-event")))
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(30 * DAY)
-        .retry(Retry::none().new_id())
 }

@@ -4,27 +4,19 @@ use http::HeaderName;
 use serde_json::json;
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{
-    DAY, Handshake, HandshakeRequest, JsonPath, Provider, Retry, SecretSource, Source,
-};
+use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
 
 /// [Front](https://dev.frontapp.com/docs/application-webhooks): application webhooks. Those of rules
 /// are signed otherwise.
 ///
 /// - Signature: `X-Front-Signature: <base64>`, an HMAC-SHA256 of `<milliseconds>:<body>` with the time
-///   in `X-Front-Request-Timestamp`, under the app secret.
+///   in `X-Front-Request-Timestamp`, under the *application signing key* of the app.
 /// - Tolerance: 3 days, on both sides, which is the redelivery window. Front advises 5 minutes for
 ///   channels, but does not say that a retry is signed at a new time.
 /// - Delivery id: `$.type` and `$.payload.id` (`evt_…`, second-hand) together, covered by the signature.
 ///   Where `$.payload.id` is absent, the SHA-256 of the body. Event type: `$.type`, such as
 ///   `inbound_received`.
-/// - Handshake: the signed `sync` with `X-Front-Challenge`, when the webhook is saved, is answered with
-///   `{"challenge": "<its value>"}`.
-/// - Redelivery: up to 3 times after an error (second-hand); over how long is not documented, and the
-///   redelivery window is 3 days.
-/// - Retry: whether it is signed at a new time is not documented.
-/// - Response deadline: 5 seconds (second-hand).
-/// - Body limit: 2 MiB; Front publishes none.
+#[doc = facts!("front")]
 pub fn front(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-front-signature"))
         .timestamp_header(HeaderName::from_static("x-front-request-timestamp"))
@@ -40,7 +32,6 @@ pub fn front(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::two_sided(3 * DAY))
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(3 * DAY)
-        .retry(Retry::unknown())
 }
 
 /// The check of a webhook that is saved.

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{DAY, MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 
 /// [GitHub](https://docs.github.com/webhooks).
 ///
@@ -11,22 +11,17 @@ use crate::provider::{DAY, MIB, Provider, Retry, SecretSource, Source};
 ///   GitHub only sends it if the hook has a secret.
 /// - Delivery id: `X-GitHub-Delivery`, **not** covered by the signature. It is the
 ///   same for all hooks that an event goes to, so give each route an endpoint name
-///   of its own. Event type: `X-GitHub-Event`.
-/// - Redelivery: never automatically; on request for 3 days, which is the redelivery
-///   window.
-/// - Retry: none. A delivery that is requested again has the same id.
-/// - Answer: any 2xx. **A delivery that fails is lost unless somebody requests it again, or the layer
-///   keeps it.**
-/// - Response deadline: 10 seconds (GitHub Enterprise Server waits for 30).
-/// - Body limit: 25 MiB, above GitHub's own cap of 25 MB.
+///   of its own. Event type: `X-GitHub-Event`, qualified by `$.action`, as in
+///   `pull_request.opened`.
+#[doc = facts!("github")]
 pub fn github(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");
     Provider::custom("github")
         .signature(scheme, secrets)
         .delivery_id(Source::header(HeaderName::from_static("x-github-delivery")))
         .event_type(Source::header(HeaderName::from_static("x-github-event")))
+        .event_action(Source::json(JsonPath::member("action")))
         .body_limit(25 * MIB)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(3 * DAY)
-        .retry(Retry::none())
 }

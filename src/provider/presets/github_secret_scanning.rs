@@ -4,7 +4,7 @@ use http::HeaderName;
 
 use crate::provider::keys::KeyRequest;
 use crate::provider::signature::{PublicKeySignature, Tolerance};
-use crate::provider::{MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{MIB, Provider, SecretSource, Source};
 
 const KEYS: &str = "https://api.github.com/meta/public_keys/secret_scanning";
 
@@ -37,13 +37,7 @@ const KEYS: &str = "https://api.github.com/meta/public_keys/secret_scanning";
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature. The same
 ///   findings may be another alert later on, which is a duplicate then: they are the same tokens. Event type:
 ///   none, as each element of the body has its own `type`.
-/// - Redelivery: not documented; the redelivery window is 30 days.
-/// - Retry: not documented; if its body differs, the handler runs again.
-/// - Answer: any 2xx (not confirmed). It may have a list of what became of the tokens, which a duplicate does
-///   not get.
-/// - Response deadline: GitHub's is not confirmed; 10 seconds are assumed.
-/// - Handshake: none.
-/// - Body limit: 16 MiB, as an alert may have many tokens; GitHub publishes none.
+#[doc = facts!("github-secret-scanning")]
 pub fn github_secret_scanning(secrets: impl Into<SecretSource>) -> Provider {
     let header = |name| HeaderName::from_static(name);
     let scheme = PublicKeySignature::ecdsa_p256(header("github-public-key-signature"))
@@ -55,5 +49,4 @@ pub fn github_secret_scanning(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::unlimited())
         .response_deadline(Duration::from_secs(10))
         .body_limit(16 * MIB)
-        .retry(Retry::unknown().id_unknown())
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::Hmac;
-use crate::provider::{JsonPath, MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 
 /// [GoCardless](https://developer.gocardless.com/api-reference/#webhooks-overview).
 ///
@@ -11,13 +11,7 @@ use crate::provider::{JsonPath, MIB, Provider, Retry, SecretSource, Source};
 /// - Delivery id: `$.meta.webhook_id`, covered by the signature. It is that of the batch; each
 ///   of up to 250 events in it has an `id` of its own. Event type: none; each event has a
 ///   `resource_type` and an `action`.
-/// - Redelivery: up to 8 times with growing delays, and on request later; the redelivery window is
-///   30 days.
-/// - Retry: the same webhook, likely the very same request.
-/// - Answer: any 2xx; a redirection is a failure. A wrong signature is answered with 498, as
-///   GoCardless asks.
-/// - Response deadline: 10 seconds.
-/// - Body limit: 4 MiB; GoCardless publishes none.
+#[doc = facts!("gocardless")]
 pub fn gocardless(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("webhook-signature"));
     Provider::custom("gocardless")
@@ -26,5 +20,4 @@ pub fn gocardless(secrets: impl Into<SecretSource>) -> Provider {
         .rejection_status(StatusCode::from_u16(498).unwrap_or(StatusCode::UNAUTHORIZED))
         .body_limit(4 * MIB)
         .response_deadline(Duration::from_secs(10))
-        .retry(Retry::identical().likely())
 }

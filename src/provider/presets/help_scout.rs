@@ -1,7 +1,7 @@
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hash, Hmac};
-use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Provider, SecretSource, Source};
 
 /// [Help Scout](https://developer.helpscout.com/webhooks/). Feature `sha1`.
 ///
@@ -13,13 +13,7 @@ use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
 ///   same body twice. With `notification`, it is no more than a link. A retry runs the handler again, and
 ///   so does a captured request: let the handler ask Help Scout for the object. Event type:
 ///   `X-HelpScout-Event`, **not** covered by the signature.
-/// - Redelivery: up to 10 times (second-hand); over how long is not confirmed, and the redelivery window
-///   is 7 days.
-/// - Retry: not documented. **It runs the handler again.**
-/// - Answer: a 410 switches the webhook off (second-hand), so every failure gets 503.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Handshake: none.
-/// - Body limit: 10 MiB, as a conversation has its threads in it; Help Scout publishes none.
+#[doc = facts!("help-scout")]
 pub fn help_scout(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-helpscout-signature")).hash(Hash::Sha1);
     Provider::custom("help-scout")
@@ -29,5 +23,4 @@ pub fn help_scout(secrets: impl Into<SecretSource>) -> Provider {
         .body_limit(10 * crate::provider::MIB)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .redelivery_window(7 * DAY)
-        .retry(Retry::unknown().new_id())
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::standard_webhooks::{ID, standard};
 use crate::provider::signature::{StandardWebhooks, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Increase](https://increase.com/documentation/webhooks), which follows Standard Webhooks.
 ///
@@ -12,11 +12,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   Increase's SDK has 5 minutes; that a retry is signed at a new time is likely, but not confirmed.
 /// - Delivery id: `webhook-id`, covered by the signature. `$.id` (`event_…`), which is covered, too, is
 ///   the same for each subscription of an event. Event type: `$.category`.
-/// - Redelivery: not confirmed; the redelivery window is 30 days.
-/// - Retry: likely signed at a new time under the same `webhook-id`, as Standard Webhooks has it.
-/// - Answer: any 2xx (likely). The body has only the id of the object, which the handler has to ask for.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Body limit: 2 MiB.
+#[doc = facts!("increase")]
 ///
 /// The older header `Increase-Webhook-Signature` is not read.
 pub fn increase(secrets: impl Into<SecretSource>) -> Provider {
@@ -27,5 +23,4 @@ pub fn increase(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::two_sided(30 * DAY))
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(30 * DAY)
-        .retry(Retry::signed_anew().likely())
 }

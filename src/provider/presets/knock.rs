@@ -1,7 +1,7 @@
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Knock](https://docs.knock.app/developer-tools/outbound-webhooks), its outbound webhooks.
 ///
@@ -12,13 +12,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.created_at`, in microseconds, and the entity in `$.data` make it unique. Event type:
 ///   `$.type`.
-/// - Redelivery: 8 attempts, after a 3xx, a 4xx, a 5xx or a timeout; over how long is not documented,
-///   and the redelivery window is 30 days.
-/// - Retry: not documented. One with another body runs the handler again.
-/// - Answer: any 2xx.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Knock publishes none.
+#[doc = facts!("knock")]
 pub fn knock(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-knock-signature"))
         .prefix("s=")
@@ -31,5 +25,4 @@ pub fn knock(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("type")))
         .tolerance(Tolerance::past_only(30 * DAY))
         .redelivery_window(30 * DAY)
-        .retry(Retry::unknown().id_unknown())
 }

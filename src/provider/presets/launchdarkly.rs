@@ -1,7 +1,7 @@
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [LaunchDarkly](https://launchdarkly.com/docs/home/infrastructure/webhooks).
 ///
@@ -10,13 +10,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Delivery id: `$._id`, that of the entry in the audit log, covered by the signature. Each webhook
 ///   delivers an entry under the same id, so give each route an endpoint name of its own. Event type:
 ///   `$.kind`, such as `flag`; what was done is in `$.accesses[].action`.
-/// - Redelivery: once, after any answer but a 2xx; the redelivery window is 1 day, to leave room for
-///   late ones. Order is not kept: `$.date` has the time.
-/// - Retry: not documented. The body is the entry itself, so it likely stays.
-/// - Answer: any 2xx. **A delivery that fails twice is lost**, unless the layer keeps it.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; LaunchDarkly publishes none.
+#[doc = facts!("launchdarkly")]
 pub fn launchdarkly(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-ld-signature"));
     Provider::custom("launchdarkly")
@@ -24,5 +18,4 @@ pub fn launchdarkly(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("_id")))
         .event_type(Source::json(JsonPath::member("kind")))
         .redelivery_window(DAY)
-        .retry(Retry::identical().likely())
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{HOUR, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 
 /// [Linear](https://linear.app/developers/webhooks).
 ///
@@ -16,12 +16,7 @@ use crate::provider::{HOUR, JsonPath, Provider, Retry, SecretSource, Source};
 ///   can replay it under another id until it is 24 hours old. The time makes each body unique, so
 ///   [`replay_guard`](crate::IdempotentWebhook::replay_guard) prevents that and merges nothing. Event
 ///   type: `Linear-Event`.
-/// - Redelivery: 3 times, after a minute, an hour and 6 hours;
-///   the redelivery window is 24 hours, to leave room for late ones.
-/// - Retry: likely the same body, its time included (reported, not documented).
-/// - Answer: only 200 is success, so every success gets it.
-/// - Response deadline: 5 seconds.
-/// - Body limit: 2 MiB; Linear publishes none.
+#[doc = facts!("linear")]
 pub fn linear(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("linear-signature"))
         .timestamp_json(JsonPath::member("webhookTimestamp"))
@@ -34,5 +29,4 @@ pub fn linear(secrets: impl Into<SecretSource>) -> Provider {
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(24 * HOUR)
-        .retry(Retry::identical().likely())
 }

@@ -1,6 +1,6 @@
 use super::standard_webhooks::{ID, standard};
 use crate::provider::signature::{StandardWebhooks, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Lithic](https://docs.lithic.com/docs/events-api), the webhooks of its Events API, which are sent
 /// through Svix (second-hand).
@@ -12,13 +12,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   that a replay stays a duplicate.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.event_type`, which Lithic's
 ///   SDKs have in all events.
-/// - Redelivery: as [`svix`](super::svix()) (second-hand), and on request; the redelivery window is
-///   30 days.
-/// - Retry: likely signed at a new time under the same id, as Svix has it (not
-///   confirmed).
-/// - Answer: any 2xx.
-/// - Response deadline: not confirmed; 15 seconds, as Svix has it (second-hand).
-/// - Body limit: 2 MiB.
+#[doc = facts!("lithic")]
 pub fn lithic(secrets: impl Into<SecretSource>) -> Provider {
     standard(
         "lithic",
@@ -29,5 +23,4 @@ pub fn lithic(secrets: impl Into<SecretSource>) -> Provider {
     .event_type(Source::json(JsonPath::member("event_type")))
     .tolerance(Tolerance::two_sided(30 * DAY))
     .redelivery_window(30 * DAY)
-    .retry(Retry::signed_anew().likely())
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -22,13 +22,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 ///   milliseconds: both occur.
 /// - Delivery id: `x-request-id`, covered by the signature. A notification without it is rejected.
 ///   `$.id`, the id of the notification, is not covered. Event type: `$.type`.
-/// - Redelivery: every 15 minutes, and less often after the third time, with no published end; the
-///   redelivery window is 30 days.
-/// - Retry: whether it has the same `x-request-id` and the same time is not documented. **If it has
-///   a new id, the handler runs again.**
-/// - Answer: 200 and 201 are success, so every success gets 200.
-/// - Response deadline: 22 seconds.
-/// - Body limit: 2 MiB; Mercado Pago publishes none.
+#[doc = facts!("mercadopago")]
 ///
 /// Notifications of QR codes are not signed, and this preset rejects them.
 pub fn mercadopago(secrets: impl Into<SecretSource>) -> Provider {
@@ -63,5 +57,4 @@ pub fn mercadopago(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::two_sided(30 * DAY))
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(22))
-        .retry(Retry::unknown().id_unknown())
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::Hmac;
-use crate::provider::{JsonPath, MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 
 /// [Meta](https://developers.facebook.com/docs/graph-api/webhooks/getting-started): Facebook,
 /// Messenger, Instagram and WhatsApp.
@@ -14,16 +14,7 @@ use crate::provider::{JsonPath, MIB, Provider, Retry, SecretSource, Source};
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   the ids and times of the messages in it, or the time of an entry, make it unique. Event
 ///   type: `$.object`.
-/// - Handshake: the GET with `hub.challenge` is answered if its `hub.verify_token` is right.
-///   Set the token with [`verify_token`](Provider::verify_token).
-/// - Redelivery: for up to 36 hours, and up to 7 days with WhatsApp (second-hand); the
-///   redelivery window is 30 days.
-/// - Retry: not documented. **The handler runs again** for messages that Meta batches otherwise:
-///   their own ids are in `$.entry[].changes[].value.messages[].id`.
-/// - Answer: Meta takes 200 alone, so every success gets it.
-/// - Response deadline: 5 seconds with Messenger; for others not confirmed, and the same is assumed.
-/// - Switched off: with Messenger, after failures for an extended time.
-/// - Body limit: 4 MiB; not confirmed.
+#[doc = facts!("meta")]
 pub fn meta(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");
     Provider::custom("meta")
@@ -33,5 +24,4 @@ pub fn meta(secrets: impl Into<SecretSource>) -> Provider {
         .body_limit(4 * MIB)
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(5))
-        .retry(Retry::unknown().id_unknown())
 }

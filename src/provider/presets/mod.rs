@@ -13,7 +13,44 @@
 //! # }
 //! ```
 //!
-//! [`ALL`] lists them, and [`by_name`] finds one whose name is only known at run time.
+//! # What is not a secret
+//!
+//! Some providers need something else than a signing secret, or something beside it: the ARN of a topic, a pair
+//! of keys, a public key. Their presets take a type of their own in its place, and a [`Secret`](crate::Secret)
+//! does not compile:
+//!
+//! ```
+//! use idempotent_webhook::presets::{self, LiveKitKey};
+//! use idempotent_webhook::Secret;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let livekit = presets::livekit(LiveKitKey::new("APIkey", Secret::new("a secret")?)?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! ```compile_fail,E0277
+//! use idempotent_webhook::presets;
+//! use idempotent_webhook::Secret;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let livekit = presets::livekit(Secret::new("a secret")?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Each such type has a text form, such as `<API key>:<API secret>`, for an environment variable or a database:
+//! it is read by [`parse`](str::parse), and `Secret::from` writes it. Several values, and those of tenants, are
+//! given like secrets: by [`Secrets`](crate::Secrets) and [`TenantSecrets`](crate::TenantSecrets).
+//!
+//! # By name
+//!
+//! [`ALL`] lists them, and [`by_name`] finds one whose name is only known at run time. Presets whose signatures
+//! need a further algorithm are there with its feature, which is beside their names below. The feature
+//! `all-presets` has them all.
+
+#[macro_use]
+mod facts;
 
 mod adyen;
 mod airtable;
@@ -136,6 +173,8 @@ mod plaid;
 mod plivo;
 mod polar;
 mod postmark;
+#[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
+mod public_key;
 mod pusher;
 mod quickbooks;
 mod razorpay;
@@ -192,7 +231,12 @@ mod xero;
 mod zendesk;
 mod zoom;
 
+use std::fmt;
+
 use super::{Provider, SecretSource};
+
+#[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
+pub use public_key::PublicKey;
 
 /// A preset in the list of [`ALL`].
 #[derive(Clone, Copy, Debug)]
@@ -207,7 +251,9 @@ impl Preset {
         self.name
     }
 
-    /// The provider, as the function of the same name makes it.
+    /// The provider, as the function of the same name makes it. Where that takes a type of its own in place of
+    /// a [`Secret`](crate::Secret), the secrets are its text form, which
+    /// [`check_secrets`](Provider::check_secrets) checks.
     pub fn provider(&self, secrets: impl Into<SecretSource>) -> Provider {
         (self.new)(secrets.into())
     }
@@ -219,35 +265,82 @@ impl Preset {
 /// use idempotent_webhook::{Secret, presets};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let preset = presets::by_name("stripe").ok_or("no such preset")?;
-/// let stripe = preset.provider(Secret::new("whsec_test")?);
+/// let stripe = presets::by_name("stripe")?.provider(Secret::new("whsec_test")?);
 /// assert_eq!(stripe.name(), "stripe");
-/// assert!(presets::by_name("unheard-of").is_none());
+/// assert!(presets::by_name("unheard-of").is_err());
 /// # Ok(())
 /// # }
 /// ```
-pub fn by_name(name: &str) -> Option<&'static Preset> {
-    ALL.iter().find(|preset| preset.name == name)
+///
+/// # Errors
+///
+/// [`NoPreset`] if there is none of this name, or if a feature is off that it needs.
+pub fn by_name(name: &str) -> Result<&'static Preset, NoPreset> {
+    let preset = ALL.iter().find(|preset| preset.name == name);
+    preset.ok_or_else(|| NoPreset::of(name))
 }
 
-/// Exports each preset, and puts it into the list.
+/// Why [`by_name`] has found no preset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoPreset {
+    name: String,
+    /// Empty if no preset has this name.
+    features: &'static [&'static str],
+}
+
+impl NoPreset {
+    fn of(name: &str) -> Self {
+        let needing = FEATURES.iter().find(|(known, _)| *known == name);
+        Self {
+            name: name.to_owned(),
+            features: needing.map_or(&[], |(_, features)| features),
+        }
+    }
+
+    /// The features that the preset needs. Empty if there is no preset of this name.
+    pub fn features(&self) -> &'static [&'static str] {
+        self.features
+    }
+}
+
+impl fmt::Display for NoPreset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        match self.features {
+            [] => write!(f, "there is no preset `{name}`"),
+            [feature] => write!(f, "the preset `{name}` needs the feature `{feature}`"),
+            features => write!(
+                f,
+                "the preset `{name}` needs the features `{}`",
+                features.join("`, `")
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NoPreset {}
+
+/// Exports each preset whose features are on, with the type of its own that it takes, and puts it into the list.
 macro_rules! presets {
-    ($($(#[$attribute:meta])* $function:ident = $name:literal;)+) => {
+    ($($function:ident $(of $value:ident)? = $name:literal $(, needs $($feature:literal)+)?;)+) => {
         $(
-            $(#[$attribute])*
-            pub use $function::$function;
+            #[cfg(all($($(feature = $feature),+)?))]
+            pub use $function::{$function $(, $value)?};
         )+
 
-        /// All presets, in the order of their names.
+        /// All presets whose features are on, in the order of their names.
         pub static ALL: &[Preset] = &[
             $(
-                $(#[$attribute])*
+                #[cfg(all($($(feature = $feature),+)?))]
                 Preset {
                     name: $name,
-                    new: |secrets| $function(secrets),
+                    new: |secrets| $function(secrets.cast()),
                 },
             )+
         ];
+
+        /// The features that each preset needs, those that are off included.
+        const FEATURES: &[(&str, &[&str])] = &[$(($name, &[$($($feature),+)?])),+];
     };
 }
 
@@ -257,20 +350,17 @@ presets! {
     airwallex = "airwallex";
     alchemy = "alchemy";
     anthropic = "anthropic";
-    #[cfg(feature = "x509")]
-    apple_app_store = "apple-app-store";
+    apple_app_store of AppStoreApp = "apple-app-store", needs "x509";
     asana = "asana";
     auth0_log_streams = "auth0-log-streams";
     authorize_net = "authorize-net";
     awardee = "awardee";
-    #[cfg(feature = "x509")]
-    aws_sns = "aws-sns";
+    aws_sns of SnsTopic = "aws-sns", needs "x509";
     azure_event_grid = "azure-event-grid";
     bigcommerce = "bigcommerce";
     bitbucket = "bitbucket";
     box_com = "box";
-    #[cfg(feature = "sha1")]
-    braintree = "braintree";
+    braintree of BraintreeKeys = "braintree", needs "sha1";
     brevo = "brevo";
     brex = "brex";
     buildkite = "buildkite";
@@ -279,21 +369,18 @@ presets! {
     cashfree = "cashfree";
     chargebee = "chargebee";
     checkout = "checkout";
-    #[cfg(feature = "p256")]
-    circle = "circle";
+    circle of CircleKeys = "circle", needs "p256";
     circleci = "circleci";
     clerk = "clerk";
     clickup = "clickup";
     cloudevents = "cloudevents";
     cloudflare_stream = "cloudflare-stream";
-    #[cfg(feature = "sha1")]
-    cloudinary = "cloudinary";
+    cloudinary = "cloudinary", needs "sha1";
     coinbase = "coinbase";
     coinbase_commerce = "coinbase-commerce";
     contentful = "contentful";
     customerio = "customerio";
-    #[cfg(feature = "ed25519")]
-    discord = "discord";
+    discord = "discord", needs "ed25519";
     documenso = "documenso";
     docuseal = "docuseal";
     docusign = "docusign";
@@ -301,34 +388,27 @@ presets! {
     dropbox_sign = "dropbox-sign";
     dwolla = "dwolla";
     easypost = "easypost";
-    #[cfg(all(feature = "p256", feature = "sha1"))]
-    ebay = "ebay";
+    ebay of EbayEndpoint = "ebay", needs "p256" "sha1";
     ecwid = "ecwid";
     elevenlabs = "elevenlabs";
-    #[cfg(feature = "ed25519")]
-    fal = "fal";
+    fal of FalUser = "fal", needs "ed25519";
     figma = "figma";
-    #[cfg(feature = "rsa")]
-    fireblocks = "fireblocks";
+    fireblocks of FireblocksKeys = "fireblocks", needs "rsa";
     flutterwave = "flutterwave";
     forgejo = "forgejo";
     front = "front";
     gitea = "gitea";
     github = "github";
-    #[cfg(feature = "p256")]
-    github_secret_scanning = "github-secret-scanning";
+    github_secret_scanning = "github-secret-scanning", needs "p256";
     gitlab = "gitlab";
     gocardless = "gocardless";
-    #[cfg(feature = "rsa")]
-    google_pubsub = "google-pubsub";
-    #[cfg(feature = "sha1")]
-    help_scout = "help-scout";
+    google_pubsub of PubSub = "google-pubsub", needs "rsa";
+    help_scout = "help-scout", needs "sha1";
     heroku = "heroku";
     hook0 = "hook0";
     hubspot = "hubspot";
     increase = "increase";
-    #[cfg(feature = "sha1")]
-    intercom = "intercom";
+    intercom = "intercom", needs "sha1";
     jira = "jira";
     jira_connect = "jira-connect";
     klaviyo = "klaviyo";
@@ -339,10 +419,9 @@ presets! {
     line = "line";
     linear = "linear";
     lithic = "lithic";
-    livekit = "livekit";
+    livekit of LiveKitKey = "livekit";
     mailgun = "mailgun";
-    #[cfg(feature = "sha1")]
-    mandrill = "mandrill";
+    mandrill = "mandrill", needs "sha1";
     maxio = "maxio";
     mercadopago = "mercadopago";
     messagebird = "messagebird";
@@ -361,16 +440,12 @@ presets! {
     openai = "openai";
     paddle = "paddle";
     pagerduty = "pagerduty";
-    #[cfg(feature = "md5")]
-    patreon = "patreon";
-    #[cfg(feature = "rsa")]
-    paypal = "paypal";
+    patreon = "patreon", needs "md5";
+    paypal of PayPalWebhook = "paypal", needs "rsa";
     paystack = "paystack";
     persona = "persona";
-    #[cfg(feature = "p256")]
-    plaid = "plaid";
-    #[cfg(feature = "sha1")]
-    plivo = "plivo";
+    plaid of PlaidKeys = "plaid", needs "p256";
+    plivo = "plivo", needs "sha1";
     polar = "polar";
     postmark = "postmark";
     pusher = "pusher";
@@ -384,10 +459,8 @@ presets! {
     revenuecat = "revenuecat";
     revolut = "revolut";
     sanity = "sanity";
-    #[cfg(feature = "sha1")]
-    segment = "segment";
-    #[cfg(feature = "p256")]
-    sendgrid = "sendgrid";
+    segment = "segment", needs "sha1";
+    sendgrid = "sendgrid", needs "p256";
     sentry = "sentry";
     shippo = "shippo";
     shopify = "shopify";
@@ -401,26 +474,20 @@ presets! {
     supabase_auth = "supabase-auth";
     svix = "svix";
     telegram = "telegram";
-    #[cfg(feature = "ed25519")]
-    telnyx = "telnyx";
+    telnyx = "telnyx", needs "ed25519";
     terraform_cloud = "terraform-cloud";
-    #[cfg(feature = "sha1")]
-    trello = "trello";
-    #[cfg(feature = "sha1")]
-    twilio = "twilio";
+    trello = "trello", needs "sha1";
+    twilio = "twilio", needs "sha1";
     twitch = "twitch";
     typeform = "typeform";
     vapi = "vapi";
-    #[cfg(feature = "sha1")]
-    vercel = "vercel";
+    vercel = "vercel", needs "sha1";
     veriff = "veriff";
     vonage = "vonage";
     webflow = "webflow";
     websub = "websub";
-    #[cfg(feature = "rsa")]
-    wise = "wise";
-    #[cfg(feature = "rsa")]
-    wix = "wix";
+    wise = "wise", needs "rsa";
+    wix = "wix", needs "rsa";
     woocommerce = "woocommerce";
     workos = "workos";
     x = "x";
@@ -429,6 +496,13 @@ presets! {
     zendesk = "zendesk";
     zoom = "zoom";
 }
+
+/// Not a test: in those, all features are on.
+#[cfg(feature = "all-presets")]
+const _: () = assert!(
+    ALL.len() == FEATURES.len(),
+    "`all-presets` lacks the feature of a preset"
+);
 
 #[cfg(test)]
 mod tests {
@@ -441,8 +515,38 @@ mod tests {
         for preset in ALL {
             let provider = preset.provider(Secret::new("secret")?);
             assert_eq!(provider.name(), preset.name());
-            assert!(by_name(preset.name()).is_some());
+            assert_eq!(by_name(preset.name()).map(Preset::name), Ok(preset.name()));
         }
         Ok(())
+    }
+
+    #[test]
+    fn the_table_of_features_has_each_preset_beside_its_features() {
+        let front_page = include_str!("../../lib.rs");
+        for (name, features) in FEATURES {
+            for feature in *features {
+                let mut rows = front_page.lines();
+                let row = rows.find(|line| line.starts_with(&format!("//! | `{feature}` |")));
+                let has_it = row.is_some_and(|row| row.contains(&format!("`{name}`")));
+                assert!(has_it, "{feature}: {name}");
+            }
+        }
+    }
+
+    /// What `by_name` says where the feature is off. In the tests, all are on.
+    #[test]
+    fn a_preset_that_is_not_there_names_its_features() {
+        for (name, text) in [
+            ("twilio", "the preset `twilio` needs the feature `sha1`"),
+            (
+                "ebay",
+                "the preset `ebay` needs the features `p256`, `sha1`",
+            ),
+            ("unheard-of", "there is no preset `unheard-of`"),
+        ] {
+            assert_eq!(NoPreset::of(name).to_string(), text);
+        }
+        let error = by_name("unheard-of").map(Preset::name);
+        assert_eq!(error, Err(NoPreset::of("unheard-of")));
     }
 }

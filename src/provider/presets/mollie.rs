@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Mollie](https://docs.mollie.com/reference/webhooks-new), the next-generation webhooks. The
 /// classic ones, a form with the id of a payment, are **not signed**, and this preset rejects
@@ -13,10 +13,7 @@ use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 ///   of the body. The header may be repeated, and one matching signature is enough.
 /// - Delivery id: `$.id` (`event_…`), covered by the signature. `$.entityId` would be wrong: each
 ///   event of a payment has the same. Event type: `$.type`.
-/// - Redelivery: on a schedule whose end is not confirmed; the redelivery window is 30 days.
-/// - Retry: the same event (likely).
-/// - Response deadline: 15 seconds.
-/// - Body limit: 2 MiB; Mollie publishes none.
+#[doc = facts!("mollie")]
 pub fn mollie(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-mollie-signature"))
         .optional_prefix("sha256=")
@@ -26,5 +23,4 @@ pub fn mollie(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
         .response_deadline(Duration::from_secs(15))
-        .retry(Retry::identical().likely())
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Mux](https://www.mux.com/docs/core/verify-webhook-signatures).
 ///
@@ -12,13 +12,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Tolerance: 3 days, past only, which is the redelivery window. Mux's SDKs have 300 seconds, but
 ///   nothing says that a retry is signed at a new time.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`.
-/// - Redelivery: for 24 hours with growing delays, unless the answer is a 2xx; the redelivery window
-///   is 3 days, to leave room for late ones. Mux warns of duplicates even after a 2xx.
-/// - Retry: likely the same `$.id`; `$.attempts` likely grows (neither confirmed). Whether it is signed
-///   at a new time is not documented.
-/// - Response deadline: 5 seconds (from an older page).
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Mux publishes none.
+#[doc = facts!("mux")]
 pub fn mux(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("mux-signature"));
     Provider::custom("mux")
@@ -28,5 +22,4 @@ pub fn mux(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::past_only(3 * DAY))
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(3 * DAY)
-        .retry(Retry::unknown().changes("`$.attempts`"))
 }

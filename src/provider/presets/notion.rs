@@ -2,7 +2,7 @@ use http::{HeaderName, Method};
 
 use crate::provider::signature::{Encoding, Hmac};
 use crate::provider::{
-    Handshake, HandshakeRequest, JsonPath, Provider, Retry, Secret, SecretSource, Source,
+    Handshake, HandshakeRequest, JsonPath, Provider, Secret, SecretSource, Source,
 };
 
 /// [Notion](https://developers.notion.com/reference/webhooks).
@@ -11,13 +11,7 @@ use crate::provider::{
 ///   verification token. Digits may be upper-case, as in Notion's SDK.
 /// - Delivery id: `$.id`, covered by the signature. The digest of the body would be wrong, as
 ///   `$.attempt_number` is in it. Event type: `$.type`.
-/// - Handshake: Notion sends the verification token in a POST, signed with that same token.
-///   Keep it with [`secret_exchange`](Provider::secret_exchange).
-/// - Redelivery: up to 8 times, the last about 24 hours after the event; the redelivery window is
-///   30 days.
-/// - Retry: `$.attempt_number` counts, from 1 to 8, so the body and its signature are new.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Body limit: 2 MiB; Notion publishes none.
+#[doc = facts!("notion")]
 pub fn notion(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-notion-signature"))
         .encoding(Encoding::HexOfAnyCase)
@@ -27,7 +21,6 @@ pub fn notion(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
         .unsigned_handshake(exchange)
-        .retry(Retry::signed_anew().changes("`$.attempt_number`"))
 }
 
 /// The token comes with a signature of its own making: whoever sent it knows it, no more.

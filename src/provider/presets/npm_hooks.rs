@@ -1,7 +1,7 @@
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{JsonPath, MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 
 /// [npm hooks](https://docs.npmjs.com/cli/v6/commands/npm-hook), a product that is no longer
 /// developed.
@@ -10,10 +10,7 @@ use crate::provider::{JsonPath, MIB, Provider, Retry, SecretSource, Source};
 ///   npm's own documentation).
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.time` makes it unique. Event type: `$.event`.
-/// - Redelivery: not documented; the redelivery window is 30 days.
-/// - Retry: not documented. One with another `$.time` runs the handler again.
-/// - Response deadline: not documented; 10 seconds are assumed.
-/// - Body limit: 4 MiB; npm publishes none.
+#[doc = facts!("npm-hooks")]
 pub fn npm_hooks(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-npm-signature")).prefix("sha256=");
     Provider::custom("npm-hooks")
@@ -21,5 +18,4 @@ pub fn npm_hooks(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event")))
         .body_limit(4 * MIB)
-        .retry(Retry::unknown().id_unknown())
 }

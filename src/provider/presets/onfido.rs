@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Onfido](https://documentation.onfido.com/api/latest/#webhooks).
 ///
@@ -11,11 +11,7 @@ use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 ///   webhook.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature.
 ///   Event type: `$.payload.action`.
-/// - Redelivery: not confirmed, and that of a completed check on request; the redelivery window is
-///   30 days.
-/// - Retry: nothing says that it has another body.
-/// - Response deadline: 10 seconds.
-/// - Body limit: 2 MiB; Onfido publishes none.
+#[doc = facts!("onfido")]
 ///
 /// **An event without a time that happens to one object twice has the same body twice, and the
 /// second one is dropped**: likely `watchlist_monitor.matches_updated`, as only what has begun or
@@ -28,5 +24,4 @@ pub fn onfido(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("payload").then("action")))
         .response_deadline(Duration::from_secs(10))
-        .retry(Retry::identical().likely())
 }

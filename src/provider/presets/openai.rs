@@ -1,6 +1,6 @@
 use super::standard_webhooks::{ID, standard};
 use crate::provider::signature::StandardWebhooks;
-use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Provider, SecretSource, Source};
 
 /// [OpenAI](https://platform.openai.com/docs/guides/webhooks), which follows Standard Webhooks.
 ///
@@ -9,13 +9,8 @@ use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
 /// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`.
 /// - Delivery id: `webhook-id` (`wh_…`), covered by the signature. `$.id` (`evt_…`) is another one.
 ///   Event type: `$.type`.
-/// - Redelivery: for up to 72 hours (second-hand); the redelivery window is 30 days.
-/// - Retry: signed at a new time, as Standard Webhooks has it.
-/// - Response deadline: not confirmed; 15 seconds, the least that Standard Webhooks asks of senders.
-/// - Body limit: 2 MiB.
+#[doc = facts!("openai")]
 pub fn openai(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = StandardWebhooks::openai();
-    standard("openai", scheme, secrets, Source::header(ID))
-        .redelivery_window(30 * DAY)
-        .retry(Retry::signed_anew())
+    standard("openai", scheme, secrets, Source::header(ID)).redelivery_window(30 * DAY)
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Paddle Billing](https://developer.paddle.com/webhooks/signature-verification).
 ///
@@ -12,12 +12,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Tolerance: 30 days, past only, which is the redelivery window. Paddle's SDK has 5 seconds, which
 ///   has refused every delivery of some servers, and nothing says that a retry is signed at a new time.
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.event_type`.
-/// - Redelivery: 60 attempts over 3 days, in the sandbox 3 within 15 minutes (neither
-///   confirmed); the redelivery window is 30 days.
-/// - Retry: the same `$.event_id`; whether it is signed at a new time is not documented.
-/// - Answer: Paddle asks for 200, so every success gets it.
-/// - Response deadline: 5 seconds.
-/// - Body limit: 2 MiB; Paddle publishes none.
+#[doc = facts!("paddle")]
 pub fn paddle(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("paddle-signature"))
         .prefix("h1=")
@@ -31,5 +26,4 @@ pub fn paddle(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::past_only(30 * DAY))
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(5))
-        .retry(Retry::unknown())
 }

@@ -1,7 +1,7 @@
 use http::HeaderName;
 
 use crate::provider::signature::{Hash, Hmac};
-use crate::provider::{Provider, Retry, SecretSource, Source};
+use crate::provider::{Provider, SecretSource, Source};
 
 /// [Patreon](https://docs.patreon.com/#webhooks). Feature `md5`.
 ///
@@ -12,17 +12,11 @@ use crate::provider::{Provider, Retry, SecretSource, Source};
 ///   lost by its digest. A retry runs the handler again, and so does a captured request: let the
 ///   handler set what the body says, which may happen twice. Event type: `X-Patreon-Event`, **not**
 ///   covered by the signature.
-/// - Redelivery: not documented in detail; the redelivery window is 30 days.
-/// - Retry: not documented. **It runs the handler again.**
-/// - Response deadline: not published; 10 seconds are assumed.
-/// - Switched off: paused after failures, which `num_consecutive_times_failed` of the webhook
-///   counts.
-/// - Body limit: 2 MiB; Patreon publishes none.
+#[doc = facts!("patreon")]
 pub fn patreon(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-patreon-signature")).hash(Hash::Md5);
     Provider::custom("patreon")
         .signature(scheme, secrets)
         .delivery_id(Source::receipt())
         .event_type(Source::header(HeaderName::from_static("x-patreon-event")))
-        .retry(Retry::unknown().new_id())
 }

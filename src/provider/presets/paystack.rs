@@ -1,7 +1,7 @@
 use http::HeaderName;
 
 use crate::provider::signature::{Hash, Hmac};
-use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Paystack](https://paystack.com/docs/payments/webhooks/).
 ///
@@ -11,11 +11,7 @@ use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 ///   its SHA-256, covered by the signature. **Other bodies are not deduplicated**
 ///   ([`Source::receipt`]), as they have no time either: a second `customeridentification.failed`
 ///   is the same text as the first, and would be lost by its digest. Event type: `$.event`.
-/// - Redelivery: every 3 minutes at first, then hourly for 72 hours (not confirmed); the
-///   redelivery window is 30 days.
-/// - Retry: likely the same body (not confirmed). **Without `$.data.id`, it runs the handler again.**
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Body limit: 2 MiB; Paystack publishes none.
+#[doc = facts!("paystack")]
 pub fn paystack(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-paystack-signature")).hash(Hash::Sha512);
     let of_object = Source::json(JsonPath::member("data").then("id")).and(Source::body_digest());
@@ -23,9 +19,4 @@ pub fn paystack(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(of_object.or(Source::receipt()))
         .event_type(Source::json(JsonPath::member("event")))
-        .retry(
-            Retry::identical()
-                .likely()
-                .changes("the id of a body without `$.data.id`"),
-        )
 }

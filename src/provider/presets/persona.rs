@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 
 /// [Persona](https://docs.withpersona.com/webhooks-best-practices).
 ///
@@ -13,13 +13,7 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source}
 /// - Tolerance: 30 days, past only, which is the redelivery window; Persona states none.
 /// - Delivery id: `$.data.id` (`evt_…`), covered by the signature. Event type:
 ///   `$.data.attributes.name`.
-/// - Redelivery: a few times (5 or 8, by different pages) with growing intervals;
-///   `Persona-Webhook-Attempts-Left` counts them. The redelivery window is 30 days.
-/// - Retry: the time is that of sending, by Persona's documentation, so a retry is likely signed
-///   anew.
-/// - Answer: 200, 201, 202 and 204 are success, so every success gets 200.
-/// - Response deadline: 5 seconds.
-/// - Body limit: 4 MiB; Persona publishes none.
+#[doc = facts!("persona")]
 pub fn persona(secrets: impl Into<SecretSource>) -> Provider {
     let scheme =
         Hmac::timestamped(HeaderName::from_static("persona-signature")).list_separator(" ");
@@ -33,5 +27,4 @@ pub fn persona(secrets: impl Into<SecretSource>) -> Provider {
         .body_limit(4 * MIB)
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(5))
-        .retry(Retry::signed_anew().likely())
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::Hmac;
-use crate::provider::{Provider, Retry, SecretSource, Source};
+use crate::provider::{Provider, SecretSource, Source};
 
 /// [QuickBooks Online](https://developer.intuit.com/app/developer/qbo/docs/develop/webhooks),
 /// in the format of CloudEvents and in the one before it.
@@ -14,12 +14,7 @@ use crate::provider::{Provider, Retry, SecretSource, Source};
 ///   the signature. The events of a batch have ids of their own, `$[].id`, in the format of
 ///   CloudEvents only; in the older one, the time of each change makes the body unique. Event type:
 ///   none; each event has a `type`.
-/// - Redelivery: after 10, 20 and 30 seconds, 5 and 20 minutes, 2, 4 and 6 hours, and then every 6
-///   hours with no published end; newer events may wait behind it. The redelivery window is 30 days.
-/// - Retry: nothing says that it has another body. If it has, the handler runs again.
-/// - Answer: Intuit takes 200 alone, so every success gets it.
-/// - Response deadline: 3 seconds.
-/// - Body limit: 2 MiB; Intuit publishes none.
+#[doc = facts!("quickbooks")]
 pub fn quickbooks(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("intuit-signature"));
     Provider::custom("quickbooks")
@@ -27,5 +22,4 @@ pub fn quickbooks(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::body_digest())
         .response_deadline(Duration::from_secs(3))
         .success_status(StatusCode::OK)
-        .retry(Retry::identical().likely())
 }

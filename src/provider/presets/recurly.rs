@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Recurly](https://docs.recurly.com/recurly-subscriptions/docs/webhooks), the webhooks in
 /// JSON. Those in XML are **not signed**, and this preset rejects them.
@@ -16,11 +16,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Delivery id: none; `$.id` is that of the resource. The key is the SHA-256 of the body,
 ///   which is covered by the signature; `$.event_time` makes it unique. Event type:
 ///   `$.event_type`; `$.object_type` says of what.
-/// - Redelivery: 10 times, over about 3 days, unless the answer is a 2xx; the redelivery window is 30
-///   days.
-/// - Retry: whether it is signed anew is not documented.
-/// - Response deadline: 5 seconds. Only the ports 80 and 443 are called.
-/// - Body limit: 2 MiB; Recurly publishes none.
+#[doc = facts!("recurly")]
 pub fn recurly(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("recurly-signature"))
         .separator(",")
@@ -32,5 +28,4 @@ pub fn recurly(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("event_type")))
         .tolerance(Tolerance::two_sided(30 * DAY))
         .response_deadline(Duration::from_secs(5))
-        .retry(Retry::unknown())
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Encoding, Hmac, SignedContent, Tolerance};
-use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 
 /// [Retell AI](https://docs.retellai.com/features/webhook).
 ///
@@ -14,14 +14,7 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source}
 /// - Delivery id: none. The key is the SHA-256 of the body and the signed time, both covered by the
 ///   signature, as nothing is documented that makes a body unique. `$.call.call_id` would be wrong: a call
 ///   has several events, and some of them more than once. Event type: `$.event`.
-/// - Redelivery: up to 3 times, if there is no 2xx within 10 seconds; the redelivery window is 1 day,
-///   to leave room for late ones.
-/// - Retry: not documented. **One that is signed at a new time runs the handler again.** In a test, set
-///   the time of a delivery that is sent more than once.
-/// - Answer: any 2xx.
-/// - Response deadline: 10 seconds, unless the agent has another one.
-/// - Handshake: none.
-/// - Body limit: 4 MiB, as a body can have the transcript of a call; Retell publishes none.
+#[doc = facts!("retell")]
 ///
 /// The webhook for inbound calls wants an answer of its own, which a duplicate would not get.
 pub fn retell(secrets: impl Into<SecretSource>) -> Provider {
@@ -40,5 +33,4 @@ pub fn retell(secrets: impl Into<SecretSource>) -> Provider {
         .body_limit(4 * MIB)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(DAY)
-        .retry(Retry::unknown().id_unknown())
 }

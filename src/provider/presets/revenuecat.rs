@@ -4,7 +4,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{ByHeader, Hmac, Token, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [RevenueCat](https://www.revenuecat.com/docs/integrations/webhooks).
 ///
@@ -21,13 +21,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Delivery id: `$.event.id`, covered by the signature, if there is one. Two webhooks of a project
 ///   likely get the same one, so give each route an endpoint name of its own. Event type:
 ///   `$.event.type`.
-/// - Redelivery: 5 times, after 5, 10, 20, 40 and 80 minutes; the redelivery window is 7 days, to
-///   leave room for those on request.
-/// - Retry: the same `$.event.id`, likely signed at a new time.
-/// - Answer: only 200 is success, so every success gets it.
-/// - Response deadline: 60 seconds.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; RevenueCat publishes none.
+#[doc = facts!("revenuecat")]
 pub fn revenuecat(secrets: impl Into<SecretSource>) -> Provider {
     let signature = HeaderName::from_static("x-revenuecat-webhook-signature");
     // One secret serves for both: who can send it as the value could make the HMAC.
@@ -45,5 +39,4 @@ pub fn revenuecat(secrets: impl Into<SecretSource>) -> Provider {
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(60))
         .redelivery_window(7 * DAY)
-        .retry(Retry::signed_anew().likely())
 }

@@ -1,7 +1,7 @@
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Revolut](https://developer.revolut.com/docs/guides/merchant/monitor-and-observe/webhooks/verify-the-payload-signature):
 /// the Merchant, the Business (version 2) and the Crypto Ramp API.
@@ -15,14 +15,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   signature. The body alone would be wrong: the events of the Merchant API have no time, so that two
 ///   of one kind for one order, such as two declined payments, may have the same body. Event type:
 ///   `$.event`.
-/// - Redelivery: 3 times, every 10 minutes; the redelivery window is 24 hours, to leave room for late
-///   ones.
-/// - Retry: likely signed at a new time, as the time is that of sending. **It then runs the handler
-///   again.** In a test, set the time of a delivery that is sent more than once.
-/// - Answer: any status but an error (likely a 2xx).
-/// - Response deadline: Revolut does not publish one; 10 seconds are assumed.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Revolut publishes none.
+#[doc = facts!("revolut")]
 pub fn revolut(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("revolut-signature"))
         .prefix("v1=")
@@ -42,5 +35,4 @@ pub fn revolut(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("event")))
         .tolerance(Tolerance::two_sided(DAY))
         .redelivery_window(DAY)
-        .retry(Retry::signed_anew().likely().new_id())
 }

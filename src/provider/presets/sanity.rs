@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Encoding, Hmac, Tolerance};
-use crate::provider::{HOUR, MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 
 /// [Sanity](https://www.sanity.io/docs/content-lake/webhooks), the GROQ-powered webhooks.
 ///
@@ -14,12 +14,7 @@ use crate::provider::{HOUR, MIB, Provider, Retry, SecretSource, Source};
 ///   at a time, so those behind a slow handler come late, and a shorter time could refuse them.
 /// - Delivery id: `idempotency-key`, **not** covered by the signature. Event type:
 ///   `sanity-operation`.
-/// - Redelivery: twice, after 30 seconds each, on 429 and 5xx only; the redelivery window is 24
-///   hours, to leave room for late ones.
-/// - Retry: with the same id; whether it is signed anew is not documented.
-/// - Answer: a 4xx other than 429 is final, so every failure gets 503.
-/// - Response deadline: 30 seconds.
-/// - Body limit: 4 MiB; the body is a projection that you define.
+#[doc = facts!("sanity")]
 pub fn sanity(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("sanity-webhook-signature"))
         .encoding(Encoding::Base64Url)
@@ -33,5 +28,4 @@ pub fn sanity(secrets: impl Into<SecretSource>) -> Provider {
         .redelivery_window(24 * HOUR)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(30))
-        .retry(Retry::unknown())
 }

@@ -3,19 +3,14 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hash, Hmac};
-use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Segment](https://segment.com/docs/connections/destinations/catalog/webhooks/), the
 /// destination *Webhooks*. Feature `sha1`.
 ///
 /// - Signature: `X-Signature: <hex>`, an HMAC-SHA1 of the body.
 /// - Delivery id: `$.messageId`, covered by the signature. Event type: `$.type`.
-/// - Redelivery: after no answer or a 5xx, for up to 4 hours; the redelivery window is 30 days. A
-///   destination has up to 5 URLs, and **a success at any of them counts**.
-/// - Retry: nothing says that it changes.
-/// - Answer: a 4xx is no error that Segment retries, so every failure gets 503.
-/// - Response deadline: 5 seconds.
-/// - Body limit: 2 MiB; Segment publishes none.
+#[doc = facts!("segment")]
 ///
 /// A body without a `messageId` is refused. Segment's samples have none, that of a deletion among
 /// them. Should yours lack it as well, add [`Source::body_digest`] to the
@@ -32,5 +27,4 @@ pub fn segment(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("type")))
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(5))
-        .retry(Retry::identical().likely())
 }

@@ -2,36 +2,30 @@ use std::time::Duration;
 
 use http::HeaderName;
 
+use super::PublicKey;
 use crate::provider::signature::{PublicKeySignature, Tolerance};
-use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Provider, SecretSource, Source};
 
 /// [SendGrid](https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features):
 /// the event webhook. Feature `p256`.
 ///
 /// - Signature: `X-Twilio-Email-Event-Webhook-Signature: <base64>`, an ECDSA signature with P-256, in
 ///   DER, of the time in `X-Twilio-Email-Event-Webhook-Timestamp` and the body, whose last line
-///   break counts. The secret is the verification key, as SendGrid shows it. SendGrid only signs if
+///   break counts. [`PublicKey`] is the verification key, as SendGrid shows it. SendGrid only signs if
 ///   that is switched on.
 /// - Tolerance: any age, as in SendGrid's SDKs.
 /// - Delivery id: the SHA-256 of the body, covered by the signature, as a body is a batch. Each event
 ///   has an `sg_event_id`, by which a handler can tell those that it knows from another batch.
 ///   Event type: none, as the events of a batch have types of their own.
-/// - Redelivery: with growing intervals, for up to 24 hours after the event, unless the answer is a
-///   2xx; the redelivery window is 3 days.
-/// - Retry: whether it is signed anew is not documented, nor whether it is the same batch. **If events
-///   are batched otherwise, the handler runs again.**
-/// - Response deadline: 10 seconds (second-hand).
-/// - Handshake: none.
-/// - Body limit: 2 MiB; SendGrid publishes none.
-pub fn sendgrid(secrets: impl Into<SecretSource>) -> Provider {
+#[doc = facts!("sendgrid")]
+pub fn sendgrid(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
     let header = |name| HeaderName::from_static(name);
     let scheme = PublicKeySignature::ecdsa_p256(header("x-twilio-email-event-webhook-signature"))
         .timestamp_header(header("x-twilio-email-event-webhook-timestamp"));
     Provider::custom("sendgrid")
-        .signature(scheme, secrets)
+        .signature(scheme, keys.into().cast())
         .delivery_id(Source::body_digest())
         .tolerance(Tolerance::unlimited())
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(3 * DAY)
-        .retry(Retry::unknown().id_unknown())
 }

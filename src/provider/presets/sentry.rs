@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{MIB, Provider, SecretSource, Source};
 
 /// [Sentry](https://docs.sentry.io/organization/integrations/integration-platform/webhooks/),
 /// the webhooks of an integration.
@@ -14,13 +14,7 @@ use crate::provider::{MIB, Provider, Retry, SecretSource, Source};
 ///   each attempt, so that **a retry runs the handler again**. The body's digest would be wrong: an
 ///   issue that is resolved, opened and resolved again may have the same body twice. Event type:
 ///   `Sentry-Hook-Resource`.
-/// - Redelivery: not documented, and never for internal integrations, as Sentry's source says: **a
-///   failure is then lost** unless it is kept, see [`Recovery`](crate::Recovery). The redelivery window
-///   is 30 days.
-/// - Retry: the same body, with another `Request-ID` and another time, neither of which is signed.
-/// - Response deadline: 1 second.
-/// - Switched off: after 1000 timeouts within 24 hours.
-/// - Body limit: 4 MiB; Sentry publishes none.
+#[doc = facts!("sentry")]
 pub fn sentry(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("sentry-hook-signature"));
     Provider::custom("sentry")
@@ -31,5 +25,4 @@ pub fn sentry(secrets: impl Into<SecretSource>) -> Provider {
         )))
         .body_limit(4 * MIB)
         .response_deadline(Duration::from_secs(1))
-        .retry(Retry::signed_anew().new_id())
 }

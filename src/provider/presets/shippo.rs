@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Shippo](https://docs.goshippo.com/tracking/webhook-security), with HMAC, which Shippo switches on
 /// for an account on request.
@@ -13,13 +13,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   at a new time.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the times
 ///   in `$.data` make it unique (likely). Event type: `$.event`.
-/// - Redelivery: after an error (second-hand); how often is not confirmed, and the redelivery window is
-///   7 days.
-/// - Retry: not documented; if its body differs, the handler runs again.
-/// - Answer: only a 5xx or a timeout is retried (second-hand), so every failure gets 503.
-/// - Response deadline: 3 seconds (second-hand).
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Shippo publishes none.
+#[doc = facts!("shippo")]
 pub fn shippo(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::timestamped(HeaderName::from_static("shippo-auth-signature"));
     Provider::custom("shippo")
@@ -30,5 +24,4 @@ pub fn shippo(secrets: impl Into<SecretSource>) -> Provider {
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(3))
         .redelivery_window(7 * DAY)
-        .retry(Retry::unknown().id_unknown())
 }

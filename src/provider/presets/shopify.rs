@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{HOUR, MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 
 /// [Shopify](https://shopify.dev/docs/apps/build/webhooks), with either family of
 /// headers: `X-Shopify-*`, and `shopify-*` of its newer events, which wins.
@@ -14,12 +14,7 @@ use crate::provider::{HOUR, MIB, Provider, Retry, SecretSource, Source};
 ///   `X-Shopify-Event-Id` would be wrong: it is shared by the deliveries to all
 ///   subscriptions, so that all but one would be dropped. Event type:
 ///   `X-Shopify-Topic`.
-/// - Redelivery: 8 times over 4 hours, after any answer but a 2xx; the redelivery window
-///   is 24 hours, to leave room for late ones.
-/// - Retry: the original payload under the same id, to the original address.
-/// - Response deadline: 5 seconds, with 1 second to connect.
-/// - Switched off: a subscription of the Admin API is deleted after 8 failures in a row.
-/// - Body limit: 8 MiB; Shopify publishes none.
+#[doc = facts!("shopify")]
 pub fn shopify(secrets: impl Into<SecretSource>) -> Provider {
     let either = |newer, older| {
         Source::header(HeaderName::from_static(newer))
@@ -34,5 +29,4 @@ pub fn shopify(secrets: impl Into<SecretSource>) -> Provider {
         .body_limit(8 * MIB)
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(24 * HOUR)
-        .retry(Retry::identical())
 }

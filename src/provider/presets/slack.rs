@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Slack](https://docs.slack.dev/apis/events-api/): the Events API over HTTP.
 ///
@@ -14,14 +14,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Delivery id: `$.event_id`, covered by the signature. `app_rate_limited`, which has none, is
 ///   keyed by `$.type`, `$.api_app_id`, `$.team_id` and `$.minute_rate_limited` together. Event
 ///   type: `$.event.type` or, if it is absent, `$.type`.
-/// - Handshake: `url_verification` is answered with its challenge.
-/// - Redelivery: 3 times within some minutes, or, with delayed events, hourly for a day, after any
-///   answer but a 2xx; the redelivery window is 2 days. An answer with `X-Slack-No-Retry: 1` ends it.
-/// - Retry: the same `$.event_id`, with `X-Slack-Retry-Num`; likely signed at a new time (not
-///   confirmed).
-/// - Response deadline: 3 seconds.
-/// - Switched off: the subscriptions of the app, when more than 95 % of an hour's events fail.
-/// - Body limit: 2 MiB; Slack publishes none.
+#[doc = facts!("slack")]
 ///
 /// Slash commands and interactions are signed the same way but have no event id. They are
 /// rejected with 400 unless [`delivery_id`](Provider::delivery_id) names another source.
@@ -49,5 +42,4 @@ pub fn slack(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::two_sided(2 * DAY))
         .response_deadline(Duration::from_secs(3))
         .redelivery_window(2 * DAY)
-        .retry(Retry::signed_anew().likely().changes("`X-Slack-Retry-Num`"))
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, SignedContent};
-use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Square](https://developer.squareup.com/docs/webhooks/step3validate).
 ///
@@ -11,13 +11,7 @@ use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 ///   URL and, after it, the body. Set the scheme and host with
 ///   [`public_url`](Provider::public_url).
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.type`.
-/// - Redelivery: 11 times over 24 hours after any answer but a 2xx, or for 72 hours: pages differ.
-///   The redelivery window is 30 days.
-/// - Retry: the same `$.event_id`, and likely the same body (not confirmed), with
-///   `square-retry-number` and `square-retry-reason`.
-/// - Response deadline: 10 seconds.
-/// - Switched off: after three weeks without a single success.
-/// - Body limit: 2 MiB; Square publishes none.
+#[doc = facts!("square")]
 pub fn square(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-square-hmacsha256-signature"))
         .signed(SignedContent::new().url().body());
@@ -26,5 +20,4 @@ pub fn square(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("event_id")))
         .event_type(Source::json(JsonPath::member("type")))
         .response_deadline(Duration::from_secs(10))
-        .retry(Retry::identical().likely().changes("`square-retry-number`"))
 }

@@ -1,7 +1,7 @@
 use http::HeaderName;
 
 use crate::provider::signature::{Encoding, Hmac, Key};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Squarespace](https://developers.squarespace.com/webhooks/verifying-notifications).
 ///
@@ -9,14 +9,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   hexadecimal digits.
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: `$.id`, the id of the notification, covered by the signature. Event type: `$.topic`.
-/// - Redelivery: several times over 48 hours after any answer but a 2xx; the redelivery window is 7
-///   days, to leave room for late ones.
-/// - Retry: the same `$.id`, and likely the same body (not confirmed).
-/// - Answer: any 2xx.
-/// - Response deadline: Squarespace does not publish one; 10 seconds are assumed.
-/// - Switched off: after several failures, Squarespace may delete the subscription.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Squarespace publishes none.
+#[doc = facts!("squarespace")]
 ///
 /// A secret that is rotated is invalid at once.
 pub fn squarespace(secrets: impl Into<SecretSource>) -> Provider {
@@ -28,5 +21,4 @@ pub fn squarespace(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("topic")))
         .redelivery_window(7 * DAY)
-        .retry(Retry::identical().likely())
 }

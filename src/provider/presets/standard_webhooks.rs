@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{StandardWebhooks, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 pub(super) const ID: HeaderName = HeaderName::from_static("webhook-id");
 
@@ -13,15 +13,7 @@ pub(super) const ID: HeaderName = HeaderName::from_static("webhook-id");
 ///   secrets.
 /// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`.
 /// - Delivery id: `webhook-id`, covered by the signature. Event type: `$.type`.
-/// - Redelivery: up to the provider, so the redelivery window is 30 days. The specification counts
-///   a 2xx as success, and anything else as a failure.
-/// - Retry: signed at a new time under the same `webhook-id`, as the specification demands. For a
-///   provider that keeps the time of the first attempt, set
-///   [`tolerance`](Provider::tolerance) to the time over which it retries: the id is signed, so that
-///   a replay stays a duplicate.
-/// - Response deadline: 15 seconds, the least that the specification asks of senders.
-/// - Switched off: by an answer of 410, which the layer never gives.
-/// - Body limit: 2 MiB.
+#[doc = facts!("standard-webhooks")]
 pub fn standard_webhooks(secrets: impl Into<SecretSource>) -> Provider {
     standard(
         "standard-webhooks",
@@ -30,7 +22,6 @@ pub fn standard_webhooks(secrets: impl Into<SecretSource>) -> Provider {
         Source::header(ID),
     )
     .redelivery_window(30 * DAY)
-    .retry(Retry::signed_anew())
 }
 
 /// What all providers that follow the specification have in common.

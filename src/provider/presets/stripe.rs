@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, Secret, SecretError, SecretSource, Source};
 
 /// [Stripe](https://docs.stripe.com/webhooks): snapshot and thin (v2) events.
 ///
@@ -13,20 +13,73 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Tolerance: 300 seconds, past only, as in Stripe's SDKs.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`. An endpoint that gets
 ///   both the snapshot and the thin event of a change gets two ids.
-/// - Redelivery: after any answer but a 2xx, redirects included, automatically for up to 3 days,
-///   with the CLI for up to 30 days; the redelivery window is 30 days.
-/// - Retry: signed at a new time under the same `$.id`, as Stripe documents.
-/// - Response deadline: Stripe does not publish one; 10 seconds are assumed.
-/// - Body limit: 2 MiB.
+#[doc = facts!("stripe")]
 ///
-/// Each endpoint of an account has its own secret, and so have live and test mode.
+/// Each endpoint of an account has its own secret, and so have live and test mode. An API key, the id of an
+/// endpoint and a secret within quotes are refused.
 pub fn stripe(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = Hmac::timestamped(HeaderName::from_static("stripe-signature"));
+    let scheme = Hmac::timestamped(HeaderName::from_static("stripe-signature"))
+        .secret_check(check_signing_secret);
     Provider::custom("stripe")
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
         .tolerance(Tolerance::past_only(Duration::from_secs(300)))
         .redelivery_window(30 * DAY)
-        .retry(Retry::signed_anew())
+}
+
+/// Refuses what is often taken for the signing secret.
+fn check_signing_secret(secret: &Secret) -> Result<(), SecretError> {
+    let secret = secret.expose();
+    let begins_with = |prefixes: &[&str]| {
+        let mut prefixes = prefixes.iter();
+        prefixes.any(|prefix| secret.starts_with(prefix.as_bytes()))
+    };
+    if begins_with(&["sk_", "rk_", "pk_"]) {
+        return Err(SecretError::new(
+            "it is an API key of Stripe: take the signing secret of the webhook endpoint, `whsec_…`",
+        ));
+    }
+    if begins_with(&["we_"]) {
+        return Err(SecretError::new(
+            "it is the id of a webhook endpoint of Stripe: take its signing secret, `whsec_…`",
+        ));
+    }
+    if begins_with(&["\"", "'"]) {
+        return Err(SecretError::new(
+            "it is within quotes: take the signing secret of the webhook endpoint without them, `whsec_…`",
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(secret: &str) -> Result<Option<String>, SecretError> {
+        let checked = stripe(Secret::new(secret)?).check_secrets();
+        Ok(checked.err().map(|error| error.to_string()))
+    }
+
+    #[test]
+    fn what_is_taken_for_the_signing_secret_is_refused() -> Result<(), SecretError> {
+        for (wrong, reason) in [
+            ("sk_live_51H", "an API key"),
+            ("rk_test_51H", "an API key"),
+            ("pk_live_51H", "an API key"),
+            ("we_1MqqbK", "the id of a webhook endpoint"),
+            ("\"whsec_51H\"", "within quotes"),
+            ("'whsec_51H'", "within quotes"),
+        ] {
+            let error = refused(wrong)?.unwrap_or_default();
+            assert!(error.contains(reason), "{wrong}: {error}");
+            assert!(error.contains("signing secret"), "{wrong}: {error}");
+        }
+        // The CLI's and older ones.
+        for right in ["whsec_51H", "51H", "sk"] {
+            assert_eq!(refused(right)?, None, "{right}");
+        }
+        Ok(())
+    }
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::Token;
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Telegram](https://core.telegram.org/bots/api#setwebhook) bots.
 ///
@@ -17,12 +17,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   same id, and one of them would be lost.** Give each bot an endpoint of its own, or use
 ///   [`TenantSecrets`](crate::TenantSecrets) with
 ///   [`separate_ids`](crate::TenantSecrets::separate_ids).
-/// - Retry: the same update (likely).
-/// - Redelivery: until the answer is 2xx, for a number of attempts that is not published; the
-///   redelivery window is 2 days.
-/// - Response deadline: Telegram does not publish one; 10 seconds are assumed.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Telegram publishes none.
+#[doc = facts!("telegram")]
 pub fn telegram(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Token::header(HeaderName::from_static("x-telegram-bot-api-secret-token"));
     Provider::custom("telegram")
@@ -30,5 +25,4 @@ pub fn telegram(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("update_id")))
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(2 * DAY)
-        .retry(Retry::identical().likely())
 }

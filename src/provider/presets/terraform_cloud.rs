@@ -1,38 +1,37 @@
 use http::HeaderName;
 
 use crate::provider::signature::{Hash, Hmac};
-use crate::provider::{
-    Handshake, HandshakeRequest, JsonPath, Provider, Retry, SecretSource, Source,
-};
+use crate::provider::{Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
 
 /// [HCP Terraform](https://developer.hashicorp.com/terraform/cloud-docs/api-docs/notification-configurations),
 /// formerly Terraform Cloud, and Terraform Enterprise: generic notifications.
 ///
 /// - Signature: `X-TFE-Notification-Signature: <hex>`, an HMAC-SHA512 of the body under the token of
 ///   the notification configuration. It is only sent if there is a token.
-/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature.
-///   For runs, the id of the configuration, the trigger, and the run with the time of its update make it
-///   unique. **For workspaces, nothing is known to make it unique: of two notifications with the same
-///   body, the second is lost.** Set [`Source::receipt`] where that matters. Event type:
+/// - Delivery id: none. The key is `$.run_id` of a run, or `$.details.new_assessment_result.id` of a health
+///   assessment, with the SHA-256 of the body, which are covered by the signature. The others, such as
+///   automatic destroy runs, have nothing that is known to make their bodies unique: a
+///   [receipt](Source::receipt) is their key, so that **a retry of these runs the handler again**. Event type:
 ///   `$.notifications[0].trigger` for runs, such as `run:completed`, and `$.trigger` for workspaces.
-/// - Handshake: the verification when a configuration is saved or tested, whose trigger is
-///   `verification`, is signed and answered with 200. A configuration cannot be switched on without.
-/// - Redelivery: not documented; the redelivery window is 30 days.
-/// - Retry: not documented. One with another body runs the handler again.
-/// - Answer: any 2xx.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Body limit: 2 MiB; HashiCorp publishes none.
+#[doc = facts!("terraform-cloud")]
 pub fn terraform_cloud(secrets: impl Into<SecretSource>) -> Provider {
     let scheme =
         Hmac::hex(HeaderName::from_static("x-tfe-notification-signature")).hash(Hash::Sha512);
     #[expect(clippy::unwrap_used, reason = "a constant that parses")]
     let of_run: JsonPath = OF_RUN.parse().unwrap();
+    let with_body = |id: JsonPath| Source::json(id).and(Source::body_digest());
+    let assessment = JsonPath::member("details")
+        .then("new_assessment_result")
+        .then("id");
     Provider::custom("terraform-cloud")
         .signature(scheme, secrets)
-        .delivery_id(Source::body_digest())
+        .delivery_id(
+            with_body(JsonPath::member("run_id"))
+                .or(with_body(assessment))
+                .or(Source::receipt()),
+        )
         .event_type(Source::json(of_run).or(Source::json(JsonPath::member("trigger"))))
         .signed_handshake(verification)
-        .retry(Retry::unknown().id_unknown())
 }
 
 /// The trigger of a notification of a run. There is always one notification.

@@ -1,7 +1,7 @@
 use http::HeaderName;
 
 use crate::provider::signature::{Hash, Hmac, SignedContent};
-use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Trello](https://developer.atlassian.com/cloud/trello/guides/rest-api/webhooks/). Feature `sha1`.
 ///
@@ -12,11 +12,7 @@ use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 /// - **Each webhook delivers an action under the same id: on one endpoint, the second of a board's and
 ///   of its card's would be lost.** Give each webhook an endpoint of its own, or add the model to the
 ///   key: `.delivery_id(Source::json("$.action.id".parse()?).and(Source::json("$.model.id".parse()?)))`.
-/// - Handshake: the HEAD request when a webhook is created is answered with 200.
-/// - Redelivery: not confirmed; the redelivery window is 30 days.
-/// - Retry: not documented.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Body limit: 2 MiB; Trello publishes none.
+#[doc = facts!("trello")]
 pub fn trello(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-trello-webhook"))
         .hash(Hash::Sha1)
@@ -26,5 +22,4 @@ pub fn trello(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("action").then("id")))
         .event_type(Source::json(JsonPath::member("action").then("type")))
         .answer_head_requests()
-        .retry(Retry::unknown())
 }

@@ -3,9 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{
-    DAY, Handshake, HandshakeRequest, JsonPath, Provider, Retry, SecretSource, Source,
-};
+use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
 
 /// [Twitch EventSub](https://dev.twitch.tv/docs/eventsub/handling-webhook-events/).
 ///
@@ -17,15 +15,7 @@ use crate::provider::{
 ///   `Twitch-Eventsub-Subscription-Type`, which is **not** covered; the body has it as
 ///   `$.subscription.type`. The revocation of a subscription is a delivery of the same event
 ///   type, whose `Twitch-Eventsub-Message-Type` is `revocation`.
-/// - Handshake: `webhook_callback_verification`, which is signed, is answered with its
-///   challenge.
-/// - Redelivery: automatically, unless the answer is a 2xx; for how long is not documented, and the
-///   redelivery window is 30 days.
-/// - Retry: the same id, as documented, with a higher `Twitch-Eventsub-Message-Retry`; whether the
-///   time is new is not documented.
-/// - Response deadline: a few seconds; 5 are assumed.
-/// - Switched off: the subscription is revoked after too many failures.
-/// - Body limit: 2 MiB; Twitch publishes none.
+#[doc = facts!("twitch")]
 pub fn twitch(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("twitch-eventsub-message-signature"))
         .prefix("sha256=")
@@ -45,7 +35,6 @@ pub fn twitch(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::past_only(30 * DAY))
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(30 * DAY)
-        .retry(Retry::unknown().changes("`Twitch-Eventsub-Message-Retry`"))
 }
 
 fn verification(request: &HandshakeRequest<'_>) -> Option<Handshake> {

@@ -3,17 +3,14 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::{Hash, Hmac};
-use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Vercel](https://vercel.com/docs/webhooks/webhooks-api). Feature `sha1`.
 ///
 /// - Signature: `x-vercel-signature: <hex>`, an HMAC-SHA1 of the body. The webhooks of an
 ///   integration are signed with the client secret of the integration.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`.
-/// - Redelivery: for up to 24 hours (not confirmed); the redelivery window is 30 days.
-/// - Retry: whether it has the same `$.id` is not confirmed.
-/// - Response deadline: 30 seconds (not confirmed).
-/// - Body limit: 2 MiB; Vercel publishes none.
+#[doc = facts!("vercel")]
 pub fn vercel(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-vercel-signature")).hash(Hash::Sha1);
     Provider::custom("vercel")
@@ -21,5 +18,4 @@ pub fn vercel(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("type")))
         .response_deadline(Duration::from_secs(30))
-        .retry(Retry::unknown().id_unknown())
 }

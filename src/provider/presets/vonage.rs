@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use crate::provider::signature::{Encoding, Jwt, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Vonage](https://developer.vonage.com/en/getting-started/concepts/webhooks): Messages, Dispatch,
 /// Voice, Verify and Video, with signed webhooks.
@@ -19,18 +19,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 ///   events of Verify, is keyed by the SHA-256 of the body. All covered by the signature. The token's `jti`
 ///   is not it, as a retry likely has a new one. Event type: `$.status` or, if it is absent,
 ///   `$.message_type`.
-/// - Redelivery: after 429 and a 5xx, with intervals from 5 seconds to 15 minutes, for 24 hours, which is the
-///   redelivery window.
-/// - Retry: not documented; if the body of an event without these members differs, the handler runs again.
-/// - Answer: Vonage takes 200 alone, so every success gets it. It gives up after any other 4xx than 429, so
-///   every failure gets 503. **So does a request without a valid signature**: after an error of its own,
-///   Vonage sends a callback unsigned, and sends it again, signed, after a 5xx only. An event that came while
-///   the secret was wrong comes again as well.
-///   [`rejection_status`](Provider::rejection_status) sets another status. The answer of an `answer_url` of
-///   Voice, which a duplicate does not get, is what the call does: leave that route without the layer.
-/// - Response deadline: 10 seconds are assumed; an older page has 15.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Vonage publishes none.
+#[doc = facts!("vonage")]
 ///
 /// Not for the SMS API, which signs parameters, and not for the Contact Center, whose token is in
 /// `Vonage-Signature`.
@@ -54,8 +43,6 @@ pub fn vonage(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::past_only(DAY))
         .success_status(StatusCode::OK)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
-        .rejection_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(DAY)
-        .retry(Retry::unknown())
 }

@@ -1,7 +1,7 @@
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Webflow](https://developers.webflow.com/data/docs/working-with-webhooks).
 ///
@@ -12,13 +12,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Delivery id: none. The key is the signed time and the SHA-256 of the body, covered by the
 ///   signature. The body alone would be wrong: that of `ecomm_inventory_changed` is an item and its
 ///   quantity, so the second time that 4 are left would be lost. Event type: `$.triggerType`.
-/// - Redelivery: 3 attempts, 10 minutes apart; the redelivery window is one day, to leave room for
-///   late ones. A redirect is a failure.
-/// - Retry: likely at a new time, as the time is that of sending (not confirmed). **It then runs the
-///   handler again.** In a test, set the time of a delivery that is sent more than once.
-/// - Answer: Webflow takes 200 alone, so every success gets it.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Body limit: 2 MiB; Webflow publishes none.
+#[doc = facts!("webflow")]
 pub fn webflow(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-webflow-signature"))
         .timestamp_header(HeaderName::from_static("x-webflow-timestamp"))
@@ -31,5 +25,4 @@ pub fn webflow(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::past_only(DAY))
         .success_status(StatusCode::OK)
         .redelivery_window(DAY)
-        .retry(Retry::signed_anew().likely().new_id())
 }

@@ -3,9 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, Method};
 
 use crate::provider::signature::{Derivation, Hmac};
-use crate::provider::{
-    HOUR, Handshake, HandshakeRequest, MIB, Provider, Retry, SecretSource, Source,
-};
+use crate::provider::{HOUR, Handshake, HandshakeRequest, MIB, Provider, SecretSource, Source};
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-wc-webhook-signature");
 
@@ -19,13 +17,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-wc-webhook-signature");
 ///   deliveries of one webhook within the same second share it. The body alone would be, too: that of
 ///   `*.deleted` is an id, and that of `action.*` a name, each time. **Two deliveries within one second
 ///   that agree in all of it are one**: `action.*`, twice. Event type: `X-WC-Webhook-Topic`.
-/// - Handshake: the form `webhook_id=<number>` that WooCommerce sends when a webhook is saved,
-///   which is not signed, is answered with 200.
-/// - Redelivery: none, neither automatic nor on request, so **a failure is lost** unless it is kept:
-///   see [`Recovery`](crate::Recovery). The redelivery window is 24 hours.
-/// - Response deadline: 60 seconds. Success is any status from 200 to 302.
-/// - Switched off: after more than 5 failures in a row.
-/// - Body limit: 4 MiB; WooCommerce has none.
+#[doc = facts!("woocommerce")]
 pub fn woocommerce(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(SIGNATURE).derive_key(Derivation::HtmlText);
     Provider::custom("woocommerce")
@@ -44,7 +36,6 @@ pub fn woocommerce(secrets: impl Into<SecretSource>) -> Provider {
         .body_limit(4 * MIB)
         .response_deadline(Duration::from_secs(60))
         .redelivery_window(24 * HOUR)
-        .retry(Retry::none())
 }
 
 /// Not signed, so it must be nothing but a ping.

@@ -1,7 +1,7 @@
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, Tolerance};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [WorkOS](https://workos.com/docs/events/data-syncing/webhooks).
 ///
@@ -10,11 +10,7 @@ use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
 /// - Tolerance: 30 days, on both sides, which is the redelivery window. WorkOS's SDKs have 3 minutes,
 ///   but the time is that of the event, as WorkOS describes it, and a retry may come days later.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.event`.
-/// - Redelivery: up to 12 times over 3 days (not confirmed); the redelivery window is 30 days.
-/// - Retry: likely with the time of the first attempt (not confirmed).
-/// - Answer: WorkOS asks for 200, so every success gets it.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Body limit: 2 MiB; WorkOS publishes none.
+#[doc = facts!("workos")]
 pub fn workos(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("workos-signature"))
         .prefix("v1=")
@@ -27,5 +23,4 @@ pub fn workos(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("event")))
         .tolerance(Tolerance::two_sided(30 * DAY))
         .success_status(StatusCode::OK)
-        .retry(Retry::identical().likely())
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::Token;
-use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{JsonPath, Provider, SecretSource, Source};
 
 /// [Xendit](https://docs.xendit.co/apidocs/webhook-behavior).
 ///
@@ -13,14 +13,7 @@ use crate::provider::{JsonPath, Provider, Retry, SecretSource, Source};
 /// - Delivery id: the SHA-256 of the body, which is not covered, as nothing is. No member is known
 ///   to be the id of an event: `$.id` and `$.data.id` name the payment. Event type: `$.event`, which the
 ///   webhooks of invoices and other older products lack.
-/// - Redelivery: 6 times over 24 hours after any answer but a 2xx, and on request in the dashboard, for
-///   a time that is not published; the redelivery window is 30 days.
-/// - Retry: the same body (likely). If it differs, the handler runs again. A payment channel may report
-///   the same payment twice.
-/// - Answer: any 2xx.
-/// - Response deadline: 30 seconds.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Xendit publishes none.
+#[doc = facts!("xendit")]
 pub fn xendit(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Token::header(HeaderName::from_static("x-callback-token"));
     Provider::custom("xendit")
@@ -28,5 +21,4 @@ pub fn xendit(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event")))
         .response_deadline(Duration::from_secs(30))
-        .retry(Retry::identical().likely())
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::{HeaderName, StatusCode};
 
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{HOUR, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 
 /// [Zendesk](https://developer.zendesk.com/documentation/webhooks/verifying/).
 ///
@@ -16,15 +16,7 @@ use crate::provider::{HOUR, JsonPath, Provider, Retry, SecretSource, Source};
 ///   [`replay_guard`](crate::IdempotentWebhook::replay_guard), unless a trigger sends the same body
 ///   for different events. Event type: `$.type`, which the body of a trigger or an automation need not
 ///   have.
-/// - Redelivery: up to 3 times after a 409, up to 5 times after a timeout, and after a 429 or 503
-///   whose `Retry-After` is below 60 seconds; not after any other answer (likely). The redelivery
-///   window is 24 hours, to leave room for late ones.
-/// - Retry: whether it is signed at a new time is not documented.
-/// - Answer: every failure gets 503 with `Retry-After`, as a 500 would be the end of the delivery. Keep
-///   [`retry_after`](crate::IdempotentWebhook::retry_after), and that of your handler, below a minute.
-/// - Response deadline: 12 seconds (not confirmed).
-/// - Switched off: for a while, by a circuit breaker (not confirmed).
-/// - Body limit: 2 MiB; Zendesk publishes none.
+#[doc = facts!("zendesk")]
 pub fn zendesk(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("x-zendesk-webhook-signature"))
         .timestamp_header(HeaderName::from_static(
@@ -42,5 +34,4 @@ pub fn zendesk(secrets: impl Into<SecretSource>) -> Provider {
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(12))
         .redelivery_window(24 * HOUR)
-        .retry(Retry::unknown())
 }

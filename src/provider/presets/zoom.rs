@@ -5,9 +5,7 @@ use serde_json::json;
 
 use crate::provider::signature::keyed::{Hash, hmac};
 use crate::provider::signature::{Hmac, SignedContent, Tolerance};
-use crate::provider::{
-    DAY, Handshake, HandshakeRequest, JsonPath, Provider, Retry, SecretSource, Source,
-};
+use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
 
 /// [Zoom](https://developers.zoom.us/docs/api/webhooks/).
 ///
@@ -17,15 +15,7 @@ use crate::provider::{
 ///   retry is signed at a new time.
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.event_ts`, in milliseconds, makes it unique. Event type: `$.event`.
-/// - Handshake: `endpoint.url_validation`, which is signed, is answered with `plainToken` and
-///   `encryptedToken`. Zoom repeats it every 72 hours.
-/// - Redelivery: 3 times, the last one about an hour and a half after the first attempt; the
-///   redelivery window is 3 days, to leave room for late ones.
-/// - Retry: not documented; if its body differs, the handler runs again.
-/// - Response deadline: 3 seconds.
-/// - Answer: only 200 and 204 are success, so every success gets 200. Likely only a 5xx or a timeout
-///   is retried (not confirmed), so every failure gets 503.
-/// - Body limit: 2 MiB; Zoom publishes none.
+#[doc = facts!("zoom")]
 pub fn zoom(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-zm-signature"))
         .prefix("v0=")
@@ -47,7 +37,6 @@ pub fn zoom(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::past_only(3 * DAY))
         .response_deadline(Duration::from_secs(3))
         .redelivery_window(3 * DAY)
-        .retry(Retry::unknown())
 }
 
 /// It wants the token back, and its HMAC-SHA256 under the secret that signs.

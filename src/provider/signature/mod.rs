@@ -11,6 +11,7 @@
 //! Presets with other schemes, such as sorted form parameters or tokens in the body, have them to
 //! themselves.
 
+mod basic_auth;
 mod by_header;
 pub(in crate::provider) mod compare;
 mod encoding;
@@ -37,6 +38,7 @@ use http::header::HeaderName;
 #[cfg(any(feature = "p256", feature = "rsa"))]
 use crate::provider::{Secret, Secrets};
 
+pub use basic_auth::{BasicAuth, BasicCredentials};
 pub use by_header::ByHeader;
 pub use encoding::Encoding;
 pub use hmac::Hmac;
@@ -52,7 +54,7 @@ pub use scheme::{KeyNotFetched, SignatureError, SignatureScheme, Signed, SignedR
 pub use sign::{SignError, UnsignedRequest};
 pub use signed_content::SignedContent;
 pub use standard_webhooks::StandardWebhooks;
-pub use token::{BasicAuth, Token};
+pub use token::Token;
 pub use tolerance::Tolerance;
 #[cfg(feature = "x509")]
 pub use x509::{CertificateError, X509Chain};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::header::HeaderName;
 use http::request::Parts;
@@ -149,6 +149,12 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
     /// [`KeySource`] alone cannot stand in the place of the secrets. Default: `true`.
     fn takes_secrets(&self) -> bool {
         true
+    }
+
+    /// A secret that the scheme can use, and that is nobody's. The request of an unknown tenant is verified with it,
+    /// so that neither the answer nor the time tells which tenants exist. Default: a short text in base64.
+    fn dummy_secret(&self) -> Secret {
+        Secret::dummy()
     }
 
     /// The parameters of the query that have a secret, which is not kept with a request. Default: none.
@@ -360,12 +366,16 @@ impl Signed {
         &self,
         now: SystemTime,
     ) -> Result<(), SignatureError> {
-        if self.valid_from.is_some_and(|from| now < from) {
-            Err(SignatureError::TooNew)
-        } else if self.expires.is_some_and(|end| now >= end) {
-            Err(SignatureError::TooOld)
-        } else {
-            Ok(())
+        if let Some(ahead) = self
+            .valid_from
+            .and_then(|from| from.duration_since(now).ok())
+            && !ahead.is_zero()
+        {
+            return Err(SignatureError::NotYetValid { starts_in: ahead });
+        }
+        match self.expires.map(|end| now.duration_since(end)) {
+            Some(Ok(ago)) => Err(SignatureError::Expired { ago }),
+            Some(Err(_)) | None => Ok(()),
         }
     }
 
@@ -414,6 +424,8 @@ pub enum SignatureError {
     KeyNotFetched(KeyNotFetched),
     /// The request says that it is signed by another algorithm than the provider's.
     OtherAlgorithm,
+    /// The signature is by an algorithm, which this crate only has with the feature of this name.
+    FeatureOff(&'static str),
     /// The provider has no key of the id that the request names.
     UnknownKey,
     /// The certificates do not end at a certificate of the provider's, or are not valid. Feature `x509`.
@@ -429,10 +441,31 @@ pub enum SignatureError {
     /// The signature is valid, but the signed body has no usable time where the scheme needs
     /// one.
     NoTimestamp,
-    /// The signature is valid, but older than the tolerance allows.
-    TooOld,
-    /// The signature is valid, but further in the future than the tolerance allows.
-    TooNew,
+    /// The signature is valid, but older than [`Provider::tolerance`](crate::Provider::tolerance) allows.
+    TooOld {
+        /// How long ago it was signed, by this machine's clock.
+        age: Duration,
+        /// What the tolerance allows.
+        limit: Duration,
+    },
+    /// The signature is valid, but further in the future than
+    /// [`Provider::tolerance`](crate::Provider::tolerance) allows.
+    TooNew {
+        /// How far in the future it was signed, by this machine's clock.
+        ahead: Duration,
+        /// What the tolerance allows.
+        limit: Duration,
+    },
+    /// The signature is valid, but the time is over that [it sets itself](Signed::expires).
+    Expired {
+        /// Since when, by this machine's clock.
+        ago: Duration,
+    },
+    /// The signature is valid, but the time has not come that [it sets itself](Signed::valid_from).
+    NotYetValid {
+        /// How far that time is away, by this machine's clock.
+        starts_in: Duration,
+    },
 }
 
 impl fmt::Display for SignatureError {
@@ -455,6 +488,10 @@ impl fmt::Display for SignatureError {
                 f.write_str("signature matches none of the secrets, and one of them is unusable")
             }
             Self::KeyNotFetched(needed) => needed.fmt(f),
+            Self::FeatureOff(feature) => write!(
+                f,
+                "the signature can only be verified with this crate's feature `{feature}`, which is off"
+            ),
             Self::OtherAlgorithm => {
                 f.write_str("the request is signed by another algorithm than the provider's")
             }
@@ -470,8 +507,28 @@ impl fmt::Display for SignatureError {
                 f.write_str("the lookup of TenantSecrets does not know the tenant")
             }
             Self::NoTimestamp => f.write_str("the signed body has no usable timestamp"),
-            Self::TooOld => f.write_str("signature is too old"),
-            Self::TooNew => f.write_str("signature is from the future"),
+            Self::TooOld { age, limit } => write!(
+                f,
+                "signed {} s ago, {} s are allowed (`tolerance`): is this clock right?",
+                age.as_secs(),
+                limit.as_secs()
+            ),
+            Self::TooNew { ahead, limit } => write!(
+                f,
+                "signed {} s in the future, {} s are allowed (`tolerance`): is this clock right?",
+                ahead.as_secs(),
+                limit.as_secs()
+            ),
+            Self::Expired { ago } => write!(
+                f,
+                "the signature expired {} s ago: is this clock right?",
+                ago.as_secs()
+            ),
+            Self::NotYetValid { starts_in } => write!(
+                f,
+                "the signature is not valid for another {} s: is this clock right?",
+                starts_in.as_secs()
+            ),
         }
     }
 }

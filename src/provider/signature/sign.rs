@@ -10,6 +10,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
 
 use super::PublicKey;
+use crate::provider::SecretError;
 use crate::provider::keys::KeySet;
 use crate::provider::public_url::{UrlBase, path_and_query, public_path_and_query};
 
@@ -142,6 +143,13 @@ impl SignError {
     /// An error with the reason.
     pub fn new(reason: &'static str) -> Self {
         Self(reason)
+    }
+}
+
+/// The text form of a preset's value cannot be read.
+impl From<SecretError> for SignError {
+    fn from(error: SecretError) -> Self {
+        Self(error.reason())
     }
 }
 

@@ -2,16 +2,13 @@
 
 use std::borrow::Cow;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use http::header::{AUTHORIZATION, HeaderName};
+use http::header::{HeaderMap, HeaderName};
 use http::request::Parts;
 
 use super::compare::is_same;
-use super::only_value;
 use super::scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
 use super::sign::{SignError, UnsignedRequest};
-use crate::provider::{Secret, SecretError, Secrets};
+use crate::provider::{Secret, Secrets};
 
 /// The secret itself, in a header. **Nothing is signed**: whoever sees one request can make any
 /// other.
@@ -46,20 +43,28 @@ impl Token {
         Self { header, prefix: "" }
     }
 
-    /// The text before the token, such as `Bearer `. Default: none.
+    /// The text before the token, such as `Bearer `, in upper or lower case. Default: none.
     #[must_use]
     pub fn prefix(mut self, prefix: &'static str) -> Self {
         self.prefix = prefix;
         self
     }
+
+    /// What comes after the prefix. A scheme of HTTP such as `Bearer` has no case (RFC 9110).
+    fn token<'a>(&self, headers: &'a HeaderMap) -> Result<&'a [u8], SignatureError> {
+        let value = one_value(headers, &self.header)?;
+        match value.split_at_checked(self.prefix.len()) {
+            Some((prefix, token)) if prefix.eq_ignore_ascii_case(self.prefix.as_bytes()) => {
+                Ok(token)
+            }
+            Some(_) | None => Err(SignatureError::MalformedHeader(self.header.clone())),
+        }
+    }
 }
 
 impl SignatureScheme for Token {
     fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
-        one_value(&head.headers, &self.header)?
-            .strip_prefix(self.prefix.as_bytes())
-            .map(drop)
-            .ok_or_else(|| SignatureError::MalformedHeader(self.header.clone()))
+        self.token(&head.headers).map(drop)
     }
 
     fn verify(
@@ -67,10 +72,7 @@ impl SignatureScheme for Token {
         request: &SignedRequest<'_>,
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
-        let token = one_value(request.headers(), &self.header)?
-            .strip_prefix(self.prefix.as_bytes())
-            .ok_or_else(|| SignatureError::MalformedHeader(self.header.clone()))?;
-        one_of(secrets, token)
+        one_of(secrets, self.token(request.headers())?)
     }
 
     fn signs_body(&self) -> bool {
@@ -87,77 +89,9 @@ impl SignatureScheme for Token {
     }
 }
 
-/// HTTP Basic authentication: the secret is `<user>:<password>`. **Nothing is signed**: whoever
-/// sees one request can make any other.
-///
-/// ```
-/// use idempotent_webhook::signature::BasicAuth;
-/// use idempotent_webhook::{Provider, Secret, Source};
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let acme = Provider::custom("acme")
-///     .signature(BasicAuth::new(), Secret::new("user:password")?)
-///     .delivery_id(Source::json("$.id".parse()?));
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct BasicAuth {}
-
-impl BasicAuth {
-    /// In the header `Authorization`.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The decoded `<user>:<password>` of a request.
-    fn credentials(headers: &http::HeaderMap) -> Result<Vec<u8>, SignatureError> {
-        only_value(headers, &AUTHORIZATION)?
-            .strip_prefix("Basic ")
-            .and_then(|credentials| BASE64.decode(credentials).ok())
-            .ok_or(SignatureError::MalformedHeader(AUTHORIZATION))
-    }
-}
-
-impl SignatureScheme for BasicAuth {
-    fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
-        Self::credentials(&head.headers).map(drop)
-    }
-
-    fn verify(
-        &self,
-        request: &SignedRequest<'_>,
-        secrets: &Secrets,
-    ) -> Result<Signed, SignatureError> {
-        one_of(secrets, &Self::credentials(request.headers())?)
-    }
-
-    fn signs_body(&self) -> bool {
-        false
-    }
-
-    fn description(&self) -> Cow<'static, str> {
-        "HTTP Basic".into()
-    }
-
-    fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
-        // Neither half may be empty: it would stand for "no user" or "no password".
-        match secret.expose().iter().position(|byte| *byte == b':') {
-            Some(colon) if colon > 0 && colon + 1 < secret.expose().len() => Ok(()),
-            _ => Err(SecretError::new("HTTP Basic needs `<user>:<password>`")),
-        }
-    }
-
-    fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
-        let credentials = BASE64.encode(secret.expose());
-        request.insert_header(AUTHORIZATION, format!("Basic {credentials}"))
-    }
-}
-
 /// The bytes of a header that must be there exactly once. A token need not be ASCII.
 pub(in crate::provider) fn one_value<'a>(
-    headers: &'a http::HeaderMap,
+    headers: &'a HeaderMap,
     name: &HeaderName,
 ) -> Result<&'a [u8], SignatureError> {
     let mut values = headers.get_all(name).iter();
@@ -183,12 +117,14 @@ pub(in crate::provider) fn one_of(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use http::Request;
+    use http::header::AUTHORIZATION;
 
     use super::*;
 
-    fn verify(
+    /// Verifies a request with these values of `Authorization`.
+    pub(in crate::provider::signature) fn verify(
         scheme: &dyn SignatureScheme,
         secret: &str,
         values: &[&[u8]],
@@ -215,38 +151,12 @@ mod tests {
         );
         let malformed = Err(SignatureError::MalformedHeader(AUTHORIZATION));
         assert_eq!(verify(&bearer, "a", &[b"a"]), malformed);
-        assert_eq!(verify(&bearer, "a", &[b"bearer a"]), malformed);
+        assert_eq!(verify(&bearer, "a", &[b"bearera"]), malformed);
+        assert_eq!(verify(&bearer, "a", &[b"bearer a"]), Ok(()));
         assert_eq!(verify(&bearer, "a", &[b"Bearer a", b"Bearer a"]), malformed);
         for wrong in ["Bearer ", "Bearer  a", "Bearer a ", "Bearer aa", "Bearer A"] {
             let refused = verify(&bearer, "a", &[wrong.as_bytes()]);
             assert_eq!(refused, Err(SignatureError::NoMatch), "{wrong:?}");
         }
-    }
-
-    #[test]
-    fn basic_credentials_match_to_the_byte() {
-        let basic = BasicAuth::new();
-        let of = |credentials: &str| format!("Basic {}", BASE64.encode(credentials));
-        let verify = |value: &str| verify(&basic, "user:pass:word", &[value.as_bytes()]);
-        assert_eq!(verify(&of("user:pass:word")), Ok(()));
-        for wrong in ["user:pass", "user:", ":", "", "user:pass:word "] {
-            assert_eq!(verify(&of(wrong)), Err(SignatureError::NoMatch), "{wrong}");
-        }
-        for malformed in ["", "Basic", "Basic !", "Bearer dXNlcg==", "basic dXNlcg=="] {
-            assert_eq!(
-                verify(malformed),
-                Err(SignatureError::MalformedHeader(AUTHORIZATION)),
-                "{malformed:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn basic_needs_a_user_and_a_password() -> Result<(), SecretError> {
-        let basic = BasicAuth::new();
-        for wrong in ["user", ":password", "user:", ":"] {
-            assert!(basic.check_secret(&Secret::new(wrong)?).is_err(), "{wrong}");
-        }
-        basic.check_secret(&Secret::new("user:p:w")?)
     }
 }

@@ -63,11 +63,16 @@ impl Tolerance {
         // Most providers sign whole seconds, and their SDKs compare whole seconds.
         let (signed, now) = (whole_seconds(signed), whole_seconds(now));
         match now.duration_since(signed) {
-            Ok(age) if self.past.is_some_and(|limit| age > limit) => Err(SignatureError::TooOld),
-            Err(ahead) if self.future.is_some_and(|limit| ahead.duration() > limit) => {
-                Err(SignatureError::TooNew)
-            }
-            Ok(_) | Err(_) => Ok(()),
+            Ok(age) => match self.past {
+                Some(limit) if age > limit => Err(SignatureError::TooOld { age, limit }),
+                Some(_) | None => Ok(()),
+            },
+            Err(error) => match (error.duration(), self.future) {
+                (ahead, Some(limit)) if ahead > limit => {
+                    Err(SignatureError::TooNew { ahead, limit })
+                }
+                _ => Ok(()),
+            },
         }
     }
 }
@@ -82,21 +87,24 @@ mod tests {
         let at = |millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
         let limit = Duration::from_secs(300);
 
+        let too_old = Err(SignatureError::TooOld {
+            age: Duration::from_secs(301),
+            limit,
+        });
+        let too_new = Err(SignatureError::TooNew {
+            ahead: Duration::from_secs(301),
+            limit,
+        });
+
         let past = Tolerance::past_only(limit);
         assert_eq!(past.check(signed, at(1_300_999)), Ok(()));
-        assert_eq!(
-            past.check(signed, at(1_301_000)),
-            Err(SignatureError::TooOld)
-        );
+        assert_eq!(past.check(signed, at(1_301_000)), too_old);
         assert_eq!(past.check(signed, at(0)), Ok(()));
 
         let both = Tolerance::two_sided(limit);
-        assert_eq!(
-            both.check(signed, at(1_301_000)),
-            Err(SignatureError::TooOld)
-        );
+        assert_eq!(both.check(signed, at(1_301_000)), too_old);
         assert_eq!(both.check(signed, at(700_000)), Ok(()));
-        assert_eq!(both.check(signed, at(699_999)), Err(SignatureError::TooNew));
+        assert_eq!(both.check(signed, at(699_999)), too_new);
 
         let half_past = at(1_000_500);
         assert_eq!(both.check(half_past, at(1_300_900)), Ok(()));

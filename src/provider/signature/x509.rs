@@ -7,6 +7,8 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use webpki::{EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeIdIter};
 use x509_cert::der::oid::ObjectIdentifier;
 use x509_cert::der::{Decode, DecodePem, Encode};
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
 
 use super::PublicKey;
 
@@ -40,12 +42,12 @@ impl Certificate {
         PublicKey::from_der(&key.to_der().ok()?)
     }
 
-    /// Checks that it was valid at a time, and is for a name (`CN`) that `is_meant`. For a certificate that
-    /// comes without its issuers from an address of the provider's own, whose TLS vouches for it.
+    /// Checks that it was valid at a time, and is for a name that `is_meant`. For a certificate that comes without
+    /// its issuers from an address of the provider's own, whose TLS vouches for it.
     pub(in crate::provider) fn check(
         &self,
         at: SystemTime,
-        is_meant: impl FnOnce(&str) -> bool,
+        is_meant: impl Fn(&str) -> bool,
     ) -> Result<(), CertificateError> {
         let certificate = self.parsed.tbs_certificate();
         let validity = certificate.validity();
@@ -58,10 +60,30 @@ impl Certificate {
         if at > validity.not_after.to_unix_duration() {
             return Err(CertificateError::Expired);
         }
-        match certificate.subject().common_name() {
-            Ok(Some(name)) if is_meant(&name.value()) => Ok(()),
-            _ => Err(CertificateError::Name),
-        }
+        let is_meant = match self.dns_names()? {
+            names if names.is_empty() => {
+                let name = certificate.subject().common_name().ok().flatten();
+                name.is_some_and(|name| is_meant(&name.value()))
+            }
+            names => names.iter().any(|name| is_meant(name)),
+        };
+        is_meant.then_some(()).ok_or(CertificateError::Name)
+    }
+
+    /// The DNS names among its alternative names. The common name counts only where there are none (RFC 6125,
+    /// section 6.4.4).
+    fn dns_names(&self) -> Result<Vec<String>, CertificateError> {
+        let extension = self
+            .parsed
+            .tbs_certificate()
+            .get_extension::<SubjectAltName>()
+            .map_err(|_| CertificateError::Malformed)?;
+        let names = extension.map(|(_, names)| names.0).unwrap_or_default();
+        let names = names.into_iter().filter_map(|name| match name {
+            GeneralName::DnsName(name) => Some(name.to_string()),
+            _ => None,
+        });
+        Ok(names.collect())
     }
 
     fn has_extension(&self, oid: ObjectIdentifier) -> bool {
@@ -256,5 +278,40 @@ fn fault(error: &webpki::Error) -> CertificateError {
         | webpki::Error::EndEntityUsedAsCa
         | webpki::Error::InvalidSignatureForPublicKey => CertificateError::UnknownIssuer,
         _ => CertificateError::Invalid,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `CN` is `sns.amazonaws.com`, and the only alternative name `evil.test`.
+    const OTHER_NAME: &str = "\
+-----BEGIN CERTIFICATE-----\n\
+MIIBpDCCAUugAwIBAgIUHHOFJpmjISykAdA6wh54WdEEEmowCgYIKoZIzj0EAwIw\n\
+HDEaMBgGA1UEAwwRc25zLmFtYXpvbmF3cy5jb20wIBcNMjYxMTI0MTMzODA0WhgP\n\
+MjEyNjEwMzExMzM4MDRaMBwxGjAYBgNVBAMMEXNucy5hbWF6b25hd3MuY29tMFkw\n\
+EwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE2RWAJg7UtzEkdWwAau3XVRdtApbRJ3Up\n\
+x/u1m2Noz3YJhTXvCHjkDeluQAPgcA4d0RJEp5A9nExvfVPWEiYYbaNpMGcwHQYD\n\
+VR0OBBYEFFeRrfritPraFdePhv9KuvnklShnMB8GA1UdIwQYMBaAFFeRrfritPra\n\
+FdePhv9KuvnklShnMA8GA1UdEwEB/wQFMAMBAf8wFAYDVR0RBA0wC4IJZXZpbC50\n\
+ZXN0MAoGCCqGSM49BAMCA0cAMEQCIEluN5OggKj21Sq3/mUVtipVxyYA+8qNBoDZ\n\
+ocg2vifnAiAMkDER8toLyfuGrfTynbcM6pPjxt39Z7Dnsa3btSOrbg==\n\
+-----END CERTIFICATE-----\n";
+
+    #[test]
+    fn the_common_name_does_not_count_beside_alternative_names() {
+        let certificate = Certificate::from_pem(OTHER_NAME);
+        let check = |expected: &str| {
+            let now = SystemTime::now();
+            certificate
+                .as_ref()
+                .map(|one| one.check(now, |name| name == expected))
+        };
+        assert_eq!(check("evil.test"), Some(Ok(())));
+        assert_eq!(
+            check("sns.amazonaws.com"),
+            Some(Err(CertificateError::Name))
+        );
     }
 }

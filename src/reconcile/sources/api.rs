@@ -369,6 +369,7 @@ mod tests {
             since: SystemTime::UNIX_EPOCH,
             until: SystemTime::UNIX_EPOCH,
             cursor: None,
+            events: None,
         };
         let json = RawValue::from_string(r#"{"created":"a name"}"#.to_owned())?;
         let read = |json: &[u8]| {

@@ -2,7 +2,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::api::{Api, Authorization, Http, item, parse};
-use super::event_types::EventTypes;
+use crate::event_types::EventTypes;
 use crate::pg_time::from_unix_time;
 use crate::provider::Secret;
 use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};

@@ -2,7 +2,6 @@
 
 mod api;
 mod chargebee;
-mod event_types;
 mod github;
 mod paddle;
 mod stripe;

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::api::{Api, Authorization, DAY, Http, item, last_id, parse};
-use super::event_types::EventTypes;
+use crate::event_types::EventTypes;
 use crate::pg_time::{from_unix_time, unix_time};
 use crate::provider::Secret;
 use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
@@ -53,7 +53,8 @@ const MOST_TYPES: usize = 20;
 
 impl StripeEvents {
     /// The events of the account to which the API key belongs. The types are those of the endpoint, such as
-    /// `invoice.paid`, `invoice.*`, or `*` for all.
+    /// `invoice.paid`, `invoice.*`, or `*` for all. With `*`, Stripe is asked for those that the layer is for,
+    /// if it [ignores others](crate::Events::ignore_others).
     pub fn new<T: Into<String>>(api_key: Secret, types: impl IntoIterator<Item = T>) -> Self {
         Self {
             api: Api::new("https://api.stripe.com", Authorization::Bearer(api_key)),
@@ -143,7 +144,11 @@ impl EventSource for StripeEvents {
             ("created[gte]", query.since_unix().to_string()),
             ("created[lte]", until.to_string()),
         ];
-        for name in self.types.exact(MOST_TYPES).unwrap_or_default() {
+        let types = match query.wanted_types() {
+            Some(wanted) if self.types.are_all() => wanted,
+            _ => &self.types,
+        };
+        for name in types.exact(MOST_TYPES).unwrap_or_default() {
             parameters.push(("types[]", name.clone()));
         }
         if let Some(cursor) = query.cursor() {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::api::{Api, Authorization, DAY, Http, are_older, item, parse};
-use super::event_types::EventTypes;
+use crate::event_types::EventTypes;
 use crate::provider::Secret;
 use crate::reconcile::event_source::{EventPage, EventSource, ListedEvent, PageQuery, SourceError};
 

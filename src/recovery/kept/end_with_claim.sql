@@ -3,7 +3,7 @@
 -- end.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 for how long the request stays, `null` if it does not, $5 the attempt of
--- recovery that has taken it, `null` for one of the provider.
+-- recovery that has taken it, `null` for one of the provider, $6 the version of the application, or an empty text.
 with ended as (
     delete from idempotent_webhook.kept_deliveries
     where endpoint = $1 and tenant = $2 and delivery_id = $3
@@ -14,7 +14,7 @@ with ended as (
 archived as (
     update idempotent_webhook.kept_deliveries
     set state = 'processed', taken_by = null, next_attempt_at = null, processed_at = now(),
-        archived_until = now() + $4, unreached_at = null, unreached_status = null
+        processed_version = nullif($6, ''), archived_until = now() + $4, unreached_at = null, unreached_status = null
     where endpoint = $1 and tenant = $2 and delivery_id = $3
         and $4::interval is not null
         -- There is no request that could stay.

@@ -21,7 +21,11 @@ with kept as (
         where endpoint = $1 and tenant = $2 and delivery_id = $3
     )
     on conflict (endpoint, tenant, delivery_id) do update
-    set event_type = excluded.event_type,
+    -- That of the request that stays. Where a header says the type, whoever has captured a body can send another one.
+    set event_type = case
+            when known.state in ('recorded', 'processed') then excluded.event_type
+            else known.event_type
+        end,
         attempts = known.attempts + 1,
         first_failed_at = coalesce(known.first_failed_at, now()),
         last_failed_at = now(),
@@ -44,6 +48,7 @@ with kept as (
             else known.taken_by
         end,
         processed_at = null,
+        processed_version = null,
         archived_until = null,
         next_attempt_at = case
             when known.state in ('recorded', 'processed') then excluded.next_attempt_at

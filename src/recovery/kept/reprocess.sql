@@ -2,7 +2,7 @@
 -- rows are locked, and their claims deleted.
 update idempotent_webhook.kept_deliveries
 set state = 'due', retries = 0, next_attempt_at = now(), taken_by = null, takes = takes + 1,
-    unfinished = 0, reprocessed = true, processed_at = null, archived_until = null
+    unfinished = 0, reprocessed = true, processed_at = null, processed_version = null, archived_until = null
 where endpoint = $1
     and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
     and state = 'processed'

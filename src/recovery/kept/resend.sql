@@ -31,6 +31,7 @@ with resent as (
         taken_by = case known.state when 'due' then known.taken_by end,
         takes = known.takes + (known.state <> 'due')::int,
         processed_at = null,
+        processed_version = null,
         archived_until = null,
         body_bytes = excluded.body_bytes
     where known.state <> 'due' or known.taken_by is null and known.next_attempt_at > now()

@@ -12,21 +12,21 @@ const NOW: &str = "select extract(epoch from now())::float8";
 /// How many deliveries are changed in one transaction.
 const BATCH: i64 = 1000;
 
-/// Keyset: the rows after `$12` to `$14`, where the batch before ended, in the order of their last failures,
-/// which an index has. So no batch reads or changes again what an earlier one has changed. Without `$12`, the
+/// Keyset: the rows after `$13` to `$15`, where the batch before ended, in the order of their last failures,
+/// which an index has. So no batch reads or changes again what an earlier one has changed. Without `$13`, the
 /// rows that have never failed.
 macro_rules! is_next {
     () => {
         "case
-            when $12::float8 is null then
-                kept.last_failed_at is null and (kept.delivery_id, kept.tenant) > ($13, $14)
+            when $13::float8 is null then
+                kept.last_failed_at is null and (kept.delivery_id, kept.tenant) > ($14, $15)
             else
-                (kept.last_failed_at, kept.delivery_id, kept.tenant) > (to_timestamp($12), $13, $14)
+                (kept.last_failed_at, kept.delivery_id, kept.tenant) > (to_timestamp($13), $14, $15)
         end"
     };
 }
 
-/// At most `$15` that nobody has locked and that had come, or failed last, before the change began, at `$16`. The
+/// At most `$16` that nobody has locked and that had come, or failed last, before the change began, at `$17`. The
 /// time of a failure is that of the database. The time of receipt is that of an application, whose clock may be
 /// ahead. So a delivery that has not failed yet had also come if an attempt was due before the change: it is first
 /// due when it is written, by the database's clock.
@@ -49,12 +49,12 @@ macro_rules! choose {
             "
             and coalesce(
                 kept.last_failed_at, least(kept.first_received_at, kept.next_attempt_at)
-            ) < to_timestamp($16)
+            ) < to_timestamp($17)
             ",
             $condition,
             "
         order by kept.last_failed_at, kept.delivery_id, kept.tenant
-        limit $15
+        limit $16
         for update of kept skip locked
     ),"
         )
@@ -122,19 +122,19 @@ const DISCARD_ALL: &str = concat!(
     result!(),
 );
 
-/// At most `$12` of those that were processed before the change began, at `$13`. Locks them.
+/// At most `$13` of those that were processed before the change began, at `$14`. Locks them.
 const CHOOSE_PROCESSED: &str = concat!(
     "
     select kept.tenant, kept.delivery_id
     from idempotent_webhook.kept_deliveries as kept
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
     where kept.state = 'processed'
-        and kept.processed_at < to_timestamp($13)
+        and kept.processed_at < to_timestamp($14)
         and ",
     is_chosen!(),
     "
     order by kept.processed_at
-    limit $12
+    limit $13
     for update of kept skip locked
 "
 );

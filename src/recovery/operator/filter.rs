@@ -13,7 +13,7 @@ use crate::recovery::KeptState;
 /// A filter that is not given must not cost an index: statements with a filter are planned for it.
 const PLAN_FOR_VALUES: &str = "select set_config('plan_cache_mode', 'force_custom_plan', true)";
 
-/// Meets the endpoint `$1`, the tenant `$2` if it is given, and the values of a [`Filter`], `$3` to `$11`.
+/// Meets the endpoint `$1`, the tenant `$2` if it is given, and the values of a [`Filter`], `$3` to `$12`.
 /// The state as the table has it comes first, for the index. Processed deliveries are meant only if the
 /// filter says so.
 macro_rules! is_chosen {
@@ -36,7 +36,8 @@ macro_rules! is_chosen {
         and ($8::float8 is null or kept.processed_at >= to_timestamp($8))
         and ($9::float8 is null or kept.processed_at < to_timestamp($9))
         and ($10::text[] is null or coalesce(kept.tenant_name, kept.tenant) = any($10))
-        and ($11::float8 is null or kept.last_failed_at >= to_timestamp($11))"
+        and ($11::float8 is null or kept.last_failed_at >= to_timestamp($11))
+        and ($12::text is null or kept.processed_version = $12)"
     };
 }
 pub(super) use is_chosen;
@@ -59,6 +60,7 @@ pub struct Filter {
     pub(super) failed_before: Option<SystemTime>,
     processed_from: Option<SystemTime>,
     processed_until: Option<SystemTime>,
+    processed_by: Option<String>,
     /// By name, also where ids are not separate by tenant.
     pub(crate) tenants: Option<Vec<String>>,
 }
@@ -126,7 +128,16 @@ impl Filter {
         self
     }
 
-    /// The first eleven values of a statement with `is_chosen`.
+    /// Only those that this [version](crate::IdempotentWebhook::version) of the application processed. Like the
+    /// other filters of processed ones, it is used with [`state`](Self::state) or by
+    /// [`reprocess_all`](crate::Endpoint::reprocess_all).
+    #[must_use]
+    pub fn processed_by(mut self, version: impl Into<String>) -> Self {
+        self.processed_by = Some(version.into());
+        self
+    }
+
+    /// The first twelve values of a statement with `is_chosen`.
     pub(super) fn bind<'q>(
         &'q self,
         sql: &'static str,
@@ -144,6 +155,7 @@ impl Filter {
             .bind(self.processed_until.map(unix_time))
             .bind(&self.tenants)
             .bind(self.failed_from.map(unix_time))
+            .bind(&self.processed_by)
     }
 }
 

@@ -32,6 +32,7 @@ const LIST: &str = concat!(
         extract(epoch from kept.last_failed_at)::float8 as last_failed_at,
         extract(epoch from kept.next_attempt_at)::float8 as next_attempt_at,
         extract(epoch from kept.processed_at)::float8 as processed_at,
+        kept.processed_version,
         ",
     state!(),
     " as state
@@ -41,7 +42,7 @@ const LIST: &str = concat!(
     is_chosen!(),
     "
     order by kept.delivery_id, kept.tenant
-    limit $12
+    limit $13
 "
 );
 
@@ -56,7 +57,7 @@ const COUNT: &str = concat!(
         where ",
     is_chosen!(),
     "
-        limit $12
+        limit $13
     ) as chosen
 "
 );
@@ -83,6 +84,8 @@ pub struct KeptDelivery {
     pub next_attempt_at: Option<SystemTime>,
     /// When it was processed, if it was and its request stays.
     pub processed_at: Option<SystemTime>,
+    /// The [version](crate::IdempotentWebhook::version) that processed it, if it was and the version is known.
+    pub processed_version: Option<String>,
     /// The last answer, if an attempt has failed.
     pub status: Option<u16>,
     /// Why the last attempt failed.
@@ -122,6 +125,7 @@ fn read(row: &PgRow) -> sqlx::Result<KeptDelivery> {
         last_failed_at: time("last_failed_at")?,
         next_attempt_at: time("next_attempt_at")?,
         processed_at: time("processed_at")?,
+        processed_version: row.try_get("processed_version")?,
         status: row
             .try_get::<Option<i16>, _>("status")?
             .map(i16::cast_unsigned),

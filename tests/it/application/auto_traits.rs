@@ -3,7 +3,10 @@
 use std::convert::Infallible;
 
 use axum::body::Body;
-use idempotent_webhook::presets::Preset;
+use idempotent_webhook::presets::{
+    AppStoreApp, BraintreeKeys, CircleKeys, EbayEndpoint, FalUser, FireblocksKeys, LiveKitKey,
+    PayPalWebhook, PlaidKeys, Preset, PubSub, PublicKey, SnsTopic,
+};
 use idempotent_webhook::provider::{
     CustomProvider, Handshake, HandshakeRequest, IdentityError, JsonPathError, PublicUrl,
     PublicUrlError, ResolvedTenant, SecretError, SecretSource, SignedProvider, Verified,
@@ -12,8 +15,9 @@ use idempotent_webhook::provider::{
 use idempotent_webhook::retention::{PruneError, Pruned, RetentionTask};
 use idempotent_webhook::service::{ExtractError, IdempotentWebhookService, ResponseFuture};
 use idempotent_webhook::signature::{
-    BasicAuth, ByHeader, Encoding, Hash, Hmac, Key, SignError, SignatureError, SignatureScheme,
-    Signed, SignedContent, SignedRequest, StandardWebhooks, Token, Tolerance, UnsignedRequest,
+    BasicAuth, BasicCredentials, ByHeader, Encoding, Hash, Hmac, Key, SignError, SignatureError,
+    SignatureScheme, Signed, SignedContent, SignedRequest, StandardWebhooks, Token, Tolerance,
+    UnsignedRequest,
 };
 use idempotent_webhook::testing::{TestDelivery, TestDeliveryError};
 use idempotent_webhook::{
@@ -75,9 +79,26 @@ fn providers_can_cross_threads() {
 }
 
 #[test]
+fn what_presets_take_can_cross_threads() {
+    is_send_and_sync::<AppStoreApp>();
+    is_send_and_sync::<BraintreeKeys>();
+    is_send_and_sync::<CircleKeys>();
+    is_send_and_sync::<EbayEndpoint>();
+    is_send_and_sync::<FalUser>();
+    is_send_and_sync::<FireblocksKeys>();
+    is_send_and_sync::<LiveKitKey>();
+    is_send_and_sync::<PayPalWebhook>();
+    is_send_and_sync::<PlaidKeys>();
+    is_send_and_sync::<PubSub>();
+    is_send_and_sync::<PublicKey>();
+    is_send_and_sync::<SnsTopic>();
+}
+
+#[test]
 fn signatures_can_cross_threads() {
     is_send_and_sync::<Box<dyn SignatureScheme>>();
     is_send_and_sync::<BasicAuth>();
+    is_send_and_sync::<BasicCredentials>();
     is_send_and_sync::<ByHeader>();
     is_send_and_sync::<Encoding>();
     is_send_and_sync::<Hash>();

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::routing::post;
 use idempotent_webhook::{DedupeTx, Delivery};
 
-use crate::support::{TestApp, answer, assert_rows, github, send};
+use crate::support::{TestApp, answer, assert_rows, github, logged, send};
 
 #[tokio::test]
 async fn a_transaction_taken_twice_is_a_500_and_rolled_back() {
@@ -23,9 +23,13 @@ async fn a_route_without_the_layer_is_a_500() {
     async fn delivery(_: Delivery) {}
     for method in [post(transaction), post(delivery)] {
         let router = Router::new().route("/", method);
-        assert_eq!(
-            send(&router, github("a", "{}")).await,
-            answer(500, "", "internal error")
-        );
+        let log = logged(async {
+            assert_eq!(
+                send(&router, github("a", "{}")).await,
+                answer(500, "", "internal error")
+            );
+        })
+        .await;
+        assert!(log.contains("after its `.route(..)`"), "{log}");
     }
 }

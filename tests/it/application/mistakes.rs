@@ -172,7 +172,12 @@ async fn the_reason_of_a_handler_reaches_the_log_and_the_record() {
     }
     let app = TestApp::github_with(IdempotentWebhook::record_failures, fails).await;
     for (id, status, reason) in [
-        ("sql", 500, "error returned from database: column"),
+        (
+            "sql",
+            500,
+            // Without the line that sqlx adds, which is one of Postgres' own source.
+            r#"error returned from database: column "no_such_column" does not exist"#,
+        ),
         ("text", 500, "no such order"),
         ("status", 409, "not yet"),
     ] {
@@ -181,7 +186,7 @@ async fn the_reason_of_a_handler_reaches_the_log_and_the_record() {
             assert_eq!((answer.status, &*answer.body), (status, ""));
         })
         .await;
-        assert!(log.contains(&format!("reason=\"{reason}")), "{log}");
+        assert!(log.contains(&format!("reason={reason:?}")), "{log}");
         let recorded: (i16, String) = sqlx::query_as(
             "select status, reason
              from idempotent_webhook.failing_deliveries
@@ -192,7 +197,7 @@ async fn the_reason_of_a_handler_reaches_the_log_and_the_record() {
         .await
         .unwrap();
         assert_eq!(recorded.0.cast_unsigned(), status);
-        assert!(recorded.1.starts_with(reason), "{recorded:?}");
+        assert_eq!(recorded.1, reason);
     }
     assert_rows!(app.database, claims: 0, effects: 0);
 }

@@ -241,6 +241,16 @@ fn a_body_without_an_id_gets_the_one_that_the_provider_would_say() {
     assert_eq!(sent.request::<Bytes>().body(), handshake);
 }
 
+#[test]
+fn a_body_may_be_borrowed() {
+    fn paid(provider: &Provider, body: &str) -> TestDelivery {
+        TestDelivery::new(provider).body(body)
+    }
+    let github = presets::github(Secret::new(SECRET).unwrap());
+    let body = format!("{{\"paid\":{}}}", 1);
+    assert_eq!(paid(&github, &body).request::<Bytes>().body(), &body);
+}
+
 /// What the assertion says of a router that is not idempotent.
 async fn complaint(app: &TestApp, router: &axum::Router) -> String {
     let delivery = github_delivery();

@@ -196,18 +196,92 @@ async fn d3_a_bulk_action_changes_what_was_seen_and_nothing_else() {
     page.shows("data-state=\"done\"");
 
     // Not all of an endpoint because a parameter was lost.
-    for form in [
-        "action=discard&endpoint=other&state=dead",
-        "action=discard&endpoint=other&before=9999999999",
-        "action=discard&state=dead&before=9999999999",
-        "action=discard&endpoint=other",
-        "action=forget&endpoint=other&state=dead&before=9999999999",
+    for (form, missing) in [
+        (
+            "action=discard&endpoint=other&state=dead",
+            "`before` is missing",
+        ),
+        (
+            "action=discard&endpoint=other&state=failing",
+            "`before` is missing",
+        ),
+        (
+            "action=discard&endpoint=other&before=9999999999",
+            "`state` is missing",
+        ),
+        (
+            "action=discard&state=dead&before=9999999999",
+            "`endpoint` is missing",
+        ),
+        (
+            "action=discard&state=failing&before=9999999999",
+            "`endpoint` is missing",
+        ),
+        ("action=discard&endpoint=other", "`state` is missing"),
+        (
+            "action=forget&endpoint=other&state=dead&before=9999999999",
+            "this action is for single ones",
+        ),
+        (
+            "action=retry&endpoint=other&state=processed&before=9999999999",
+            "by the action `reprocess`",
+        ),
+        (
+            "action=reprocess&endpoint=other&state=dead&before=9999999999",
+            "the state `processed`",
+        ),
+        (
+            "action=reprocess&state=processed&before=9999999999",
+            "`endpoint` is missing",
+        ),
     ] {
-        assert_eq!(board.post("act", form).await.status, 400, "{form}");
+        for page in ["act", "confirm"] {
+            let answer = board.post(page, form).await;
+            assert_eq!(answer.status, 400, "{form}");
+            answer.shows(missing);
+        }
     }
     database
         .until("(select count(*) from idempotent_webhook.kept_deliveries) = 5002")
         .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_all_that_is_failing_at_an_endpoint_is_retried_from_the_list_as_it_opens() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries (
+                 endpoint, delivery_id, state, attempts, first_failed_at, last_failed_at, next_attempt_at
+             )
+             values
+                 ('test', 'dead', 'dead', 1, now(), now(), null),
+                 ('test', 'due', 'due', 1, now(), now(), now() + interval '1 hour'),
+                 ('other', 'dead', 'dead', 1, now(), now(), null);
+             insert into idempotent_webhook.kept_requests
+                 (endpoint, delivery_id, format, method, uri, headers, body)
+             select endpoint, delivery_id, 1, 'POST', '/', ''::bytea, ''::bytea
+             from idempotent_webhook.kept_deliveries",
+        )
+        .await;
+    let board = Board::operator(&database.pool);
+    let list = board.page("deliveries?endpoint=test").await;
+    list.shows("Retry all of these…");
+    let before = unix_now(&database).await;
+    let form = format!("action=retry&endpoint=test&state=failing&before={before}");
+    board
+        .post("confirm", &form)
+        .await
+        .shows("Retry 2 deliveries?");
+    assert_eq!(board.post("act", &form).await.status, 303);
+    database.until(ALL_ENDED).await;
+    let due = "select endpoint || ' ' || delivery_id from idempotent_webhook.kept_deliveries
+               where state = 'due' and next_attempt_at <= now() order by 1";
+    let due: Vec<String> = sqlx::query_scalar(due)
+        .fetch_all(&database.pool)
+        .await
+        .unwrap();
+    assert_eq!(due, ["test dead", "test due"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -280,7 +354,7 @@ async fn d3_selected_deliveries_are_one_action() {
     for nothing in ["action=discard", &format!("action=discard&{filter}")] {
         let none = board.post("confirm", nothing).await;
         assert_eq!(none.status, 400);
-        none.shows("No delivery is selected.");
+        none.shows("No delivery is selected");
     }
 }
 

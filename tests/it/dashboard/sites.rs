@@ -153,7 +153,7 @@ async fn d2_what_a_sender_has_chosen_is_only_text() {
     let delivery = github_delivery()
         .id(hostile)
         .event_type("</textarea><script>")
-        .body("</textarea>\u{202e}<script>\0".as_bytes().to_vec());
+        .body("</textarea>\u{202e}<script>\0");
     let sent = app.send(delivery.request()).await;
     assert_eq!((sent.status, &*sent.outcome), (500, "kept"));
     app.database

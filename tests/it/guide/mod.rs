@@ -13,6 +13,8 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool, Row};
 
 use crate::support::Database;
 
+mod first_handler;
+
 /// The pages of the guide and the README, without the marks of Rust's comments.
 fn pages() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -4,8 +4,8 @@ use axum::body::Body;
 use axum::http::Request;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use idempotent_webhook::presets::{self, AppStoreApp};
 use idempotent_webhook::provider::keys::KeySource;
-use idempotent_webhook::{Secret, presets};
 use serde_json::Value;
 
 use super::REFUSED;
@@ -37,7 +37,7 @@ async fn f2_a_forged_chain_is_refused_with_its_reason_in_the_log() {
         let case = cases.iter().find(|case| case["name"] == name).unwrap();
         let text = |member: &str| case[member].as_str().unwrap();
         // The test's own root, as the cases have it; the time of signing is not too old for any.
-        let provider = presets::apple_app_store(Secret::new(text("secret")).unwrap())
+        let provider = presets::apple_app_store(text("secret").parse::<AppStoreApp>().unwrap())
             .keys(KeySource::given(text("keys")).unwrap())
             .tolerance(idempotent_webhook::signature::Tolerance::unlimited());
         let app = TestApp::of(provider, write_effect).await;

@@ -15,8 +15,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use bytes::Bytes;
 use futures_util::future::join_all;
+use idempotent_webhook::presets::{CircleKeys, FireblocksKeys, PlaidKeys};
 use idempotent_webhook::provider::keys::{KeyRequest, KeySource};
-use idempotent_webhook::provider::{SecretSource, VerifyError};
+use idempotent_webhook::provider::{ResolvedTenant, SecretSource, VerifyError};
 use idempotent_webhook::signature::{Encoding, Jwt, SignatureAlgorithm, SignatureError};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret, Source, TenantSecrets, presets};
@@ -138,8 +139,12 @@ async fn f1_a_key_that_is_used_sooner_than_it_may_be_fetched_is_not_lost() {
 async fn f1_a_client_that_panics_loses_nothing() {
     let keys = KeySource::fetched(|_: Request<Bytes>| async { panic!("on purpose") });
     let app = TestApp::of(acme(keys), write_effect).await;
-    let got = app.send(signed("first", "a").request()).await;
-    assert_eq!(got, answer(503, "rejected", UNAVAILABLE));
+    let log = logged(async {
+        let got = app.send(signed("first", "a").request()).await;
+        assert_eq!(got, answer(503, "rejected", UNAVAILABLE));
+    })
+    .await;
+    assert!(log.contains("the client panicked: on purpose"), "{log}");
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
@@ -369,6 +374,55 @@ async fn f1_an_unknown_tenant_is_refused_as_a_wrong_signature_is() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
+/// Their secrets say which keys are fetched, so that an unknown tenant needs one that says it as well.
+#[tokio::test]
+async fn f1_an_unknown_tenant_is_refused_as_a_known_one_where_the_secret_has_an_address() {
+    fn tenants<S>(keys: fn() -> S) -> TenantSecrets<S>
+    where
+        S: Into<Secret> + Into<ResolvedTenant<S>> + Send + 'static,
+    {
+        TenantSecrets::new(
+            |head| head.uri.query().map(str::to_owned),
+            move |name: String| {
+                let found = (name == "known").then(keys);
+                async move { Ok(found) }
+            },
+        )
+    }
+    let rsa = include_str!("../../keys/rsa.pem");
+    let p256 = include_str!("../../keys/p256.pem");
+    let plaid: fn() -> PlaidKeys =
+        || PlaidKeys::production("a-client", Secret::new("a secret").unwrap()).unwrap();
+    let circle: fn() -> CircleKeys =
+        || CircleKeys::fetched("https://api.circle.com/v2/notifications/publicKey").unwrap();
+    for (signer, provider) in [
+        (
+            presets::plaid(PlaidKeys::given(private_key("first")).unwrap()),
+            presets::plaid(tenants(plaid)),
+        ),
+        (
+            presets::circle(CircleKeys::given(p256).unwrap()),
+            presets::circle(tenants(circle)),
+        ),
+        (
+            presets::fireblocks(FireblocksKeys::given(rsa).unwrap()),
+            presets::fireblocks(tenants(FireblocksKeys::us)),
+        ),
+    ] {
+        let name = provider.name().to_owned();
+        let server = KeyServer::new(Answering::Broken).await;
+        let app = TestApp::of(provider.keys(server.source()), write_effect).await;
+        let mut answers = Vec::new();
+        for tenant in ["known", "unknown"] {
+            let delivery = TestDelivery::new(&signer).uri(&format!("/?{tenant}"));
+            answers.push(app.send(delivery.request()).await);
+        }
+        assert_eq!(answers[0], answers[1], "{name}");
+        assert_eq!(answers[0].outcome, "rejected", "{name}");
+        assert_rows!(app.database, claims: 0, effects: 0);
+    }
+}
+
 #[test]
 fn f1_a_key_is_for_the_algorithm_that_it_names_alone() {
     let with_algorithm = |name: &str| {
@@ -457,8 +511,11 @@ async fn f2_a_forged_token_is_refused_with_its_reason_in_the_log() {
             of("https://evil.test", "us").request(),
             "another issuer (`iss`)",
         ),
-        (ago(3600).request(), "signature is too old"),
-        (delivery.at(later).request(), "signature is from the future"),
+        (ago(3600).request(), "the signature expired"),
+        (
+            delivery.at(later).request(),
+            "the signature is not valid for another",
+        ),
     ] {
         let log = logged(async {
             let got = app.send(request).await;

@@ -1,7 +1,8 @@
 //! Keys by their id, of many accounts: those of Plaid.
 
+use idempotent_webhook::presets::{self, PlaidKeys};
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Provider, Secret, Secrets, presets};
+use idempotent_webhook::{Provider, Secret, Secrets};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -9,12 +10,15 @@ use super::server::{Answering, KeyServer, private_key};
 use super::{REFUSED, UNAVAILABLE};
 use crate::support::{TestApp, answer, assert_rows, write_effect};
 
-fn secret(text: &str) -> Secret {
-    Secret::new(text).unwrap()
+fn account(client_id: &str) -> PlaidKeys {
+    PlaidKeys::production(client_id, Secret::new("secret").unwrap()).unwrap()
 }
 
 fn signed(body: &str) -> TestDelivery {
-    TestDelivery::new(&presets::plaid(secret(private_key("first")))).body(body.to_owned())
+    TestDelivery::new(&presets::plaid(
+        PlaidKeys::given(private_key("first")).unwrap(),
+    ))
+    .body(body)
 }
 
 /// What Plaid's API answers.
@@ -32,7 +36,7 @@ async fn f1_a_key_ends_when_its_provider_says_so() {
         .source()
         .pause(Duration::ZERO)
         .max_age(Duration::ZERO);
-    let provider = presets::plaid(secret("id:secret")).keys(keys);
+    let provider = presets::plaid(account("id")).keys(keys);
     let app = TestApp::of(provider, write_effect).await;
     let first = app.send(signed("{}").request()).await;
     assert_eq!(first, answer(200, "processed", "done"));
@@ -46,8 +50,8 @@ async fn f1_a_key_ends_when_its_provider_says_so() {
 async fn f1_a_flood_at_one_account_uses_up_nothing_of_another() {
     let server = KeyServer::new(Answering::Broken).await;
     let keys = server.source();
-    let of = |account: &str| -> Provider { presets::plaid(secret(account)).keys(keys.clone()) };
-    let flooded = TestApp::of(of("flooded:secret"), write_effect).await;
+    let of = |id: &str| -> Provider { presets::plaid(account(id)).keys(keys.clone()) };
+    let flooded = TestApp::of(of("flooded"), write_effect).await;
     let delivery = signed("{}");
     for i in 0..50 {
         let request = super::with_token_header(&delivery, "plaid-verification", |header| {
@@ -60,12 +64,12 @@ async fn f1_a_flood_at_one_account_uses_up_nothing_of_another() {
     server.answer(key(&Value::Null));
     // The first of two accounts has its flood, too: its key was not asked for, and does not stand in the
     // way of the other.
-    let both = Secrets::new(secret("flooded:secret")).and(secret("other:secret"));
+    let both = Secrets::new(account("flooded")).and(account("other"));
     let provider = presets::plaid(both).keys(keys.clone());
     let app = TestApp::of(provider, write_effect).await;
     for (of, id) in [
         (&app, "a"),
-        (&TestApp::of(of("third:secret"), write_effect).await, "b"),
+        (&TestApp::of(of("third"), write_effect).await, "b"),
     ] {
         let got = of
             .send(signed(&format!(r#"{{"id":"{id}"}}"#)).request())

@@ -23,6 +23,8 @@ pub enum Answering {
     Text(String),
     /// With 500.
     Broken,
+    /// With 403.
+    Refusing,
     /// With a page of HTML and 200.
     Html,
     /// With 10 MB, in which the keys are.
@@ -92,6 +94,7 @@ async fn respond(State(server): State<KeyServer>, request: Request) -> Response 
         Answering::Keys(names) => set(&names).into_response(),
         Answering::Text(text) => text.into_response(),
         Answering::Broken => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Answering::Refusing => StatusCode::FORBIDDEN.into_response(),
         Answering::Html => ([(CONTENT_TYPE, "text/html")], "<html>Sign in</html>").into_response(),
         Answering::Huge => format!("{}{}", keys(), " ".repeat(10_000_000)).into_response(),
         Answering::Redirect if request.uri().path() == "/moved" => keys().into_response(),

@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::{Request, Response};
+use bytes::Bytes;
 use futures_util::future::join_all;
+use idempotent_webhook::Provider;
+use idempotent_webhook::presets::{self, SnsTopic};
 use idempotent_webhook::provider::keys::KeySource;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Provider, Secret, presets};
 use serde_json::{Value, json};
 
 use super::server::{Answering, KeyServer};
@@ -20,7 +22,7 @@ const KEYS: &str = include_str!("../../keys/sns.pem");
 const CONFIRM: &str = "https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription&Token=t";
 
 fn sns(topic: &str) -> Provider {
-    presets::aws_sns(Secret::new(topic).unwrap())
+    presets::aws_sns(SnsTopic::new(topic).unwrap())
 }
 
 /// What SNS sends, with these members beside the usual ones.
@@ -46,10 +48,23 @@ fn certificate(name: u32) -> String {
     format!("https://sns.us-east-1.amazonaws.com/SimpleNotificationService-{name:032x}.pem")
 }
 
+/// A message that SNS sends when somebody subscribes.
+fn confirmation(topic: &str, url: &str) -> Request<Body> {
+    let kind = "SubscriptionConfirmation";
+    let members = json!({"Type": kind, "Token": "t", "SubscribeURL": url, "Message": "m"});
+    message(topic, &members)
+}
+
 async fn app() -> (TestApp, KeyServer) {
     let server = KeyServer::new(Answering::Text(KEYS.to_owned())).await;
     let provider = sns(TOPIC).keys(server.source());
     (TestApp::of(provider, write_effect).await, server)
+}
+
+/// How many addresses that confirm a subscription were visited.
+fn visits(server: &KeyServer) -> usize {
+    let asked = server.asked();
+    asked.iter().filter(|url| url.contains("Action")).count()
 }
 
 #[tokio::test]
@@ -59,6 +74,7 @@ async fn f1_new_addresses_in_a_flood_of_forged_requests_are_bounded() {
         app.send(notification("a")).await,
         answer(200, "processed", "done")
     );
+    server.answer(Answering::Broken);
     let forged = (1..200).map(|name| {
         let body = json!({
             "Type": "Notification", "Message": "", "MessageId": "forged", "TopicArn": TOPIC,
@@ -70,9 +86,9 @@ async fn f1_new_addresses_in_a_flood_of_forged_requests_are_bounded() {
             .unwrap()
     });
     for got in join_all(forged.map(|request| app.send(request))).await {
-        assert!(got.status == 401 || got.status == 503, "{got:?}");
+        assert_eq!(got, answer(503, "rejected", UNAVAILABLE));
     }
-    assert_eq!(server.asked().len(), 10);
+    assert_eq!(server.asked().len(), 1 + 10);
     // The certificate that is known stays in use.
     assert_eq!(
         app.send(notification("b")).await,
@@ -100,7 +116,7 @@ async fn f1_no_host_but_the_providers_own_is_asked() {
         let log = logged(async {
             assert_eq!(
                 app.send(at(wrong)).await,
-                answer(401, "rejected", REFUSED),
+                answer(503, "rejected", REFUSED),
                 "{wrong}"
             );
         })
@@ -117,25 +133,14 @@ async fn f1_no_host_but_the_providers_own_is_asked() {
 #[tokio::test]
 async fn a_subscription_to_our_topic_is_confirmed_and_no_other() {
     let (app, server) = app().await;
-    let confirmation = |topic: &str, url: &str| {
-        let kind = "SubscriptionConfirmation";
-        let members = json!({"Type": kind, "Token": "t", "SubscribeURL": url, "Message": "m"});
-        message(topic, &members)
-    };
-    let visits = || {
-        server
-            .asked()
-            .into_iter()
-            .filter(|asked| asked.contains("Action"))
-            .count()
-    };
+    let visits = || visits(&server);
 
     let elsewhere = "https://evil.test/?Action=ConfirmSubscription&Token=t";
     for request in [
         confirmation("arn:aws:sns:us-east-1:1:evil", CONFIRM),
         confirmation(TOPIC, elsewhere),
     ] {
-        assert_eq!(app.send(request).await, answer(401, "rejected", REFUSED));
+        assert_eq!(app.send(request).await, answer(503, "rejected", REFUSED));
     }
     assert_eq!(visits(), 0);
     let confirmed = app.send(confirmation(TOPIC, CONFIRM)).await;
@@ -162,6 +167,53 @@ async fn a_subscription_to_our_topic_is_confirmed_and_no_other() {
     );
     assert_eq!(visits(), before, "it would subscribe again");
     assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn f1_copies_of_a_confirmation_cost_one_visit() {
+    let (app, server) = app().await;
+    let send_copies = |url: String| {
+        let copies = (0..50).map(move |_| confirmation(TOPIC, &url));
+        join_all(copies.map(|request| app.send(request)))
+    };
+    for got in send_copies(CONFIRM.to_owned()).await {
+        assert_eq!(got, answer(200, "handshake", ""));
+    }
+    assert_eq!(visits(&server), 1);
+
+    let refused = format!("{CONFIRM}2");
+    for (answering, url) in [
+        (Answering::Broken, format!("{CONFIRM}1")),
+        (Answering::Refusing, refused.clone()),
+    ] {
+        server.answer(answering);
+        for got in send_copies(url).await {
+            assert_eq!(got, answer(503, "failed", UNAVAILABLE));
+        }
+    }
+    let got = app.send(confirmation(TOPIC, &refused)).await;
+    assert_eq!(got, answer(503, "failed", UNAVAILABLE));
+    assert_eq!(visits(&server), 3);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn f1_a_client_that_panics_in_a_visit_has_failed() {
+    let client = |request: Request<Bytes>| async move {
+        assert!(!request.uri().path().ends_with('/'), "no visits");
+        Ok(Response::new(KEYS.into()))
+    };
+    let provider = sns(TOPIC).keys(KeySource::fetched(client));
+    let app = TestApp::of(provider, write_effect).await;
+    let log = logged(async {
+        let got = app.send(confirmation(TOPIC, CONFIRM)).await;
+        assert_eq!(got, answer(503, "failed", UNAVAILABLE));
+    })
+    .await;
+    assert!(log.contains("the client panicked: no visits"), "{log}");
+    let got = app.send(notification("a")).await;
+    assert_eq!(got, answer(200, "processed", "done"));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 /// As the guide tests it.

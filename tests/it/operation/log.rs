@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
 use idempotent_webhook::{DedupeTx, presets};
 use tower_http::trace::TraceLayer;
 
@@ -29,7 +29,10 @@ async fn g13_a_rejection_is_logged_with_its_reason_and_without_the_unverified_id
         (missing, "header stripe-signature is missing"),
         (malformed, "header stripe-signature is malformed"),
         (wrong, "signature matches none of the secrets"),
-        (stripe(BODY, 1_000), "signature is too old"),
+        (
+            stripe(BODY, 1_000),
+            "300 s are allowed (`tolerance`): is this clock right?",
+        ),
         (stripe("{", now()), "the body is not valid JSON: EOF"),
     ] {
         let log = logged(async {
@@ -137,7 +140,26 @@ async fn the_level_says_whether_somebody_should_look() {
         .await;
         let line = log.lines().find(|line| line.contains(message)).unwrap();
         assert!(line.contains(level), "{line}");
+        let reason = line.split_once("reason=").map(|(_, reason)| reason);
+        assert!(
+            reason.is_none_or(|reason| reason.starts_with('"')),
+            "{line}"
+        );
     }
+}
+
+/// The test kit has it rolled back.
+#[tokio::test]
+async fn a_rollback_that_a_test_asks_for_is_not_logged_as_a_failure() {
+    let app = TestApp::github(write_effect).await;
+    let log = logged(assert_idempotent(
+        &app.router,
+        &github_delivery(),
+        async || app.database.rows().await.effects,
+    ))
+    .await;
+    assert!(log.contains("a test has asked for that"), "{log}");
+    assert!(!log.contains("did not answer success"), "{log}");
 }
 
 /// The scheme of the URL is the usual mistake behind a proxy.

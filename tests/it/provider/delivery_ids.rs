@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, Request};
+use idempotent_webhook::signature::BasicCredentials;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret, Source, TenantSecrets, presets, testing};
 use serde_json::{Value, json};
@@ -255,7 +256,7 @@ async fn sentrys_issue_that_is_resolved_again_runs_again_and_so_does_a_retry() {
 
 #[tokio::test]
 async fn postmarks_events_with_one_body_have_traces_of_their_own() {
-    let postmark = presets::postmark(Secret::new("user:password").unwrap());
+    let postmark = presets::postmark("user:password".parse::<BasicCredentials>().unwrap());
     let body =
         json!({"RecordType": "Open", "MessageID": "m1", "ReceivedAt": "2025-06-15T15:06:40Z"});
     let trace = |id: &str| {
@@ -423,11 +424,43 @@ async fn documensos_retry_is_a_duplicate_where_it_has_an_id() {
         (Some("d2"), "t2", "processed"),
         (None, "t1", "processed"),
         (None, "t1", "duplicate"),
-        // The next attempt of an older version.
+        // The next attempt of a release that sends none.
         (None, "t2", "processed"),
     ] {
         let answered = app.send(attempt(id, time)).await;
         assert_eq!((answered.status, &*answered.outcome), (200, outcome));
+    }
+    assert_rows!(app.database, claims: 4, effects: 4);
+}
+
+#[tokio::test]
+async fn notifications_of_terraform_with_one_body_are_one_where_they_have_an_id() {
+    let terraform = presets::terraform_cloud(secret());
+    let notification = |body: &Value| {
+        // To the byte: the kit would fill in an id.
+        let request = Request::post("/").body(body.to_string().into()).unwrap();
+        let signed = testing::sign(&terraform, &secret(), request, ago(0)).unwrap();
+        signed.map(Body::from)
+    };
+    let run = json!({"run_id": "run-1", "notifications": [{"trigger": "run:completed"}]});
+    let drift = json!({"trigger": "assessment:drifted",
+        "details": {"new_assessment_result": {"id": "asmtres-1"}}});
+    let reminder = json!({"trigger": "workspace:auto_destroy_reminder", "details": {}});
+    let app = TestApp::of(terraform.clone(), write_effect).await;
+    for (body, outcome) in [
+        (&run, "processed"),
+        (&run, "duplicate"),
+        (&drift, "processed"),
+        (&drift, "duplicate"),
+        (&reminder, "processed"),
+        (&reminder, "processed"),
+    ] {
+        let answered = app.send(notification(body)).await;
+        assert_eq!(
+            (answered.status, &*answered.outcome),
+            (200, outcome),
+            "{body}"
+        );
     }
     assert_rows!(app.database, claims: 4, effects: 4);
 }

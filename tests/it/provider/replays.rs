@@ -4,38 +4,9 @@
 use std::time::{Duration, SystemTime};
 
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Provider, Secret, presets, prune};
+use idempotent_webhook::{Provider, presets, prune};
 
 use crate::support::{TestApp, answer, assert_rows, secret, write_effect};
-
-#[test]
-fn no_preset_with_a_signed_id_refuses_what_its_provider_may_deliver_again() {
-    for preset in presets::ALL {
-        let provider = preset.provider(Secret::new("a secret").unwrap());
-        let refuses = provider
-            .get_tolerance()
-            .past()
-            .is_some_and(|past| past < provider.get_redelivery_window());
-        if provider.signs_time() && provider.signs_delivery_id() && refuses {
-            assert!(
-                provider.get_retry().is_signed_anew(),
-                "{}: its tolerance is shorter than its redelivery window, and nothing says for sure \
-                 that a retry is signed at a new time",
-                preset.name()
-            );
-        }
-    }
-}
-
-#[test]
-fn a_preset_that_deduplicates_nothing_says_that_a_retry_has_a_new_id() {
-    for preset in presets::ALL {
-        let provider = preset.provider(Secret::new("a secret").unwrap());
-        if provider.get_delivery_id().to_string() == "receipt" {
-            assert!(!provider.get_retry().has_same_id(), "{}", preset.name());
-        }
-    }
-}
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -50,8 +21,8 @@ fn captured(provider: &Provider, id: &str, age: Duration) -> TestDelivery {
 #[tokio::test]
 async fn a_captured_request_is_a_duplicate_while_it_is_remembered_and_then_too_old() {
     for provider in [presets::paddle(secret()), presets::workos(secret())] {
-        let window = provider.get_redelivery_window();
-        assert_eq!(provider.get_tolerance().past(), Some(window));
+        let window = provider.description().redelivery_window;
+        assert_eq!(provider.description().tolerance.past(), Some(window));
         let app = TestApp::of(provider.clone(), write_effect).await;
         let [recent, old] = ["recent", "old"].map(|id| captured(&provider, id, window - DAY));
         for delivery in [&recent, &old] {

@@ -124,7 +124,7 @@ fn verification_is_pure() {
 
     assert!(matches!(
         provider.verify(&head, body.as_bytes(), at(1301)),
-        Err(VerifyError::Signature(SignatureError::TooOld))
+        Err(VerifyError::Signature(SignatureError::TooOld { .. }))
     ));
     assert!(matches!(
         provider.verify(&head, b"{}", at(1000)),

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
 use axum::http::request::Parts;
+use axum::http::{Request, StatusCode};
 use axum::routing::post;
+use idempotent_webhook::presets::LiveKitKey;
 use idempotent_webhook::provider::ResolvedTenant;
+use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
     DedupeTx, Delivery, IdempotentWebhook, Secret, Secrets, TenantSecrets, presets,
 };
@@ -104,6 +106,45 @@ async fn each_tenant_has_its_own_secret_and_an_unknown_one_is_a_401() {
         assert_eq!(send(&router, sent).await, forged(), "{tenant}");
     }
     assert_rows!(database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
+async fn tenants_have_values_of_the_presets_own_type() {
+    let database = Database::new().await;
+    let in_path = |head: &Parts| Some(head.uri.path().strip_prefix("/hooks/")?.to_owned());
+    // As a text of a database, and as values.
+    let texts = TenantSecrets::new(in_path, async |name: String| {
+        Ok(Some(format!("{name}:a secret").parse::<LiveKitKey>()?))
+    });
+    let values = TenantSecrets::new(in_path, async |name: String| {
+        let key = LiveKitKey::new(name.as_str(), Secret::new("a secret")?)?;
+        let old = LiveKitKey::new(name, Secret::new("an old secret")?)?;
+        Ok(Some(Secrets::new(key).and(old)))
+    });
+    for (endpoint, secrets, is_old_valid) in [("texts", texts, false), ("values", values, true)] {
+        let livekit = presets::livekit(secrets).rejection_status(StatusCode::UNAUTHORIZED);
+        let layer = IdempotentWebhook::new(database.pool.clone(), endpoint, livekit.clone());
+        let router = Router::new().route("/hooks/{tenant}", post(handler).layer(layer));
+        for (name, secret, is_valid) in [
+            ("acme", "a secret", true),
+            ("acme", "an old secret", is_old_valid),
+            ("globex", "a secret", false),
+        ] {
+            let key = LiveKitKey::new(name, Secret::new(secret).unwrap()).unwrap();
+            let delivery = TestDelivery::new(&livekit).secret(key).id(secret);
+            let sent = delivery.uri("/hooks/acme").request();
+            let expected = match is_valid {
+                true => answer(200, "processed", "acme"),
+                false => forged(),
+            };
+            assert_eq!(
+                send(&router, sent).await,
+                expected,
+                "{endpoint} {name} {secret}"
+            );
+        }
+    }
+    assert_rows!(database, claims: 3, effects: 3);
 }
 
 #[tokio::test]

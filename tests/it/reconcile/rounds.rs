@@ -1,14 +1,34 @@
 //! What a round does, and what happens if it is interrupted.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use axum::Router;
+use axum::routing::post;
 use idempotent_webhook::Endpoint;
-use idempotent_webhook::reconcile::{ReconcileError, SourceError};
+use idempotent_webhook::reconcile::{ListedEvent, ReconcileError, SourceError};
 
-use super::{List, MINUTE, Process, effects, missed, spawn_and_kill, spawn_until, tables};
+use super::{List, MINUTE, Process, effects, handle, missed, spawn_and_kill, spawn_until, tables};
 use crate::support::{
     Database, answer, assert_rows, logged, now, send, soon, stripe, stripe_event, until_logged,
 };
+
+#[tokio::test]
+async fn e2_an_event_of_a_type_that_the_layer_ignores_is_not_missing() {
+    let database = Database::new().await;
+    let mut process = Process::new(database.pool.clone());
+    process.layer = process.layer.only(["invoice.*"]);
+    process.router = Router::new().route("/", post(handle).layer(process.layer.clone()));
+    let list = List::empty();
+    for (id, event_type) in [("paid", "invoice.paid"), ("failed", "charge.failed")] {
+        let body = format!(r#"{{"id":"{id}","type":"{event_type}"}}"#);
+        list.add_event(ListedEvent::new(SystemTime::now() - MINUTE, body));
+    }
+    let round = process.reconcile(&list).run_once().await.unwrap();
+    assert_eq!((round.listed, round.missed, round.unusable), (1, 1, 0));
+    assert_eq!(process.run_due().await, 1);
+    assert_eq!(effects(&database).await, ["paid#"]);
+    assert_rows!(database, claims: 1, effects: 1);
+}
 
 #[tokio::test]
 async fn n2_what_never_came_runs_and_nothing_else() {
@@ -180,6 +200,30 @@ async fn n4_processes_share_an_interval() {
     for task in tasks {
         soon(task.stop()).await;
     }
+}
+
+#[tokio::test]
+async fn n4_a_shorter_interval_does_not_wait_for_the_round_of_a_longer_one() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::of([("evt_1", MINUTE)]);
+    let day = 24 * 60 * MINUTE;
+    let reconciled = "exists (
+        select from idempotent_webhook.reconciliations
+        where reconciled_until is not null and next_round_at > now() + interval '23 hours'
+    )";
+    spawn_until(process.reconcile(&list).every(day), &database, reconciled).await;
+    assert_eq!(list.asked(), [None]);
+    spawn_until(
+        process.reconcile(&list).every(15 * MINUTE),
+        &database,
+        "exists (
+            select from idempotent_webhook.reconciliations
+            where next_round_at between now() + interval '1 minute' and now() + interval '15 minutes'
+        )",
+    )
+    .await;
+    assert!(list.asked().is_empty());
 }
 
 #[tokio::test]

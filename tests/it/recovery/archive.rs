@@ -3,13 +3,18 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use axum::Router;
 use axum::http::StatusCode;
-use idempotent_webhook::recovery::{Filter, KeptState};
-use idempotent_webhook::{DedupeTx, Delivery, Keep, Outcome, Recovery, prune};
+use axum::routing::post;
+use idempotent_webhook::recovery::{Filter, KeptDelivery, KeptState};
+use idempotent_webhook::{
+    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, Outcome, Recovery,
+    presets, prune,
+};
 
 use crate::support::{
-    Failing, NOTHING_KEPT, TestApp, answer, assert_kept, assert_rows, endpoint, github,
-    insert_effect, keep, keep_all, keeping_by, recover, write_effect,
+    Database, Failing, NOTHING_KEPT, TestApp, answer, assert_kept, assert_rows, endpoint, github,
+    insert_effect, keep, keep_all, keeping_by, recover, secret, send, write_effect,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -58,6 +63,68 @@ async fn k3_a_processed_delivery_is_run_again_on_purpose() {
     assert_eq!((seen[0].0, seen[0].1), (false, 1));
     assert_eq!((seen[1].0, seen[1].1), (true, 2));
     assert_eq!(seen[0].2, seen[1].2);
+}
+
+/// As the guide says: the key of a job is that of the first time.
+#[tokio::test(flavor = "multi_thread")]
+async fn k3_a_unique_idempotency_key_needs_on_conflict_do_nothing() {
+    const INSERT: &str = "insert into jobs (idempotency_key) values ($1)";
+    const INSERT_ONCE: &str =
+        "insert into jobs (idempotency_key) values ($1) on conflict do nothing";
+    for (insert, outcome) in [(INSERT, Outcome::Kept), (INSERT_ONCE, Outcome::Processed)] {
+        let handler = async move |mut tx: DedupeTx, delivery: Delivery| {
+            sqlx::query(insert)
+                .bind(delivery.idempotency_key("ship"))
+                .execute(&mut *tx)
+                .await?;
+            Ok::<_, HandlerError>(StatusCode::OK)
+        };
+        let app = TestApp::keeping_all(|keep| keep.processed_for(DAY), handler).await;
+        app.database
+            .run("create table jobs (idempotency_key text primary key)")
+            .await;
+        app.send(github("a", "{}")).await;
+        assert!(endpoint(&app).reprocess("a").await.unwrap());
+        let results = app.recovery.run_due(&app.router).await.unwrap();
+        assert_eq!(results[0].outcome, Some(outcome), "{insert}");
+        app.database.until("(select count(*) from jobs) = 1").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn k3_what_one_version_processed_is_told_and_run_again() {
+    let database = Database::new().await;
+    let recovery = Recovery::new(database.pool.clone());
+    let serve = |version: &'static str| {
+        let layer =
+            IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()))
+                .version(version)
+                .keep(Keep::all(&recovery).processed_for(DAY));
+        Router::new().route("/", post(write_effect).layer(layer))
+    };
+    for (version, id) in [("1.1", "a"), ("1.2", "b")] {
+        let answered = send(&serve(version), github(id, "{}")).await;
+        assert_eq!(answered, answer(200, "processed", "done"));
+    }
+    let endpoint = Endpoint::new(database.pool.clone(), "test");
+    let by = |version: &str| Filter::new().processed_by(version);
+    let versions = async || -> Vec<_> {
+        let processed = Filter::new().state(KeptState::Processed);
+        let listed = endpoint.kept(&processed, 10).await.unwrap();
+        let version = |kept: KeptDelivery| kept.processed_version;
+        listed.into_iter().map(version).collect()
+    };
+    assert_eq!(
+        versions().await,
+        ["1.1", "1.2"].map(|version| Some(version.to_owned()))
+    );
+    assert_eq!(endpoint.reprocess_all(&by("1.0")).await.unwrap(), 0);
+    assert_eq!(endpoint.reprocess_all(&by("1.1")).await.unwrap(), 1);
+    recovery.run_due(&serve("1.3")).await.unwrap();
+    assert_eq!(
+        versions().await,
+        ["1.3", "1.2"].map(|version| Some(version.to_owned()))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

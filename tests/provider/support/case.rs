@@ -145,7 +145,8 @@ impl Case {
         let tolerance = match self.tolerance {
             None => Tolerance::unlimited(),
             Some(limit) => provider
-                .get_tolerance()
+                .description()
+                .tolerance
                 .with_limit(Duration::from_secs(limit)),
         };
         let provider = provider.tolerance(tolerance);

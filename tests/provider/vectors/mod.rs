@@ -23,7 +23,7 @@ fn folders() -> impl Iterator<Item = PathBuf> {
 
 /// The preset that a file is named after.
 fn preset_of(file: &str) -> Option<&'static Preset> {
-    presets::by_name(&file.replace('_', "-"))
+    presets::by_name(&file.replace('_', "-")).ok()
 }
 
 /// What the preset makes of a case.

@@ -18,6 +18,7 @@ use axum::http::header::{AUTHORIZATION, RETRY_AFTER, USER_AGENT};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use idempotent_webhook::signature::BasicCredentials;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret, presets};
 use serde_json::Value;
@@ -226,14 +227,17 @@ fn rfc3339(seconds: u64) -> String {
     humantime::format_rfc3339_micros(time).to_string()
 }
 
+/// What is also a secret to the providers that sign.
+const CREDENTIALS: &str = "user:under fire";
+
 /// Its own key, as the applications have it.
 pub fn secret() -> Secret {
-    Secret::new("user:under fire").unwrap()
+    Secret::new(CREDENTIALS).unwrap()
 }
 
 pub fn preset(provider: &str) -> Provider {
     match provider {
-        "chargebee" => presets::chargebee(secret()),
+        "chargebee" => presets::chargebee(CREDENTIALS.parse::<BasicCredentials>().unwrap()),
         "github" => presets::github(secret()),
         "paddle" => presets::paddle(secret()),
         "stripe" => presets::stripe(secret()),

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use self::scheme::{Adyen, ITEMS};
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -23,12 +23,7 @@ mod scheme;
 ///   whose reference is the name of a file that may be made again, has `:<eventDate>` as well, which
 ///   is **not** signed. For platforms the SHA-256 of the body. Event type: `eventCode` of the first
 ///   item, or `$.type`.
-/// - Redelivery: three times at once, then with growing intervals of up to 8 hours for 30 days, which
-///   is the redelivery window.
-/// - Retry: the same event; Adyen warns that other fields, such as `reason`, may be newer.
-/// - Response deadline: 10 seconds (second-hand).
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Adyen publishes none.
+#[doc = facts!("adyen")]
 pub fn adyen(secrets: impl Into<SecretSource>) -> Provider {
     #[expect(clippy::unwrap_used, reason = "a constant that parses")]
     let code: JsonPath = "$.notificationItems[0].NotificationRequestItem.eventCode"
@@ -40,5 +35,4 @@ pub fn adyen(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(code).or(Source::json(JsonPath::member("type"))))
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(30 * DAY)
-        .retry(Retry::identical().likely().changes("`reason`"))
 }

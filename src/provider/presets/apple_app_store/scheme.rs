@@ -8,7 +8,9 @@ use base64::engine::general_purpose::{STANDARD as BASE64, URL_SAFE_NO_PAD as BAS
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::app::AppStoreApp;
 use crate::digest::sha256_hex;
+use crate::provider::json_path::Match;
 use crate::provider::signature::jwt::{Claims, Compact, encode};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
@@ -67,14 +69,6 @@ fn of_apple(chain: X509Chain) -> X509Chain {
         .issuer_extension(ISSUES)
 }
 
-/// The bundle id and the environment in a secret.
-fn parts(secret: &Secret) -> Option<(&str, &str)> {
-    let text = std::str::from_utf8(secret.expose()).ok()?;
-    let (bundle, environment) = text.split_once(' ').unwrap_or((text, "Production"));
-    let is_known = ["Production", "Sandbox"].contains(&environment);
-    (is_known && !bundle.is_empty()).then_some((bundle, environment))
-}
-
 /// The bundle id and the environment of a notification.
 fn about(claims: &Claims) -> Option<(&str, &str)> {
     let about = ABOUT.iter().find_map(|name| claims.get(name))?;
@@ -87,9 +81,12 @@ fn about(claims: &Claims) -> Option<(&str, &str)> {
     Some((text("bundleId")?, environment))
 }
 
-fn signed_at(claims: &Claims) -> Option<SystemTime> {
-    let milliseconds = claims.get("signedDate")?.as_u64()?;
-    SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds))
+/// It is read before the signature is known, as the certificates have to be valid then.
+fn signed_at(token: &Compact<'_>) -> Option<SystemTime> {
+    let Match::Text(milliseconds) = token.unverified_claim("signedDate")? else {
+        return None;
+    };
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds.parse().ok()?))
 }
 
 impl SignatureScheme for AppStore {
@@ -105,14 +102,15 @@ impl SignatureScheme for AppStore {
         if ES256.jws_name() != Some(&*token.algorithm) {
             return Err(SignatureError::OtherAlgorithm);
         }
-        let claims = token.claims().ok_or(malformed.clone())?;
-        let time = signed_at(&claims).ok_or(malformed.clone())?;
+        let time = signed_at(&token).ok_or(malformed.clone())?;
         let key = self.chain(request)?.verify(&token.certificates, time)?;
         if !key.verify(ES256, &token.signed().concat(), &token.signature) {
             return Err(SignatureError::NoMatch);
         }
+        let claims = token.claims().ok_or(malformed.clone())?;
         let about = about(&claims).ok_or(malformed.clone())?;
-        if !secrets.iter().filter_map(parts).any(|ours| ours == about) {
+        let mut apps = secrets.iter().filter_map(|secret| secret.parse().ok());
+        if !apps.any(|app: AppStoreApp| (&*app.bundle_id, app.environment) == about) {
             return Err(SignatureError::NotForUs(
                 "another app, or another environment",
             ));
@@ -143,27 +141,20 @@ impl SignatureScheme for AppStore {
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
-        match parts(secret) {
-            Some(_) => Ok(()),
-            None => Err(SecretError::new(
-                "it is not a bundle id, or `<bundle id> Sandbox` with one space between",
-            )),
-        }
+        secret.parse::<AppStoreApp>().map(drop)
     }
 
     /// The body of a test is the notification, with what it lacks. The keys are the private one, and the
     /// three certificates.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
-        let (bundle, environment) = parts(secret).ok_or(SignError::new(
-            "the secret is not a bundle id with an environment",
-        ))?;
+        let app: AppStoreApp = secret.parse()?;
         let no_key = SignError::new("there is no private key with its certificates to sign with");
         let keys = request.given_keys().ok_or(no_key.clone())?.clone();
         let Ok(Value::Object(mut claims)) = serde_json::from_slice(request.body()) else {
             return Err(SignError::new("the body is not a JSON object"));
         };
         let milliseconds = to_unix_time(request.time(), TimeUnit::Milliseconds);
-        let about = json!({"bundleId": bundle, "environment": environment});
+        let about = json!({"bundleId": app.bundle_id, "environment": app.environment});
         for (name, value) in [
             (ID, json!(sha256_hex(request.body()))),
             (TYPE, json!("TEST")),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::is_confirmation_url;
 use super::message::{Kind, Message};
+use super::topic::SnsTopic;
 use crate::digest::sha256_hex;
 use crate::provider::keys::{KeyRequest, is_https_at};
 use crate::provider::signature::timestamp::TimeFormat;
@@ -23,8 +24,13 @@ pub(super) const ID: &str = "MessageId";
 
 const TYPE: HeaderName = HeaderName::from_static("x-amz-sns-message-type");
 
-/// The domains of AWS's partitions.
-const DOMAINS: [&str; 3] = ["amazonaws.com", "amazonaws.com.cn", "amazonaws.eu"];
+/// AWS's partitions, and the domain of each.
+const PARTITIONS: [(&str, &str); 4] = [
+    ("aws", "amazonaws.com"),
+    ("aws-us-gov", "amazonaws.com"),
+    ("aws-cn", "amazonaws.com.cn"),
+    ("aws-eusc", "amazonaws.eu"),
+];
 
 #[derive(Debug)]
 pub(super) struct AwsSns;
@@ -32,11 +38,16 @@ pub(super) struct AwsSns;
 /// Whether a host is that of SNS in the region of a topic: `sns.us-east-1.amazonaws.com`. Any other region
 /// could be the name of something else, such as `sns.s3-us-west-2.amazonaws.com`, a bucket of S3.
 pub(super) fn is_sns(host: &str, topic: &str) -> bool {
-    let region = topic.split(':').nth(3).unwrap_or_default();
-    let domain = host
-        .strip_prefix("sns.")
-        .and_then(|rest| rest.strip_prefix(region)?.strip_prefix('.'));
-    !region.is_empty() && domain.is_some_and(|domain| DOMAINS.contains(&domain))
+    host_of(topic).is_some_and(|known| known == host)
+}
+
+/// `sns.<region>.<domain of the partition>`.
+fn host_of(topic: &str) -> Option<String> {
+    let mut parts = topic.split(':').skip(1);
+    let partition = parts.next()?;
+    let region = parts.nth(1).filter(|region| !region.is_empty())?;
+    let (_, domain) = PARTITIONS.iter().find(|(name, _)| *name == partition)?;
+    Some(format!("sns.{region}.{domain}"))
 }
 
 /// Other paths of these hosts are SNS's API, which can be made to answer with a text of the caller's.
@@ -51,7 +62,7 @@ fn is_certificate(path: &str) -> bool {
 fn is_name(name: &str) -> bool {
     let domain = name.split_once('.').map(|(_, domain)| domain);
     let is_known = |domain: &str| {
-        DOMAINS.iter().any(|known| {
+        PARTITIONS.iter().any(|(_, known)| {
             domain == *known
                 || domain
                     .strip_suffix(known)
@@ -83,7 +94,7 @@ impl SignatureScheme for AwsSns {
         let time = TimeFormat::Rfc3339.parse(&message.timestamp);
         let time = time.ok_or(SignatureError::MalformedBody)?;
         let signature = message.signature().ok_or(SignatureError::MalformedBody)?;
-        let at = KeyRequest::get(message.certificate.clone());
+        let at = KeyRequest::get(message.certificate.clone()).one_key();
         let keys = request.keys(&at, None)?;
         let certificate = keys
             .certificates()
@@ -127,13 +138,7 @@ impl SignatureScheme for AwsSns {
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
-        let is_arn = secret.expose().starts_with(b"arn:aws");
-        match is_arn && secret.expose().split(|byte| *byte == b':').count() == 6 {
-            true => Ok(()),
-            false => Err(SecretError::new(
-                "it is not the ARN of a topic, such as `arn:aws:sns:us-east-1:123456789012:orders`",
-            )),
-        }
+        secret.parse::<SnsTopic>().map(drop)
     }
 
     /// The body of a test is a message with what it lacks, but for `Subject`.
@@ -144,8 +149,8 @@ impl SignatureScheme for AwsSns {
             return Err(SignError::new("the body is not a JSON object"));
         };
         let topic = String::from_utf8_lossy(secret.expose());
-        let region = topic.split(':').nth(3).unwrap_or_default();
-        let host = format!("https://sns.{region}.amazonaws.com");
+        let host = host_of(&topic).ok_or(SignError::new("the topic is of no partition of AWS"))?;
+        let host = format!("https://{host}");
         let is_notification = body.get("Type").is_none_or(|kind| kind == "Notification");
         let mut set = |name: &str, value: Value| {
             body.entry(name).or_insert(value);
@@ -190,7 +195,12 @@ mod tests {
     #[test]
     fn certificates_are_at_sns_alone() {
         let is_known = |url: &str, region: &str| {
-            let topic = format!("arn:aws:sns:{region}:1:topic");
+            let partition = match region.split('-').next() {
+                Some("cn") => "aws-cn",
+                Some("eusc") => "aws-eusc",
+                _ => "aws",
+            };
+            let topic = format!("arn:{partition}:sns:{region}:1:topic");
             is_https_at(url, |host, path| {
                 is_sns(host, &topic) && is_certificate(path)
             })
@@ -214,6 +224,8 @@ mod tests {
             "https://sns.s3-us-west-2.amazonaws.com/SimpleNotificationService-0f.pem",
             "https://sns.s3-accelerate.amazonaws.com/SimpleNotificationService-0f.pem",
             "https://sns.s3-external-1.amazonaws.com/SimpleNotificationService-0f.pem",
+            "https://sns.us-east-1.amazonaws.com.cn/SimpleNotificationService-0f.pem",
+            "https://sns.us-east-1.amazonaws.eu/SimpleNotificationService-0f.pem",
             "https://sns.us-east-1.amazonaws.com/?Action=x&y=.pem",
             "https://sns.us-east-1.amazonaws.com/x/SimpleNotificationService-0f.pem",
             "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-0f.pem#",

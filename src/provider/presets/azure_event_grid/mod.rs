@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use self::scheme::EventGrid;
 use super::cloudevents::{consent, event};
-use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -24,15 +24,7 @@ mod scheme;
 ///   **An event of a custom input schema without `topic` or `id` gets 400, which is the end of its
 ///   delivery**: set another [`delivery_id`](Provider::delivery_id) for it. Event type: `$[0].eventType`, or
 ///   `$.type`.
-/// - Handshake: a `SubscriptionValidation` with the secret is answered with its `validationCode`, and OPTIONS
-///   with the secret by consent to the origin. `validationUrl` is not visited.
-/// - Redelivery: up to 30 times over 24 hours, unless you set another limit; of a namespace up to 10 times
-///   over up to 7 days. The redelivery window is 8 days, to leave room for late ones.
-/// - Retry: identical, but for `aeg-delivery-count` (likely).
-/// - Answer: only 200 to 204 are success, so every success gets 200. A 400, 401, 403 or 413 is the end of the
-///   delivery, so every failure gets 503, and so does a wrong secret: a change of the secret loses nothing.
-/// - Response deadline: 30 seconds.
-/// - Body limit: 2 MiB, for a batch of 1 MiB.
+#[doc = facts!("azure-event-grid")]
 pub fn azure_event_grid(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("azure-event-grid")
         .signature(EventGrid, secrets)
@@ -46,10 +38,8 @@ pub fn azure_event_grid(secrets: impl Into<SecretSource>) -> Provider {
         .signed_handshake(validation)
         .success_status(StatusCode::OK)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
-        .rejection_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(30))
         .redelivery_window(8 * DAY)
-        .retry(Retry::identical().likely().changes("`aeg-delivery-count`"))
 }
 
 /// It wants its code back.

@@ -3,36 +3,31 @@ use std::time::Duration;
 use http::Method;
 
 use self::scheme::{Braintree, KIND, PAYLOAD, answer};
-use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, SecretSource, Source};
 
+mod keys;
 mod scheme;
+
+pub use keys::BraintreeKeys;
 
 /// [Braintree](https://developer.paypal.com/braintree/docs/guides/webhooks/overview). Feature `sha1`.
 ///
 /// - Signature: the form field `bt_signature` has pairs `<public key>|<hex>` joined with `&`, each
-///   an HMAC-SHA1 of the field `bt_payload` under the SHA-1 of a private key. The secret is
-///   `<public key>:<private key>`.
+///   an HMAC-SHA1 of the field `bt_payload` under the SHA-1 of a
+///   [private key](BraintreeKeys).
 /// - Tolerance: any age; the time in the payload is not checked.
 /// - Delivery id: the SHA-256 of the decoded payload, covered by the signature, as there is no id.
 ///   Two notifications of one kind about one object in one second are one. Event type: the `kind`
 ///   in the payload, which is XML in base64.
-/// - Redelivery: hourly, for 24 hours in production and 3 hours in the sandbox; the redelivery
-///   window is 3 days.
-/// - Retry: not documented. One with another time in its payload runs the handler again.
-/// - Answer: any 2xx.
-/// - Response deadline: 30 seconds.
-/// - Handshake: a GET with `bt_challenge` when the webhook is created, to be answered with
-///   `<public key>|<hex of the HMAC of the challenge>`.
-/// - Body limit: 2 MiB; Braintree publishes none.
-pub fn braintree(secrets: impl Into<SecretSource>) -> Provider {
+#[doc = facts!("braintree")]
+pub fn braintree(keys: impl Into<SecretSource<BraintreeKeys>>) -> Provider {
     Provider::custom("braintree")
-        .signature(Braintree, secrets)
+        .signature(Braintree, keys.into().cast())
         .delivery_id(Source::signed_value(PAYLOAD))
         .event_type(Source::signed_value(KIND))
         .unsigned_handshake(challenge)
         .response_deadline(Duration::from_secs(30))
         .redelivery_window(3 * DAY)
-        .retry(Retry::unknown().id_unknown())
 }
 
 /// The check of a new webhook. A challenge is 20 to 32 hexadecimal digits: anything else would have

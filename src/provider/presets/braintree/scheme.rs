@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{CONTENT_TYPE, HeaderValue};
 
+use super::keys::BraintreeKeys;
 use crate::digest::sha256_hex;
 use crate::provider::signature::compare::is_same;
 use crate::provider::signature::form::{encode, fields, only_field};
@@ -46,9 +47,9 @@ impl SignatureScheme for Braintree {
         let mut error = SignatureError::NoMatch;
         for secret in secrets.iter() {
             match Keys::of(secret) {
-                Some(keys) if keys.has_signed(pairs, payload) => return read(payload),
-                Some(_) => {}
-                None => error = SignatureError::UnusableSecret,
+                Ok(keys) if keys.has_signed(pairs, payload) => return read(payload),
+                Ok(_) => {}
+                Err(_) => error = SignatureError::UnusableSecret,
             }
         }
         Err(error)
@@ -59,19 +60,12 @@ impl SignatureScheme for Braintree {
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
-        match Keys::of(secret) {
-            Some(_) => Ok(()),
-            None => Err(SecretError::new(
-                "Braintree needs `<public key>:<private key>`",
-            )),
-        }
+        secret.parse::<BraintreeKeys>().map(drop)
     }
 
     /// Signs the body as the payload, unless it is a form with a payload.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
-        let keys = Keys::of(secret).ok_or(SignError::new(
-            "the secret is not `<public key>:<private key>`",
-        ))?;
+        let keys = Keys::of(secret)?;
         let fields = fields(request.body()).unwrap_or_default();
         let payload = match only_field(&fields, PAYLOAD_FIELD) {
             Some(payload) => payload.to_vec(),
@@ -89,20 +83,19 @@ impl SignatureScheme for Braintree {
     }
 }
 
-struct Keys<'a> {
-    public: &'a str,
+/// The keys, ready for use.
+struct Keys {
+    public: String,
     /// The key of the HMAC.
     derived: Vec<u8>,
 }
 
-impl<'a> Keys<'a> {
-    fn of(secret: &'a Secret) -> Option<Self> {
-        let text = std::str::from_utf8(secret.expose()).ok()?;
-        let (public, private) = text.split_once(':')?;
-        let is_blank = public.is_empty() || private.is_empty();
-        (!is_blank).then(|| Self {
-            public,
-            derived: sha1(private.as_bytes()),
+impl Keys {
+    fn of(secret: &Secret) -> Result<Self, SecretError> {
+        let keys: BraintreeKeys = secret.parse()?;
+        Ok(Self {
+            public: keys.public_key,
+            derived: sha1(keys.private_key.expose()),
         })
     }
 
@@ -128,7 +121,7 @@ impl<'a> Keys<'a> {
 
 /// What the provider wants back for a challenge.
 pub(super) fn answer(secret: &Secret, challenge: &str) -> Option<String> {
-    let keys = Keys::of(secret)?;
+    let keys = Keys::of(secret).ok()?;
     Some(format!(
         "{}|{}",
         keys.public,

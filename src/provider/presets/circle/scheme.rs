@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
+use super::keys::{CircleKeys, Keys};
 use crate::provider::keys::KeyRequest;
 use crate::provider::signature::{
     SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,
@@ -16,7 +17,7 @@ use crate::provider::{Secret, SecretError, Secrets};
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-circle-signature");
 const KEY_ID: HeaderName = HeaderName::from_static("x-circle-key-id");
-const P256: SignatureAlgorithm = SignatureAlgorithm::EcdsaP256;
+pub(super) const P256: SignatureAlgorithm = SignatureAlgorithm::EcdsaP256;
 
 /// The id of a key in tests.
 const TEST_KEY: &str = "00000000-0000-4000-8000-000000000000";
@@ -24,34 +25,32 @@ const TEST_KEY: &str = "00000000-0000-4000-8000-000000000000";
 #[derive(Debug)]
 pub(super) struct Circle;
 
-/// The address below which the keys are, if the secret is one.
-fn address(secret: &Secret) -> Option<&str> {
-    let address = std::str::from_utf8(secret.expose()).ok()?;
-    address.starts_with("https://").then_some(address)
-}
-
 fn signature(headers: &HeaderMap) -> Result<Vec<u8>, SignatureError> {
     BASE64
         .decode(only_value(headers, &SIGNATURE)?)
         .map_err(|_| SignatureError::MalformedHeader(SIGNATURE))
 }
 
-/// Whether a request is signed with the key of a secret, or with that of its id at the secret's address.
+/// Whether a request is signed with the key that is given, or with that of its id.
 fn is_signed(
     request: &SignedRequest<'_>,
     secret: &Secret,
     signature: &[u8],
 ) -> Result<bool, SignatureError> {
-    let Some(address) = address(secret) else {
-        let key = P256.key_of(secret.expose());
-        let key = key.ok_or(SignatureError::UnusableSecret)?;
-        return Ok(key.verify(P256, request.body(), signature));
+    let CircleKeys(keys) = secret.parse().map_err(|_| SignatureError::UnusableSecret)?;
+    let address = match keys {
+        Keys::Fetched(address) => address,
+        Keys::Given(key) => {
+            let key = P256.key_of(key.expose());
+            let key = key.ok_or(SignatureError::UnusableSecret)?;
+            return Ok(key.verify(P256, request.body(), signature));
+        }
     };
     let id = only_value(request.headers(), &KEY_ID)?.to_ascii_lowercase();
     if !is_uuid(&id) {
         return Err(SignatureError::MalformedHeader(KEY_ID));
     }
-    let at = KeyRequest::get(format!("{}/{id}", address.trim_end_matches('/')));
+    let at = KeyRequest::get(format!("{address}/{id}")).one_key();
     let keys = request.keys(&at, Some(&id))?;
     let mut keys = keys.with_id(&id);
     Ok(keys.any(|key| key.verify(P256, request.body(), signature)))
@@ -78,17 +77,18 @@ impl SignatureScheme for Circle {
         "ECDSA P-256".into()
     }
 
+    fn dummy_secret(&self) -> Secret {
+        let keys = CircleKeys::fetched("https://api.circle.com/v2/notifications/publicKey");
+        keys.map_or_else(|_| Secret::dummy(), Secret::from)
+    }
+
     fn needs_keys(&self, secrets: &Secrets) -> bool {
-        secrets.iter().any(|secret| address(secret).is_some())
+        let mut keys = secrets.iter().filter_map(|secret| secret.parse().ok());
+        keys.any(|CircleKeys(keys)| matches!(keys, Keys::Fetched(_)))
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
-        match address(secret).is_some() || P256.key_of(secret.expose()).is_some() {
-            true => Ok(()),
-            false => Err(SecretError::new(
-                "it is neither a P-256 key in PEM or base64 nor the address of Circle's keys",
-            )),
-        }
+        secret.parse::<CircleKeys>().map(drop)
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {

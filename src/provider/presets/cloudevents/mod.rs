@@ -4,7 +4,7 @@ use http::header::ALLOW;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use self::scheme::CloudEvents;
-use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, SecretSource, Source};
 
 pub(super) mod event;
 mod scheme;
@@ -21,13 +21,7 @@ mod scheme;
 ///   the SHA-256 of the body: an event that comes again in another batch runs again. Two
 ///   subscriptions likely get an event under the same id, so give each route an endpoint name of its own.
 ///   Event type: `ce-type`, or `$.type`.
-/// - Handshake: OPTIONS with `WebHook-Request-Origin` is answered with consent to that origin, with any number
-///   of requests. It is not authenticated, as the specification has it.
-/// - Redelivery: the specification has no schedule; the redelivery window is 30 days.
-/// - Retry: an event that is sent again may have the same id, by the specification.
-/// - Answer: every failure gets 503, as a 410 of the handler would make the sender give the endpoint up.
-/// - Response deadline: the specification has none; 10 seconds are assumed.
-/// - Body limit: 2 MiB; the specification asks for 64 KiB at least.
+#[doc = facts!("cloudevents")]
 pub fn cloudevents(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("cloudevents")
         .signature(CloudEvents, secrets)
@@ -37,7 +31,6 @@ pub fn cloudevents(secrets: impl Into<SecretSource>) -> Provider {
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(30 * DAY)
-        .retry(Retry::unknown())
 }
 
 /// Consent to an origin that asks whether it may send.

@@ -1,6 +1,6 @@
 use self::scheme::Cloudinary;
 use crate::provider::signature::Tolerance;
-use crate::provider::{DAY, JsonPath, MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -15,12 +15,7 @@ mod scheme;
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.timestamp` and `$.request_id` make it unique (not confirmed). Event type:
 ///   `$.notification_type`.
-/// - Redelivery: 3 times, after 3, 6 and 9 minutes (second-hand); the redelivery window is 1 day, to
-///   leave room for late ones.
-/// - Retry: not documented. One with another body runs the handler again.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Handshake: none.
-/// - Body limit: 4 MiB, as one notification can have many assets; Cloudinary publishes none.
+#[doc = facts!("cloudinary")]
 pub fn cloudinary(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("cloudinary")
         .signature(Cloudinary, secrets)
@@ -29,5 +24,4 @@ pub fn cloudinary(secrets: impl Into<SecretSource>) -> Provider {
         .tolerance(Tolerance::past_only(DAY))
         .body_limit(4 * MIB)
         .redelivery_window(DAY)
-        .retry(Retry::unknown().id_unknown())
 }

@@ -4,7 +4,7 @@ use http::{HeaderName, StatusCode};
 
 use self::scheme::Contentful;
 use crate::provider::signature::Tolerance;
-use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -22,13 +22,7 @@ mod scheme;
 ///   duplicate. **If it is not, whoever has captured a request can replay it under a fresh key for
 ///   2 days**: set a shorter [`tolerance`](Provider::tolerance), or the layer's
 ///   [`replay_guard`](crate::IdempotentWebhook::replay_guard). Event type: `X-Contentful-Topic`.
-/// - Redelivery: twice, at intervals of 30 seconds; up to 99 times over about 24 hours, if the space
-///   is set so. The redelivery window is 2 days.
-/// - Retry: not documented; the key belongs to the call, so it likely stays.
-/// - Answer: any 2xx. A 429 and a 5xx are retried (not confirmed), so every failure gets 503.
-/// - Response deadline: 30 seconds (second-hand).
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Contentful publishes none.
+#[doc = facts!("contentful")]
 pub fn contentful(secrets: impl Into<SecretSource>) -> Provider {
     let header = |name| Source::header(HeaderName::from_static(name));
     Provider::custom("contentful")
@@ -39,5 +33,4 @@ pub fn contentful(secrets: impl Into<SecretSource>) -> Provider {
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(30))
         .redelivery_window(2 * DAY)
-        .retry(Retry::unknown())
 }

@@ -2,9 +2,7 @@ use http::StatusCode;
 
 use self::scheme::{DropboxSign, EVENT, TYPE, event_type};
 use crate::provider::signature::Tolerance;
-use crate::provider::{
-    DAY, Handshake, HandshakeRequest, MIB, Provider, Retry, SecretSource, Source,
-};
+use crate::provider::{DAY, Handshake, HandshakeRequest, MIB, Provider, SecretSource, Source};
 
 mod multipart;
 mod scheme;
@@ -24,14 +22,7 @@ const RECEIVED: &str = "Hello API Event Received";
 /// - Delivery id: none. The key is the SHA-256 of the JSON, which is **not** covered by the signature.
 ///   `event.event_hash` would be wrong, as all events of one type within a second share it. The boundary
 ///   between the parts does not count. Event type: `event.event_type`.
-/// - Handshake: the `callback_test` of a new URL, which is signed.
-/// - Redelivery: with growing intervals for about 3 days; the redelivery window is 7 days, to leave room
-///   for late ones.
-/// - Retry: not documented; if its JSON differs, the handler runs again.
-/// - Answer: Dropbox Sign takes 200 with the text `Hello API Event Received` alone, so every success
-///   gets it, and the text of the handler is dropped.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Body limit: 4 MiB; Dropbox Sign publishes none.
+#[doc = facts!("dropbox-sign")]
 pub fn dropbox_sign(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("dropbox-sign")
         .signature(DropboxSign::new(), secrets)
@@ -43,7 +34,6 @@ pub fn dropbox_sign(secrets: impl Into<SecretSource>) -> Provider {
         .success_status(StatusCode::OK)
         .success_text(RECEIVED)
         .redelivery_window(7 * DAY)
-        .retry(Retry::unknown().id_unknown())
 }
 
 fn callback_test(request: &HandshakeRequest<'_>) -> Option<Handshake> {

@@ -3,36 +3,27 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use self::scheme::{Ebay, verification_token};
+use self::scheme::Ebay;
 use crate::provider::signature::keyed::sha256;
-use crate::provider::{
-    DAY, Handshake, HandshakeRequest, JsonPath, Provider, Retry, SecretSource, Source,
-};
+use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
 
+mod endpoint;
 mod scheme;
+
+pub use endpoint::EbayEndpoint;
 
 /// [eBay](https://developer.ebay.com/marketplace-account-deletion): the Notification API and
 /// marketplace account deletions. Features `p256` and `sha1`.
 ///
 /// - Signature: `X-EBAY-SIGNATURE`, base64 of JSON with an ECDSA signature of the body with P-256 and SHA-1,
-///   in DER. The secret is the verification token of the endpoint, with `sandbox:` before it for the sandbox.
-///   It signs nothing: it is for the handshake.
+///   in DER. The verification token of the [endpoint](EbayEndpoint) signs nothing: it is for the handshake.
 /// - Keys: at `https://api.ebay.com/commerce/notification/v1/public_key/<id>`, by the id in the header, which
 ///   has to be a UUID, fetched by [`Provider::keys`](Provider::keys). **eBay asks for an application token,
 ///   which the client has to add**, as below.
 /// - Needs [`public_url`](Provider::public_url) for the handshake.
 /// - Tolerance: any age, as no time is signed but in the body.
 /// - Delivery id: `$.notification.notificationId`, covered by the signature. Event type: `$.metadata.topic`.
-/// - Handshake: a GET with `challenge_code`, which anyone can send, is answered with
-///   `{"challengeResponse": "<hex>"}`, a SHA-256 of the code, the verification token and the URL without its
-///   query. So let the token be random: whoever has an answer can try any number of guesses.
-/// - Redelivery: until it is acknowledged; eBay marks an endpoint as down after 24 hours, and gives 30 days
-///   to mend it (not confirmed). The redelivery window is 30 days.
-/// - Retry: the same id; `$.notification.publishAttemptCount` and `$.notification.publishDate` are in the
-///   body, so it is likely signed anew.
-/// - Answer: 200, 201, 202 and 204 are success (not confirmed), so every success gets 200.
-/// - Response deadline: 3 seconds, which is that of eBay's older notifications.
-/// - Body limit: 2 MiB; eBay publishes none.
+#[doc = facts!("ebay")]
 ///
 /// This [`KeySource`](crate::provider::keys::KeySource) adds the application token to every request that it
 /// makes, so let no other preset have it:
@@ -41,8 +32,9 @@ mod scheme;
 /// use bytes::Bytes;
 /// use http::header::AUTHORIZATION;
 /// use http::{Request, Response};
+/// use idempotent_webhook::Secret;
+/// use idempotent_webhook::presets::{self, EbayEndpoint};
 /// use idempotent_webhook::provider::keys::KeySource;
-/// use idempotent_webhook::{Secret, presets};
 ///
 /// # async fn application_token() -> std::io::Result<String> {
 /// #     Ok(String::new())
@@ -59,27 +51,24 @@ mod scheme;
 ///     let response: Response<Bytes> = send(request).await?;
 ///     Ok(response)
 /// });
-/// let ebay = presets::ebay(Secret::new("71745723-d031-455c-bfa5-f90d11b4f20a")?)
+/// let token = Secret::new("71745723-d031-455c-bfa5-f90d11b4f20a")?;
+/// let endpoint = EbayEndpoint::new(token)?;
+/// let ebay = presets::ebay(endpoint)
 ///     .keys(keys)
 ///     .public_url("https://hooks.example.com".parse()?);
 /// # Ok(())
 /// # }
 /// ```
-pub fn ebay(secrets: impl Into<SecretSource>) -> Provider {
+pub fn ebay(endpoints: impl Into<SecretSource<EbayEndpoint>>) -> Provider {
     let member = |object, name| Source::json(JsonPath::member(object).then(name));
     Provider::custom("ebay")
-        .signature(Ebay, secrets)
+        .signature(Ebay, endpoints.into().cast())
         .delivery_id(member("notification", "notificationId"))
         .event_type(member("metadata", "topic"))
         .unsigned_handshake(challenge)
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(3))
         .redelivery_window(30 * DAY)
-        .retry(
-            Retry::signed_anew()
-                .likely()
-                .changes("`$.notification.publishAttemptCount`"),
-        )
 }
 
 /// It wants a hash of its code, the verification token and the endpoint.
@@ -88,10 +77,11 @@ fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     if request.method() != Method::GET {
         return None;
     }
-    let token = verification_token(request.secrets()?.iter().next()?);
+    let endpoint: EbayEndpoint = request.secrets()?.iter().next()?.parse().ok()?;
     let url = request.url()?;
-    let endpoint = url.split_once('?').map_or(&*url, |(endpoint, _)| endpoint);
-    let hash = sha256([code.as_bytes(), token, endpoint.as_bytes()]);
+    let url = url.split_once('?').map_or(&*url, |(url, _)| url);
+    let token = endpoint.verification_token.expose();
+    let hash = sha256([code.as_bytes(), token, url.as_bytes()]);
     let answer = json!({"challengeResponse": hex::encode(hash)});
     Some(Handshake::json("challenge_code", &answer))
 }

@@ -8,12 +8,13 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use serde_json::{Value, json};
 
+use super::endpoint::EbayEndpoint;
 use crate::provider::keys::KeyRequest;
 use crate::provider::signature::{
     SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,
     UnsignedRequest, is_uuid, only_value,
 };
-use crate::provider::{Secret, Secrets};
+use crate::provider::{Secret, SecretError, Secrets};
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-ebay-signature");
 const ALGORITHM: &str = "ecdsa";
@@ -23,17 +24,12 @@ const P256_SHA1: SignatureAlgorithm = SignatureAlgorithm::EcdsaP256Sha1;
 /// The id of a key in tests.
 const TEST_KEY: &str = "00000000-0000-4000-8000-000000000000";
 
-/// What a secret of the sandbox begins with. A verification token has no colon.
-const SANDBOX: &[u8] = b"sandbox:";
-
 #[derive(Debug)]
 pub(super) struct Ebay;
 
-/// The verification token in a secret.
-pub(super) fn verification_token(secret: &Secret) -> &[u8] {
-    let secret = secret.expose();
-    secret.strip_prefix(SANDBOX).unwrap_or(secret)
-}
+/// The longest value of the header, in bytes: it is parsed as a whole before the signature is known. eBay's has
+/// about 250.
+const MAX_HEADER: usize = 4 * 1024;
 
 /// What the header has.
 struct Head {
@@ -44,7 +40,11 @@ struct Head {
 impl Head {
     fn read(headers: &HeaderMap) -> Result<Self, SignatureError> {
         const MALFORMED: SignatureError = SignatureError::MalformedHeader(SIGNATURE);
-        let decoded = BASE64.decode(only_value(headers, &SIGNATURE)?);
+        let value = only_value(headers, &SIGNATURE)?;
+        if value.len() > MAX_HEADER {
+            return Err(MALFORMED);
+        }
+        let decoded = BASE64.decode(value);
         let decoded = decoded.map_err(|_| MALFORMED)?;
         let members: Value = serde_json::from_slice(&decoded).map_err(|_| MALFORMED)?;
         let text = |name: &str| members.get(name).and_then(Value::as_str).ok_or(MALFORMED);
@@ -65,13 +65,13 @@ impl Head {
 /// The address of a key. A sandbox has an application and an endpoint of its own, so all secrets are of the
 /// same kind.
 fn address(key_id: &str, secrets: &Secrets) -> KeyRequest {
-    let is_of_sandbox = |secret: &Secret| secret.expose().starts_with(SANDBOX);
-    let host = match secrets.iter().any(is_of_sandbox) {
+    let mut endpoints = secrets.iter().filter_map(|secret| secret.parse().ok());
+    let host = match endpoints.any(|endpoint: EbayEndpoint| endpoint.is_sandbox) {
         true => "api.sandbox.ebay.com",
         false => "api.ebay.com",
     };
     let url = format!("https://{host}/commerce/notification/v1/public_key/{key_id}");
-    KeyRequest::get(url)
+    KeyRequest::get(url).one_key()
 }
 
 impl SignatureScheme for Ebay {
@@ -99,6 +99,10 @@ impl SignatureScheme for Ebay {
 
     fn needs_keys(&self, _: &Secrets) -> bool {
         true
+    }
+
+    fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
+        secret.parse::<EbayEndpoint>().map(drop)
     }
 
     fn sign(&self, request: &mut UnsignedRequest, _: &Secret) -> Result<(), SignError> {

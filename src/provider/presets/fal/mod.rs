@@ -2,9 +2,12 @@ use std::time::Duration;
 
 use self::scheme::{Fal, REQUEST_ID};
 use crate::provider::signature::Tolerance;
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 mod scheme;
+mod user;
+
+pub use user::FalUser;
 
 /// [fal](https://fal.ai/docs/model-apis/webhooks). Feature `ed25519`.
 ///
@@ -14,25 +17,18 @@ mod scheme;
 /// - Keys: at `https://rest.fal.ai/.well-known/jwks.json`, fetched by [`Provider::keys`](Provider::keys). A
 ///   request does not name its key, so each is tried. If none of them matches, they are fetched again, at most
 ///   once a minute.
-/// - The secret is your own user id. **fal's keys are the same for all of its customers, and each of them
+/// - It takes your own [user id](FalUser). **fal's keys are the same for all of its customers, and each of them
 ///   can have fal send a signed webhook to your URL**, so another user is refused.
 /// - Tolerance: 3 days, on both sides, which is the redelivery window. fal asks for 5 minutes, but does not
 ///   say that a retry is signed at a new time; a captured request is a duplicate.
 /// - Delivery id: `X-Fal-Webhook-Request-Id`, covered by the signature. Event type: `$.status`.
-/// - Redelivery: 10 times over 2 hours; a newer note has up to 31 attempts, until the result expires
-///   (second-hand). The redelivery window is 3 days.
-/// - Retry: the same id, likely signed at a new time (not confirmed).
-/// - Answer: any 2xx (not confirmed).
-/// - Response deadline: 15 seconds.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; fal publishes none.
-pub fn fal(secrets: impl Into<SecretSource>) -> Provider {
+#[doc = facts!("fal")]
+pub fn fal(users: impl Into<SecretSource<FalUser>>) -> Provider {
     Provider::custom("fal")
-        .signature(Fal::new(), secrets)
+        .signature(Fal::new(), users.into().cast())
         .delivery_id(Source::header(REQUEST_ID))
         .event_type(Source::json(JsonPath::member("status")))
         .tolerance(Tolerance::two_sided(3 * DAY))
         .response_deadline(Duration::from_secs(15))
         .redelivery_window(3 * DAY)
-        .retry(Retry::signed_anew().likely())
 }

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
+use super::user::FalUser;
 use crate::digest::sha256_hex;
 use crate::provider::keys::KeyRequest;
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
@@ -13,7 +14,7 @@ use crate::provider::signature::{
     SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,
     UnsignedRequest, only_value,
 };
-use crate::provider::{Secret, Secrets};
+use crate::provider::{Secret, SecretError, Secrets};
 
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-fal-webhook-request-id");
 const USER: HeaderName = HeaderName::from_static("x-fal-webhook-user-id");
@@ -109,13 +110,16 @@ impl SignatureScheme for Fal {
         true
     }
 
+    fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
+        secret.parse::<FalUser>().map(drop)
+    }
+
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
-        let user = std::str::from_utf8(secret.expose())
-            .map_err(|_| SignError::new("the user id is not UTF-8"))?;
+        let FalUser { id: user } = secret.parse()?;
         let id = only_value(request.headers(), &REQUEST_ID)
             .map_err(|_| SignError::new("the header with the request id is missing"))?;
         let time = to_unix_time(request.time(), TimeUnit::Seconds).to_string();
-        let message = message(id, user, &time, request.body());
+        let message = message(id, &user, &time, request.body());
         let signature = request
             .signing_key()
             .and_then(|(_, key)| key.sign(ED25519, message.as_bytes()))

@@ -3,9 +3,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use self::scheme::{EVENT, Figma};
-use crate::provider::{
-    DAY, Handshake, HandshakeRequest, JsonPath, Provider, Retry, SecretSource, Source,
-};
+use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -17,14 +15,8 @@ mod scheme;
 /// - Delivery id: a SHA-256 of the members of the body but `retries`, which counts the attempts.
 ///   Figma sends no id, and a second on one file can have several events. Event type:
 ///   `$.event_type`.
-/// - Redelivery: 3 times, after 5 minutes, an hour and 3 hours (not confirmed); the redelivery
-///   window is 2 days.
-/// - Retry: `$.retries` counts. The rest likely stays.
-/// - Answer: a 400 stops the webhook, so every failure gets 503.
-/// - Response deadline: Figma does not publish one; 10 seconds are assumed.
-/// - Handshake: an event `PING` when the webhook is created, to be answered with 200.
+#[doc = facts!("figma")]
 /// - A wrong passcode is answered with 400, as Figma asks, which stops the webhook.
-/// - Body limit: 2 MiB; Figma publishes none.
 pub fn figma(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("figma")
         .signature(Figma::new(), secrets)
@@ -32,10 +24,8 @@ pub fn figma(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("event_type")))
         .signed_handshake(ping)
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
-        .rejection_status(StatusCode::BAD_REQUEST)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(2 * DAY)
-        .retry(Retry::unknown().changes("`$.retries`"))
 }
 
 fn ping(request: &HandshakeRequest<'_>) -> Option<Handshake> {

@@ -8,6 +8,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use serde_json::json;
 
+use super::keys::FireblocksKeys;
 use crate::provider::keys::KeyRequest;
 use crate::provider::signature::jwt::{Compact, encode};
 use crate::provider::signature::{
@@ -18,7 +19,7 @@ use crate::provider::{Secret, SecretError, Secrets};
 
 const DETACHED: HeaderName = HeaderName::from_static("fireblocks-webhook-signature");
 const ALGORITHM: &str = "RS512";
-const RS512: SignatureAlgorithm = SignatureAlgorithm::RsaSha512;
+pub(super) const RS512: SignatureAlgorithm = SignatureAlgorithm::RsaSha512;
 
 #[derive(Debug)]
 pub(super) struct Fireblocks {
@@ -34,19 +35,13 @@ impl Fireblocks {
     }
 }
 
-/// Where the keys of a region are, if the secret is its name.
-fn keys_of_region(secret: &Secret) -> Option<KeyRequest> {
-    Some(KeyRequest::get(match secret.expose() {
-        b"us" => "https://keys.fireblocks.io/.well-known/jwks.json",
-        b"eu" => "https://eu-keys.fireblocks.io/.well-known/jwks.json",
-        b"eu2" => "https://eu2-keys.fireblocks.io/.well-known/jwks.json",
-        b"sandbox" => "https://sandbox-keys.fireblocks.io/.well-known/jwks.json",
-        _ => return None,
-    }))
+/// Where the keys are that a secret stands for, unless it is one.
+fn address(secret: &Secret) -> Option<KeyRequest> {
+    secret.parse::<FireblocksKeys>().ok()?.address()
 }
 
 fn detached(headers: &HeaderMap) -> Result<Compact<'_>, SignatureError> {
-    let token = Compact::parse(only_value(headers, &DETACHED)?)
+    let token = Compact::parse_value(only_value(headers, &DETACHED)?)
         .filter(|token| token.payload.is_empty())
         .ok_or(SignatureError::MalformedHeader(DETACHED))?;
     match &*token.algorithm {
@@ -60,7 +55,7 @@ fn content(header: &str, body: &[u8]) -> String {
     format!("{header}.{}", BASE64URL.encode(body))
 }
 
-/// Whether a message is signed with the key of a secret, or with one of the keys of its region.
+/// Whether a message is signed with the key that is given, or with one of those that are fetched.
 fn is_signed(
     request: &SignedRequest<'_>,
     secret: &Secret,
@@ -68,7 +63,8 @@ fn is_signed(
     message: &[u8],
 ) -> Result<bool, SignatureError> {
     let has_signed = |key: &PublicKey| key.verify(RS512, message, &token.signature);
-    let Some(at) = keys_of_region(secret) else {
+    let keys: FireblocksKeys = secret.parse().map_err(|_| SignatureError::UnusableSecret)?;
+    let Some(at) = keys.address() else {
         let key = RS512.key_of(secret.expose());
         return key
             .map(|key| has_signed(&key))
@@ -96,9 +92,9 @@ impl SignatureScheme for Fireblocks {
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
         if !request.headers().contains_key(DETACHED) {
-            // A region has no key for the older signature.
-            let is_pem = |secret: &Secret| keys_of_region(secret).is_none();
-            return match secrets.iter().any(is_pem) {
+            // It is verified with a key that is given alone.
+            let is_given = |secret: &Secret| address(secret).is_none();
+            return match secrets.iter().any(is_given) {
                 true => self.older.verify(request, secrets),
                 false => Err(SignatureError::MissingHeader(DETACHED)),
             };
@@ -115,19 +111,16 @@ impl SignatureScheme for Fireblocks {
         "detached JWS, RS512, or RSA PKCS #1, SHA-512".into()
     }
 
+    fn dummy_secret(&self) -> Secret {
+        FireblocksKeys::us().into()
+    }
+
     fn needs_keys(&self, secrets: &Secrets) -> bool {
-        secrets
-            .iter()
-            .any(|secret| keys_of_region(secret).is_some())
+        secrets.iter().any(|secret| address(secret).is_some())
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
-        match keys_of_region(secret).is_some() || RS512.key_of(secret.expose()).is_some() {
-            true => Ok(()),
-            false => Err(SecretError::new(
-                "it is neither an RSA key in PEM nor one of `us`, `eu`, `eu2` and `sandbox`",
-            )),
-        }
+        secret.parse::<FireblocksKeys>().map(drop)
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {

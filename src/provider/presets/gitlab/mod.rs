@@ -4,7 +4,7 @@ use http::HeaderName;
 
 use self::scheme::GitLab;
 use crate::provider::signature::Tolerance;
-use crate::provider::{DAY, MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, MIB, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -23,17 +23,7 @@ mod scheme;
 ///   `X-Gitlab-Webhook-UUID` would be wrong, as it is new for each request, and
 ///   `X-Gitlab-Event-UUID`, as all hooks of an event share it. Old versions send no key, and are
 ///   refused. Event type: `X-Gitlab-Event`.
-/// - Redelivery: never automatically; on request, for 7 days (not confirmed); the redelivery window
-///   is 30 days.
-/// - Retry: none. What is sent again on request, and by a job of GitLab that was interrupted, has the
-///   same id; with a signing token it is likely signed anew.
-/// - Answer: any 2xx. **A delivery that fails is lost unless somebody sends it again, or the layer
-///   keeps it.**
-/// - Response deadline: 10 seconds (not confirmed).
-/// - Switched off: a hook of a project, after 4 failures in a row, for 1 minute to 24 hours, and
-///   after 40 for good. **What happens meanwhile is never sent.**
-/// - Handshake: none.
-/// - Body limit: 25 MiB, GitLab's cap.
+#[doc = facts!("gitlab")]
 pub fn gitlab(secrets: impl Into<SecretSource>) -> Provider {
     let header = |name| Source::header(HeaderName::from_static(name));
     Provider::custom("gitlab")
@@ -44,5 +34,4 @@ pub fn gitlab(secrets: impl Into<SecretSource>) -> Provider {
         .body_limit(25 * MIB)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(30 * DAY)
-        .retry(Retry::none())
 }

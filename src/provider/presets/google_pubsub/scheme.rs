@@ -6,6 +6,7 @@ use std::iter;
 use http::request::Parts;
 use serde_json::json;
 
+use super::push::PubSub;
 use crate::provider::keys::KeyRequest;
 use crate::provider::signature::{
     Jwt, SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,
@@ -16,9 +17,9 @@ use crate::provider::{Secret, SecretError, Secrets};
 const KEYS: &str = "https://www.googleapis.com/oauth2/v3/certs";
 
 #[derive(Debug)]
-pub(super) struct PubSub(Jwt);
+pub(super) struct Token(Jwt);
 
-impl PubSub {
+impl Token {
     pub(super) fn new() -> Self {
         let token = Jwt::public_key(SignatureAlgorithm::RsaSha256, KeyRequest::get(KEYS))
             .issuer("https://accounts.google.com")
@@ -27,15 +28,7 @@ impl PubSub {
     }
 }
 
-/// The service account and the audience in a secret.
-fn parts(secret: &Secret) -> Option<(&str, &str)> {
-    let text = std::str::from_utf8(secret.expose()).ok()?;
-    let (account, audience) = text.split_once(' ')?;
-    let is_usable = account.contains('@') && !audience.is_empty() && !audience.contains(' ');
-    is_usable.then_some((account, audience))
-}
-
-impl SignatureScheme for PubSub {
+impl SignatureScheme for Token {
     fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
         self.0.check_head(head)
     }
@@ -47,10 +40,17 @@ impl SignatureScheme for PubSub {
     ) -> Result<Signed, SignatureError> {
         let (claims, signed) = self.0.open(request, iter::empty())?;
         let mut error = SignatureError::UnusableSecret;
-        for (account, audience) in secrets.iter().filter_map(parts) {
-            if claims.text("aud") != Some(audience) {
+        let subscriptions = secrets.iter().filter_map(|secret| secret.parse().ok());
+        for PubSub {
+            service_account,
+            audience,
+        } in subscriptions
+        {
+            if claims.text("aud") != Some(&audience) {
                 error = SignatureError::NotForUs("another audience (`aud`)");
-            } else if claims.text("email") != Some(account) || !claims.is_true("email_verified") {
+            } else if claims.text("email") != Some(&service_account)
+                || !claims.is_true("email_verified")
+            {
                 error = SignatureError::NotForUs("another service account (`email`)");
             } else {
                 return Ok(signed);
@@ -76,19 +76,15 @@ impl SignatureScheme for PubSub {
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
-        match parts(secret) {
-            Some(_) => Ok(()),
-            None => Err(SecretError::new(
-                "it is not `<service account> <audience>` with one space between",
-            )),
-        }
+        secret.parse::<PubSub>().map(drop)
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
-        let (account, audience) = parts(secret).ok_or(SignError::new(
-            "the secret is not `<service account> <audience>`",
-        ))?;
-        let claims = json!({"aud": audience, "email": account, "email_verified": true});
+        let PubSub {
+            service_account,
+            audience,
+        } = secret.parse()?;
+        let claims = json!({"aud": audience, "email": service_account, "email_verified": true});
         self.0.sign_with(request, &[], claims)
     }
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use self::scheme::{EVENT, Hook0, TYPE};
 use crate::provider::signature::Tolerance;
-use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Provider, SecretSource, Source};
 
 pub(super) mod scheme;
 
@@ -18,19 +18,12 @@ pub(super) mod scheme;
 /// - Delivery id: `X-Event-Id`, if it is covered, as with Hook0 it is; it must be a UUID. If it is not
 ///   covered, the SHA-256 of the body. Two subscriptions likely get the same id, so give each route an
 ///   endpoint name of its own. Event type: `X-Event-Type`, if it is covered.
-/// - Redelivery: 24 times over 8 days by default, and on request later; the redelivery window is 30
-///   days.
-/// - Retry: signed at a new time under the same `X-Event-Id`, as Hook0's source has it.
-/// - Answer: any 2xx.
-/// - Response deadline: 15 seconds by default.
-/// - Handshake: none.
-/// - Body limit: 2 MiB.
+#[doc = facts!("hook0")]
 pub fn hook0(secrets: impl Into<SecretSource>) -> Provider {
     speaker("hook0", secrets)
         .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
         .response_deadline(Duration::from_secs(15))
         .redelivery_window(30 * DAY)
-        .retry(Retry::signed_anew())
 }
 
 /// What all services that send with Hook0 have in common.

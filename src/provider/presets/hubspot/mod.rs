@@ -4,7 +4,7 @@ use http::StatusCode;
 
 use self::scheme::{EVENTS, HubSpot};
 use crate::provider::signature::Tolerance;
-use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -29,15 +29,7 @@ mod scheme;
 ///   the workflow. Its key is the signed time and the SHA-256 of the body. **In versions 1 and 2,
 ///   which sign no time, it is not deduplicated**: each request reaches the handler. Event type:
 ///   none, as the events of a batch have a `subscriptionType` of their own.
-/// - Redelivery: 10 times over about 24 hours, and from a workflow for 3 days (not confirmed); the
-///   redelivery window is 7 days.
-/// - Retry: `attemptNumber` counts. HubSpot spreads the retries of notifications at random: if that
-///   makes other batches of the same events, the handler runs again.
-/// - Answer: any 2xx. Older documents, and workflows, retry no 4xx but 429, so every failure gets
-///   503.
-/// - Response deadline: 5 seconds.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; HubSpot publishes none.
+#[doc = facts!("hubspot")]
 pub fn hubspot(secrets: impl Into<SecretSource>) -> Provider {
     let id = Source::signed_value(EVENTS)
         .or(Source::signed_time().and(Source::body_digest()))
@@ -49,5 +41,4 @@ pub fn hubspot(secrets: impl Into<SecretSource>) -> Provider {
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(7 * DAY)
-        .retry(Retry::unknown().id_unknown().changes("`$[].attemptNumber`"))
 }

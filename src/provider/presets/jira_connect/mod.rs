@@ -4,7 +4,7 @@ use http::{HeaderName, StatusCode};
 
 use self::scheme::{JiraConnect, LEEWAY};
 use crate::provider::signature::Tolerance;
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -22,15 +22,7 @@ mod scheme;
 ///   token of a retry is a new one. If it is, a shorter [`tolerance`](Provider::tolerance) is safer.
 /// - Delivery id: `X-Atlassian-Webhook-Identifier`, **not** covered by the signature; from a third
 ///   party that quotes Atlassian, it is the same on every retry. Event type: `$.webhookEvent`.
-/// - Redelivery: after a 408, 409, 425, 429, 5xx or no answer, and **not after any other**, up to half
-///   an hour later, which Atlassian may change; the redelivery window is 3 days.
-/// - Retry: the same identifier, with `X-Atlassian-Webhook-Retry`; whether its token is a new one is
-///   not documented.
-/// - Answer: every failure gets 503, as another 4xx of the handler would be the end of the delivery.
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Handshake: none. The shared secret comes with the `installed` callback, one for each tenant,
-///   whose name is the claim `iss`: see [`TenantSecrets`](crate::TenantSecrets).
-/// - Body limit: 25 MiB, Atlassian's cap (not confirmed).
+#[doc = facts!("jira-connect")]
 ///
 /// The path that is signed is relative to the base URL of the app, and so is the path that the
 /// server receives.
@@ -45,5 +37,4 @@ pub fn jira_connect(secrets: impl Into<SecretSource>) -> Provider {
         .body_limit(25 * crate::provider::MIB)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(3 * DAY)
-        .retry(Retry::unknown().changes("`X-Atlassian-Webhook-Retry`"))
 }

@@ -31,7 +31,7 @@ pub(super) struct JiraConnect;
 fn token(headers: &HeaderMap) -> Result<Compact<'_>, SignatureError> {
     only_value(headers, &AUTHORIZATION)?
         .strip_prefix("JWT ")
-        .and_then(Compact::parse)
+        .and_then(Compact::parse_value)
         .ok_or(SignatureError::MalformedHeader(AUTHORIZATION))
 }
 

@@ -1,5 +1,9 @@
+use std::time::Duration;
+
+use http::StatusCode;
+
 use self::scheme::Klaviyo;
-use crate::provider::{DAY, MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, MIB, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -15,17 +19,14 @@ mod scheme;
 ///   which is covered by the signature. Each event has a `$.data[].external_id`, by which a handler can
 ///   tell those that it knows from another batch. Event type: none, as the events of a batch have a
 ///   `topic` each.
-/// - Redelivery: not documented for system webhooks; the redelivery window is 7 days.
-/// - Retry: not documented. **If its `$.meta.timestamp`, when the request was sent, is new, the handler
-///   runs again.**
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Handshake: none.
-/// - Body limit: 10 MiB, as a batch is large; Klaviyo publishes none.
+#[doc = facts!("klaviyo")]
 pub fn klaviyo(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("klaviyo")
         .signature(Klaviyo::new(), secrets)
         .delivery_id(Source::body_digest())
         .body_limit(10 * MIB)
         .redelivery_window(7 * DAY)
-        .retry(Retry::unknown().id_unknown())
+        .success_status(StatusCode::OK)
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
+        .response_deadline(Duration::from_secs(5))
 }

@@ -10,6 +10,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use serde_json::json;
 
+use super::key::LiveKitKey;
 use crate::provider::signature::jwt::sign_hs256;
 use crate::provider::signature::keyed::sha256;
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
@@ -30,13 +31,6 @@ impl LiveKit {
     }
 }
 
-/// The API key and the API secret in a secret.
-fn parts(secret: &Secret) -> Option<(&str, &str)> {
-    let text = std::str::from_utf8(secret.expose()).ok()?;
-    text.split_once(':')
-        .filter(|(key, secret)| !key.is_empty() && !secret.is_empty())
-}
-
 impl SignatureScheme for LiveKit {
     fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
         self.0.check_head(head)
@@ -49,12 +43,16 @@ impl SignatureScheme for LiveKit {
     ) -> Result<Signed, SignatureError> {
         let mut error = SignatureError::NoMatch;
         for secret in secrets.iter() {
-            let Some((key, secret)) = parts(secret) else {
+            let Ok(LiveKitKey {
+                api_key,
+                api_secret,
+            }) = secret.parse()
+            else {
                 error = SignatureError::UnusableSecret;
                 continue;
             };
-            let token = self.0.clone().issuer(key.to_owned());
-            match token.open(request, iter::once(secret.as_bytes())) {
+            let token = self.0.clone().issuer(api_key);
+            match token.open(request, iter::once(api_secret.expose())) {
                 Ok((_, signed)) => return Ok(signed),
                 Err(SignatureError::NoMatch) => {}
                 Err(other) => error = other,
@@ -72,25 +70,24 @@ impl SignatureScheme for LiveKit {
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
-        match parts(secret) {
-            Some(_) => Ok(()),
-            None => Err(SecretError::new("it is not `<API key>:<API secret>`")),
-        }
+        secret.parse::<LiveKitKey>().map(drop)
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
-        let (key, secret) =
-            parts(secret).ok_or(SignError::new("the secret is not `<API key>:<API secret>`"))?;
+        let LiveKitKey {
+            api_key,
+            api_secret,
+        } = secret.parse()?;
         let seconds = |time| u64::try_from(to_unix_time(time, TimeUnit::Seconds)).unwrap_or(0);
         let now = seconds(request.time());
         let claims = json!({
-            "iss": key,
+            "iss": api_key,
             "nbf": now,
             "iat": now,
             "exp": seconds(request.time() + Duration::from_secs(300)),
             BODY_HASH: BASE64.encode(sha256([request.body()])),
         });
-        let token = sign_hs256(secret.as_bytes(), &claims);
+        let token = sign_hs256(api_secret.expose(), &claims);
         request.insert_header(AUTHORIZATION, token)
     }
 }

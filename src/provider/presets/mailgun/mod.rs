@@ -4,7 +4,7 @@ use http::StatusCode;
 
 use self::scheme::Mailgun;
 use crate::provider::signature::Tolerance;
-use crate::provider::{HOUR, JsonPath, MIB, Provider, Retry, SecretSource, Source};
+use crate::provider::{HOUR, JsonPath, MIB, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -20,15 +20,7 @@ mod scheme;
 /// - Delivery id: `$.event-data.id`, **not** covered by the signature. Mailgun promises that it is
 ///   unique within a day; it looks like 128 random bits, which do not repeat. Event type:
 ///   `$.event-data.event`.
-/// - Redelivery: after 5, 10 and 15 minutes, 1, 2 and 4 hours, over 8 hours; the redelivery window
-///   is 24 hours, to leave room for late ones. **A `delivered` event is never sent again**: one
-///   whose handler fails is lost unless the layer keeps it.
-/// - Retry: whether it is signed anew is not documented.
-/// - Answer: only 200 is success, so every success gets it. A 406 is final, so a handler should not
-///   fail with it.
-/// - Response deadline: Mailgun does not publish one; 10 seconds are assumed.
-/// - Handshake: none.
-/// - Body limit: 25 MiB, above the largest message.
+#[doc = facts!("mailgun")]
 ///
 /// Routes and older webhooks send forms, whose fields `timestamp`, `token` and `signature` are
 /// verified as well, unless the form is a multipart one. A form has no such id: set another
@@ -45,5 +37,5 @@ pub fn mailgun(secrets: impl Into<SecretSource>) -> Provider {
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(24 * HOUR)
         .success_status(StatusCode::OK)
-        .retry(Retry::unknown())
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
 }

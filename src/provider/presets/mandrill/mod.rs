@@ -5,7 +5,7 @@ use http::StatusCode;
 use self::scheme::Mandrill;
 use crate::provider::signature::form::{fields, only_field};
 use crate::provider::{
-    DAY, Handshake, HandshakeRequest, MIB, Provider, Retry, Secret, SecretSource, Source,
+    DAY, Handshake, HandshakeRequest, MIB, Provider, Secret, SecretSource, Source,
 };
 
 mod scheme;
@@ -22,14 +22,7 @@ mod scheme;
 /// - Delivery id: the SHA-256 of the body, covered by the signature. A body is a batch, whose
 ///   events have an `_id` of their message. Event type: none, as the events of a batch have types
 ///   of their own.
-/// - Redelivery: with growing intervals, for up to 24 hours (not confirmed), unless the batch is given
-///   up by hand; newer events wait behind it. The redelivery window is 7 days.
-/// - Retry: the same batch (likely). Events that are batched otherwise run again.
-/// - Answer: which statuses are success is not confirmed, so every success gets 200.
-/// - Response deadline: Mandrill does not publish one; 10 seconds are assumed.
-/// - Handshake: a HEAD, and a POST with an empty batch that is signed with the key `test-webhook`,
-///   when the webhook is created. Both have to be answered with 200.
-/// - Body limit: 25 MiB, as inbound messages have their attachments in the body.
+#[doc = facts!("mandrill")]
 pub fn mandrill(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("mandrill")
         .signature(Mandrill, secrets)
@@ -40,7 +33,6 @@ pub fn mandrill(secrets: impl Into<SecretSource>) -> Provider {
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(7 * DAY)
         .success_status(StatusCode::OK)
-        .retry(Retry::identical().likely())
 }
 
 /// The check of a new webhook, which has no key of its own yet.

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use self::scheme::{EVENT, ID, Maxio};
-use crate::provider::{Provider, Retry, SecretSource, Source};
+use crate::provider::{Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -15,12 +15,7 @@ mod scheme;
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: the field `id` of the form, covered by the signature. `X-Chargify-Webhook-Id`, which is
 ///   the same, is not. Event type: the field `event`.
-/// - Redelivery: for a time that is not confirmed, and on request; the redelivery window is 30 days.
-/// - Retry: the same id, as Maxio documents; likely the same body.
-/// - Answer: only 200 is success, so every success gets it.
-/// - Response deadline: 15 seconds.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Maxio publishes none.
+#[doc = facts!("maxio")]
 pub fn maxio(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("maxio")
         .signature(Maxio::new(), secrets)
@@ -28,5 +23,4 @@ pub fn maxio(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::signed_value(EVENT))
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(15))
-        .retry(Retry::identical().likely())
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use self::scheme::{ID, MessageBird};
 use crate::provider::signature::Tolerance;
-use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -14,12 +14,7 @@ mod scheme;
 /// - Tolerance: that of the token alone, which counts from its `nbf` to its `exp`, a minute later, with
 ///   5 seconds of leeway.
 /// - Delivery id: the claim `jti`, covered by the signature. Event type: none.
-/// - Redelivery: not confirmed; the redelivery window is 7 days.
-/// - Retry: with a new token (likely), as MessageBird's own SDKs refuse one that has expired. Whether
-///   that has the same `jti` is not confirmed. **If it has a new one, the handler runs again.**
-/// - Response deadline: not confirmed; 10 seconds are assumed.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; MessageBird publishes none.
+#[doc = facts!("messagebird")]
 ///
 /// A webhook that is called with GET needs [`methods`](Provider::methods).
 pub fn messagebird(secrets: impl Into<SecretSource>) -> Provider {
@@ -29,5 +24,4 @@ pub fn messagebird(secrets: impl Into<SecretSource>) -> Provider {
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(7 * DAY)
         .tolerance(Tolerance::unlimited())
-        .retry(Retry::signed_anew().likely().id_unknown())
 }

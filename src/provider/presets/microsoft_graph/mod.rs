@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::Method;
 
 use self::scheme::Graph;
-use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -21,23 +21,14 @@ mod scheme;
 ///   event `missed`. Each request is a delivery of its own, so let the handler ask Graph for the changes
 ///   since its last delta query. Event type: none, as each element has its own `changeType` or
 ///   `lifecycleEvent`.
-/// - Handshake: a POST with `validationToken` in the query, which anyone can send, is answered with the token
-///   as plain text. It is that of the notification URL and of the life-cycle notification URL.
-/// - Redelivery: for up to 4 hours; the redelivery window is a day, to leave room for late ones.
-/// - Retry: not documented. **It runs the handler again.**
-/// - Answer: any 2xx is success. Graph delays or drops what follows if many answers take more than 10 seconds:
-///   let the layer accept deliveries before their first attempt where the handler is slow
-///   ([`Keep::all`](crate::Keep::all)).
-/// - Response deadline: 10 seconds, though Graph asks for 3.
-/// - Body limit: 2 MiB; Graph publishes none.
+#[doc = facts!("microsoft-graph")]
 pub fn microsoft_graph(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("microsoft-graph")
         .signature(Graph, secrets)
         .delivery_id(Source::receipt())
         .unsigned_handshake(validation)
-        .response_deadline(Duration::from_secs(10))
+        .response_deadline(Duration::from_secs(3))
         .redelivery_window(DAY)
-        .retry(Retry::unknown().new_id())
 }
 
 /// It wants the token back.

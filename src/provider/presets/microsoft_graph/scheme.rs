@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
+use crate::provider::json_path::read_elements;
 use crate::provider::signature::token::one_of;
 use crate::provider::signature::{
     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,
@@ -19,17 +20,18 @@ impl SignatureScheme for Graph {
         request: &SignedRequest<'_>,
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
-        let malformed = SignatureError::MalformedBody;
-        let body: Value = serde_json::from_slice(request.body()).map_err(|_| malformed.clone())?;
-        let notifications = body.get("value").and_then(Value::as_array);
-        let notifications = notifications
-            .filter(|all| !all.is_empty())
-            .ok_or(malformed.clone())?;
-        for notification in notifications {
-            let state = notification.get("clientState").and_then(Value::as_str);
-            one_of(secrets, state.ok_or(malformed.clone())?.as_bytes())?;
+        const MALFORMED: SignatureError = SignatureError::MalformedBody;
+        let mut known = Ok(Signed::new());
+        let count = read_elements(request.body(), "value", "clientState", |state| {
+            known = state
+                .ok_or(MALFORMED)
+                .and_then(|state| one_of(secrets, state.as_bytes()));
+            known.is_ok()
+        });
+        match count {
+            Ok(Some(0)) | Err(_) => Err(MALFORMED),
+            Ok(Some(_) | None) => known,
         }
-        Ok(Signed::new())
     }
 
     fn signs_body(&self) -> bool {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use self::scheme::Monday;
 use crate::provider::signature::Tolerance;
 use crate::provider::{
-    HOUR, Handshake, HandshakeRequest, JsonPath, Provider, Retry, SecretSource, Source,
+    HOUR, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source,
 };
 
 mod scheme;
@@ -24,13 +24,7 @@ mod scheme;
 /// - Needs [`public_url`](Provider::public_url).
 /// - Tolerance: that of the token, which expires after 5 minutes, with a minute of leeway.
 /// - Delivery id: `$.event.triggerUuid`, **not** covered by the signature. Event type: `$.event.type`.
-/// - Handshake: a POST of `{"challenge": "..."}` and nothing else, which anyone can send, is answered with
-///   the same JSON.
-/// - Redelivery: once a minute for 30 minutes, after any answer but 200. The redelivery window is an hour.
-/// - Retry: the same `$.event.triggerUuid`, with a new token (likely: the first one expires meanwhile).
-/// - Answer: monday takes 200 alone, so every success gets it.
-/// - Response deadline: monday publishes none; 10 seconds are assumed.
-/// - Body limit: 2 MiB; monday publishes none.
+#[doc = facts!("monday")]
 ///
 /// The webhooks of an app's life cycle are signed with its client secret, and have no such id. They are
 /// rejected with 400 unless [`delivery_id`](Provider::delivery_id) names another source.
@@ -45,11 +39,16 @@ pub fn monday(secrets: impl Into<SecretSource>) -> Provider {
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(HOUR)
-        .retry(Retry::signed_anew().likely())
 }
+
+/// The longest handshake, in bytes: anyone can send one, and it is parsed as a whole.
+const MAX_CHALLENGE: usize = 4 * 1024;
 
 /// It wants its JSON back. An event beside the challenge is none.
 fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    if request.body().len() > MAX_CHALLENGE {
+        return None;
+    }
     let members: Map<String, Value> = serde_json::from_slice(request.body()).ok()?;
     let challenge = members.get("challenge")?.as_str()?;
     let is_all = request.method() == Method::POST && members.len() == 1;

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
+use super::webhook::PayPalWebhook;
 #[cfg(feature = "x509")]
 use crate::provider::keys::KeyRequest;
 use crate::provider::keys::is_https_at;
@@ -25,7 +26,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("paypal-transmission-sig")
 const ALGORITHM: HeaderName = HeaderName::from_static("paypal-auth-algo");
 const CERTIFICATE: HeaderName = HeaderName::from_static("paypal-cert-url");
 const RSA_SHA256: &str = "SHA256withRSA";
-const RSA: SignatureAlgorithm = SignatureAlgorithm::RsaSha256;
+pub(super) const RSA: SignatureAlgorithm = SignatureAlgorithm::RsaSha256;
 
 #[derive(Debug)]
 pub(super) struct PayPal;
@@ -75,41 +76,24 @@ fn is_of_paypal(host: &str, path: &str) -> bool {
     is_known && name.is_some_and(|name| !name.is_empty() && name.chars().all(is_plain))
 }
 
-/// A secret: the webhook's id, and the key if it is given.
-struct Webhook<'a> {
-    id: &'a str,
-    key: Option<PublicKey>,
-}
-
-impl<'a> Webhook<'a> {
-    fn of(secret: &'a Secret) -> Option<Self> {
-        let text = std::str::from_utf8(secret.expose()).ok()?;
-        let (id, key) = match text.split_once(':') {
-            Some((id, key)) => (id, Some(RSA.key_of(key.as_bytes())?)),
-            None => (text, None),
-        };
-        let is_fetched = cfg!(feature = "x509");
-        let is_usable = !id.is_empty() && !id.contains('|') && (key.is_some() || is_fetched);
-        is_usable.then_some(Self { id, key })
-    }
-
-    /// The key that is given, or that of the certificate that the request names.
-    fn key(
-        &self,
-        request: &SignedRequest<'_>,
-        head: &Head<'_>,
-    ) -> Result<PublicKey, SignatureError> {
-        match &self.key {
-            Some(key) => Ok(key.clone()),
-            None => fetched_key(request, head),
-        }
+/// The key of a webhook that is given, or that of the certificate that the request names.
+fn key(
+    webhook: &PayPalWebhook,
+    request: &SignedRequest<'_>,
+    head: &Head<'_>,
+) -> Result<PublicKey, SignatureError> {
+    match &webhook.public_key {
+        Some(key) => RSA
+            .key_of(key.expose())
+            .ok_or(SignatureError::UnusableSecret),
+        None => fetched_key(request, head),
     }
 }
 
 /// PayPal serves the certificate without its issuers, so its address vouches for it.
 #[cfg(feature = "x509")]
 fn fetched_key(request: &SignedRequest<'_>, head: &Head<'_>) -> Result<PublicKey, SignatureError> {
-    let at = KeyRequest::get(head.certificate.to_owned());
+    let at = KeyRequest::get(head.certificate.to_owned()).one_key();
     let keys = request.keys(&at, None)?;
     let time = TimeFormat::Rfc3339
         .parse(head.time)
@@ -145,9 +129,10 @@ impl SignatureScheme for PayPal {
     ) -> Result<Signed, SignatureError> {
         let head = Head::read(request.headers())?;
         signed_under_one_of(request, secrets, |secret| {
-            let webhook = Webhook::of(secret).ok_or(SignatureError::UnusableSecret)?;
-            let content = content(head.id, head.time, webhook.id, request.body());
-            let key = webhook.key(request, &head)?;
+            let webhook: PayPalWebhook =
+                secret.parse().map_err(|_| SignatureError::UnusableSecret)?;
+            let content = content(head.id, head.time, &webhook.id, request.body());
+            let key = key(&webhook, request, &head)?;
             Ok(key.verify(RSA, content.as_bytes(), &head.signature))
         })?;
         Ok(Signed::new())
@@ -162,14 +147,15 @@ impl SignatureScheme for PayPal {
     }
 
     fn needs_keys(&self, secrets: &Secrets) -> bool {
-        let mut webhooks = secrets.iter().filter_map(Webhook::of);
-        webhooks.any(|webhook| webhook.key.is_none())
+        let mut webhooks = secrets.iter().filter_map(|secret| secret.parse().ok());
+        webhooks.any(|webhook: PayPalWebhook| webhook.public_key.is_none())
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
-        match Webhook::of(secret) {
-            Some(_) => Ok(()),
-            None => Err(SecretError::new(
+        let webhook: PayPalWebhook = secret.parse()?;
+        match webhook.public_key.is_some() || cfg!(feature = "x509") {
+            true => Ok(()),
+            false => Err(SecretError::new(
                 "PayPal needs `<webhook id>:<public key in PEM>`, or with the feature `x509` the webhook id \
                  alone",
             )),
@@ -179,12 +165,12 @@ impl SignatureScheme for PayPal {
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         const TRANSMISSION: &str = "00000000-0000-0000-0000-000000000000";
         const URL: &str = "https://api.paypal.com/v1/notifications/certs/CERT-test";
-        let webhook =
-            Webhook::of(secret).ok_or(SignError::new("the secret is not `<webhook id>:<key>`"))?;
+        let webhook: PayPalWebhook = secret.parse()?;
         let time = TimeFormat::Rfc3339.format(request.time());
-        let content = content(TRANSMISSION, &time, webhook.id, request.body());
-        let key = webhook.key.as_ref();
-        let key = key.or(request.signing_key().map(|(_, key)| key));
+        let content = content(TRANSMISSION, &time, &webhook.id, request.body());
+        let given = webhook.public_key.and_then(|key| RSA.key_of(key.expose()));
+        let fetched = request.signing_key().map(|(_, key)| key);
+        let key = given.as_ref().or(fetched);
         let signature = key
             .and_then(|key| key.sign(RSA, content.as_bytes()))
             .ok_or(SignError::new("the key of the secret is not a private one"))?;

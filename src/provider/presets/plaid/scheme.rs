@@ -9,6 +9,7 @@ use http::HeaderName;
 use http::request::Parts;
 use serde_json::json;
 
+use super::keys::{Keys, PlaidKeys};
 use crate::digest::sha256_hex;
 use crate::provider::keys::{KeyRequest, KeySet};
 use crate::provider::signature::compare::is_same;
@@ -34,56 +35,44 @@ const ES256: SignatureAlgorithm = SignatureAlgorithm::Es256;
 #[derive(Debug)]
 pub(super) struct Plaid;
 
-/// A secret.
-enum Kind {
-    /// A key that has not expired.
-    Key(Arc<KeySet>),
-    /// What the API with the keys asks for.
-    Account {
-        host: &'static str,
-        client_id: String,
-        secret: String,
-    },
-}
+impl Keys {
+    fn of(secret: &Secret) -> Result<Self, SecretError> {
+        let PlaidKeys(keys) = secret.parse()?;
+        Ok(keys)
+    }
 
-impl Kind {
-    fn of(secret: &Secret) -> Option<Self> {
-        let text = std::str::from_utf8(secret.expose()).ok()?;
-        if text.starts_with('{') {
-            return Some(Self::Key(Arc::new(KeySet::parse(text).ok()?)));
+    /// The key that is given, if it has not expired since.
+    fn given(&self) -> Option<KeySet> {
+        match self {
+            Self::Given(key) => KeySet::parse(key.as_text().ok()?).ok(),
+            Self::Fetched { .. } => None,
         }
-        let (host, account) = match text.strip_prefix("sandbox:") {
-            Some(account) => ("sandbox.plaid.com", account),
-            None => ("production.plaid.com", text),
-        };
-        let (client_id, secret) = account.split_once(':')?;
-        let is_usable = |part: &str| !part.is_empty() && !part.contains(':');
-        (is_usable(client_id) && is_usable(secret)).then(|| Self::Account {
-            host,
-            client_id: client_id.to_owned(),
-            secret: secret.to_owned(),
-        })
     }
 
     /// The keys, among which is the one of this id.
     fn keys(&self, request: &SignedRequest<'_>, id: &str) -> Result<Arc<KeySet>, SignatureError> {
-        match self {
-            Self::Key(keys) => Ok(keys.clone()),
-            Self::Account {
-                host,
-                client_id,
-                secret,
-            } => {
-                let url = format!("https://{host}/webhook_verification_key/get");
-                let asked = json!({"client_id": client_id, "secret": secret, "key_id": id});
-                let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
-                if id.len() > MAX_KEY_ID || !id.chars().all(is_plain) {
-                    return Err(SignatureError::UnknownKey);
-                }
-                let at = KeyRequest::get(url).post_json(&asked).account(client_id);
-                request.keys(&at, Some(id))
-            }
+        let Self::Fetched {
+            is_sandbox,
+            client_id,
+            secret,
+        } = self
+        else {
+            let given = self.given().ok_or(SignatureError::UnusableSecret)?;
+            return Ok(Arc::new(given));
+        };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if id.len() > MAX_KEY_ID || !id.chars().all(is_plain) {
+            return Err(SignatureError::UnknownKey);
         }
+        let host = match is_sandbox {
+            true => "sandbox.plaid.com",
+            false => "production.plaid.com",
+        };
+        let url = format!("https://{host}/webhook_verification_key/get");
+        let secret = String::from_utf8_lossy(secret.expose());
+        let asked = json!({"client_id": client_id, "secret": secret, "key_id": id});
+        let at = KeyRequest::get(url).post_json(&asked).account(client_id);
+        request.keys(&at, Some(id))
     }
 }
 
@@ -104,8 +93,8 @@ impl SignatureScheme for Plaid {
         let id = token.key_id.as_deref().unwrap_or_default();
         let message = token.signed().concat();
         signed_under_one_of(request, secrets, |secret| {
-            let kind = Kind::of(secret).ok_or(SignatureError::UnusableSecret)?;
-            let keys = kind.keys(request, id)?;
+            let keys = Keys::of(secret).map_err(|_| SignatureError::UnusableSecret)?;
+            let keys = keys.keys(request, id)?;
             let mut keys = keys.with_id(id);
             Ok(keys.any(|key| key.verify(ES256, &message, &token.signature)))
         })?;
@@ -128,26 +117,23 @@ impl SignatureScheme for Plaid {
         "JWT, ES256, of the body".into()
     }
 
+    fn dummy_secret(&self) -> Secret {
+        let nobodys = PlaidKeys::production("nobody", Secret::dummy());
+        nobodys.map_or_else(|_| Secret::dummy(), Secret::from)
+    }
+
     fn needs_keys(&self, secrets: &Secrets) -> bool {
-        let mut kinds = secrets.iter().map(Kind::of);
-        kinds.any(|kind| matches!(kind, Some(Kind::Account { .. })))
+        let mut keys = secrets.iter().map(Keys::of);
+        keys.any(|keys| matches!(keys, Ok(Keys::Fetched { .. })))
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
-        match Kind::of(secret) {
-            Some(_) => Ok(()),
-            None => Err(SecretError::new(
-                "Plaid takes `<client id>:<secret>`, or a JSON Web Key of P-256 that has not expired",
-            )),
-        }
+        secret.parse::<PlaidKeys>().map(drop)
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
-        let keys = match Kind::of(secret) {
-            Some(Kind::Key(keys)) => Some(keys),
-            Some(Kind::Account { .. }) | None => None,
-        };
-        let own = keys.as_ref().and_then(|keys| keys.first());
+        let given = Keys::of(secret)?.given();
+        let own = given.as_ref().and_then(|keys| keys.first());
         let (id, key) = own.or(request.signing_key()).ok_or(SignError::no_key())?;
         let time = u64::try_from(to_unix_time(request.time(), TimeUnit::Seconds)).unwrap_or(0);
         let header = json!({"alg": ALGORITHM, "kid": id, "typ": "JWT"});

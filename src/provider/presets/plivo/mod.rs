@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use self::scheme::{MESSAGE, Plivo};
-use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -22,14 +22,7 @@ mod scheme;
 ///   call, [`Source::receipt`], so **nothing is deduplicated**: a caller who gives the same answer
 ///   twice makes two requests that cannot be told apart, and each needs its instructions. Event
 ///   type: none.
-/// - Redelivery: of a message's callback, after no answer or none with a 2xx, 3 times: after 60, 120
-///   and 240 seconds. Of a call's callback, once, and only if Plivo could not connect or got no
-///   answer; `#rc=3&rp=all` at the end of its URL asks for 3 times and after errors as well. The
-///   redelivery window is 2 days.
-/// - Retry: with another nonce (likely). **For a call, the handler runs again.**
-/// - Response deadline: 8 seconds for messages; calls wait longer.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Plivo publishes none.
+#[doc = facts!("plivo")]
 ///
 /// A webhook that is configured for GET needs [`methods`](Provider::methods).
 pub fn plivo(secrets: impl Into<SecretSource>) -> Provider {
@@ -38,5 +31,4 @@ pub fn plivo(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(Source::signed_value(MESSAGE).or(Source::receipt()))
         .response_deadline(Duration::from_secs(8))
         .redelivery_window(2 * DAY)
-        .retry(Retry::signed_anew().likely().changes("the id of a call"))
 }

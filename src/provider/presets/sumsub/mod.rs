@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use self::scheme::Sumsub;
-use crate::provider::{DAY, JsonPath, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -14,14 +14,7 @@ mod scheme;
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature:
 ///   `$.applicantId`, `$.type` and `$.createdAtMs` are alike for two transactions of an applicant that
 ///   are decided in the same millisecond, and `$.correlationId` groups requests. Event type: `$.type`.
-/// - Redelivery: 4 times, after 5 minutes, 1, 5 and 18 hours, and at any time on request; the
-///   redelivery window is 30 days. Which answers count as success is not published; a 2xx is
-///   assumed.
-/// - Retry: "the same webhook", likely the same request (not confirmed); if its body differs, the
-///   handler runs again.
-/// - Response deadline: 5 seconds.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Sumsub publishes none.
+#[doc = facts!("sumsub")]
 pub fn sumsub(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("sumsub")
         .signature(Sumsub, secrets)
@@ -29,5 +22,4 @@ pub fn sumsub(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::json(JsonPath::member("type")))
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(30 * DAY)
-        .retry(Retry::identical().likely())
 }

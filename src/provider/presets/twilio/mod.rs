@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use self::scheme::{REQUEST, Twilio};
-use crate::provider::{DAY, Provider, Retry, SecretSource, Source};
+use crate::provider::{DAY, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -21,14 +21,7 @@ mod scheme;
 ///   absent, a SHA-256 of the path, the query and the body. `MessageSid` and `CallSid` would be
 ///   wrong: each status of a message has the same. Event type: none, as each kind of event has
 ///   a URL of its own.
-/// - Redelivery: by default once, and only if the connection fails (likely), so that **a failure of
-///   the handler is not delivered again**. The fragment `#rc=5&rp=all` of the webhook's URL asks for 5
-///   retries after any failure, within 15 seconds; whether it is signed is not confirmed. The fallback
-///   URL of a number is called after the last one. The redelivery window is 2 days.
-/// - Retry: the same request with the same token (likely; not documented).
-/// - Response deadline: 15 seconds, for all attempts together.
-/// - Handshake: none.
-/// - Body limit: 2 MiB; Twilio publishes none.
+#[doc = facts!("twilio")]
 ///
 /// **A duplicate gets an empty 200, which has no instructions for a call.** That happens to the retry
 /// of a request whose answer Twilio has missed and, without the header, to a caller who gives the same
@@ -44,5 +37,4 @@ pub fn twilio(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(token.or(Source::signed_value(REQUEST)))
         .response_deadline(Duration::from_secs(15))
         .redelivery_window(2 * DAY)
-        .retry(Retry::identical().likely())
 }

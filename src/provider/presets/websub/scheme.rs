@@ -57,6 +57,8 @@ fn signature(headers: &HeaderMap) -> Result<(Hash, Vec<u8>), SignatureError> {
     let hash = match method {
         #[cfg(feature = "sha1")]
         "sha1" => Hash::Sha1,
+        #[cfg(not(feature = "sha1"))]
+        "sha1" => return Err(SignatureError::FeatureOff("sha1")),
         "sha256" => Hash::Sha256,
         "sha384" => Hash::Sha384,
         "sha512" => Hash::Sha512,

@@ -7,9 +7,7 @@ use serde_json::json;
 
 use self::scheme::X;
 use crate::provider::signature::keyed::{Hash, hmac};
-use crate::provider::{
-    DAY, Handshake, HandshakeRequest, JsonPath, Provider, Retry, SecretSource, Source,
-};
+use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -26,18 +24,7 @@ const MAX_TOKEN: usize = 512;
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the
 ///   ids and times of what happened make it unique. Event type: `$.data.event_type`, which only X
 ///   activity has; account activity names its events by a member, such as `tweet_create_events`.
-/// - Handshake: the GET with `crc_token` is answered with `{"response_token": "sha256=<base64>"}`, an
-///   HMAC-SHA256 of the token under the first of the secrets. X repeats it about every hour or day.
-///   **Such an answer is also the signature of a body with the text of the token, and anyone can ask
-///   for it.** So a token of other characters than letters, digits, spaces and `-_.+/=` is not
-///   answered, and a body that can be made of these is not accepted.
-/// - Redelivery: with the enterprise tier up to 3 times within 5 minutes, and on request for 5 days;
-///   others are not confirmed. The redelivery window is 7 days.
-/// - Retry: not documented; if its body differs, the handler runs again.
-/// - Answer: X takes 200 alone, so every success gets it.
-/// - Response deadline: 3 seconds; a newer page has 10.
-/// - Switched off: the webhook becomes invalid if the handshake fails.
-/// - Body limit: 2 MiB; X publishes none.
+#[doc = facts!("x")]
 pub fn x(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("x")
         .signature(X::new(), secrets)
@@ -47,7 +34,6 @@ pub fn x(secrets: impl Into<SecretSource>) -> Provider {
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(3))
         .redelivery_window(7 * DAY)
-        .retry(Retry::unknown().id_unknown())
 }
 
 /// It wants the HMAC of its token. No answer may be the signature of a body that is accepted.

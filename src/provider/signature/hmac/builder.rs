@@ -9,6 +9,7 @@ use crate::provider::signature::key::Derivation;
 use crate::provider::signature::signed_content::Part;
 use crate::provider::signature::timestamp::{TimeFormat, TimeUnit};
 use crate::provider::signature::{Encoding, Hash, Key, SignedContent};
+use crate::provider::{Secret, SecretError};
 
 /// An HMAC in a header, described by data: HMAC-SHA256, unless [`hash`](Self::hash) says otherwise.
 ///
@@ -64,7 +65,11 @@ pub struct Hmac {
     /// Those whose values are signed.
     pub(super) signed_headers: Vec<HeaderName>,
     pub(super) required_headers: Vec<(HeaderName, HeaderValue)>,
+    pub(super) secret_check: Option<SecretCheck>,
 }
+
+/// Whether a secret is of the kind that the provider signs with.
+pub(in crate::provider) type SecretCheck = fn(&Secret) -> Result<(), SecretError>;
 
 /// Where the signatures are.
 #[derive(Clone, Debug)]
@@ -128,6 +133,7 @@ impl Hmac {
             signs_path: false,
             signed_headers: Vec::new(),
             required_headers: Vec::new(),
+            secret_check: None,
         }
     }
 
@@ -135,6 +141,13 @@ impl Hmac {
     #[must_use]
     pub fn hash(mut self, hash: Hash) -> Self {
         self.hash = hash;
+        self
+    }
+
+    /// Refuses secrets of the provider that are for something else.
+    #[must_use]
+    pub(in crate::provider) fn secret_check(mut self, check: SecretCheck) -> Self {
+        self.secret_check = Some(check);
         self
     }
 

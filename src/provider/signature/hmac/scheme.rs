@@ -138,7 +138,8 @@ impl SignatureScheme for Hmac {
     }
 
     fn check_secret(&self, secret: &Secret) -> Result<(), SecretError> {
-        self.key.check(secret)
+        self.key.check(secret)?;
+        self.secret_check.map_or(Ok(()), |check| check(secret))
     }
 
     fn signs_time(&self) -> bool {

@@ -1,5 +1,6 @@
 //! JSON Web Tokens and detached signatures in the compact form (RFC 7515).
 
+use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
 use base64::Engine;
@@ -9,10 +10,17 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use http::HeaderMap;
 use http::header::HeaderName;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
+#[cfg(feature = "x509")]
+use crate::provider::json_path::{JsonPath, Match, Reader};
 use crate::provider::signature::compare::is_same;
 use crate::provider::signature::keyed::{Hash, hmac};
 use crate::provider::signature::{SignatureError, only_value};
+
+/// The longest token in a header of a request, and the longest header of a token, in bytes. Apple's headers,
+/// with three certificates, have about 5 KiB.
+const MAX_HEADER: usize = 16 * 1024;
 
 /// A token in the compact form, decoded, whose signature has not been verified yet.
 pub(in crate::provider) struct Compact<'a> {
@@ -36,14 +44,18 @@ impl<'a> Compact<'a> {
         if parts.next().is_some() {
             return None;
         }
-        let decoded = Claims(serde_json::from_slice(&BASE64URL.decode(header).ok()?).ok()?);
+        if header.len() > MAX_HEADER {
+            return None;
+        }
+        let decoded = BASE64URL.decode(header).ok()?;
+        let decoded = Header(serde_json::from_slice(&decoded).ok()?);
         // Extensions that must be understood: none is.
         if decoded.0.contains_key("crit") {
             return None;
         }
         Some(Self {
-            algorithm: decoded.text("alg")?.to_owned(),
-            key_id: decoded.text("kid").map(str::to_owned),
+            algorithm: decoded.text("alg")?,
+            key_id: decoded.text("kid"),
             #[cfg(feature = "x509")]
             certificates: decoded.certificates(),
             header,
@@ -52,13 +64,21 @@ impl<'a> Compact<'a> {
         })
     }
 
+    /// The token in the value of a header.
+    pub(in crate::provider) fn parse_value(value: &'a str) -> Option<Self> {
+        match value.len() <= MAX_HEADER {
+            true => Self::parse(value),
+            false => None,
+        }
+    }
+
     /// The token in a header that must be there once, with nothing beside it.
     pub(in crate::provider) fn in_header(
         headers: &'a HeaderMap,
         name: &HeaderName,
     ) -> Result<Self, SignatureError> {
         let text = only_value(headers, name)?;
-        Self::parse(text).ok_or_else(|| SignatureError::MalformedHeader(name.clone()))
+        Self::parse_value(text).ok_or_else(|| SignatureError::MalformedHeader(name.clone()))
     }
 
     /// Whether it is signed with this key, by one of these algorithms.
@@ -72,14 +92,44 @@ impl<'a> Compact<'a> {
         [self.header.as_bytes(), b".", self.payload.as_bytes()]
     }
 
-    /// The claims. Read them after the signature.
+    /// The claims. Read them after the signature: they are built as a document, which may take many times the
+    /// bytes of its text.
     pub(in crate::provider) fn claims(&self) -> Option<Claims> {
         let claims = serde_json::from_slice(&BASE64URL.decode(self.payload).ok()?).ok()?;
         Some(Claims(claims))
     }
+
+    /// One claim, read before the signature is known, without building a document.
+    #[cfg(feature = "x509")]
+    pub(in crate::provider) fn unverified_claim(&self, name: &str) -> Option<Match> {
+        let payload = BASE64URL.decode(self.payload).ok()?;
+        let found = Reader::new([&JsonPath::member(name)]).read(&payload);
+        found.ok()?.pop()
+    }
 }
 
-/// The members of a token's header, or its claims.
+/// The members of a token's header. It is read before the signature is known, so what is nested in them is not
+/// built as a document.
+struct Header<'a>(HashMap<String, &'a RawValue>);
+
+impl Header<'_> {
+    fn text(&self, name: &str) -> Option<String> {
+        serde_json::from_str(self.0.get(name)?.get()).ok()
+    }
+
+    /// The member `x5c`, in which one that is not base64 counts as an empty one. None if it is no list of texts.
+    #[cfg(feature = "x509")]
+    fn certificates(&self) -> Vec<Vec<u8>> {
+        let chain = self.0.get("x5c").map(|chain| chain.get());
+        let chain: Option<Vec<String>> = chain.and_then(|chain| serde_json::from_str(chain).ok());
+        let chain = chain.unwrap_or_default().into_iter();
+        chain
+            .map(|one| BASE64.decode(one).unwrap_or_default())
+            .collect()
+    }
+}
+
+/// The claims of a token.
 pub(in crate::provider) struct Claims(serde_json::Map<String, Value>);
 
 impl Claims {
@@ -104,13 +154,6 @@ impl Claims {
     #[cfg(feature = "rsa")]
     pub(in crate::provider) fn is_true(&self, name: &str) -> bool {
         self.0.get(name) == Some(&Value::Bool(true))
-    }
-
-    /// The member `x5c`, in which one that is not base64 counts as an empty one.
-    #[cfg(feature = "x509")]
-    fn certificates(&self) -> Vec<Vec<u8>> {
-        let decode = |text: &str| BASE64.decode(text).unwrap_or_default();
-        self.texts("x5c").into_iter().map(decode).collect()
     }
 
     #[cfg(feature = "x509")]
@@ -211,6 +254,28 @@ mod tests {
             token.replace('.', "..").to_string(),
         ] {
             assert_eq!(is_signed(&wrong, HS256), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn g9_a_token_is_bounded_before_it_is_read() {
+        let token = sign_hs256(b"key", &json!({"a": "x".repeat(MAX_HEADER)}));
+        assert!(Compact::parse(&token).is_some());
+        assert!(Compact::parse_value(&token).is_none());
+        let header = encode(&json!({"alg": "HS256", "x": "x".repeat(MAX_HEADER)}));
+        assert!(Compact::parse(&format!("{header}.e30.AAAA")).is_none());
+    }
+
+    #[test]
+    fn a_key_has_an_id_that_is_a_text() {
+        let key_id = |id: &Value| {
+            let header = encode(&json!({"alg": "HS256", "kid": id}));
+            let token = format!("{header}.e30.AAAA");
+            Compact::parse(&token).and_then(|token| token.key_id)
+        };
+        assert_eq!(key_id(&json!("a\"b")), Some("a\"b".to_owned()));
+        for none in [json!(5), json!(null), json!(["a"]), json!({"a": "b"})] {
+            assert_eq!(key_id(&none), None, "{none}");
         }
     }
 

@@ -165,7 +165,7 @@ impl Jwt {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token,
             Some(_) | None => value,
         };
-        let token = Compact::parse(token).ok_or_else(|| self.malformed())?;
+        let token = Compact::parse_value(token).ok_or_else(|| self.malformed())?;
         match self.signing.name() == Some(&*token.algorithm) {
             true => Ok(token),
             false => Err(SignatureError::OtherAlgorithm),

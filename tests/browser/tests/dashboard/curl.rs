@@ -69,7 +69,7 @@ async fn the_command_sends_the_same_request() {
             .eval("document.querySelector('pre.command').textContent")
             .await;
         let (receiver, received) = receiver().await;
-        let signed = github_delivery(&id, body.to_vec()).request::<Body>();
+        let signed = github_delivery(&id, body).request::<Body>();
         let signature = signed.headers()["x-hub-signature-256"].to_str().unwrap();
         assert!(
             command.contains("x-hub-signature-256: SIGNATURE"),

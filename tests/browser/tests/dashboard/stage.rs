@@ -150,7 +150,7 @@ impl Stage {
 
     /// A delivery of a provider that has the id in a header, so that the body can be anything. Its
     /// handler fails.
-    pub async fn dead_with_body(&self, endpoint: &str, id: &str, body: impl Into<Bytes>) {
+    pub async fn dead_with_body(&self, endpoint: &str, id: &str, body: impl AsRef<[u8]>) {
         let app = app(&self.pool, endpoint, keep, github(), None);
         assert_eq!(send(app, &github_delivery(id, body)).await, 409);
     }
@@ -280,7 +280,7 @@ fn github() -> Provider {
     presets::github(secret())
 }
 
-pub fn github_delivery(id: &str, body: impl Into<Bytes>) -> TestDelivery {
+pub fn github_delivery(id: &str, body: impl AsRef<[u8]>) -> TestDelivery {
     TestDelivery::new(&github()).uri("/in").id(id).body(body)
 }
 

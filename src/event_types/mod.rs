@@ -1,0 +1,104 @@
+//! Names of event types, and the groups that `*` makes of them.
+
+mod wanted;
+
+pub(crate) use wanted::{Matched, Wanted, WantedEvents, add};
+
+/// Names of event types, as a provider has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EventTypes(Vec<String>);
+
+impl EventTypes {
+    pub(crate) fn new<T: Into<String>>(types: impl IntoIterator<Item = T>) -> Self {
+        Self(types.into_iter().map(Into::into).collect())
+    }
+
+    pub(crate) fn push(&mut self, name: String) {
+        self.0.push(name);
+    }
+
+    /// `*` is all types, and `invoice.*` all that begin with `invoice.`.
+    #[cfg(any(feature = "reqwest", test))]
+    pub(crate) fn have(&self, event_type: &str) -> bool {
+        self.find(event_type).is_some()
+    }
+
+    #[cfg(any(feature = "reqwest", test))]
+    pub(crate) fn are_all(&self) -> bool {
+        self.0.iter().any(|known| known == "*")
+    }
+
+    /// The place of the name, or else of the longest group that has it.
+    pub(crate) fn find(&self, event_type: &str) -> Option<usize> {
+        self.find_exact(event_type)
+            .or_else(|| self.find_group(event_type))
+    }
+
+    /// The place of the longest group that has the name.
+    pub(crate) fn find_group(&self, event_type: &str) -> Option<usize> {
+        let groups = self.0.iter().enumerate().filter_map(|(place, known)| {
+            let prefix = known.strip_suffix('*')?;
+            event_type
+                .starts_with(prefix)
+                .then_some((prefix.len(), place))
+        });
+        groups.max().map(|(_, place)| place)
+    }
+
+    /// The place of the name itself.
+    pub(crate) fn find_exact(&self, event_type: &str) -> Option<usize> {
+        self.0.iter().position(|known| known == event_type)
+    }
+
+    /// The names, if each is that of a type and there are no more than a list can filter by.
+    #[cfg(any(feature = "reqwest", test))]
+    pub(crate) fn exact(&self, most: usize) -> Option<&[String]> {
+        let has_groups = self.0.iter().any(|known| known.ends_with('*'));
+        (self.0.len() <= most && !has_groups).then_some(&*self.0)
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_has_the_types_that_begin_with_its_name() {
+        let types = EventTypes::new(["invoice.*", "charge.refunded"]);
+        assert!(types.have("invoice.paid"));
+        assert!(types.have("charge.refunded"));
+        assert!(!types.have("charge.refunded.late"));
+        assert!(!types.have("invoiceitem.created"));
+        assert!(EventTypes::new(["*"]).have("anything"));
+        assert!(!EventTypes::new(Vec::<String>::new()).have("anything"));
+    }
+
+    #[test]
+    fn e3_the_name_comes_before_the_longest_group() {
+        let types = EventTypes::new(["customer.*", "customer.subscription.*", "customer.created"]);
+        let find = |name| {
+            let place = types.find(name)?;
+            types.names().get(place).map(String::as_str)
+        };
+        assert_eq!(find("customer.created"), Some("customer.created"));
+        assert_eq!(find("customer.deleted"), Some("customer.*"));
+        assert_eq!(
+            find("customer.subscription.paused"),
+            Some("customer.subscription.*")
+        );
+        assert_eq!(find("customer.subscription"), Some("customer.*"));
+        assert_eq!(find("customer"), None);
+        assert_eq!(find("Customer.created"), None);
+    }
+
+    #[test]
+    fn a_list_filters_by_a_few_exact_names() {
+        assert_eq!(EventTypes::new(["a", "b"]).exact(1), None);
+        assert_eq!(EventTypes::new(["a*"]).exact(1), None);
+        assert!(EventTypes::new(["a", "b"]).exact(2).is_some());
+    }
+}

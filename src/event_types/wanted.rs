@@ -1,0 +1,190 @@
+//! Which events a layer lets through.
+
+use std::fmt;
+
+use super::EventTypes;
+
+/// The event types that a layer is for, and what becomes of the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WantedEvents {
+    types: EventTypes,
+    ignores_others: bool,
+}
+
+/// The place in the table of the event type of a request. In the extensions of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Matched {
+    Type(usize),
+    /// None of them.
+    Other,
+}
+
+/// What an event of a layer with a table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Yes(Matched),
+    Ignored,
+}
+
+impl WantedEvents {
+    pub(crate) fn new(types: EventTypes, ignores_others: bool) -> Self {
+        Self {
+            types,
+            ignores_others,
+        }
+    }
+
+    /// `qualified` is the type with what qualifies it, such as `pull_request.opened`, if there is that.
+    pub(crate) fn check(&self, event_type: &str, qualified: Option<&str>) -> Wanted {
+        let qualified = qualified.unwrap_or(event_type);
+        let of_this_type = |place: &usize| {
+            let name = self.types.names().get(*place);
+            name.is_some_and(|name| is_within(name, event_type))
+        };
+        let place = self
+            .types
+            .find_exact(qualified)
+            .or_else(|| self.types.find_group(qualified).filter(of_this_type))
+            .or_else(|| self.types.find(event_type));
+        match place {
+            Some(place) => Wanted::Yes(Matched::Type(place)),
+            None if self.ignores_others => Wanted::Ignored,
+            None => Wanted::Yes(Matched::Other),
+        }
+    }
+
+    /// Whether what qualifies the type makes a difference.
+    pub(crate) fn qualify(&self, event_type: &str) -> bool {
+        let mut names = self.types.names().iter();
+        names.any(|name| is_within(name, event_type))
+    }
+
+    /// Whether an event of the type would be ignored whatever qualifies it.
+    pub(crate) fn ignore_all_of(&self, event_type: &str) -> bool {
+        self.check(event_type, None) == Wanted::Ignored && !self.qualify(event_type)
+    }
+
+    #[cfg(feature = "axum")]
+    pub(crate) fn names(&self) -> &[String] {
+        self.types.names()
+    }
+
+    /// The names, if others are ignored.
+    pub(crate) fn types(&self) -> Option<&EventTypes> {
+        self.ignores_others.then_some(&self.types)
+    }
+}
+
+/// Whether a name is that of qualified events of the type: `pull_request.opened`, `pull_request.*`.
+fn is_within(name: &str, event_type: &str) -> bool {
+    let rest = name.strip_prefix(event_type);
+    rest.is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// What is wrong with a name of an event type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameError {
+    Empty,
+    /// It would be all of them.
+    All,
+    /// `*` is not at its end, after a dot.
+    Group,
+    Twice,
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "it is empty",
+            Self::All => "`*` would be all types: leave the filter out, or use `otherwise`",
+            Self::Group => "`*` is only at the end, after a dot, as in `invoice.*`",
+            Self::Twice => "it is there twice",
+        })
+    }
+}
+
+/// Adds a name, if it is one.
+pub(crate) fn add(types: &mut EventTypes, name: String) -> Result<(), NameError> {
+    let star = name.find('*');
+    if name.is_empty() {
+        return Err(NameError::Empty);
+    }
+    if name == "*" {
+        return Err(NameError::All);
+    }
+    let is_group = name.len() > ".*".len() && name.ends_with(".*");
+    if star.is_some() && (star != name.len().checked_sub(1) || !is_group) {
+        return Err(NameError::Group);
+    }
+    if types.find_exact(&name).is_some() {
+        return Err(NameError::Twice);
+    }
+    types.push(name);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(names: &[&str]) -> WantedEvents {
+        WantedEvents::new(EventTypes::new(names.iter().copied()), true)
+    }
+
+    #[test]
+    fn e3_what_qualifies_a_type_can_be_written() {
+        let events = wanted(&["pull_request", "pull_request.opened", "issues.*", "push"]);
+        let check = |event_type, action: &str| {
+            let qualified = format!("{event_type}.{action}");
+            events.check(event_type, Some(&qualified))
+        };
+        let place = |place| Wanted::Yes(Matched::Type(place));
+        assert_eq!(check("pull_request", "opened"), place(1));
+        assert_eq!(check("pull_request", "closed"), place(0));
+        assert_eq!(check("issues", "opened"), place(2));
+        assert_eq!(events.check("push", None), place(3));
+        assert_eq!(events.check("issues", None), Wanted::Ignored);
+        assert_eq!(check("star", "created"), Wanted::Ignored);
+        assert!(events.ignore_all_of("star"));
+        for some in ["pull_request", "issues", "push"] {
+            assert!(!events.ignore_all_of(some), "{some}");
+        }
+        assert!(!wanted(&["pull_request.opened"]).ignore_all_of("pull_request"));
+        assert!(!wanted(&["customer.*"]).ignore_all_of("customer.subscription"));
+    }
+
+    #[test]
+    fn e3_a_group_within_a_type_comes_before_the_type() {
+        let events = wanted(&[
+            "pull_request",
+            "pull_request.*",
+            "invoice.*",
+            "invoice.paid",
+        ]);
+        let place = |place| Wanted::Yes(Matched::Type(place));
+        let opened = events.check("pull_request", Some("pull_request.opened"));
+        assert_eq!(opened, place(1));
+        assert_eq!(events.check("pull_request", None), place(0));
+        assert_eq!(events.check("invoice.paid", None), place(3));
+        assert_eq!(
+            events.check("invoice.paid", Some("invoice.paid.late")),
+            place(3)
+        );
+        assert_eq!(events.check("invoice.voided", None), place(2));
+        assert!(events.qualify("pull_request") && !events.qualify("pull"));
+    }
+
+    #[test]
+    fn a_name_that_could_match_nothing_is_refused() {
+        let mut types = EventTypes::new(["push"]);
+        let mut add = |name: &str| super::add(&mut types, name.to_owned());
+        assert_eq!(add(""), Err(NameError::Empty));
+        assert_eq!(add("*"), Err(NameError::All));
+        for group in [".*", "*.paid", "invoice*", "invoice.*.paid", "a.**"] {
+            assert_eq!(add(group), Err(NameError::Group), "{group}");
+        }
+        assert_eq!(add("push"), Err(NameError::Twice));
+        assert_eq!(add("invoice.*"), Ok(()));
+        assert_eq!(add("a type with spaces, é"), Ok(()));
+    }
+}

@@ -1,0 +1,76 @@
+//! What a provider is set to, to be shown.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+
+use super::answers::Answers;
+use super::signature::Tolerance;
+use super::{Provider, Source};
+
+/// What a [`Provider`] is set to: see [`Provider::description`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Description<'a> {
+    /// How it signs, in a few words such as ``HMAC-SHA256 in hex, `x-hub-signature-256` ``.
+    pub signature: Cow<'static, str>,
+    /// How old a signature may be. No effect unless the provider
+    /// [signs a time](Provider::signs_time).
+    pub tolerance: Tolerance,
+    /// Where the delivery id is.
+    pub delivery_id: &'a Source,
+    /// Where the event type is.
+    pub event_type: Option<&'a Source>,
+    /// The methods of deliveries.
+    pub methods: &'a [Method],
+    /// The status of every success, if the provider insists on one.
+    pub success_status: Option<StatusCode>,
+    /// The status of every failure, if the provider delivers again only after some.
+    pub failure_status: Option<StatusCode>,
+    /// The status for a signature that is missing or not valid.
+    pub rejection_status: StatusCode,
+    /// The largest accepted body, in bytes.
+    pub body_limit: usize,
+    /// How long the provider waits for the response.
+    pub response_deadline: Duration,
+    /// How long after the first attempt the provider may deliver again.
+    pub redelivery_window: Duration,
+}
+
+impl Provider {
+    /// What the provider is set to, by its preset or by hand.
+    ///
+    /// ```
+    /// use idempotent_webhook::{Secret, presets};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let github = presets::github(Secret::new("a secret")?);
+    /// let description = github.description();
+    /// assert_eq!(description.delivery_id.to_string(), "header x-github-delivery");
+    /// assert_eq!(description.response_deadline.as_secs(), 10);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn description(&self) -> Description<'_> {
+        let Answers {
+            success,
+            failure,
+            rejection,
+            ..
+        } = self.answers;
+        Description {
+            signature: self.scheme.description(),
+            tolerance: self.tolerance,
+            delivery_id: self.identity.id(),
+            event_type: self.identity.event_type(),
+            methods: &self.methods,
+            success_status: success,
+            failure_status: failure,
+            rejection_status: rejection.or(failure).unwrap_or(StatusCode::UNAUTHORIZED),
+            body_limit: self.body_limit,
+            response_deadline: self.response_deadline,
+            redelivery_window: self.redelivery_window,
+        }
+    }
+}

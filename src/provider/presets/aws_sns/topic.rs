@@ -1,0 +1,49 @@
+//! The topic whose messages are taken.
+
+use std::str::FromStr;
+
+use crate::provider::{Secret, SecretError};
+
+/// The topic whose messages [`aws_sns`](super::aws_sns) takes.
+///
+/// Its text form is the ARN.
+#[derive(Clone, Debug)]
+pub struct SnsTopic {
+    arn: String,
+}
+
+impl SnsTopic {
+    /// A topic by its ARN, such as `arn:aws:sns:us-east-1:123456789012:orders`.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretError`] if it is not the ARN of a topic.
+    pub fn new(arn: impl Into<String>) -> Result<Self, SecretError> {
+        let arn = arn.into();
+        let parts: Vec<_> = arn.split(':').collect();
+        match *parts {
+            ["arn", partition, "sns", region, account, name]
+                if partition.starts_with("aws") && ![region, account, name].contains(&"") =>
+            {
+                Ok(Self { arn })
+            }
+            _ => Err(SecretError::new(
+                "it is not the ARN of a topic, such as `arn:aws:sns:us-east-1:123456789012:orders`",
+            )),
+        }
+    }
+}
+
+impl FromStr for SnsTopic {
+    type Err = SecretError;
+
+    fn from_str(text: &str) -> Result<Self, SecretError> {
+        Self::new(text)
+    }
+}
+
+impl From<SnsTopic> for Secret {
+    fn from(topic: SnsTopic) -> Self {
+        Self::of_text_form(topic.arn)
+    }
+}

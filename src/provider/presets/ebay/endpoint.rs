@@ -1,0 +1,65 @@
+//! The endpoint that eBay notifies.
+
+use std::str::FromStr;
+
+use crate::provider::{Secret, SecretError};
+
+/// What a verification token never begins with.
+const SANDBOX: &str = "sandbox:";
+
+/// The endpoint that eBay notifies, for [`ebay`](super::ebay), in production or in the sandbox.
+///
+/// Its text form is the verification token, and `sandbox:<verification token>` for the sandbox.
+#[derive(Clone, Debug)]
+pub struct EbayEndpoint {
+    pub(super) verification_token: Secret,
+    pub(super) is_sandbox: bool,
+}
+
+impl EbayEndpoint {
+    /// An endpoint in production, with the verification token that you have given to eBay.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretError`] if the token has anything but ASCII letters, digits, `_` and `-`, which is all that
+    /// eBay allows.
+    pub fn new(verification_token: Secret) -> Result<Self, SecretError> {
+        let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
+        match verification_token.expose().iter().all(is_allowed) {
+            true => Ok(Self {
+                verification_token,
+                is_sandbox: false,
+            }),
+            false => Err(SecretError::new(
+                "it is not a verification token of eBay, which has letters, digits, `_` and `-`",
+            )),
+        }
+    }
+
+    /// The endpoint in the sandbox, instead of production's.
+    #[must_use]
+    pub fn sandbox(mut self) -> Self {
+        self.is_sandbox = true;
+        self
+    }
+}
+
+impl FromStr for EbayEndpoint {
+    type Err = SecretError;
+
+    fn from_str(text: &str) -> Result<Self, SecretError> {
+        match text.strip_prefix(SANDBOX) {
+            Some(token) => Ok(Self::new(Secret::exact(token)?)?.sandbox()),
+            None => Self::new(Secret::exact(text)?),
+        }
+    }
+}
+
+impl From<EbayEndpoint> for Secret {
+    fn from(endpoint: EbayEndpoint) -> Self {
+        match endpoint.is_sandbox {
+            true => Self::of_pair("sandbox", &endpoint.verification_token),
+            false => endpoint.verification_token,
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! Only what a handler is for: `Events` and `only`.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use axum::{Json, Router};
+use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
+use idempotent_webhook::{
+    DedupeTx, Delivery, Events, HandlerError, IdempotentWebhook, Keep, Provider, Recovery, Source,
+    TenantSecrets, presets,
+};
+use serde::Deserialize;
+use sqlx::PgPool;
+
+use crate::support::{
+    Answer, Database, NOTHING_KEPT, TestApp, accept_first, answer, assert_kept, assert_rows,
+    insert_effect, keep, keep_all, logged, recovery, secret, send, soon, stripe_delivery,
+    write_effect,
+};
+
+/// An event of GitHub.
+fn event(id: &str, event_type: &str, action: &str) -> TestDelivery {
+    TestDelivery::new(&presets::github(secret()))
+        .id(id)
+        .event_type(event_type)
+        .body(format!(r#"{{"action":"{action}"}}"#))
+}
+
+fn layer(pool: &PgPool) -> IdempotentWebhook {
+    IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()))
+        .database_timeout(Duration::from_secs(20))
+}
+
+fn ignored() -> Answer {
+    answer(200, "ignored", "")
+}
+
+#[tokio::test]
+async fn e1_an_ignored_event_leaves_nothing_and_a_forged_one_is_refused() {
+    let set = |layer: IdempotentWebhook| layer.only(["push", "release"]);
+    let app = TestApp::github_with(set, write_effect).await;
+    let star = event("a", "star", "created");
+    assert_eq!(app.send(star.request()).await, ignored());
+    for forged in [star.tampered(), star.unsigned()] {
+        assert_eq!(
+            app.send(forged.request()).await,
+            answer(401, "rejected", "signature missing or not valid")
+        );
+    }
+    // Its id does not matter.
+    assert_eq!(app.send(event(" ", "star", "").request()).await, ignored());
+    assert_eq!(app.send(event(" ", "push", "").request()).await.status, 400);
+    assert_eq!(app.runs(), 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
+
+    // The id was not claimed.
+    assert_eq!(
+        app.send(event("a", "push", "").request()).await,
+        answer(200, "processed", "done")
+    );
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn e1_an_ignored_event_needs_no_connection_and_no_postgres() {
+    let database = Database::new().await;
+    let pool = database.another_pool(1).await;
+    let layer = layer(&pool)
+        .database_timeout(Duration::from_millis(200))
+        .only(["push"]);
+    let router = Router::new().route("/", post(write_effect).layer(layer));
+    let star = || event("a", "star", "created").request();
+
+    let in_use = pool.acquire().await.unwrap();
+    assert_eq!(soon(send(&router, star())).await, ignored());
+    let push = send(&router, event("a", "push", "").request()).await;
+    assert_eq!((push.status, &*push.outcome), (503, "failed"));
+    drop(in_use);
+    pool.close().await;
+    assert_eq!(soon(send(&router, star())).await, ignored());
+    assert_rows!(database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn e1_nothing_of_an_ignored_event_is_kept_in_any_way() {
+    let ways: [fn(&Recovery) -> Keep; 3] = [keep, keep_all, accept_first];
+    for way in ways {
+        let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+            layer.keep(way(recovery)).only(["push"])
+        };
+        let provider = presets::github(secret());
+        let app = TestApp::recovered(provider, set, write_effect).await;
+        assert_eq!(app.send(event("a", "star", "").request()).await, ignored());
+        app.database.until(NOTHING_KEPT).await;
+        assert_eq!(app.runs(), 0);
+        assert_rows!(app.database, claims: 0, effects: 0);
+    }
+}
+
+#[tokio::test]
+async fn e1_an_ignored_event_has_the_providers_success() {
+    let provider = presets::github(secret()).acknowledgement_status(StatusCode::NO_CONTENT);
+    let set = |layer: IdempotentWebhook| layer.only(["push"]);
+    let app = TestApp::with(provider, set, write_effect).await;
+    let sent = app.send(event("a", "star", "").request()).await;
+    assert_eq!(sent, answer(204, "ignored", ""));
+}
+
+/// Names the handler that has run.
+async fn ran(mut tx: DedupeTx, delivery: Delivery, name: &str) -> Result<String, HandlerError> {
+    insert_effect(&mut tx, &delivery).await?;
+    Ok(name.to_owned())
+}
+
+#[tokio::test]
+async fn e3_an_event_goes_to_the_handler_of_its_name_or_of_the_longest_group() {
+    #[derive(Deserialize)]
+    struct Opened {
+        action: String,
+    }
+    let database = Database::new().await;
+    let events = Events::new()
+        .on("pull_request", |tx: DedupeTx, delivery: Delivery| async {
+            ran(tx, delivery, "any pull request").await
+        })
+        .on(
+            "pull_request.opened",
+            |State(name): State<&'static str>,
+             tx: DedupeTx,
+             delivery: Delivery,
+             Json(opened): Json<Opened>| async move {
+                ran(tx, delivery, &format!("{name} {}", opened.action)).await
+            },
+        )
+        .on("issues.*", |tx: DedupeTx, delivery: Delivery| async {
+            ran(tx, delivery, "issues").await
+        })
+        .ignore_others();
+    assert_eq!(
+        events.event_types().collect::<Vec<_>>(),
+        ["pull_request", "pull_request.opened", "issues.*"]
+    );
+    let router: Router = Router::new()
+        .route("/", post(events.layer(layer(&database.pool))))
+        .with_state("of the state:");
+    for (id, event_type, action, expected) in [
+        ("a", "pull_request", "opened", "of the state: opened"),
+        ("b", "pull_request", "closed", "any pull request"),
+        ("c", "issues", "opened", "issues"),
+    ] {
+        let sent = send(&router, event(id, event_type, action).request()).await;
+        assert_eq!(sent, answer(200, "processed", expected));
+        let again = send(&router, event(id, event_type, action).request()).await;
+        assert_eq!(again, answer(200, "duplicate", ""));
+    }
+    let other = |event_type| event("d", event_type, "").body("{}");
+    for event_type in ["issue", "issues", "pull_requests", "Pull_request"] {
+        let sent = send(&router, other(event_type).request()).await;
+        assert_eq!(sent, ignored(), "{event_type}");
+    }
+    assert_rows!(database, claims: 3, effects: 3);
+}
+
+#[tokio::test]
+async fn e3_types_with_odd_characters_are_names_like_others() {
+    let database = Database::new().await;
+    let stripe_layer =
+        IdempotentWebhook::new(database.pool.clone(), "test", presets::stripe(secret()))
+            .database_timeout(Duration::from_secs(20));
+    let events = Events::new()
+        .on("ein Ereignis, ☃", write_effect)
+        .ignore_others();
+    let router: Router = Router::new().route("/", post(events.layer(stripe_layer)));
+    let sent = |id: &str, event_type: &str| {
+        let body = serde_json::json!({"id": id, "type": event_type}).to_string();
+        send(&router, stripe_delivery(body).request())
+    };
+    assert_eq!(
+        sent("a", "ein Ereignis, ☃").await,
+        answer(200, "processed", "done")
+    );
+    for other in ["ein Ereignis", "*", "'; drop table", "ein Ereignis, ☃.b"] {
+        assert_eq!(sent("b", other).await, ignored(), "{other}");
+    }
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn e3_an_event_whose_type_cannot_be_read_is_not_ignored() {
+    let database = Database::new().await;
+    let stripe_layer =
+        IdempotentWebhook::new(database.pool.clone(), "test", presets::stripe(secret()))
+            .database_timeout(Duration::from_secs(20));
+    let events = Events::new().on("a", write_effect).ignore_others();
+    let router: Router = Router::new()
+        .route("/events", post(events.layer(stripe_layer.clone())))
+        .route("/only", post(write_effect).layer(stripe_layer.only(["a"])));
+    let to = |path: &str| stripe_delivery(r#"{"id":"1"}"#).uri(path).request();
+    let log = logged(async {
+        let sent = send(&router, to("/events")).await;
+        assert_eq!((sent.status, &*sent.outcome), (422, "failed"));
+    })
+    .await;
+    assert!(log.contains("its event type cannot be read"), "{log}");
+    assert_rows!(database, claims: 0, effects: 0);
+    assert_eq!(
+        send(&router, to("/only")).await,
+        answer(200, "processed", "done")
+    );
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn e3_an_event_whose_action_cannot_be_read_is_not_ignored() {
+    let set = |layer: IdempotentWebhook| layer.only(["pull_request.opened"]);
+    let app = TestApp::github_with(set, write_effect).await;
+    // As GitHub sends it with the content type of a form; and twice.
+    for (id, body) in [
+        ("a", "payload=%7B%22action%22%3A%22opened%22%7D"),
+        ("b", r#"{"action":"opened","action":"closed"}"#),
+    ] {
+        let sent = app
+            .send(event(id, "pull_request", "").body(body).request())
+            .await;
+        assert_eq!(sent, answer(200, "processed", "done"), "{body}");
+        let star = app.send(event(id, "star", "").body(body).request()).await;
+        assert_eq!(star, ignored());
+    }
+    let closed = app
+        .send(event("c", "pull_request", "closed").request())
+        .await;
+    assert_eq!(closed, ignored());
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
+async fn e2_a_layer_that_has_the_table_takes_it_again() {
+    let database = Database::new().await;
+    let events = Events::new().on("push", write_effect).ignore_others();
+    let layer = layer(&database.pool).only(events.event_types());
+    let router: Router = Router::new().route("/", post(events.layer(layer)));
+    let sent = send(&router, event("a", "push", "").request()).await;
+    assert_eq!(sent, answer(200, "processed", "done"));
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn otherwise_takes_all_other_events() {
+    let database = Database::new().await;
+    let events = Events::new()
+        .on("push", |tx: DedupeTx, delivery: Delivery| async {
+            ran(tx, delivery, "push").await
+        })
+        .otherwise(|tx: DedupeTx, delivery: Delivery| async { ran(tx, delivery, "other").await });
+    let router: Router = Router::new().route("/", post(events.layer(layer(&database.pool))));
+    for (id, event_type, expected) in [("a", "push", "push"), ("b", "star", "other")] {
+        let sent = send(&router, event(id, event_type, "").request()).await;
+        assert_eq!(sent, answer(200, "processed", expected));
+    }
+    assert_rows!(database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
+async fn e2_what_is_kept_and_ignored_since_a_deploy_is_dead_with_the_reason() {
+    async fn fails(_: DedupeTx) -> StatusCode {
+        StatusCode::CONFLICT
+    }
+    let app = TestApp::keeping(|keep| keep, fails).await;
+    for (id, event_type) in [("a", "star"), ("b", "push")] {
+        let sent = app.send(event(id, event_type, "created").request()).await;
+        assert_eq!((sent.status, &*sent.outcome), (409, "kept"));
+    }
+
+    // The deploy.
+    let pool = &app.database.pool;
+    let recovery = recovery(pool);
+    let events = Events::new().on("push", write_effect).ignore_others();
+    let kept = layer(pool).keep(keep(&recovery));
+    let router: Router = Router::new().route("/", post(events.layer(kept)));
+    app.database.make_due().await;
+    let log = logged(async {
+        let attempts = recovery.run_due(&router).await.unwrap();
+        let mut outcomes: Vec<_> = attempts
+            .iter()
+            .map(|attempt| attempt.outcome.unwrap().as_str())
+            .collect();
+        outcomes.sort_unstable();
+        assert_eq!(outcomes, ["kept", "processed"]);
+    })
+    .await;
+    assert!(log.contains("webhook ignored"), "{log}");
+    // It is not deleted: another process may have a handler for it, in the middle of the deploy.
+    assert_kept!(app.database, "dead", attempts: 2, retries: 1);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn e3_a_copy_with_another_type_does_not_change_the_handler_of_what_is_kept() {
+    async fn fails(_: DedupeTx) -> StatusCode {
+        StatusCode::CONFLICT
+    }
+    let app = TestApp::keeping(|keep| keep, fails).await;
+    for event_type in ["push", "issues"] {
+        let sent = app.send(event("a", event_type, "").request()).await;
+        assert_eq!((sent.status, &*sent.outcome), (409, "kept"));
+    }
+    app.database
+        .until("(select event_type = 'push' from idempotent_webhook.kept_deliveries)")
+        .await;
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn e2_tenants_have_one_table() {
+    let database = Database::new().await;
+    let tenants = TenantSecrets::new(
+        |head| Some(head.uri.path().to_owned()),
+        |_| async { Ok(Some(secret())) },
+    )
+    .separate_ids();
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(tenants))
+        .database_timeout(Duration::from_secs(20));
+    let events = Events::new().on("push", write_effect).ignore_others();
+    let router: Router = Router::new().route("/{tenant}", post(events.layer(layer)));
+    for tenant in ["/a", "/b"] {
+        let sent = |event_type| send(&router, event("1", event_type, "").uri(tenant).request());
+        assert_eq!(sent("star").await, ignored());
+        assert_eq!(sent("push").await, answer(200, "processed", "done"));
+    }
+    assert_rows!(database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
+async fn what_is_ignored_is_counted_by_the_types_that_are_signed() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let stripe_layer = IdempotentWebhook::new(pool.clone(), "stripe", presets::stripe(secret()))
+        .only(["invoice.*"]);
+    let github = layer(pool).only(["push"]);
+    let router = Router::new()
+        .route("/stripe", post(write_effect).layer(stripe_layer.clone()))
+        .route("/github", post(write_effect).layer(github.clone()));
+    for (id, event_type) in [
+        ("a", "charge.failed"),
+        ("b", "charge.failed"),
+        ("c", "x\0y"),
+    ] {
+        let body = serde_json::json!({"id": id, "type": event_type}).to_string();
+        let sent = send(&router, stripe_delivery(body).uri("/stripe").request()).await;
+        // NUL is no part of a type.
+        let outcome = if id == "c" { "processed" } else { "ignored" };
+        assert_eq!(sent.outcome, outcome, "{id}");
+    }
+    for event_type in ["chosen by whoever has captured a body", "star"] {
+        let delivery = event("a", event_type, "").uri("/github");
+        assert_eq!(send(&router, delivery.request()).await, ignored());
+    }
+    stripe_layer.drained().await;
+    github.drained().await;
+    let counted: Vec<(String, String, String, i64)> = sqlx::query_as(
+        "select endpoint, source, outcome, count from idempotent_webhook.activity
+         where 'ignored' in (source, outcome) order by 1, 2, 3",
+    )
+    .fetch_all(pool)
+    .await
+    .unwrap();
+    let row = |endpoint: &str, source: &str, outcome: &str, count| {
+        (
+            endpoint.to_owned(),
+            source.to_owned(),
+            outcome.to_owned(),
+            count,
+        )
+    };
+    assert_eq!(
+        counted,
+        [
+            row("stripe", "ignored", "charge.failed", 2),
+            row("stripe", "request", "ignored", 2),
+            row("test", "ignored", "*", 2),
+            row("test", "request", "ignored", 2),
+        ]
+    );
+}
+
+#[tokio::test]
+#[should_panic(expected = "the layer ignores events of this type")]
+async fn assert_idempotent_says_that_the_type_is_ignored() {
+    let database = Database::new().await;
+    let events = Events::new().on("push", write_effect).ignore_others();
+    let router: Router = Router::new().route("/", post(events.layer(layer(&database.pool))));
+    let delivery = event("a", "star", "created");
+    assert_idempotent(&router, &delivery, || async { 0 }).await;
+}
+
+async fn lazy() -> IdempotentWebhook {
+    let pool = PgPool::connect_lazy("postgres://localhost/none").unwrap();
+    IdempotentWebhook::new(pool, "test", presets::github(secret()))
+}
+
+#[tokio::test]
+#[should_panic(expected = "`Events::on(\"push\", ..)`: it is there twice")]
+async fn e3_a_type_has_one_handler() {
+    let _ = Events::<()>::new()
+        .on("push", write_effect)
+        .on("push", write_effect);
+}
+
+#[tokio::test]
+#[should_panic(expected = "`Events` has no handler, so that all events would be ignored")]
+async fn e3_an_empty_table_is_refused() {
+    let _ = Events::<()>::new().ignore_others();
+}
+
+#[tokio::test]
+#[should_panic(expected = "`IdempotentWebhook::only`: the list is empty")]
+async fn e3_an_empty_list_is_refused() {
+    let _ = lazy().await.only(Vec::<String>::new());
+}
+
+#[tokio::test]
+#[should_panic(expected = "the layer has another list of event types already")]
+async fn e3_a_layer_has_one_list() {
+    let events = Events::<()>::new().on("push", write_effect).ignore_others();
+    let _ = events.layer(lazy().await.only(["release"]));
+}
+
+#[tokio::test]
+#[should_panic(expected = "the provider acme has no event type")]
+async fn e3_a_provider_without_a_type_is_refused() {
+    let provider = Provider::custom("acme")
+        .signature(
+            idempotent_webhook::signature::Hmac::hex("x-signature".parse().unwrap()),
+            secret(),
+        )
+        .delivery_id(Source::body_digest());
+    let pool = PgPool::connect_lazy("postgres://localhost/none").unwrap();
+    let _ = IdempotentWebhook::new(pool, "test", provider).only(["push"]);
+}
+
+/// A handshake is answered, whatever the table has.
+#[tokio::test]
+async fn a_handshake_is_no_event() {
+    let database = Database::new().await;
+    let slack = presets::slack(secret());
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", slack.clone());
+    let events = Events::new().on("message", write_effect).ignore_others();
+    let router: Router = Router::new().route("/", post(events.layer(layer)));
+    let delivery = TestDelivery::new(&slack).body(r#"{"type":"url_verification","challenge":"c"}"#);
+    let sent = send(&router, delivery.request()).await;
+    assert_eq!(sent, answer(200, "handshake", "c"));
+    assert_rows!(database, claims: 0, effects: 0);
+}

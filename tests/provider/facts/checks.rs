@@ -1,0 +1,100 @@
+//! What the settings of a preset must be because of what is known.
+
+use serde::Deserialize;
+
+use super::{Basis, entries, path};
+
+/// Nothing that could still be processed is given up for an answer of the layer.
+#[test]
+fn p7_a_provider_delivers_again_after_each_answer_that_is_no_success() {
+    for entry in entries() {
+        let description = entry.provider.description();
+        let after = &entry.facts.redelivered_after;
+        let is_final = |status: u16| after.contains(status) == Some(false);
+        // Whatever we answer: none is delivered again.
+        if is_final(500) && is_final(503) && is_final(429) {
+            continue;
+        }
+        let failure = description.failure_status.map(|status| status.as_u16());
+        let ours = match failure {
+            Some(status) => vec![status],
+            None => vec![400, 404, 408, 409, 413, 422, 500, 503],
+        };
+        for status in ours {
+            assert!(!is_final(status), "{}: {status} is final", entry.name());
+        }
+        let rejection = description.rejection_status.as_u16();
+        assert!(
+            !is_final(rejection),
+            "{}: {rejection} is final",
+            entry.name()
+        );
+    }
+}
+
+/// P6: otherwise a retry is refused for its age.
+#[test]
+fn no_preset_with_a_signed_id_refuses_what_its_provider_may_deliver_again() {
+    for entry in entries() {
+        let provider = &entry.provider;
+        let description = provider.description();
+        let past = description.tolerance.past();
+        let refuses = past.is_some_and(|past| past < description.redelivery_window);
+        if provider.signs_time() && provider.signs_delivery_id() && refuses {
+            assert!(
+                entry.facts.retry.is_signed_anew(),
+                "{}: its tolerance is shorter than its redelivery window, and nothing says for sure \
+                 that a retry is signed at a new time",
+                entry.name()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_preset_that_deduplicates_nothing_says_that_a_retry_has_a_new_id() {
+    for entry in entries() {
+        if entry.provider.description().delivery_id.to_string() == "receipt" {
+            assert!(!entry.facts.retry.has_same_id(), "{}", entry.name());
+        }
+    }
+}
+
+#[test]
+fn a_handshake_is_described_where_one_is_answered() {
+    for entry in entries() {
+        if entry.provider.answers_handshakes() {
+            assert!(entry.facts.handshake.is_some(), "{}", entry.name());
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    signature_valid: bool,
+    /// None, if we have signed it.
+    origin: Option<String>,
+}
+
+/// That the case is accepted is what `vectors` asserts.
+#[test]
+fn a_basis_that_is_a_case_names_one_that_verifies() {
+    for entry in entries() {
+        let (name, facts) = (entry.name(), &entry.facts);
+        let needs_case = matches!(facts.basis, Basis::Suite | Basis::Example);
+        assert_eq!(facts.case.is_some(), needs_case, "{name}");
+        if let Some(case) = &facts.case {
+            let file = path(&format!("tests/vectors/{}.json", name.replace('-', "_")));
+            let cases = std::fs::read_to_string(file).unwrap();
+            let cases: Vec<Case> = serde_json::from_str(&cases).unwrap();
+            let found = cases.iter().find(|found| found.name == *case).unwrap();
+            assert!(found.signature_valid, "{name}: {case}");
+            assert_eq!(
+                found.origin.as_deref(),
+                Some(facts.basis.as_str()),
+                "{name}: {case}"
+            );
+        }
+    }
+}

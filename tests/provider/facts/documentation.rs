@@ -1,0 +1,143 @@
+//! The facts in the documentation of each preset: `src/provider/presets/facts.rs`, a macro that the
+//! presets put into it.
+
+use std::fmt::Write;
+
+use super::statuses::{RedeliveredAfter, Statuses};
+use super::{Basis, Deadline, Entry, Likely, compare_or_write, entries, in_days};
+
+#[test]
+fn the_documentation_says_what_the_presets_and_the_facts_say() {
+    let mut file =
+        "//! Written by `tests/provider/facts` from `facts.json` and what the presets set.\n\n\
+                    /// What is known of the provider, for the documentation of its preset.\n\
+                    macro_rules! facts {\n"
+            .to_owned();
+    for entry in entries() {
+        let lines = lines(&entry).join("\n");
+        writeln!(
+            file,
+            "    (\"{}\") => {{\n        r#\"{lines}\"#\n    }};",
+            entry.name()
+        )
+        .unwrap();
+    }
+    file.push_str("}\n");
+    compare_or_write("src/provider/presets/facts.rs", &file);
+}
+
+/// A list in Markdown.
+fn lines(entry: &Entry) -> Vec<String> {
+    let Entry { facts, .. } = entry;
+    let description = entry.provider.description();
+    let mut lines = vec![
+        success(entry),
+        redelivery(entry),
+        format!("- Retry: {}.", facts.retry),
+    ];
+    let effects = [&facts.switched_off, &facts.counts].map(Option::as_deref);
+    let effects: Vec<_> = effects.into_iter().flatten().collect();
+    if !effects.is_empty() {
+        lines.push(format!("- Switched off: {}.", effects.join("; ")));
+    }
+    let deadline = description.response_deadline.as_millis();
+    let deadline = match deadline % 1000 {
+        0 => format!("{} seconds", deadline / 1000),
+        _ => format!("{deadline} milliseconds"),
+    };
+    lines.push(match facts.deadline {
+        Deadline::Documented => format!("- Response deadline: {deadline}."),
+        Deadline::Likely => format!("- Response deadline: {deadline} (likely)."),
+        Deadline::Assumed => {
+            format!("- Response deadline: not published; {deadline} are assumed.")
+        }
+    });
+    let limit = size(description.body_limit);
+    lines.push(if facts.body_limit_is_published {
+        format!("- Body limit: {limit}.")
+    } else {
+        format!("- Body limit: {limit}; none is published.")
+    });
+    lines.push(match &facts.handshake {
+        Some(handshake) => format!("- Handshake: {handshake}"),
+        None => "- Handshake: none.".to_owned(),
+    });
+    lines.extend(facts.notes.iter().map(|note| format!("- {note}")));
+    let basis = match facts.basis {
+        Basis::Suite => {
+            "a case of the provider's own suite, or a delivery that it has sent, verifies"
+        }
+        Basis::Example => "an example in the provider's documents verifies",
+        Basis::Documented => {
+            "the provider documents the signature; no example of its own was verified"
+        }
+        Basis::SecondHand => {
+            "third parties describe the signature; **the provider's word is missing**"
+        }
+    };
+    lines.push(format!("- Basis: {basis}. Source: <{}>.", facts.source));
+    lines
+}
+
+fn success(entry: &Entry) -> String {
+    let description = entry.provider.description();
+    let doubt = entry.facts.doubt(Likely::Success);
+    let mut line = format!("- Success: {}{doubt}", entry.facts.success);
+    if let Some(status) = description.success_status {
+        write!(line, "; every success is answered with {}", status.as_u16()).unwrap();
+    }
+    line + "."
+}
+
+fn redelivery(entry: &Entry) -> String {
+    let Entry { facts, .. } = entry;
+    let description = entry.provider.description();
+    let doubt = facts.doubt(Likely::RedeliveredAfter);
+    let after = match &facts.redelivered_after {
+        RedeliveredAfter::Never => {
+            format!(
+                "never by itself{doubt}: **what fails is lost, unless it is [kept](crate::Keep)**"
+            )
+        }
+        RedeliveredAfter::Failures => format!("after every failure{doubt}"),
+        RedeliveredAfter::Only(statuses) => format!("after {}{doubt} only", list(statuses)),
+        RedeliveredAfter::But(statuses) => {
+            format!("after every failure but {}{doubt}", list(statuses))
+        }
+        RedeliveredAfter::Unknown => "after which answers is not known".to_owned(),
+    };
+    let mut line = format!("- Redelivery: {after}");
+    if let Some(schedule) = &facts.schedule {
+        write!(line, "; {schedule}").unwrap();
+    }
+    let window = in_days(description.redelivery_window);
+    write!(line, ". The redelivery window is {window}.").unwrap();
+    if let Some(failure) = description.failure_status {
+        let (failure, rejection) = (failure.as_u16(), description.rejection_status.as_u16());
+        write!(line, " Failures and rejections are answered with {failure}").unwrap();
+        if rejection != failure {
+            write!(line, ", and a wrong signature with {rejection}").unwrap();
+        }
+        line.push('.');
+    } else if description.rejection_status != http::StatusCode::UNAUTHORIZED {
+        let rejection = description.rejection_status.as_u16();
+        write!(line, " A wrong signature is answered with {rejection}.").unwrap();
+    }
+    line
+}
+
+fn list(statuses: &[Statuses]) -> String {
+    let texts: Vec<_> = statuses.iter().map(ToString::to_string).collect();
+    match texts.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => texts.concat(),
+    }
+}
+
+fn size(bytes: usize) -> String {
+    match bytes {
+        _ if bytes.is_multiple_of(1024 * 1024) => format!("{} MiB", bytes / (1024 * 1024)),
+        _ if bytes.is_multiple_of(1024) => format!("{} KiB", bytes / 1024),
+        _ => format!("{bytes} bytes"),
+    }
+}

@@ -1,0 +1,169 @@
+//! What is known of each provider beyond what its preset sets: `tests/facts.json`. The
+//! documentation of the presets and the tables of `PROVIDERS.md` are written from both.
+//!
+//!     UPDATE_PROVIDERS=1 cargo test --all-features --test provider facts::
+
+mod checks;
+mod documentation;
+mod retry;
+mod statuses;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use idempotent_webhook::presets::{self, Preset};
+use idempotent_webhook::{Provider, Secret};
+use serde::Deserialize;
+
+use retry::Retry;
+use statuses::RedeliveredAfter;
+
+/// What the provider says, or what is assumed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Facts {
+    /// Where it says so.
+    source: String,
+    basis: Basis,
+    /// The name of the case in `tests/vectors`, for the first two.
+    case: Option<String>,
+    /// The answers that it counts as delivered.
+    success: String,
+    redelivered_after: RedeliveredAfter,
+    /// How often and for how long.
+    schedule: Option<String>,
+    retry: Retry,
+    switched_off: Option<String>,
+    /// The answers that have another effect on that than the others.
+    counts: Option<String>,
+    deadline: Deadline,
+    #[serde(default)]
+    body_limit_is_published: bool,
+    handshake: Option<String>,
+    /// What is not confirmed of this.
+    #[serde(default)]
+    likely: Vec<Likely>,
+    /// Further sentences.
+    #[serde(default)]
+    notes: Vec<String>,
+}
+
+/// What the signature that the preset verifies is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Basis {
+    /// A case of the provider's own suite, or a delivery that it has sent.
+    Suite,
+    /// An example in its documents.
+    Example,
+    Documented,
+    SecondHand,
+}
+
+impl Basis {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Suite => "suite",
+            Self::Example => "example",
+            Self::Documented => "documented",
+            Self::SecondHand => "second-hand",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Deadline {
+    Documented,
+    Likely,
+    Assumed,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Likely {
+    Success,
+    RedeliveredAfter,
+}
+
+impl Facts {
+    fn is_likely(&self, what: Likely) -> bool {
+        self.likely.contains(&what)
+    }
+
+    /// " (likely)", if it is.
+    fn doubt(&self, what: Likely) -> &'static str {
+        if self.is_likely(what) {
+            " (likely)"
+        } else {
+            ""
+        }
+    }
+}
+
+/// A preset, and what is known of its provider.
+struct Entry {
+    preset: &'static Preset,
+    provider: Provider,
+    facts: Facts,
+}
+
+impl Entry {
+    fn name(&self) -> &'static str {
+        self.preset.name()
+    }
+}
+
+/// All presets, in their order.
+fn entries() -> Vec<Entry> {
+    let file = fs::read_to_string(path("tests/facts.json")).unwrap();
+    let mut facts: BTreeMap<String, Facts> = serde_json::from_str(&file).unwrap();
+    let entries = presets::ALL.iter().map(|preset| Entry {
+        preset,
+        provider: preset.provider(Secret::new("a secret").unwrap()),
+        facts: facts
+            .remove(preset.name())
+            .unwrap_or_else(|| panic!("facts.json has nothing of {}", preset.name())),
+    });
+    let entries = entries.collect();
+    let unknown: Vec<_> = facts.keys().collect();
+    assert!(unknown.is_empty(), "there is no preset {unknown:?}");
+    entries
+}
+
+fn path(relative: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
+}
+
+/// Compares what is in the file with what is expected there, or writes it.
+fn compare_or_write(relative: &str, expected: &str) {
+    let found = fs::read_to_string(path(relative)).unwrap_or_default();
+    if std::env::var_os("UPDATE_PROVIDERS").is_some() {
+        if found != expected {
+            fs::write(path(relative), expected).unwrap();
+        }
+        return;
+    }
+    for (found, expected) in found.lines().zip(expected.lines()) {
+        assert_eq!(
+            found, expected,
+            "{relative}: run it with UPDATE_PROVIDERS=1"
+        );
+    }
+    assert_eq!(
+        found.len(),
+        expected.len(),
+        "{relative}: run it with UPDATE_PROVIDERS=1"
+    );
+}
+
+/// In whole days from two on, or else in hours.
+fn in_days(time: std::time::Duration) -> String {
+    let hours = time.as_secs() / 3600;
+    match hours {
+        48.. => format!("{} days", hours / 24),
+        _ => format!("{hours} hours"),
+    }
+}

@@ -1,0 +1,181 @@
+//! The tables in `PROVIDERS.md`.
+
+use std::fmt::Write;
+use std::fs;
+
+use idempotent_webhook::Source;
+use idempotent_webhook::presets;
+
+use super::{Deadline, Entry, Likely, compare_or_write, entries, in_days, path};
+
+const BEGIN: &str = "<!-- The tables are written by tests/provider/facts/table.rs. -->\n";
+
+#[test]
+fn the_tables_say_what_the_presets_and_the_facts_say() {
+    let page = fs::read_to_string(path("PROVIDERS.md")).unwrap();
+    let (before, _) = page.split_once(BEGIN).unwrap();
+    let tables = format!("{before}{BEGIN}{}", tables());
+    compare_or_write("PROVIDERS.md", &tables);
+}
+
+fn tables() -> String {
+    let entries = entries();
+    let mut text =
+        "| preset | signature | body covered | delivery id | id covered | redelivery window | \
+                    retry | deadline | handshake | basis |\n\
+                    |---|---|---|---|---|---|---|---|---|---|\n"
+            .to_owned();
+    for entry in &entries {
+        writeln!(text, "{}", signature_row(entry)).unwrap();
+    }
+    text.push_str(ANSWERS);
+    for entry in &entries {
+        writeln!(text, "{}", answers_row(entry)).unwrap();
+    }
+    text
+}
+
+fn signature_row(entry: &Entry) -> String {
+    let Entry {
+        provider, facts, ..
+    } = entry;
+    let description = provider.description();
+    let yes = |is: bool| if is { "yes" } else { "**no**" };
+    let doubt = match facts.deadline {
+        Deadline::Documented => "",
+        Deadline::Likely => " (likely)",
+        Deadline::Assumed => " (assumed)",
+    };
+    format!(
+        "| `{}` | {} | {} | {} | {} | {} | {} | {} s{doubt} | {} | [{}]({}) |",
+        entry.name(),
+        description.signature,
+        yes(provider.signs_body()),
+        place(description.delivery_id),
+        yes(provider.signs_delivery_id()),
+        in_days(description.redelivery_window),
+        facts.retry,
+        description.response_deadline.as_secs(),
+        if provider.answers_handshakes() {
+            "answered"
+        } else {
+            ""
+        },
+        facts.basis.as_str(),
+        facts.source,
+    )
+}
+
+fn place(source: &Source) -> String {
+    let text = source.to_string();
+    let words = text.split(' ').map(|word| match word {
+        "header" | "body" | "digest" | "signed" | "value" | "time" | "receipt" | "or" | "and" => {
+            word.to_owned()
+        }
+        name => format!("`{name}`"),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+const ANSWERS: &str = "
+## What each answer makes the provider do
+
+Each cell has the status that the layer answers, and whether the provider delivers again after it by itself:
+*again*, or **final**. \"Unknown\" is documented nowhere; \"likely\" is not confirmed. A 4xx that is final is
+not sent where another answer is redelivered: such a preset answers 503 or 429 in its place, to a wrong
+signature as well, as the secret may have been changed at the provider first. The layer's own answers are 401
+for the signature, 400, 408 and 413 for a request that cannot be read, 500 and 503 for a failure; the
+handler's 4xx stays what it is.
+
+- **Success**: what the provider counts as delivered, and the status that the layer gives every success where
+  it insists on one.
+- **Switched off**: when it disables the endpoint or the subscription.
+
+The name leads to the source.
+
+| preset | success | wrong signature | unreadable request | failure | the handler's 4xx | switched off |
+|---|---|---|---|---|---|---|
+";
+
+fn answers_row(entry: &Entry) -> String {
+    let Entry {
+        provider, facts, ..
+    } = entry;
+    let description = provider.description();
+    let failure = description.failure_status.map(|status| status.as_u16());
+    let cell = |ours: &[u16]| {
+        let ours = failure.map_or(ours.to_vec(), |status| vec![status]);
+        effect(entry, &ours)
+    };
+    let mut success = format!("{}{}", facts.success, facts.doubt(Likely::Success));
+    if let Some(status) = description
+        .success_status
+        .map(|status| status.as_u16().to_string())
+        && status != facts.success
+    {
+        write!(success, ": {status}").unwrap();
+    }
+    let switched_off =
+        [&facts.switched_off, &facts.counts].map(|text| text.as_deref().unwrap_or(""));
+    let switched_off: Vec<_> = switched_off
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect();
+    format!(
+        "| [`{}`]({}) | {success} | {} | {} | {} | {} | {} |",
+        entry.name(),
+        facts.source,
+        effect(entry, &[description.rejection_status.as_u16()]),
+        cell(&[400, 408, 413]),
+        cell(&[500, 503]),
+        match failure {
+            Some(_) => cell(&[]),
+            None => after_any_4xx(entry),
+        },
+        switched_off.join("; "),
+    )
+}
+
+/// What the provider does after each of the statuses.
+fn effect(entry: &Entry, statuses: &[u16]) -> String {
+    let doubt = entry.facts.doubt(Likely::RedeliveredAfter);
+    let mut groups: Vec<(&str, Vec<String>)> = Vec::new();
+    for status in statuses {
+        let then = match entry.facts.redelivered_after.contains(*status) {
+            Some(true) => "again",
+            Some(false) => "**final**",
+            None => "unknown",
+        };
+        match groups.iter_mut().find(|(known, _)| *known == then) {
+            Some((_, among)) => among.push(status.to_string()),
+            None => groups.push((then, vec![status.to_string()])),
+        }
+    }
+    let groups = groups.iter().map(|(then, among)| match *then {
+        "unknown" => format!("{}: {then}", among.join(", ")),
+        _ => format!("{}: {then}{doubt}", among.join(", ")),
+    });
+    groups.collect::<Vec<_>>().join("; ")
+}
+
+/// "Again", if it is so after all of them.
+fn after_any_4xx(entry: &Entry) -> String {
+    let after = &entry.facts.redelivered_after;
+    let doubt = entry.facts.doubt(Likely::RedeliveredAfter);
+    let is_final: Vec<_> = (400..500)
+        .filter(|status| after.contains(*status) == Some(false))
+        .collect();
+    match (after.contains(400), &*is_final) {
+        (None, _) => "unknown".to_owned(),
+        (_, []) => format!("again{doubt}"),
+        (_, all) if all.len() == 100 => format!("**final**{doubt}"),
+        (_, some) => effect(entry, some),
+    }
+}
+
+#[test]
+fn the_readme_counts_the_presets() {
+    let readme = fs::read_to_string(path("README.md")).unwrap();
+    let count = format!("There are presets for {} providers", presets::ALL.len());
+    assert!(readme.contains(&count), "README.md does not say: {count}");
+}

@@ -1,0 +1,196 @@
+//! Floods of forged requests that name new addresses of keys, in simulated time. They keep no authentic request
+//! from being verified for long.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use http::{HeaderValue, Request, Response};
+use idempotent_webhook::provider::keys::KeySource;
+use idempotent_webhook::provider::{Verified, VerifyError};
+use idempotent_webhook::signature::SignatureError;
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Provider, presets};
+use serde_json::json;
+use tokio::time::Instant;
+
+const TOPIC: &str = "arn:aws:sns:us-east-1:123456789012:orders";
+const SNS: &str = include_str!("../keys/sns.pem");
+const CIRCLE: &str = include_str!("../keys/p256.pem");
+
+/// Keys that a client answers with at the addresses that are `known`, and with 403 elsewhere, as S3 does. It
+/// counts how often it is asked.
+fn keys(
+    known: impl Fn(&str) -> bool + Send + Sync + 'static,
+    text: &'static str,
+) -> (KeySource, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let source = KeySource::fetched(move |request: Request<Bytes>| {
+        count.fetch_add(1, Ordering::Relaxed);
+        let is_known = known(&request.uri().to_string());
+        async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let (status, text) = if is_known { (200, text) } else { (403, "") };
+            Ok(Response::builder().status(status).body(Bytes::from(text))?)
+        }
+    });
+    (source, asked)
+}
+
+async fn verify(provider: &Provider, request: &Request<Bytes>) -> Result<Verified, VerifyError> {
+    let (head, ()) = request.clone().map(drop).into_parts();
+    let verified = provider.verify_fetching(&head, request.body(), SystemTime::now());
+    verified.await
+}
+
+/// Whether a request was verified, or is to come again because its key cannot be fetched now.
+async fn is_verified(provider: &Provider, request: &Request<Bytes>) -> bool {
+    match verify(provider, request).await {
+        Ok(Verified::Delivery(_)) => true,
+        Err(VerifyError::Signature(SignatureError::KeyNotFetched(_))) => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn certificate(name: u32) -> String {
+    format!("https://sns.us-east-1.amazonaws.com/SimpleNotificationService-{name:032x}.pem")
+}
+
+fn sns(keys: KeySource) -> Provider {
+    presets::aws_sns(presets::SnsTopic::new(TOPIC).unwrap()).keys(keys)
+}
+
+fn message(address: &str) -> Request<Bytes> {
+    let signer = sns(KeySource::given(SNS).unwrap());
+    let body = json!({"Message": "{}", "SigningCertURL": address});
+    TestDelivery::new(&signer).body(body.to_string()).request()
+}
+
+/// An endpoint of SNS that starts while forged messages come, one in each of these times, and an authentic one
+/// every seven seconds. For how long authentic ones were refused.
+async fn refused_in_a_flood(time: Duration, every: Duration) -> Duration {
+    let authentic = certificate(0);
+    let (keys, asked) = keys(move |address| address == authentic, SNS);
+    let provider = sns(keys);
+    let template = message(&certificate(1));
+    let text = String::from_utf8(template.body().to_vec()).unwrap();
+    let forged = |name: u32| {
+        let body = text.replace(&certificate(1), &certificate(name));
+        template.clone().map(|_| Bytes::from(body))
+    };
+    let authentic = message(&certificate(0));
+    let waited = Mutex::new(Duration::ZERO);
+    let flood = async {
+        let mut ticks = tokio::time::interval(every);
+        let (mut all, mut name) = (Vec::new(), 1);
+        let started = Instant::now();
+        while started.elapsed() < time {
+            ticks.tick().await;
+            let (provider, request) = (provider.clone(), forged(name));
+            all.push(tokio::spawn(async move {
+                assert!(!is_verified(&provider, &request).await);
+            }));
+            name += 1;
+        }
+        for one in all {
+            one.await.unwrap();
+        }
+    };
+    let traffic = async {
+        // The flood was there first, and is first in each second.
+        const LATER: Duration = Duration::from_millis(31_510);
+        tokio::time::sleep(LATER).await;
+        let started = Instant::now();
+        while started.elapsed() < time.saturating_sub(LATER) {
+            let sent = started.elapsed();
+            if !is_verified(&provider, &authentic).await {
+                *waited.lock().unwrap() = sent;
+            }
+            tokio::time::sleep(Duration::from_secs(7)).await;
+        }
+    };
+    tokio::join!(flood, traffic);
+    let minutes = usize::try_from(time.as_secs() / 60).unwrap();
+    // 120 in any minute, and the known one once an hour.
+    assert!(asked.load(Ordering::Relaxed) <= (minutes + 1) * 120 + 2);
+    waited.into_inner().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn forged_addresses_in_each_second_of_an_hour_refuse_no_authentic_message() {
+    let hour = Duration::from_secs(60 * 60);
+    let refused = refused_in_a_flood(hour, Duration::from_secs(1)).await;
+    assert_eq!(refused, Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_forged_addresses_refuses_authentic_messages_for_less_than_a_minute() {
+    let time = Duration::from_secs(5 * 60);
+    let refused = refused_in_a_flood(time, Duration::from_millis(20)).await;
+    assert!(refused < Duration::from_secs(60), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn forged_requests_are_not_held_while_addresses_that_have_failed_hold_the_places() {
+    let (keys, asked) = keys(|_| false, SNS);
+    let provider = sns(keys);
+    let forged: Vec<_> = (0..50).map(|name| message(&certificate(name))).collect();
+    join_all(forged[..10].iter().map(|one| verify(&provider, one))).await;
+    let before = Instant::now();
+    join_all(forged[10..].iter().map(|one| verify(&provider, one))).await;
+    // In simulated time, which passes while all wait.
+    assert_eq!(before.elapsed(), Duration::ZERO);
+    assert_eq!(asked.load(Ordering::Relaxed), 10);
+}
+
+#[test]
+fn a_long_address_is_not_asked() {
+    let (keys, _) = keys(|_| true, SNS);
+    let provider = sns(keys);
+    let name = "0".repeat(300);
+    let address =
+        format!("https://sns.us-east-1.amazonaws.com/SimpleNotificationService-{name}.pem");
+    let (head, body) = message(&address).into_parts();
+    let verified = provider.verify(&head, &body, SystemTime::now());
+    assert!(
+        matches!(
+            verified,
+            Err(VerifyError::Signature(SignatureError::NotForUs(_)))
+        ),
+        "{verified:?}"
+    );
+}
+
+/// Circle has a key for each webhook.
+#[tokio::test(start_paused = true)]
+async fn notifications_with_a_key_each_are_all_accepted() {
+    let address = "https://api.circle.com/v2/notifications/publicKey";
+    let secret = || presets::CircleKeys::fetched(address).unwrap();
+    let signer = presets::circle(secret()).keys(KeySource::given(CIRCLE).unwrap());
+    let signed: Request<Bytes> = TestDelivery::new(&signer).request();
+    let (keys, asked) = keys(move |url| url.starts_with(address), CIRCLE);
+    let provider = presets::circle(secret()).keys(keys);
+    let notification = |key: u32| {
+        let mut request = signed.clone();
+        let id = format!("00000000-0000-4000-8000-{key:012x}");
+        let id = HeaderValue::from_str(&id).unwrap();
+        request.headers_mut().insert("x-circle-key-id", id);
+        request
+    };
+    let mut left: Vec<_> = (0..130).map(notification).collect();
+    let mut rounds = Vec::new();
+    while !left.is_empty() && rounds.len() < 3 {
+        let verified = join_all(left.iter().map(|one| is_verified(&provider, one))).await;
+        let mut verified = verified.into_iter();
+        let before = left.len();
+        left.retain(|_| !verified.next().unwrap());
+        rounds.push(before - left.len());
+        // What was answered with 503 comes again.
+        tokio::time::sleep(Duration::from_secs(61)).await;
+    }
+    assert_eq!(rounds, [120, 10]);
+    assert_eq!(asked.load(Ordering::Relaxed), 130);
+}
