@@ -1,19 +1,24 @@
 //! Handlers by the type of the event.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use axum::extract::Request;
 use axum::handler::Handler;
 use axum::response::Response;
 use axum::routing::{MethodRouter, any};
 use http::StatusCode;
+use tower_service::Service;
 
 use crate::HandlerError;
 use crate::event_types::{EventTypes, Matched, WantedEvents, add};
 use crate::layer::IdempotentWebhook;
+use crate::request::IdempotentWebhookService;
+use crate::settings::Settings;
 
 /// Handlers by the type of the event: what has none is answered before anything of Postgres.
 ///
@@ -64,20 +69,11 @@ use crate::layer::IdempotentWebhook;
 /// ```
 ///
 /// Each handler has its own extractors; a state comes from `Router::with_state`. The layer reads the table:
-/// recovery and [`assert_idempotent`](crate::testing::assert_idempotent) go by it, too. A layer that
-/// [`Reconcile`](crate::Reconcile) is for gets the table first, so that what is ignored does not count as missing:
+/// recovery, [`Reconcile`](crate::Reconcile) and [`assert_idempotent`](crate::testing::assert_idempotent) go by it,
+/// too.
 ///
-/// ```no_run
-/// # use axum::routing::{MethodRouter, post};
-/// # use idempotent_webhook::{DedupeTx, Events, IdempotentWebhook};
-/// # async fn paid(_: DedupeTx) {}
-/// # fn routes(stripe: IdempotentWebhook) -> MethodRouter {
-/// let events = Events::new().on("invoice.paid", paid).ignore_others();
-/// let stripe = stripe.only(events.event_types());
-/// // `Reconcile::new(&stripe, ..)`
-/// post(events.layer(stripe))
-/// # }
-/// ```
+/// `post` answers other methods itself. A provider that checks an endpoint by GET or HEAD, such as Meta, Dropbox or
+/// Trello, needs `any(events.layer(webhook))`: the layer answers the check, and refuses other methods.
 ///
 /// # Matching
 ///
@@ -91,10 +87,14 @@ use crate::layer::IdempotentWebhook;
 ///
 /// # A type that is added later
 ///
-/// What was ignored was not kept. A type that is added comes from then on; what was sent before is brought by
-/// [`Reconcile::run_once`](crate::Reconcile::run_once), or by the provider on request. A delivery that is kept, and
-/// whose type is ignored after a deploy, is dead when its turn comes, with the reason: another process may have a
-/// handler for it, so it is not deleted.
+/// What was ignored was not kept. A type that is added comes from then on. What was sent before is brought by
+/// [`Reconcile::run_once`](crate::Reconcile::run_once), as far back as it looks, or by the provider on request.
+///
+/// # A type that is removed
+///
+/// A kept delivery whose type is ignored after a deploy does not run. In the first hour after its receipt it waits,
+/// since another process may still have a handler. Then it ends as one whose handler has done nothing, with the outcome
+/// `ignored` and a line in the log. With [`Keep::processed_for`](crate::Keep::processed_for) it can be reprocessed.
 #[must_use = "handlers get events once they have a layer"]
 pub struct Events<S = ()> {
     types: EventTypes,
@@ -139,6 +139,10 @@ where
     }
 
     /// Events of other types are answered with the provider's success before anything of Postgres, and not kept.
+    ///
+    /// An event whose type cannot be read is not ignored, and no handler is for it: it is answered with 422, and dead if
+    /// it is kept. Some events of a provider may have none, such as batches of CloudEvents. [`otherwise`](Self::otherwise)
+    /// takes them.
     ///
     /// # Panics
     ///
@@ -188,11 +192,12 @@ impl<S> EventHandlers<S>
 where
     S: Clone + Send + Sync + 'static,
 {
-    /// The handler of a route, with the layer around it: `post(events.layer(webhook))`.
+    /// The handler of a route, with the layer around it: `post(events.layer(webhook))`, or `any(..)` for a
+    /// [provider that checks by GET or HEAD](Events).
     ///
     /// # Panics
     ///
-    /// If the provider has no event type, or the layer has another list, by
+    /// If the provider has no event type, or the layer or a clone of it has another list, by
     /// [`only`](IdempotentWebhook::only) or of other [`Events`].
     #[track_caller]
     pub fn layer(self, webhook: IdempotentWebhook) -> impl Handler<((),), S> {
@@ -201,9 +206,11 @@ where
             handlers,
             other,
         } = self;
-        let webhook = webhook.with_events(wanted);
-        let handlers = handlers.into();
-        OneOf { handlers, other }.layer(webhook)
+        Layered {
+            settings: webhook.with_events(wanted).serve(),
+            handlers: handlers.into(),
+            other,
+        }
     }
 
     /// The names of the types and groups that have a handler, to be compared with what the provider sends.
@@ -218,27 +225,69 @@ impl<S> fmt::Debug for EventHandlers<S> {
     }
 }
 
-/// Calls the handler that the layer has found.
+/// The layer around the handlers. axum's own layers on handlers are made for each request.
 #[derive(Clone)]
-struct OneOf<S> {
+struct Layered<S> {
+    settings: Arc<Settings>,
     handlers: Arc<[MethodRouter<S>]>,
     other: Option<MethodRouter<S>>,
 }
 
-impl<S> Handler<((),), S> for OneOf<S>
+impl<S> Handler<((),), S> for Layered<S>
 where
     S: Clone + Send + Sync + 'static,
 {
     type Future = Pin<Box<dyn Future<Output = Response> + Send>>;
 
     fn call(self, request: Request, state: S) -> Self::Future {
+        let Self {
+            settings,
+            handlers,
+            other,
+        } = self;
+        let one_of = OneOf {
+            handlers,
+            other,
+            state,
+        };
+        let mut service = IdempotentWebhookService::new(settings, one_of);
+        Box::pin(async move {
+            let Ok(response) = service.call(request).await;
+            response
+        })
+    }
+}
+
+/// Calls the handler that the layer has found.
+#[derive(Clone)]
+struct OneOf<S> {
+    handlers: Arc<[MethodRouter<S>]>,
+    other: Option<MethodRouter<S>>,
+    state: S,
+}
+
+impl<S> Service<Request> for OneOf<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    /// Handlers are always ready.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
         let handler = match request.extensions().get() {
             Some(Matched::Type(place)) => self.handlers.get(*place).cloned(),
-            Some(Matched::Other) => self.other,
+            Some(Matched::Other) => self.other.clone(),
             None => None,
         };
+        let state = self.state.clone();
         Box::pin(async move {
-            match handler {
+            Ok(match handler {
                 Some(handler) => handler.call(request, state).await,
                 None => {
                     HandlerError::new("its event type cannot be read, so that no handler is for it")
@@ -246,7 +295,7 @@ where
                         .dead()
                         .into_response()
                 }
-            }
+            })
         })
     }
 }

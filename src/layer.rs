@@ -11,7 +11,7 @@ use tower_layer::Layer;
 use crate::activity::Activity;
 use crate::delivery::check_text;
 use crate::event_types::{EventTypes, WantedEvents, add};
-use crate::provider::Provider;
+use crate::provider::{Provider, Source};
 use crate::recovery::{Keep, Quota, QuotaLimits};
 use crate::request::IdempotentWebhookService;
 use crate::settings::{Bodies, MAX_TIMEOUT, Settings};
@@ -146,18 +146,84 @@ impl IdempotentWebhook {
     #[track_caller]
     pub(crate) fn with_events(mut self, wanted: WantedEvents) -> Self {
         assert!(
-            self.0
-                .events
-                .as_deref()
-                .is_none_or(|known| *known == wanted),
-            "the layer has another list of event types already: give one, by `only` or by `Events`"
-        );
-        assert!(
             self.0.provider.has_event_type(),
             "the provider {} has no event type: set `Provider::event_type`",
             self.0.provider.name()
         );
-        self.0.events = Some(Arc::new(wanted));
+        assert!(
+            self.0.set_events(wanted),
+            "the layer, or a clone of it, has another list of event types already: give one, by `only` or \
+             by `Events`"
+        );
+        self
+    }
+
+    /// The handler claims the delivery itself, by [`LateClaim`](crate::LateClaim): what it does before needs no
+    /// connection, such as a call of the provider's API.
+    ///
+    /// ```no_run
+    /// use axum::{Router, http::StatusCode, routing::post};
+    /// use idempotent_webhook::{HandlerError, IdempotentWebhook, LateClaim, Secret, presets};
+    ///
+    /// # async fn call_an_api() -> std::io::Result<String> { Ok(String::new()) }
+    /// # fn main_(pool: sqlx::PgPool, secret: Secret) {
+    /// let stripe = IdempotentWebhook::new(pool, "billing", presets::stripe(secret)).late_claim();
+    /// let app: Router = Router::new().route("/webhooks/stripe", post(updated).layer(stripe));
+    /// # }
+    ///
+    /// async fn updated(claim: LateClaim) -> Result<StatusCode, HandlerError> {
+    ///     let status = call_an_api().await?;
+    ///     let mut tx = claim.begin().await?;
+    ///     sqlx::query("update subscriptions set status = $1")
+    ///         .bind(status)
+    ///         .execute(&mut *tx)
+    ///         .await?;
+    ///     Ok(StatusCode::OK)
+    /// }
+    /// ```
+    ///
+    /// A duplicate of what was processed does not reach the handler: the layer looks for it first. Duplicates in
+    /// this process wait for the delivery in flight. Another process may run the handler at the same time, up to
+    /// [`LateClaim::begin`](crate::LateClaim::begin), which only one of them gets through.
+    ///
+    /// A handler of this route that takes [`DedupeTx`](crate::DedupeTx) is not called: the sender gets a 500, and
+    /// the log says so.
+    ///
+    /// Default: off.
+    pub fn late_claim(mut self) -> Self {
+        self.0.claims_late = true;
+        self
+    }
+
+    /// Deliveries of one object run one at a time, over all processes: the object is what `source` finds in a request.
+    ///
+    /// ```no_run
+    /// # use idempotent_webhook::{IdempotentWebhook, Source, provider::JsonPathError};
+    /// # fn layer(stripe: IdempotentWebhook) -> Result<IdempotentWebhook, JsonPathError> {
+    /// # Ok(
+    /// stripe.serialize_by(Source::json("$.data.object.id".parse()?))
+    /// # )
+    /// # }
+    /// ```
+    ///
+    /// A delivery waits until no other one of its object is between its claim and its commit, for up to
+    /// [`in_flight_timeout`](Self::in_flight_timeout) as a whole. Then the sender gets a 503 with the outcome
+    /// `in-flight`, and what is kept is due again in 5 seconds. In a process, one delivery of an object waits in
+    /// Postgres, for those of other processes, and the others hold no connection. It takes one more round trip.
+    ///
+    /// **It is no order.** Which of those that wait is next is by chance, and a delivery that fails runs after later
+    /// ones. Use [`DedupeTx::advance`](crate::DedupeTx::advance) to leave out what is older than what was seen. With
+    /// [`late_claim`](Self::late_claim), handlers of other processes run at the same time up to
+    /// [`LateClaim::begin`](crate::LateClaim::begin).
+    ///
+    /// A delivery without the value runs at any time. Those whose value cannot be read, which is longer than 255 bytes
+    /// or neither a string nor an integer, run one at a time. Objects of two endpoints have nothing in common, nor have
+    /// those of two tenants with [`separate_ids`](crate::TenantSecrets::separate_ids). At `repeatable read` or
+    /// `serializable`, a claim that has waited begins a new transaction, so that its handler sees what was committed.
+    ///
+    /// Default: off.
+    pub fn serialize_by(mut self, source: Source) -> Self {
+        self.0.serialized_by = Some(source);
         self
     }
 
@@ -475,14 +541,21 @@ impl fmt::Debug for IdempotentWebhook {
     }
 }
 
-impl<S> Layer<S> for IdempotentWebhook {
-    type Service = IdempotentWebhookService<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
+impl IdempotentWebhook {
+    /// The settings for a service, which others know of from now on.
+    pub(crate) fn serve(&self) -> Arc<Settings> {
         if let Some(keeper) = &self.0.keeper {
             keeper.served.set(self.0.served_settings(&keeper.settings));
         }
         self.0.tell();
-        IdempotentWebhookService::new(Arc::new(self.0.clone()), inner)
+        Arc::new(self.0.clone())
+    }
+}
+
+impl<S> Layer<S> for IdempotentWebhook {
+    type Service = IdempotentWebhookService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        IdempotentWebhookService::new(self.serve(), inner)
     }
 }

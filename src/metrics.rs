@@ -11,6 +11,8 @@ use std::time::Duration;
 /// A stage whose duration is measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stage {
+    /// Of a handler that claims the delivery itself.
+    BeforeClaim,
     Claim,
     Handler,
     Commit,
@@ -105,6 +107,7 @@ mod facade {
     impl Stage {
         fn metric(self) -> &'static str {
             match self {
+                Self::BeforeClaim => "idempotent_webhook_before_claim_seconds",
                 Self::Claim => "idempotent_webhook_claim_seconds",
                 Self::Handler => "idempotent_webhook_handler_seconds",
                 Self::Commit => "idempotent_webhook_commit_seconds",
@@ -162,6 +165,10 @@ mod facade {
             "Duplicates that wait for a delivery in flight in this process"
         );
         for (stage, description) in [
+            (
+                Stage::BeforeClaim,
+                "Time from the call of a handler to its late claim",
+            ),
             (
                 Stage::Claim,
                 "Time to claim a delivery, with the wait for one in flight",

@@ -22,6 +22,11 @@ pub(crate) enum FlightKey {
         tenant: Option<Arc<str>>,
         digest: Sha256Digest,
     },
+    /// Any delivery of this object, where they run one at a time.
+    Object {
+        tenant: Option<Arc<str>>,
+        object: Arc<str>,
+    },
 }
 
 /// The attempts of one layer that are in flight. Clones share them.

@@ -7,7 +7,7 @@ use http::request::Parts;
 use super::handshake::{Handshake, HandshakeRule};
 use super::json_path::{ReadError, Reader};
 use super::signature::Signed;
-use super::source::{Source, Spaces};
+use super::source::{Source, Spaces, Unreadable};
 use crate::delivery::DeliveryId;
 
 /// Where the delivery id, the event type and the challenge of a provider's requests are.
@@ -21,10 +21,6 @@ pub(crate) struct Identity {
     /// Reads the JSON paths of all of them, in that order.
     reader: Reader,
 }
-
-/// What qualifies an event type is there, or may be, and cannot be read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Unreadable;
 
 /// What an authentic request turned out to be.
 pub(crate) enum Identified {
@@ -88,19 +84,10 @@ impl Identity {
         head: &Parts,
         body: &[u8],
     ) -> Result<Option<String>, Unreadable> {
-        let Some(source) = &self.event_action else {
-            return Ok(None);
-        };
-        let reader = Reader::new(source.json_paths());
-        let matches = match reader.is_empty() {
-            true => Vec::new(),
-            false => reader.read(body).map_err(|_| Unreadable)?,
-        };
-        let (headers, signed) = (&head.headers, Signed::new());
-        let mut matches = matches.into_iter();
-        source
-            .read(headers, body, &signed, Spaces::Allowed, &mut matches)
-            .map_err(|_| Unreadable)
+        match &self.event_action {
+            Some(source) => source.read_alone(head, body),
+            None => Ok(None),
+        }
     }
 
     pub(super) fn has_handshake(&self) -> bool {

@@ -36,7 +36,6 @@ pub use custom::{CustomProvider, SignedProvider};
 pub use description::Description;
 pub use handshake::{Handshake, HandshakeRequest};
 pub use identity::IdentityError;
-pub(crate) use identity::Unreadable;
 #[cfg(feature = "testing")]
 pub(crate) use identity::{Identified, Identity};
 pub use json_path::{JsonPath, JsonPathError};
@@ -47,6 +46,7 @@ pub use secret_source::SecretSource;
 #[cfg(feature = "testing")]
 pub(crate) use source::Kind;
 pub use source::Source;
+pub(crate) use source::Unreadable;
 pub use tenant::{ResolvedTenant, TenantSecrets};
 pub use verify::{Verified, VerifyError};
 

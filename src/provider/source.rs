@@ -5,14 +5,15 @@ use std::time::SystemTime;
 
 use http::HeaderMap;
 use http::header::HeaderName;
+use http::request::Parts;
 
-use super::json_path::{JsonPath, Match};
+use super::json_path::{JsonPath, Match, Reader};
 use super::signature::{SignatureScheme, Signed};
 use crate::delivery::{UnusableText, check_text};
 use crate::digest::sha256_hex;
 use crate::random::random;
 
-/// Where in a request a delivery id or an event type is found.
+/// Where in a request a value is found, such as a delivery id or an event type.
 ///
 /// ```
 /// use http::HeaderName;
@@ -24,6 +25,10 @@ use crate::random::random;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Source(Kind);
+
+/// A value is there, or may be, and cannot be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unreadable;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
@@ -192,6 +197,28 @@ impl Source {
                 sources.iter().flat_map(Self::json_paths).collect()
             }
         }
+    }
+
+    /// Reads the value of a request by itself, with spaces allowed in a header.
+    pub(crate) fn read_alone(
+        &self,
+        head: &Parts,
+        body: &[u8],
+    ) -> Result<Option<String>, Unreadable> {
+        let reader = Reader::new(self.json_paths());
+        let matches = match reader.is_empty() {
+            true => Vec::new(),
+            false => reader.read(body).map_err(|_| Unreadable)?,
+        };
+        let mut matches = matches.into_iter();
+        self.read(
+            &head.headers,
+            body,
+            &Signed::new(),
+            Spaces::Allowed,
+            &mut matches,
+        )
+        .map_err(|_| Unreadable)
     }
 
     /// Reads the value. In a header, an event type may have spaces between its words, and an id may not.

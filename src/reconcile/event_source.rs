@@ -153,6 +153,7 @@ pub struct ListedEvent {
     pub(super) occurred_at: SystemTime,
     pub(super) headers: HeaderMap,
     pub(super) content: Content,
+    pub(super) action: Option<String>,
     pub(super) unusable: Option<String>,
 }
 
@@ -180,6 +181,7 @@ impl ListedEvent {
             occurred_at,
             headers: HeaderMap::new(),
             content,
+            action: None,
             unusable: None,
         }
     }
@@ -188,6 +190,14 @@ impl ListedEvent {
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
+        self
+    }
+
+    /// What qualifies its type, such as `opened` for GitHub's `pull_request`, where the list has no body that says it.
+    /// Without it, an event is asked for if the layer has a handler for any action of its type.
+    #[must_use]
+    pub fn event_action(mut self, action: impl Into<String>) -> Self {
+        self.action = Some(action.into());
         self
     }
 

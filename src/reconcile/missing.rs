@@ -107,19 +107,25 @@ impl<S: EventSource> Rounds<'_, S> {
         Ok(missing)
     }
 
-    /// Whether the layer would ignore the webhook. Where the list has no body, nothing may tell what qualifies the
-    /// type.
+    /// Whether the layer would ignore the webhook.
     fn ignores(&self, listed: &Listed) -> bool {
         let settings = &self.reconcile.settings;
-        let event_type = listed.delivery.event_type();
-        match (&settings.events, event_type, &listed.event.content) {
-            (None, _, _) | (_, None, _) => false,
-            (Some(events), Some(event_type), Content::Redelivery(_)) => {
-                events.ignore_all_of(event_type)
+        let (Some(events), Some(event_type)) =
+            (settings.listed_events(), listed.delivery.event_type())
+        else {
+            return false;
+        };
+        match (&listed.event.content, &listed.event.action) {
+            (Content::Body(body), _) => {
+                let wanted = settings.check(events, Some(event_type), &listed.head, body);
+                wanted == Wanted::Ignored
             }
-            (Some(_), Some(_), Content::Body(body)) => {
-                settings.wanted(event_type, &listed.head, body) == Some(Wanted::Ignored)
+            (Content::Redelivery(_), Some(action)) => {
+                let qualified = format!("{event_type}.{action}");
+                events.check(event_type, Some(&qualified)) == Wanted::Ignored
             }
+            // It may have one that is wanted.
+            (Content::Redelivery(_), None) => events.ignore_all_of(event_type),
         }
     }
 

@@ -207,7 +207,7 @@ impl<S: EventSource> Rounds<'_, S> {
             since: span.since,
             until: span.until,
             cursor: cursor.clone(),
-            events: self.reconcile.settings.events.clone(),
+            events: self.reconcile.settings.listed_events().cloned(),
         };
         let page = caught(self.reconcile.source.page(&query));
         let error = match tokio::time::timeout(PAGE_TIMEOUT, page).await {

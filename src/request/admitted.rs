@@ -17,6 +17,8 @@ pub(super) struct Admitted {
     pub(super) settings: Arc<Settings>,
     pub(super) delivery: Delivery,
     pub(super) fingerprint: Option<Fingerprint>,
+    /// What it is about, if deliveries of one object run one at a time.
+    pub(super) object: Option<Arc<str>>,
     pub(super) origin: Origin,
     /// The type of the event, if it is kept and the layer ignores that since.
     pub(super) ignored: Option<String>,

@@ -1,5 +1,7 @@
 //! An attempt at a delivery, from the claim to the commit.
 
+use std::time::Duration;
+
 use http::{Request, Response, StatusCode};
 use tokio::time::Instant;
 use tower_service::Service;
@@ -9,16 +11,21 @@ use super::admitted::{Admitted, Origin};
 use super::error_text::error_text;
 use super::failure::Failure;
 use super::handler_error::FailureReason;
-use super::response::{Answer, Suspicion};
+use super::response::{Answer, Ignored, Suspicion};
 use super::telemetry;
 use super::test_kit::RollBack;
+use crate::delivery::Delivery;
 use crate::in_flight::{Entered, FlightKey, InFlightGuard};
 use crate::metrics::Stage;
 use crate::panic::{catch, catch_panic};
 use crate::settings::Settings;
 use crate::transaction::{
-    Claim, ClaimRequest, ClaimedTx, DatabaseError, DuplicateOf, Fingerprint, Slot,
+    ClaimRequest, ClaimedTx, DuplicateOf, Fingerprint, Left, Lost, NotClaimed, PendingClaim, Slot,
 };
+
+/// Within this time of its receipt, a kept delivery that no handler of this process is for may have one in another
+/// process: of the version before, or of the next one.
+const LONGEST_DEPLOY: Duration = Duration::from_secs(60 * 60);
 
 /// A delivery on which no other attempt of this process works until its guards are dropped.
 struct Attempt {
@@ -39,10 +46,7 @@ where
     B: Send + 'static,
     R: Send + 'static,
 {
-    let entered = match (enter(&admitted).await, &admitted.ignored) {
-        (Ok(_), Some(event_type)) => Err(Answer::Ignored(event_type.clone())),
-        (entered, _) => entered,
-    };
+    let entered = enter(&admitted).await;
     if let Origin::Recovered(attempt) = &admitted.origin {
         attempt.reach();
     }
@@ -84,6 +88,8 @@ struct Guards {
     id: InFlightGuard,
     /// With the replay guard.
     fingerprint: Option<InFlightGuard>,
+    /// If deliveries of one object run one at a time.
+    _object: Option<InFlightGuard>,
 }
 
 /// Waits, holding no connection, for other attempts of this process.
@@ -91,34 +97,39 @@ async fn enter<B, E>(admitted: &Admitted) -> Result<Guards, Answer<B, E>> {
     let Admitted {
         settings,
         delivery,
-        fingerprint,
         deadline,
         ..
     } = admitted;
     let key = delivery.key();
     let tenant = key.tenant.clone();
-    let enter = |key| settings.in_flight.enter(key, *deadline, &settings.metrics);
-    let id = match enter(FlightKey::Delivery(key)).await {
-        Entered::First(guard) => guard,
-        Entered::Processed => return Err(Answer::Duplicate(DuplicateOf::Id)),
-        Entered::TimedOut => return Err(Answer::InFlight),
-    };
-    let Some(digest) = fingerprint.and_then(Fingerprint::guarded) else {
-        return Ok(Guards {
-            id,
-            fingerprint: None,
-        });
-    };
-    match enter(FlightKey::Fingerprint { tenant, digest }).await {
-        Entered::First(guard) => Ok(Guards {
-            id,
-            fingerprint: Some(guard),
-        }),
-        Entered::Processed => Err(Answer::Duplicate(DuplicateOf::BodyWithOtherId {
-            first: None,
-        })),
+    let enter = async |key, processed| match settings
+        .in_flight
+        .enter(key, *deadline, &settings.metrics)
+        .await
+    {
+        Entered::First(guard) => Ok(guard),
+        Entered::Processed => Err(Answer::Duplicate(processed)),
         Entered::TimedOut => Err(Answer::InFlight),
-    }
+    };
+    let id = enter(FlightKey::Delivery(key), DuplicateOf::Id).await?;
+    let fingerprint = match admitted.fingerprint.and_then(Fingerprint::guarded) {
+        Some(digest) => {
+            let tenant = tenant.clone();
+            let processed = DuplicateOf::BodyWithOtherId { first: None };
+            Some(enter(FlightKey::Fingerprint { tenant, digest }, processed).await?)
+        }
+        None => None,
+    };
+    let object = match admitted.object.clone() {
+        // Nobody says that an object is processed.
+        Some(object) => Some(enter(FlightKey::Object { tenant, object }, DuplicateOf::Id).await?),
+        None => None,
+    };
+    Ok(Guards {
+        id,
+        fingerprint,
+        _object: object,
+    })
 }
 
 impl Guards {
@@ -135,7 +146,7 @@ impl Guards {
             Answer::Handshake(_)
             | Answer::InFlight
             | Answer::Rejected(_)
-            | Answer::Ignored(_)
+            | Answer::Ignored(..)
             | Answer::RolledBack(_)
             | Answer::Failed(_)
             | Answer::InnerError(_)
@@ -195,35 +206,35 @@ impl Admitted {
         S: Service<Request<B>, Response = Response<R>>,
         R: 'static,
     {
-        let tx = match self.claim().await {
-            Ok(Claim::Claimed(tx)) => tx,
-            Ok(Claim::Duplicate(of)) => return Answer::Duplicate(of),
-            Ok(Claim::InFlight) => return Answer::InFlight,
-            Ok(Claim::Superseded) => return Failure::Superseded.into(),
-            Err(error) => return Failure::Claim(error).into(),
+        if let Some(event_type) = &self.ignored {
+            return self.end_ignored(event_type).await;
+        }
+        let slot = match self.open().await {
+            Ok(slot) => slot,
+            Err(answer) => return answer,
         };
         let roll_back = RollBack::is_wanted(&request);
-        let delivery = match tx.is_reprocessed {
-            // The provider has sent it, too.
-            true => self.delivery.clone().reprocessed(),
-            false => self.delivery.clone(),
-        };
-        let slot = Slot::new(delivery, tx);
         let to_commit = self.call_handler(inner, request, &slot).await;
-        let Some(tx) = slot.close() else {
-            return Failure::Outlived.into();
+        let left = match slot.close() {
+            Ok(left) => left,
+            // Whatever the handler has made of it.
+            Err(Lost::NotClaimed(not_claimed)) => return not_claimed.into(),
+            Err(Lost::Outlived) => return Failure::Outlived.into(),
         };
         match to_commit {
             Ok(mut response) if roll_back => {
-                tx.roll_back().await;
+                left.roll_back().await;
                 RollBack::done(&mut response);
                 Answer::RolledBack(response)
             }
-            Ok(response) => self.commit(tx, response).await,
+            Ok(response) => match left.claimed().await {
+                Ok(tx) => self.commit(tx, response).await,
+                Err(not_claimed) => not_claimed.into(),
+            },
             Err(Answer::RolledBack(mut response)) => {
-                explain_missing_handler(&mut response, &tx);
+                explain_missing_handler(&mut response, &left);
                 let explained = catch(|| explain_error(&mut response));
-                tx.roll_back().await;
+                left.roll_back().await;
                 match explained {
                     Ok(()) => Answer::RolledBack(response),
                     // Its body has.
@@ -231,29 +242,80 @@ impl Admitted {
                 }
             }
             Err(answer) => {
-                tx.roll_back().await;
+                left.roll_back().await;
                 answer
             }
         }
     }
 
-    async fn claim(&self) -> Result<Claim, DatabaseError> {
-        let started = Instant::now();
+    /// Ends a kept delivery that no handler is for any more, as if its handler had done nothing. While it is young,
+    /// it waits: in the midst of a deploy, another process may have one.
+    async fn end_ignored<R, E>(&self, event_type: &str) -> Answer<R, E> {
+        let ignored = |what| Answer::Ignored(what, event_type.to_owned());
+        let age = self.delivery.first_received_at().elapsed();
+        if age.unwrap_or_default() < LONGEST_DEPLOY {
+            return ignored(Ignored::Waits);
+        }
+        let tx = match self.claim().await {
+            Ok(tx) => tx,
+            Err(not_claimed) => return not_claimed.into(),
+        };
+        match tx.commit().await {
+            Ok(_) => ignored(Ignored::Ended),
+            Err(error) => Failure::Commit(error).into(),
+        }
+    }
+
+    /// Claims the delivery, unless the handler does that.
+    async fn open<R, E>(&self) -> Result<Slot, Answer<R, E>> {
         let settings = &self.settings;
-        let claim = self.settings.store.claim(ClaimRequest {
-            delivery: &self.delivery,
+        if !settings.claims_late {
+            let tx = self.claim().await?;
+            let delivery = self.delivery_for_handler(tx.is_reprocessed);
+            return Ok(Slot::new(delivery, tx));
+        }
+        let request = self.claim_request();
+        let known = settings.store.look_up(&request).await;
+        let known = known.map_err(NotClaimed::Failed)?;
+        if let Some(of) = known.duplicate_of {
+            return Err(Answer::Duplicate(of));
+        }
+        let delivery = self.delivery_for_handler(known.is_reprocessed);
+        let pending = PendingClaim::new(
+            settings.store.clone(),
+            request,
+            settings.in_flight_timeout,
+            settings.metrics.clone(),
+        );
+        Ok(Slot::late(delivery, pending))
+    }
+
+    async fn claim(&self) -> Result<ClaimedTx, NotClaimed> {
+        let (store, started) = (&self.settings.store, Instant::now());
+        let claimed = store.claim(&self.claim_request(), self.deadline).await;
+        let metrics = &self.settings.metrics;
+        metrics.duration(Stage::Claim, started.elapsed());
+        claimed
+    }
+
+    fn claim_request(&self) -> ClaimRequest {
+        ClaimRequest {
+            delivery: self.delivery.clone(),
             fingerprint: self.fingerprint,
-            deadline: self.deadline,
-            longest_idle: settings.longest_attempt(),
+            object: self.object.clone(),
+            longest_idle: self.settings.longest_attempt(),
             take: self.origin.take().map(|take| take.number),
-            archived_for: settings.archived_for(),
-            version: &settings.version,
-        });
-        let claim = claim.await;
-        self.settings
-            .metrics
-            .duration(Stage::Claim, started.elapsed());
-        claim
+            archived_for: self.settings.archived_for(),
+            version: self.settings.version.clone(),
+        }
+    }
+
+    fn delivery_for_handler(&self, is_reprocessed: bool) -> Delivery {
+        match is_reprocessed {
+            // The provider has sent it, too.
+            true => self.delivery.clone().reprocessed(),
+            false => self.delivery.clone(),
+        }
     }
 
     /// Runs the handler with the transaction. Returns its response if that is to be committed.
@@ -330,10 +392,10 @@ impl Admitted {
 }
 
 /// Adds a reason to a response that is probably not from a handler.
-fn explain_missing_handler<R>(response: &mut Response<R>, tx: &ClaimedTx) {
+fn explain_missing_handler<R>(response: &mut Response<R>, left: &Left) {
     let status = response.status();
     let is_routing = [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&status);
-    if is_routing && !tx.was_taken && response.extensions().get::<FailureReason>().is_none() {
+    if is_routing && !left.was_taken() && response.extensions().get::<FailureReason>().is_none() {
         response
             .extensions_mut()
             .insert(FailureReason::new(format_args!(

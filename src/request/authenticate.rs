@@ -10,7 +10,7 @@ use http_body::Body;
 use super::body;
 use super::failure::Failure;
 use super::rejection::Rejection;
-use super::response::Answer;
+use super::response::{Answer, Ignored};
 use crate::delivery::Delivery;
 use crate::event_types::Wanted;
 use crate::provider::{Handshake, Verified, VerifyError};
@@ -93,7 +93,8 @@ where
     };
     let wanted = settings.wanted(event_type, head, &body);
     if let (Some(Wanted::Ignored), Some(event_type)) = (wanted, event_type) {
-        return Err(Answer::Ignored(event_type.to_owned()));
+        let event_type = event_type.to_owned();
+        return Err(Answer::Ignored(Ignored::Request, event_type));
     }
     let verified = verified.map_err(|error| match error {
         VerifyError::Signature(error) => Rejection::from(error),

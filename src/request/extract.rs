@@ -4,13 +4,22 @@ use std::convert::Infallible;
 
 use axum_core::extract::{FromRequestParts, OptionalFromRequestParts};
 use axum_core::response::{IntoResponse, IntoResponseParts, Response, ResponseParts};
+use http::StatusCode;
 use http::request::Parts;
 
 use super::handler_error::{FailureReason, HandlerError};
 use crate::delivery::Delivery;
-use crate::transaction::{DedupeTx, ExtractError};
+use crate::transaction::{BeginError, DedupeTx, ExtractError, LateClaim};
 
 impl<S: Sync> FromRequestParts<S> for DedupeTx {
+    type Rejection = ExtractError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ExtractError> {
+        Self::take(&parts.extensions)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for LateClaim {
     type Rejection = ExtractError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ExtractError> {
@@ -62,6 +71,14 @@ impl IntoResponse for ExtractError {
         let mut response = (self.status(), self.body_text()).into_response();
         response.extensions_mut().insert(FailureReason::new(self));
         response
+    }
+}
+
+/// A 503, which the layer replaces by what it knows.
+impl IntoResponse for BeginError {
+    fn into_response(self) -> Response {
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        HandlerError::from(self).status(status).into_response()
     }
 }
 

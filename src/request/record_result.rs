@@ -7,7 +7,7 @@ use tracing::Instrument;
 
 use super::admitted::{Admitted, Origin};
 use super::handler_error::FailureReason;
-use super::response::Answer;
+use super::response::{Answer, Ignored};
 use super::telemetry;
 use super::test_kit::RolledBack;
 use crate::delivery::Delivery;
@@ -17,6 +17,9 @@ use crate::transaction::{DatabaseError, DuplicateOf};
 
 /// How long a kept delivery waits after an attempt that did not begin.
 const NOT_BEGUN_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a kept delivery waits that no handler of this process is for.
+const IGNORED_WAIT: Duration = Duration::from_secs(60);
 
 /// The time between two tries to write a result.
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
@@ -33,8 +36,10 @@ enum Attempted {
     /// Another delivery with the same body was committed before.
     Replayed,
     Failed(FailedAttempt),
-    /// The handler has not been called.
-    NotBegun,
+    /// It has ended the delivery without a handler.
+    Ended,
+    /// The handler has not been called. The next attempt is due after this time.
+    NotBegun(Duration),
 }
 
 /// Whether a delivery is kept after its attempt.
@@ -58,7 +63,7 @@ impl Admitted {
             None => self.settle_received(attempted).await,
         };
         match settled {
-            Settled::Kept if matches!(answer, Answer::InFlight) => answer,
+            Settled::Kept if matches!(answer, Answer::InFlight | Answer::Ignored(..)) => answer,
             Settled::Kept => Answer::Kept(Box::new(answer)),
             Settled::NotKept => answer,
             Settled::CommittedElsewhere => {
@@ -79,7 +84,7 @@ impl Admitted {
     async fn settle_kept(&self, attempted: Attempted, take: &Take) -> Settled {
         let (store, delivery) = (&self.settings.store, &self.delivery);
         let (written, settled) = match attempted {
-            Attempted::Processed => return Settled::NotKept,
+            Attempted::Processed | Attempted::Ended => return Settled::NotKept,
             Attempted::Duplicate => {
                 let archived_for = self.settings.archived_for();
                 let resolved = store.resolve(delivery, archived_for).await;
@@ -96,8 +101,8 @@ impl Admitted {
                 }
                 (written, Settled::Kept)
             }
-            Attempted::NotBegun => {
-                let written = store.give_back(delivery, take, NOT_BEGUN_WAIT, None).await;
+            Attempted::NotBegun(wait) => {
+                let written = store.give_back(delivery, take, wait, None).await;
                 if written.is_err() {
                     self.write_later(None, take.clone());
                 }
@@ -259,14 +264,13 @@ impl Attempted {
             Answer::Processed(_) => return Self::Processed,
             Answer::Duplicate(DuplicateOf::BodyWithOtherId { .. }) => return Self::Replayed,
             Answer::Duplicate(_) => return Self::Duplicate,
-            // Kept before. Another process may have a handler for it, in the middle of a deploy.
-            Answer::Ignored(event_type) => {
-                let reason = format_args!("no handler is for its type, {event_type}");
-                FailedAttempt::new(StatusCode::NOT_FOUND, reason, Next::Dead)
+            Answer::Ignored(Ignored::Ended, _) => return Self::Ended,
+            Answer::Ignored(Ignored::Waits | Ignored::Request, _) => {
+                return Self::NotBegun(IGNORED_WAIT);
             }
             Answer::RolledBack(response) => {
                 if response.extensions().get::<RolledBack>().is_some() {
-                    return Self::NotBegun;
+                    return Self::NotBegun(NOT_BEGUN_WAIT);
                 }
                 let status = response.status();
                 match response.extensions().get::<FailureReason>() {
@@ -291,7 +295,7 @@ impl Attempted {
             | Answer::Rejected(_)
             | Answer::Kept(_)
             | Answer::Acknowledged
-            | Answer::Accepted => return Self::NotBegun,
+            | Answer::Accepted => return Self::NotBegun(NOT_BEGUN_WAIT),
         })
     }
 }

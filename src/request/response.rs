@@ -14,7 +14,7 @@ use super::handler_error::FailureReason;
 use super::rejection::Rejection;
 use crate::outcome::{OUTCOME_HEADER, Outcome};
 use crate::provider::{Handshake, Provider};
-use crate::transaction::DuplicateOf;
+use crate::transaction::{DuplicateOf, NotClaimed};
 
 /// For a sender who is to come again.
 pub(super) const LATER: &str = "temporarily unavailable";
@@ -28,8 +28,8 @@ pub(super) enum Answer<B, E> {
     /// An earlier attempt is still running.
     InFlight,
     Rejected(Rejection),
-    /// Its event type, which the layer ignores.
-    Ignored(String),
+    /// The layer ignores its event type.
+    Ignored(Ignored, String),
     /// The handler's response, which does not commit.
     RolledBack(Response<B>),
     Failed(Failure),
@@ -41,6 +41,17 @@ pub(super) enum Answer<B, E> {
     Acknowledged,
     /// The delivery is kept before its first attempt.
     Accepted,
+}
+
+/// What becomes of a delivery whose event type the layer ignores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ignored {
+    /// It is a request, of which nothing is kept.
+    Request,
+    /// It was kept before, and waits for a process that has a handler.
+    Waits,
+    /// It was kept before, and has ended.
+    Ended,
 }
 
 /// What is wrong with a handler that answered success. In the extensions of its response, for
@@ -75,6 +86,17 @@ impl<B, E> From<Failure> for Answer<B, E> {
     }
 }
 
+impl<B, E> From<NotClaimed> for Answer<B, E> {
+    fn from(not_claimed: NotClaimed) -> Self {
+        match not_claimed {
+            NotClaimed::Duplicate(of) => Self::Duplicate(of),
+            NotClaimed::InFlight => Self::InFlight,
+            NotClaimed::Superseded => Self::Failed(Failure::Superseded),
+            NotClaimed::Failed(error) => Self::Failed(Failure::Claim(error)),
+        }
+    }
+}
+
 impl<B, E> From<Rejection> for Answer<B, E> {
     fn from(rejection: Rejection) -> Self {
         Self::Rejected(rejection)
@@ -100,7 +122,7 @@ impl<B, E> Answer<B, E> {
             Self::Handshake(_) => Outcome::Handshake,
             Self::InFlight => Outcome::InFlight,
             Self::Rejected(_) => Outcome::Rejected,
-            Self::Ignored(_) => Outcome::Ignored,
+            Self::Ignored(..) => Outcome::Ignored,
             Self::RolledBack(_) | Self::Failed(_) | Self::InnerError(_) => Outcome::Failed,
             Self::Kept(_) | Self::Acknowledged => Outcome::Kept,
             Self::Accepted => Outcome::Accepted,
@@ -125,7 +147,7 @@ impl<B: From<Bytes>, E> Answer<B, E> {
         let mut response = match self {
             Self::Processed(response) => succeed(response, provider),
             Self::RolledBack(response) => fail(response, provider, retry_after),
-            Self::Duplicate(_) | Self::Acknowledged | Self::Accepted | Self::Ignored(_) => {
+            Self::Duplicate(_) | Self::Acknowledged | Self::Accepted | Self::Ignored(..) => {
                 acknowledge(provider)
             }
             Self::Kept(answer) => answer.into_response(provider, retry_after)?,

@@ -138,6 +138,7 @@ where
     let admitted = Admitted {
         settings: settings.clone(),
         fingerprint: settings.fingerprint(&delivery, &body),
+        object: settings.object(&head, &body),
         delivery,
         origin,
         ignored,

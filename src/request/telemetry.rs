@@ -6,7 +6,7 @@ use tracing::{Span, debug, error, error_span, info, warn};
 use super::failure::Failure;
 use super::handler_error::FailureReason;
 use super::rejection::Rejection;
-use super::response::{Answer, Suspicion};
+use super::response::{Answer, Ignored, Suspicion};
 use super::test_kit::RolledBack;
 use crate::activity::Source;
 use crate::delivery::Delivery;
@@ -64,7 +64,7 @@ pub(super) fn recovery<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     event(settings, answer);
 }
 
-/// Logs the result of a request or of an attempt, without counting it.
+/// Logs the result of a request or of an attempt. It is counted elsewhere, but for its details.
 pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     match answer {
         Answer::Kept(answer) => event(settings, answer),
@@ -82,10 +82,18 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
             "webhook suspicious: an identical body was processed under another id; not processed \
              again"
         ),
-        Answer::Ignored(event_type) => {
+        Answer::Ignored(Ignored::Request, event_type) => {
             settings.count_ignored(event_type);
             debug!(event_type, "webhook ignored: no handler is for its type");
         }
+        Answer::Ignored(Ignored::Waits, event_type) => debug!(
+            event_type,
+            "no handler of this process is for the type of a kept webhook: it waits for another process"
+        ),
+        Answer::Ignored(Ignored::Ended, event_type) => info!(
+            event_type,
+            "a kept webhook has ended as ignored: no handler is for its type any more"
+        ),
         Answer::Handshake(_) => info!("webhook handshake answered"),
         Answer::InFlight => info!("webhook still in flight"),
         Answer::Rejected(rejection) => {

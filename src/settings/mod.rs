@@ -3,8 +3,8 @@
 mod endpoint_name;
 mod for_dashboard;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use crate::digest::sha256_of;
 use crate::event_types::{Matched, Wanted, WantedEvents};
 use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
-use crate::provider::{Provider, Unreadable};
+use crate::provider::{self, Provider, Unreadable};
 use crate::recovery::{DeadReport, Keep, Keeper, KeptRequest, Quota, ServedLayer, ServedSettings};
 use crate::transaction::{Fingerprint, Store};
 
@@ -44,7 +44,9 @@ pub(crate) struct Settings {
     _name: Arc<EndpointName>,
     pub(crate) provider: Provider,
     /// If only some events are wanted, or there are handlers by their types.
-    pub(crate) events: Option<Arc<WantedEvents>>,
+    events: Option<Arc<WantedEvents>>,
+    /// The same of any clone: `Reconcile` takes one before there are handlers.
+    events_of_clones: Arc<OnceLock<Arc<WantedEvents>>>,
     pub(crate) store: Store,
     pub(crate) in_flight: InFlight,
     pub(crate) bodies: Bodies,
@@ -52,6 +54,10 @@ pub(crate) struct Settings {
     pub(crate) keeper: Option<Arc<Keeper>>,
     /// How many failures are recorded, if failures are recorded and nothing is kept.
     pub(crate) recorded: Option<Quota>,
+    /// Whether the handler claims the delivery.
+    pub(crate) claims_late: bool,
+    /// Where it is what a delivery is about, if those of one object run one at a time.
+    pub(crate) serialized_by: Option<provider::Source>,
     pub(crate) allow_unused_transaction: bool,
     pub(crate) metrics: Metrics,
     /// That of the application, or an empty text.
@@ -76,11 +82,14 @@ impl Settings {
             activity: Some(Activity::new(endpoint.clone())),
             _name: name,
             events: None,
+            events_of_clones: Arc::default(),
             store,
             in_flight: InFlight::default(),
             bodies: Bodies::Ignored,
             keeper: None,
             recorded: None,
+            claims_late: false,
+            serialized_by: None,
             allow_unused_transaction: false,
             metrics: Metrics::new(endpoint.clone(), provider.shared_name()),
             version: Arc::default(),
@@ -95,8 +104,22 @@ impl Settings {
         }
     }
 
-    /// What becomes of an event by its type, if the layer has a table of types. One whose type cannot be read is
-    /// not ignored.
+    /// Takes the table of event types. Returns whether the layer and its clones have no other one.
+    pub(crate) fn set_events(&mut self, wanted: WantedEvents) -> bool {
+        let known = self
+            .events_of_clones
+            .get_or_init(|| Arc::new(wanted.clone()));
+        let is_known = **known == wanted;
+        self.events = Some(known.clone());
+        is_known
+    }
+
+    /// The table of event types that the deliveries of the endpoint go by.
+    pub(crate) fn listed_events(&self) -> Option<&Arc<WantedEvents>> {
+        self.events_of_clones.get()
+    }
+
+    /// What becomes of an event by its type, if the layer has a table of types.
     pub(crate) fn wanted(
         &self,
         event_type: Option<&str>,
@@ -104,17 +127,31 @@ impl Settings {
         body: &[u8],
     ) -> Option<Wanted> {
         let events = self.events.as_ref()?;
+        Some(self.check(events, event_type, head, body))
+    }
+
+    /// What becomes of an event by its type. One whose type cannot be read is not ignored.
+    pub(crate) fn check(
+        &self,
+        events: &WantedEvents,
+        event_type: Option<&str>,
+        head: &Parts,
+        body: &[u8],
+    ) -> Wanted {
         let Some(event_type) = event_type else {
-            return Some(Wanted::Yes(Matched::Other));
+            return Wanted::Yes(Matched::Other);
         };
         if !events.qualify(event_type) {
-            return Some(events.check(event_type, None));
+            return events.check(event_type, None);
         }
-        Some(match self.provider.qualified_type(event_type, head, body) {
+        match self.provider.qualified_type(event_type, head, body) {
             Ok(qualified) => events.check(event_type, qualified.as_deref()),
-            // It may be one that is wanted.
-            Err(Unreadable) => Wanted::Yes(Matched::Other),
-        })
+            Err(Unreadable) => match events.check(event_type, None) {
+                // It may be one that is wanted.
+                Wanted::Ignored => Wanted::Yes(Matched::Other),
+                wanted => wanted,
+            },
+        }
     }
 
     /// The fingerprint of a delivery, unless bodies are ignored.
@@ -129,6 +166,15 @@ impl Settings {
             digest: sha256_of([event_type.as_bytes(), body]),
             guarded,
         })
+    }
+
+    /// What a delivery is about, if those of one object run one at a time.
+    pub(crate) fn object(&self, head: &Parts, body: &[u8]) -> Option<Arc<str>> {
+        match self.serialized_by.as_ref()?.read_alone(head, body) {
+            Ok(object) => object.map(Into::into),
+            // They may be about one object. No object has an empty name.
+            Err(Unreadable) => Some(Arc::default()),
+        }
     }
 
     /// Counts the outcome of a request, or of an attempt at a kept delivery.

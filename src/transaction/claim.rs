@@ -1,8 +1,9 @@
 //! The claim of a delivery, by one atomic insert.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::Row;
+use sqlx::{PgConnection, Row};
 use sqlx_core::transaction::TransactionManager;
 use tokio::time::Instant;
 
@@ -17,6 +18,7 @@ use crate::pg_time::interval;
 
 const CLAIM: &str = include_str!("claim.sql");
 const CLAIM_BODY: &str = include_str!("claim_body.sql");
+const LOCK_OBJECT: &str = include_str!("lock_object.sql");
 const FIRST_DIGEST: &str = include_str!("first_digest.sql");
 const FIRST_WITH_BODY: &str = include_str!("first_with_body.sql");
 
@@ -26,12 +28,13 @@ const END_KEPT: &str = include_str!("../recovery/kept/end_with_claim.sql");
 /// How often a claim is repeated after a serialization failure.
 const MAX_CONFLICTS: usize = 10;
 
-/// Which delivery to claim, and until when to wait for another process.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ClaimRequest<'a> {
-    pub(crate) delivery: &'a Delivery,
+/// Which delivery to claim.
+#[derive(Clone, Debug)]
+pub(crate) struct ClaimRequest {
+    pub(crate) delivery: Delivery,
     pub(crate) fingerprint: Option<Fingerprint>,
-    pub(crate) deadline: Instant,
+    /// What it is about, if deliveries of one object are processed one at a time.
+    pub(crate) object: Option<Arc<str>>,
     /// The longest time between two statements of the handler.
     pub(crate) longest_idle: Duration,
     /// The number of the take of a kept delivery, which is claimed only if nobody has taken it since.
@@ -39,14 +42,7 @@ pub(crate) struct ClaimRequest<'a> {
     /// How long the request stays after the commit, if it is kept.
     pub(crate) archived_for: Option<Duration>,
     /// The version of the application, which may be empty.
-    pub(crate) version: &'a str,
-}
-
-impl ClaimRequest<'_> {
-    /// The time left to wait for another process.
-    fn wait(&self) -> Duration {
-        self.deadline.saturating_duration_since(Instant::now())
-    }
+    pub(crate) version: Arc<str>,
 }
 
 /// The digest of a delivery's event type and body.
@@ -64,16 +60,16 @@ impl Fingerprint {
     }
 }
 
-/// The result of a claim.
-pub(crate) enum Claim {
-    /// The delivery is claimed in this transaction.
-    Claimed(ClaimedTx),
+/// Why a delivery is not claimed.
+#[derive(Debug)]
+pub(crate) enum NotClaimed {
     /// It was committed before.
     Duplicate(DuplicateOf),
     /// Another process was still working on it at the deadline.
     InFlight,
     /// It was kept, and was discarded, forgotten or taken by another attempt since.
     Superseded,
+    Failed(DatabaseError),
 }
 
 /// The result of a claim within its transaction.
@@ -88,6 +84,7 @@ enum Inserted {
 }
 
 /// The committed delivery of which this one is a duplicate.
+#[derive(Debug)]
 pub(crate) enum DuplicateOf {
     /// It has the same id and, as far as bodies are compared, the same body.
     Id,
@@ -100,13 +97,18 @@ pub(crate) enum DuplicateOf {
 }
 
 impl Store {
-    pub(crate) async fn claim(&self, request: ClaimRequest<'_>) -> Result<Claim, DatabaseError> {
+    /// Claims a delivery. Waits for another process until the deadline.
+    pub(crate) async fn claim(
+        &self,
+        request: &ClaimRequest,
+        deadline: Instant,
+    ) -> Result<ClaimedTx, NotClaimed> {
         let mut conflicts = 0;
         let mut connections = 1;
         loop {
-            let error = match self.try_claim(request).await {
-                Ok(claim) => return Ok(claim),
-                Err(error) => error,
+            let error = match self.try_claim(request, deadline).await {
+                Err(NotClaimed::Failed(error)) => error,
+                ended => return ended,
             };
             if error.is_conflict() && conflicts < MAX_CONFLICTS {
                 // In `repeatable read` and `serializable`, a claim fails if the one that it has
@@ -116,42 +118,44 @@ impl Store {
                 // Safe, because the handler has not run.
                 connections += 1;
             } else {
-                return Err(error);
+                return Err(NotClaimed::Failed(error));
             }
         }
     }
 
-    async fn try_claim(&self, request: ClaimRequest<'_>) -> Result<Claim, DatabaseError> {
-        let mut connection = self.begin().await?;
-        match self.insert(&mut connection, request).await {
-            Ok(Inserted::Claimed { id, is_reprocessed }) => Ok(Claim::Claimed(ClaimedTx::new(
-                connection,
-                id,
-                self.timeout,
-                is_reprocessed,
-            ))),
+    async fn try_claim(
+        &self,
+        request: &ClaimRequest,
+        deadline: Instant,
+    ) -> Result<ClaimedTx, NotClaimed> {
+        let mut connection = self.begin().await.map_err(NotClaimed::Failed)?;
+        match self.insert(&mut connection, request, deadline).await {
+            Ok(Inserted::Claimed { id, is_reprocessed }) => {
+                Ok(ClaimedTx::new(connection, id, self.timeout, is_reprocessed))
+            }
             Ok(Inserted::Duplicate(of)) => {
                 // Nothing was written and no attempt waits for it, so the rollback is sent while
                 // the connection returns to the pool.
                 Manager::start_rollback(&mut connection);
                 connection.release();
-                Ok(Claim::Duplicate(of))
+                Err(NotClaimed::Duplicate(of))
             }
             Ok(Inserted::WaitTimedOut) => {
                 connection.roll_back(self.timeout).await;
-                Ok(Claim::InFlight)
+                Err(NotClaimed::InFlight)
             }
             Ok(Inserted::Superseded) => {
                 connection.roll_back(self.timeout).await;
-                Ok(Claim::Superseded)
+                Err(NotClaimed::Superseded)
             }
-            Err(error) if error.is_conflict() => {
-                connection.roll_back(self.timeout).await;
-                Err(error)
+            Err(error) => {
+                if error.is_conflict() {
+                    connection.roll_back(self.timeout).await;
+                }
+                // Otherwise it is an unfinished statement, or a connection that the next delivery could not
+                // use either: dropping it closes it.
+                Err(NotClaimed::Failed(error))
             }
-            // An unfinished statement, or a connection that the next delivery could not use
-            // either: dropping it closes it.
-            Err(error) => Err(error),
         }
     }
 
@@ -159,16 +163,34 @@ impl Store {
     async fn insert(
         &self,
         connection: &mut TxConnection,
-        request: ClaimRequest<'_>,
+        request: &ClaimRequest,
+        deadline: Instant,
     ) -> Result<Inserted, DatabaseError> {
-        let ClaimRequest {
-            delivery,
-            fingerprint,
-            ..
-        } = request;
+        let (delivery, fingerprint) = (&request.delivery, request.fingerprint);
         let settings = self.pool_settings(connection, delivery).await?;
+        let idle_timeout = settings.idle_timeout(request.longest_idle);
+        if let Some(object) = &request.object {
+            let wait = time_until(deadline);
+            let locked = with_timeout(
+                wait + self.timeout,
+                sqlx::query_scalar(LOCK_OBJECT)
+                    .bind(delivery.endpoint())
+                    .bind(delivery.key_tenant())
+                    .bind(&**object)
+                    .bind(millis(wait))
+                    .bind(&*settings.lock_timeout)
+                    .bind(&*idle_timeout)
+                    .fetch_one(&mut **connection),
+            );
+            match locked.await {
+                Ok(false) => {}
+                Ok(true) => return Err(DatabaseError::StaleSnapshot),
+                Err(error) if error.is_wait_over() => return Ok(Inserted::WaitTimedOut),
+                Err(error) => return Err(error),
+            }
+        }
         let guarded = fingerprint.and_then(Fingerprint::guarded);
-        let wait = request.wait();
+        let wait = time_until(deadline);
         let inserted = with_timeout(
             wait + self.timeout,
             sqlx::query_as(CLAIM)
@@ -179,7 +201,7 @@ impl Store {
                 .bind(fingerprint.map(|fingerprint| fingerprint.digest))
                 .bind(millis(wait))
                 .bind(&*settings.lock_timeout)
-                .bind(settings.idle_timeout(request.longest_idle))
+                .bind(&*idle_timeout)
                 .fetch_optional(&mut **connection),
         );
         let (id, is_kept, has_waited): (String, bool, bool) = match inserted.await {
@@ -192,12 +214,20 @@ impl Store {
             Err(error) => return Err(error),
         };
         if let Some(digest) = guarded {
-            let inserted = self.insert_body(connection, request, digest, &settings.lock_timeout);
+            let inserted = self.insert_body(
+                connection,
+                delivery,
+                digest,
+                deadline,
+                &settings.lock_timeout,
+            );
             match inserted.await {
                 Ok(true) => {}
                 Ok(false) => {
                     let of = self.same_body(connection, delivery, digest).await?;
-                    return Ok(Inserted::Duplicate(of));
+                    return Ok(Inserted::Duplicate(
+                        of.unwrap_or(DuplicateOf::BodyWithOtherId { first: None }),
+                    ));
                 }
                 Err(error) if error.is_wait_over() => return Ok(Inserted::WaitTimedOut),
                 Err(error) => return Err(error),
@@ -221,14 +251,14 @@ impl Store {
     async fn end_kept(
         &self,
         connection: &mut TxConnection,
-        request: ClaimRequest<'_>,
+        request: &ClaimRequest,
     ) -> Result<Option<bool>, DatabaseError> {
         let ended = with_timeout(
             self.timeout,
-            keyed(END_KEPT, request.delivery)
+            keyed(END_KEPT, &request.delivery)
                 .bind(request.archived_for.map(interval))
                 .bind(request.take)
-                .bind(request.version)
+                .bind(&*request.version)
                 .fetch_one(&mut **connection),
         );
         Ok(ended.await?.try_get(0)?)
@@ -239,18 +269,19 @@ impl Store {
     async fn insert_body(
         &self,
         connection: &mut TxConnection,
-        request: ClaimRequest<'_>,
+        delivery: &Delivery,
         digest: Sha256Digest,
+        deadline: Instant,
         lock_timeout: &str,
     ) -> Result<bool, DatabaseError> {
-        let wait = request.wait();
+        let wait = time_until(deadline);
         let inserted = with_timeout(
             wait + self.timeout,
             sqlx::query(CLAIM_BODY)
-                .bind(request.delivery.endpoint())
-                .bind(request.delivery.key_tenant())
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
                 .bind(digest)
-                .bind(request.delivery.id())
+                .bind(delivery.id())
                 .bind(millis(wait))
                 .bind(lock_timeout)
                 .fetch_optional(&mut **connection),
@@ -259,9 +290,9 @@ impl Store {
     }
 
     /// Compares the body with that of the committed delivery, if bodies are compared.
-    async fn same_id(
+    pub(super) async fn same_id(
         &self,
-        connection: &mut TxConnection,
+        connection: &mut PgConnection,
         delivery: &Delivery,
         fingerprint: Option<Fingerprint>,
     ) -> Result<DuplicateOf, DatabaseError> {
@@ -274,7 +305,7 @@ impl Store {
                 .bind(delivery.endpoint())
                 .bind(delivery.key_tenant())
                 .bind(delivery.id())
-                .fetch_optional(&mut **connection),
+                .fetch_optional(&mut *connection),
         )
         .await?;
         Ok(
@@ -287,24 +318,29 @@ impl Store {
         )
     }
 
-    /// Finds the id under which the body was committed.
-    async fn same_body(
+    /// Finds the delivery with which the body was committed.
+    pub(super) async fn same_body(
         &self,
-        connection: &mut TxConnection,
+        connection: &mut PgConnection,
         delivery: &Delivery,
         digest: Sha256Digest,
-    ) -> Result<DuplicateOf, DatabaseError> {
-        let first = with_timeout(
+    ) -> Result<Option<DuplicateOf>, DatabaseError> {
+        let first: Option<String> = with_timeout(
             self.timeout,
             sqlx::query_scalar(FIRST_WITH_BODY)
                 .bind(delivery.endpoint())
                 .bind(delivery.key_tenant())
                 .bind(digest)
-                .fetch_optional(&mut **connection),
+                .fetch_optional(&mut *connection),
         )
         .await?;
-        Ok(DuplicateOf::BodyWithOtherId { first })
+        Ok(first.map(|first| DuplicateOf::BodyWithOtherId { first: Some(first) }))
     }
+}
+
+/// The time left to wait.
+fn time_until(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
 }
 
 /// For `lock_timeout`, where zero would mean no limit.

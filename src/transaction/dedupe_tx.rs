@@ -105,9 +105,13 @@ impl DedupeTx {
                 tx: Some(tx),
                 slot: slot.clone(),
             }),
-            Err(NotAvailable::Taken) => Err(ExtractError::AlreadyTaken),
-            Err(NotAvailable::Closed) => Err(ExtractError::Over),
+            Err(not_available) => Err(not_available.into()),
         }
+    }
+
+    /// That of a late claim, which was taken from the slot.
+    pub(super) fn of(tx: ClaimedTx, slot: Slot) -> Self {
+        Self { tx: Some(tx), slot }
     }
 
     /// Runs `work` after the commit, in a background task and in the order of these calls.
@@ -315,6 +319,21 @@ pub enum ExtractError {
     AlreadyTaken,
     /// The handler has answered, and the transaction has ended.
     Over,
+    /// A handler of a route with [`late_claim`](crate::IdempotentWebhook::late_claim) takes [`DedupeTx`].
+    ClaimedLate,
+    /// A handler of a route without it takes [`LateClaim`](crate::LateClaim).
+    ClaimedBefore,
+}
+
+impl From<NotAvailable> for ExtractError {
+    fn from(not_available: NotAvailable) -> Self {
+        match not_available {
+            NotAvailable::Taken => Self::AlreadyTaken,
+            NotAvailable::Closed => Self::Over,
+            NotAvailable::Late => Self::ClaimedLate,
+            NotAvailable::Early => Self::ClaimedBefore,
+        }
+    }
 }
 
 impl ExtractError {
@@ -338,9 +357,17 @@ impl fmt::Display for ExtractError {
                  before it"
             }
             Self::AlreadyTaken => {
-                "DedupeTx is taken twice for one request: take it once and pass `&mut tx`"
+                "the transaction is taken twice for one request: take it once and pass `&mut tx`"
             }
-            Self::Over => "DedupeTx is taken after the handler has answered",
+            Self::Over => "the transaction is taken after the handler has answered",
+            Self::ClaimedLate => {
+                "the layer has `late_claim`, so there is no transaction yet: take `LateClaim` in place of \
+                 `DedupeTx`, and call `begin` on it"
+            }
+            Self::ClaimedBefore => {
+                "the layer has claimed the delivery: take `DedupeTx` in place of `LateClaim`, or set \
+                 `late_claim` on the layer"
+            }
         })
     }
 }

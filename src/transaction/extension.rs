@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::after_commit::AfterCommit;
+use super::claim::NotClaimed;
 use super::connection::{TransactionId, TxConnection};
+use super::pending_claim::PendingClaim;
 use crate::delivery::Delivery;
 
 /// The open transaction of a claim, with everything that its commit needs.
@@ -53,26 +55,98 @@ impl ClaimedTx {
 #[derive(Clone)]
 pub(crate) struct Slot {
     delivery: Delivery,
+    /// Whether the handler claims the delivery.
+    is_late: bool,
     state: Arc<Mutex<State>>,
 }
 
 enum State {
+    /// The handler may claim the delivery.
+    Unclaimed {
+        pending: Arc<PendingClaim>,
+        was_taken: bool,
+    },
+    /// It has tried to.
+    NotClaimed(NotClaimed),
     Available(ClaimedTx),
     Taken,
     Closed,
+}
+
+/// What a handler has left.
+pub(crate) enum Left {
+    Transaction(ClaimedTx),
+    /// The delivery, which it has not claimed.
+    Claim {
+        pending: Arc<PendingClaim>,
+        was_taken: bool,
+    },
+}
+
+/// Why a handler has left nothing.
+pub(crate) enum Lost {
+    NotClaimed(NotClaimed),
+    /// Something of it still has the transaction.
+    Outlived,
+}
+
+impl Left {
+    /// Whether the handler has taken the transaction or the claim.
+    pub(crate) fn was_taken(&self) -> bool {
+        match self {
+            Self::Transaction(tx) => tx.was_taken,
+            Self::Claim { was_taken, .. } => *was_taken,
+        }
+    }
+
+    /// The transaction of the claim, which is made now if the handler has not made it.
+    pub(crate) async fn claimed(self) -> Result<ClaimedTx, NotClaimed> {
+        match self {
+            Self::Transaction(tx) => Ok(tx),
+            Self::Claim { pending, was_taken } => {
+                let mut tx = pending.claim().await?;
+                tx.was_taken = was_taken;
+                Ok(tx)
+            }
+        }
+    }
+
+    /// Rolls back what there is, and waits for it.
+    pub(crate) async fn roll_back(self) {
+        if let Self::Transaction(tx) = self {
+            tx.roll_back().await;
+        }
+    }
 }
 
 /// Why there is no transaction to take.
 pub(super) enum NotAvailable {
     Taken,
     Closed,
+    /// The handler claims the delivery.
+    Late,
+    /// The layer has claimed it.
+    Early,
 }
 
 impl Slot {
     pub(crate) fn new(delivery: Delivery, tx: ClaimedTx) -> Self {
         Self {
             delivery,
+            is_late: false,
             state: Arc::new(Mutex::new(State::Available(tx))),
+        }
+    }
+
+    /// For a handler that claims the delivery.
+    pub(crate) fn late(delivery: Delivery, pending: PendingClaim) -> Self {
+        Self {
+            delivery,
+            is_late: true,
+            state: Arc::new(Mutex::new(State::Unclaimed {
+                pending: Arc::new(pending),
+                was_taken: false,
+            })),
         }
     }
 
@@ -82,33 +156,85 @@ impl Slot {
 
     /// Takes the transaction, until `put_back`.
     pub(super) fn take(&self) -> Result<ClaimedTx, NotAvailable> {
+        if self.is_late {
+            return Err(NotAvailable::Late);
+        }
         let mut state = self.lock();
         match std::mem::replace(&mut *state, State::Taken) {
             State::Available(mut tx) => {
                 tx.was_taken = true;
                 Ok(tx)
             }
-            State::Taken => Err(NotAvailable::Taken),
             State::Closed => {
                 *state = State::Closed;
                 Err(NotAvailable::Closed)
             }
+            State::Taken | State::Unclaimed { .. } | State::NotClaimed(_) => {
+                Err(NotAvailable::Taken)
+            }
         }
+    }
+
+    /// Takes the claim, once.
+    pub(super) fn take_claim(&self) -> Result<(), NotAvailable> {
+        if !self.is_late {
+            return Err(NotAvailable::Early);
+        }
+        match &mut *self.lock() {
+            State::Unclaimed { was_taken, .. } if !*was_taken => {
+                *was_taken = true;
+                Ok(())
+            }
+            State::Closed => Err(NotAvailable::Closed),
+            _ => Err(NotAvailable::Taken),
+        }
+    }
+
+    /// Takes what the claim needs. `None` if the handler has ended.
+    pub(super) fn take_pending(&self) -> Option<Arc<PendingClaim>> {
+        let mut state = self.lock();
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Unclaimed { pending, .. } => Some(pending),
+            other => {
+                *state = other;
+                None
+            }
+        }
+    }
+
+    /// Returns what the claim needs: it was not made.
+    pub(super) fn put_back_pending(&self, pending: Arc<PendingClaim>) {
+        self.leave(State::Unclaimed {
+            pending,
+            was_taken: true,
+        });
+    }
+
+    /// The delivery could not be claimed.
+    pub(super) fn lose(&self, not_claimed: NotClaimed) {
+        self.leave(State::NotClaimed(not_claimed));
     }
 
     /// Returns the transaction. If the request is over, the connection is closed instead.
     pub(super) fn put_back(&self, tx: ClaimedTx) {
-        let mut state = self.lock();
-        if let State::Taken = *state {
-            *state = State::Available(tx);
+        self.leave(State::Available(tx));
+    }
+
+    /// Takes for good what the handler has left.
+    pub(crate) fn close(&self) -> Result<Left, Lost> {
+        match std::mem::replace(&mut *self.lock(), State::Closed) {
+            State::Available(tx) => Ok(Left::Transaction(tx)),
+            State::Unclaimed { pending, was_taken } => Ok(Left::Claim { pending, was_taken }),
+            State::NotClaimed(not_claimed) => Err(Lost::NotClaimed(not_claimed)),
+            State::Taken | State::Closed => Err(Lost::Outlived),
         }
     }
 
-    /// Takes the transaction for good. `None` if the handler has left it somewhere.
-    pub(crate) fn close(&self) -> Option<ClaimedTx> {
-        match std::mem::replace(&mut *self.lock(), State::Closed) {
-            State::Available(tx) => Some(tx),
-            State::Taken | State::Closed => None,
+    /// Leaves another state to the layer, unless it has taken what there was.
+    fn leave(&self, left: State) {
+        let mut state = self.lock();
+        if let State::Taken = *state {
+            *state = left;
         }
     }
 

@@ -6,6 +6,9 @@ mod commit;
 mod connection;
 mod dedupe_tx;
 mod extension;
+mod late_claim;
+mod look_up;
+mod pending_claim;
 mod pg_error;
 mod recency;
 mod registration;
@@ -15,10 +18,12 @@ mod short_tx;
 mod store;
 
 pub use after_commit::WorkResult;
-pub(crate) use claim::{Claim, ClaimRequest, DuplicateOf, Fingerprint};
+pub(crate) use claim::{ClaimRequest, DuplicateOf, Fingerprint, NotClaimed};
 pub(crate) use commit::CommitError;
 pub use dedupe_tx::{DedupeTx, ExtractError};
-pub(crate) use extension::{ClaimedTx, Slot};
+pub(crate) use extension::{ClaimedTx, Left, Lost, Slot};
+pub use late_claim::{BeginError, LateClaim};
+pub(crate) use pending_claim::PendingClaim;
 pub(crate) use pg_error::{DatabaseError, is_conflict, is_not_migrated, with_timeout};
 #[cfg(feature = "dashboard")]
 pub(crate) use pg_error::{is_lock_timeout, is_query_canceled};

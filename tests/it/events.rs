@@ -2,21 +2,23 @@
 
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::State;
+use axum::http::Request;
 use axum::http::StatusCode;
-use axum::routing::post;
+use axum::routing::{any, post};
 use axum::{Json, Router};
 use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
 use idempotent_webhook::{
-    DedupeTx, Delivery, Events, HandlerError, IdempotentWebhook, Keep, Provider, Recovery, Source,
-    TenantSecrets, presets,
+    DedupeTx, Delivery, Events, HandlerError, IdempotentWebhook, Keep, Provider, Recovery, Secret,
+    Source, TenantSecrets, presets,
 };
 use serde::Deserialize;
 use sqlx::PgPool;
 
 use crate::support::{
     Answer, Database, NOTHING_KEPT, TestApp, accept_first, answer, assert_kept, assert_rows,
-    insert_effect, keep, keep_all, logged, recovery, secret, send, soon, stripe_delivery,
+    endpoint, insert_effect, keep, keep_all, logged, recovery, secret, send, soon, stripe_delivery,
     write_effect,
 };
 
@@ -262,45 +264,179 @@ async fn otherwise_takes_all_other_events() {
     assert_rows!(database, claims: 2, effects: 2);
 }
 
-#[tokio::test]
-async fn e2_what_is_kept_and_ignored_since_a_deploy_is_dead_with_the_reason() {
-    async fn fails(_: DedupeTx) -> StatusCode {
-        StatusCode::CONFLICT
-    }
-    let app = TestApp::keeping(|keep| keep, fails).await;
-    for (id, event_type) in [("a", "star"), ("b", "push")] {
-        let sent = app.send(event(id, event_type, "created").request()).await;
-        assert_eq!((sent.status, &*sent.outcome), (409, "kept"));
-    }
+async fn fails(_: DedupeTx) -> StatusCode {
+    StatusCode::CONFLICT
+}
 
-    // The deploy.
-    let pool = &app.database.pool;
+/// A deploy after which only pushes have a handler.
+fn deployed(pool: &PgPool, way: fn(&Recovery) -> Keep) -> (Recovery, Router) {
     let recovery = recovery(pool);
     let events = Events::new().on("push", write_effect).ignore_others();
-    let kept = layer(pool).keep(keep(&recovery));
-    let router: Router = Router::new().route("/", post(events.layer(kept)));
+    let layer = layer(pool).keep(way(&recovery));
+    let router = Router::new().route("/", post(events.layer(layer)));
+    (recovery, router)
+}
+
+/// Makes the attempts that are due, and returns their outcomes in order.
+async fn run_due(recovery: &Recovery, router: &Router) -> Vec<&'static str> {
+    let attempts = recovery.run_due(router).await.unwrap();
+    let mut outcomes: Vec<_> = attempts
+        .iter()
+        .map(|attempt| attempt.outcome.unwrap().as_str())
+        .collect();
+    outcomes.sort_unstable();
+    outcomes
+}
+
+const MAKE_OLD: &str = "update idempotent_webhook.kept_deliveries
+    set first_received_at = now() - interval '61 minutes'";
+
+/// The process before the deploy, or the one after it, would have run it.
+#[tokio::test]
+async fn e2_what_is_kept_waits_in_a_process_that_has_no_handler_and_runs_in_one_that_has() {
+    let app = TestApp::keeping(|keep| keep, fails).await;
+    // More than open the breaker.
+    for id in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"] {
+        let sent = app.send(event(id, "star", "created").request()).await;
+        assert_eq!((sent.status, &*sent.outcome), (409, "kept"));
+    }
+    let (recovery, router) = deployed(&app.database.pool, keep);
     app.database.make_due().await;
-    let log = logged(async {
-        let attempts = recovery.run_due(&router).await.unwrap();
-        let mut outcomes: Vec<_> = attempts
-            .iter()
-            .map(|attempt| attempt.outcome.unwrap().as_str())
-            .collect();
-        outcomes.sort_unstable();
-        assert_eq!(outcomes, ["kept", "processed"]);
-    })
-    .await;
-    assert!(log.contains("webhook ignored"), "{log}");
-    // It is not deleted: another process may have a handler for it, in the middle of the deploy.
-    assert_kept!(app.database, "dead", attempts: 2, retries: 1);
+    assert_eq!(run_due(&recovery, &router).await, ["ignored"; 11]);
+    let unchanged = "(
+        select bool_and(
+            state = 'due' and taken_by is null and attempts = 1 and retries = 0 and status = 409
+            and next_attempt_at > now() + interval '50 seconds'
+        )
+        from idempotent_webhook.kept_deliveries
+    ) and not exists (select from idempotent_webhook.kept_endpoints where failed_ids <> '{}')";
+    app.database.until(unchanged).await;
+    assert_rows!(app.database, claims: 0, effects: 0);
+
+    let (other, other_recovery) = app.elsewhere_keeping(|keep| keep, write_effect).await;
+    app.database.make_due().await;
+    assert_eq!(run_due(&other_recovery, &other).await, ["processed"; 11]);
+    app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 11, effects: 11);
+}
+
+#[tokio::test]
+async fn e2_what_is_kept_and_ignored_since_a_deploy_ends_as_ignored() {
+    let ways: [fn(&Recovery) -> Keep; 3] = [keep, keep_all, accept_first];
+    for way in ways {
+        let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(way(recovery));
+        let app = TestApp::recovered(presets::github(secret()), set, fails).await;
+        for (id, event_type) in [("a", "star"), ("b", "push")] {
+            app.send(event(id, event_type, "created").request()).await;
+        }
+        let have_failed = "2 = (
+            select count(*) from idempotent_webhook.kept_deliveries
+            where state = 'due' and taken_by is null and status = 409
+        )";
+        app.database.until(have_failed).await;
+        let (recovery, router) = deployed(&app.database.pool, way);
+        app.database.make_due().await;
+        app.database.run(MAKE_OLD).await;
+        let log = logged(async {
+            assert_eq!(run_due(&recovery, &router).await, ["ignored", "processed"]);
+        })
+        .await;
+        assert!(log.contains("a kept webhook has ended as ignored"), "{log}");
+        app.database.until(NOTHING_KEPT).await;
+        assert_rows!(app.database, claims: 2, effects: 1);
+        // It is over for the provider, too.
+        let again = send(&router, event("a", "star", "created").request()).await;
+        assert_eq!(again, ignored());
+    }
+}
+
+#[tokio::test]
+async fn e2_what_is_processed_stays_so_if_it_is_reprocessed_and_ignored() {
+    fn archived(recovery: &Recovery) -> Keep {
+        keep(recovery).processed_for(Duration::from_secs(3600))
+    }
+    fn all_archived(recovery: &Recovery) -> Keep {
+        keep_all(recovery).processed_for(Duration::from_secs(3600))
+    }
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(all_archived(recovery));
+    let app = TestApp::recovered(presets::github(secret()), set, write_effect).await;
+    let star = || event("a", "star", "created").request();
+    assert_eq!(app.send(star()).await, answer(200, "processed", "done"));
+    assert_kept!(app.database, "processed", attempts: 1, retries: 0);
+
+    let (recovery, router) = deployed(&app.database.pool, archived);
+    let endpoint = endpoint(&app);
+    assert!(endpoint.reprocess("a").await.unwrap());
+    app.database.run(MAKE_OLD).await;
+    assert_eq!(run_due(&recovery, &router).await, ["ignored"]);
     assert_rows!(app.database, claims: 1, effects: 1);
+    assert_eq!(app.send(star()).await, answer(200, "duplicate", ""));
+
+    // The type is back.
+    assert!(endpoint.reprocess("a").await.unwrap());
+    assert_eq!(run_due(&app.recovery, &app.router).await, ["processed"]);
+    assert_rows!(app.database, claims: 1, effects: 2);
+}
+
+#[tokio::test]
+async fn e2_what_is_kept_and_was_processed_meanwhile_ends_as_a_duplicate() {
+    let app = TestApp::keeping(|keep| keep, fails).await;
+    app.send(event("a", "star", "created").request()).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, tenant, delivery_id)
+             select endpoint, tenant, delivery_id from idempotent_webhook.kept_deliveries",
+        )
+        .await;
+    let (recovery, router) = deployed(&app.database.pool, keep);
+    app.database.make_due().await;
+    app.database.run(MAKE_OLD).await;
+    assert_eq!(run_due(&recovery, &router).await, ["duplicate"]);
+    app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 1, effects: 0);
+}
+
+/// GitHub can send forms, whose action is not where it is in JSON.
+#[tokio::test]
+async fn e3_an_event_whose_action_cannot_be_read_goes_to_the_handler_of_its_type() {
+    let database = Database::new().await;
+    let events = Events::new()
+        .on("pull_request", write_effect)
+        .on("pull_request.closed", fails)
+        .ignore_others();
+    let router: Router = Router::new().route("/", post(events.layer(layer(&database.pool))));
+    let form = event("a", "pull_request", "").body("payload=%7B%22action%22%3A%22closed%22%7D");
+    let sent = send(&router, form.request()).await;
+    assert_eq!(sent, answer(200, "processed", "done"));
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+/// `post` would refuse them before the layer.
+#[tokio::test]
+async fn a_provider_that_checks_by_get_or_head_is_answered_on_a_route_of_any_method() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let meta = presets::meta(secret()).verify_token(Secret::new("token").unwrap());
+    let meta = IdempotentWebhook::new(pool.clone(), "meta", meta);
+    let trello = presets::trello(secret()).public_url("https://example.com".parse().unwrap());
+    let trello = IdempotentWebhook::new(pool.clone(), "trello", trello);
+    let events = || Events::new().on("page", write_effect).ignore_others();
+    let router: Router = Router::new()
+        .route("/meta", any(events().layer(meta)))
+        .route("/trello", any(events().layer(trello)));
+    let check =
+        Request::get("/meta?hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token=token");
+    let sent = send(&router, check.body(Body::empty()).unwrap()).await;
+    assert_eq!(sent, answer(200, "handshake", "1158201444"));
+    let check = Request::head("/trello").body(Body::empty()).unwrap();
+    assert_eq!(send(&router, check).await, answer(200, "handshake", ""));
+    let other = Request::get("/trello").body(Body::empty()).unwrap();
+    assert_eq!(send(&router, other).await.status, 405);
+    assert_rows!(database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
 async fn e3_a_copy_with_another_type_does_not_change_the_handler_of_what_is_kept() {
-    async fn fails(_: DedupeTx) -> StatusCode {
-        StatusCode::CONFLICT
-    }
     let app = TestApp::keeping(|keep| keep, fails).await;
     for event_type in ["push", "issues"] {
         let sent = app.send(event("a", event_type, "").request()).await;
@@ -421,7 +557,7 @@ async fn e3_an_empty_list_is_refused() {
 }
 
 #[tokio::test]
-#[should_panic(expected = "the layer has another list of event types already")]
+#[should_panic(expected = "the layer, or a clone of it, has another list of event types already")]
 async fn e3_a_layer_has_one_list() {
     let events = Events::<()>::new().on("push", write_effect).ignore_others();
     let _ = events.layer(lazy().await.only(["release"]));

@@ -53,6 +53,8 @@ struct Attempt {
     guid: String,
     delivered_at: String,
     event: String,
+    #[serde(default)]
+    action: Option<String>,
 }
 
 impl GitHubDeliveries {
@@ -149,9 +151,13 @@ impl EventSource for GitHubDeliveries {
             events.push(item(query, raw, |json| {
                 let attempt: Attempt = parse(json)?;
                 let time = humantime::parse_rfc3339(&attempt.delivered_at)?;
-                Ok(ListedEvent::to_redeliver(time, attempt.id.to_string())
+                let event = ListedEvent::to_redeliver(time, attempt.id.to_string())
                     .header(DELIVERY, HeaderValue::from_str(&attempt.guid)?)
-                    .header(EVENT, HeaderValue::from_str(&attempt.event)?))
+                    .header(EVENT, HeaderValue::from_str(&attempt.event)?);
+                Ok(match attempt.action {
+                    Some(action) => event.event_action(action),
+                    None => event,
+                })
             }));
         }
         let is_older = are_older(&events, query);

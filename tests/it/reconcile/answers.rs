@@ -7,10 +7,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::Uri;
 use axum::response::Redirect;
+use axum::routing::post;
 use idempotent_webhook::reconcile::{
-    EventSource, Http, PaddleNotifications, StripeEvents, WorkOsEvents,
+    EventSource, GitHubDeliveries, Http, PaddleNotifications, StripeEvents, WorkOsEvents,
 };
-use idempotent_webhook::{IdempotentWebhook, Keep, Provider, Reconcile, Recovery, Secret, presets};
+use idempotent_webhook::{
+    Events, IdempotentWebhook, Keep, Provider, Reconcile, Recovery, Secret, presets,
+};
 use provider_apis::{Api, Event, KEY};
 use serde_json::{Value, json};
 use sqlx::PgPool;
@@ -290,4 +293,62 @@ async fn n1_two_accounts_of_one_route_have_a_position_each() {
     }
     // They are free again.
     assert!(Reconcile::new(&process.layer, List::empty(), "/").is_ok());
+}
+
+/// Each of them would be asked for in each round, since what is ignored leaves nothing.
+#[tokio::test]
+async fn e2_github_is_not_asked_for_actions_that_the_layer_ignores() {
+    let database = Database::new().await;
+    let attempt = |id: u64, event: &str, action: Option<&str>| {
+        json!({
+            "id": id, "guid": format!("guid-{id}"), "event": event, "action": action,
+            "delivered_at": humantime::format_rfc3339(std::time::SystemTime::now() - MINUTE).to_string(),
+        })
+    };
+    let (address, _) = answers([json!([
+        attempt(1, "pull_request", Some("opened")),
+        attempt(2, "pull_request", Some("closed")),
+        attempt(3, "push", None),
+        attempt(4, "star", Some("created")),
+    ])])
+    .await;
+    let recovery = recovery(&database.pool);
+    let layer = layer(&database.pool, &recovery, presets::github(secret()));
+    let deliveries = GitHubDeliveries::repository(key(), "a/b", 1).http(at(address));
+    let reconcile = Reconcile::new(&layer, deliveries, "/").unwrap();
+    let reconcile = reconcile.grace(Duration::ZERO).since(std::time::UNIX_EPOCH);
+    // The table comes after it, and is known all the same.
+    let events = Events::new()
+        .on("pull_request.opened", super::handle)
+        .on("push", super::handle)
+        .ignore_others();
+    let _: Router = Router::new().route("/", post(events.layer(layer)));
+    let mut missing: Vec<_> = reconcile.dry_run().await.unwrap();
+    missing.sort_by(|a, b| a.id.as_str().cmp(b.id.as_str()));
+    let missing: Vec<_> = missing.iter().map(|one| one.id.as_str()).collect();
+    assert_eq!(missing, ["guid-1", "guid-3"]);
+}
+
+#[tokio::test]
+async fn e2_a_list_that_takes_types_is_asked_for_those_of_the_layer() {
+    let database = Database::new().await;
+    let (address, requests) = answers([stripe_page(&[], false)]).await;
+    let recovery = recovery(&database.pool);
+    let layer = layer(&database.pool, &recovery, presets::stripe(secret()));
+    let events = StripeEvents::new(key(), ["*"]).http(at(address));
+    let reconcile = Reconcile::new(&layer, events, "/").unwrap();
+    let reconcile = reconcile.since(std::time::UNIX_EPOCH);
+    let table = Events::new()
+        .on("invoice.paid", super::handle)
+        .on("charge.failed", super::handle)
+        .ignore_others();
+    let _: Router = Router::new().route("/", post(table.layer(layer)));
+    reconcile.run_once().await.unwrap();
+    let asked = requests.lock().unwrap().join(" ");
+    for event_type in ["invoice.paid", "charge.failed"] {
+        assert!(
+            asked.contains(&format!("types%5B%5D={event_type}")),
+            "{asked}"
+        );
+    }
 }

@@ -19,7 +19,7 @@ use sqlx::{Executor, PgPool};
 
 use crate::support::{
     Failing, NONE_TAKEN, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, Runs, SECRET, SOON, TestApp,
-    accept_first, answer, assert_accepted, assert_kept, assert_rows, endpoint, gate, github,
+    accept_first, answer, assert_accepted, assert_kept, assert_rows, endpoint, gate, gated, github,
     github_delivery, insert_effect, keep, keep_all, keeping_by, keeping_of, lock, outcomes,
     recover, recover_all, secret, send, send_in_one_group, soon, spawn_send, write_effect,
 };
@@ -566,19 +566,23 @@ async fn r15_a_sender_that_hangs_up_leaves_nothing_that_waits() {
 
 #[tokio::test]
 async fn r2_a_token_in_the_query_is_not_kept() {
+    // It runs at once, and is kept until it has run.
+    let (mut gate, handler) = gated();
     let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(accept_first(recovery));
-    let app = TestApp::recovered(presets::cloudevents(secret()), set, write_effect).await;
+    let app = TestApp::recovered(presets::cloudevents(secret()), set, handler).await;
     let request = Request::post(format!("/?a=b&access_token={SECRET}&c"))
         .header("ce-id", "1")
         .header("ce-source", "/test")
         .body(Body::empty())
         .unwrap();
     assert_eq!(app.send(request).await, answer(200, "accepted", ""));
+    gate.reached().await;
     let kept: String = sqlx::query_scalar("select uri from idempotent_webhook.kept_requests")
         .fetch_one(&app.database.pool)
         .await
         .unwrap();
     assert_eq!(kept, "/?a=b&c");
-    recover_all(&app).await;
+    gate.open();
+    app.database.until(NOTHING_KEPT).await;
     assert_rows!(app.database, claims: 1, effects: 1);
 }

@@ -20,7 +20,7 @@ pub use accept::{
 pub use cancelled::cancelled_after;
 pub use database::Database;
 pub(crate) use database::assert_rows;
-pub use gate::{failing_behind_gate, gate, gated, held_back};
+pub use gate::{Way, failing_behind_gate, gate, gated, held_back};
 pub use gauge::Gauge;
 pub use logged::{logged, until_logged};
 pub(crate) use recovery::assert_kept;

@@ -1,0 +1,176 @@
+//! A claim that the handler makes itself, once it has done what needs no transaction.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::Extensions;
+
+use super::claim::NotClaimed;
+use super::dedupe_tx::{DedupeTx, ExtractError};
+use super::extension::{ClaimedTx, Slot};
+use super::pending_claim::PendingClaim;
+
+/// The delivery of a route with [`late_claim`](crate::IdempotentWebhook::late_claim), which is not claimed yet.
+///
+/// No connection is held until [`begin`](Self::begin) claims the delivery and returns the [`DedupeTx`]. What the
+/// handler does before that is not part of a transaction, and may run more than once: two processes may both do it,
+/// and so does the next attempt after a failure. Fetch there, and write after it.
+///
+/// ```
+/// use axum::{Json, http::StatusCode};
+/// use idempotent_webhook::{HandlerError, LateClaim, Recency};
+///
+/// # #[derive(serde::Deserialize)]
+/// # struct Thin { related_object: Object }
+/// # #[derive(serde::Deserialize)]
+/// # struct Object { id: String }
+/// # struct Subscription { updated: i64, status: String }
+/// # async fn fetch(id: &str) -> std::io::Result<Subscription> {
+/// #     Ok(Subscription { updated: 1, status: id.to_owned() })
+/// # }
+/// async fn updated(claim: LateClaim, Json(event): Json<Thin>) -> Result<StatusCode, HandlerError> {
+///     let id = event.related_object.id;
+///     let subscription = fetch(&id).await?; // No connection is held.
+///     let mut tx = claim.begin().await?;
+///     if tx.advance(&id, subscription.updated).await? != Recency::Older {
+///         sqlx::query("update subscriptions set status = $2 where id = $1")
+///             .bind(&id)
+///             .bind(&subscription.status)
+///             .execute(&mut *tx)
+///             .await?;
+///     }
+///     Ok(StatusCode::OK)
+/// }
+/// ```
+///
+/// With the feature `axum` it is an extractor. Without it, [`LateClaim::take`] takes it out of the request. If a
+/// handler answers 2xx without `begin`, the layer claims the delivery then, and commits the claim alone.
+#[must_use = "`begin` claims the delivery"]
+pub struct LateClaim(Slot);
+
+impl LateClaim {
+    /// Takes the claim out of a request's extensions.
+    ///
+    /// # Errors
+    ///
+    /// [`ExtractError`] if the request has not passed through
+    /// [`IdempotentWebhook`](crate::IdempotentWebhook), if that has no
+    /// [`late_claim`](crate::IdempotentWebhook::late_claim), or if the claim was taken already.
+    pub fn take(extensions: &Extensions) -> Result<Self, ExtractError> {
+        let slot = extensions.get::<Slot>().ok_or(ExtractError::MissingLayer)?;
+        slot.take_claim()?;
+        Ok(Self(slot.clone()))
+    }
+
+    /// Begins the transaction and claims the delivery in it.
+    ///
+    /// Of all attempts, in all processes, at most one gets the transaction and commits. Another process may be
+    /// working on the delivery: this waits for it, for up to
+    /// [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) from now on, and within
+    /// [`handler_timeout`](crate::IdempotentWebhook::handler_timeout).
+    ///
+    /// # Errors
+    ///
+    /// [`BeginError`], which the handler returns with `?`. **The layer knows of it and decides the answer**, whatever
+    /// the handler answers: 200 with the outcome `duplicate` if another attempt has processed the delivery, 503
+    /// otherwise.
+    ///
+    /// # Cancellation
+    ///
+    /// If the future is dropped, the delivery is not claimed.
+    pub async fn begin(self) -> Result<DedupeTx, BeginError> {
+        let Self(slot) = self;
+        let claiming = Claiming::begin(&slot).ok_or(BeginError::Over)?;
+        match claiming.end().await {
+            Ok(mut tx) => {
+                tx.was_taken = true;
+                Ok(DedupeTx::of(tx, slot))
+            }
+            Err(not_claimed) => {
+                let error = BeginError::of(&not_claimed);
+                slot.lose(not_claimed);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// A claim that is being made. Dropped before its end, it is left to the layer.
+struct Claiming<'a> {
+    slot: &'a Slot,
+    pending: Arc<PendingClaim>,
+    has_ended: bool,
+}
+
+impl<'a> Claiming<'a> {
+    fn begin(slot: &'a Slot) -> Option<Self> {
+        Some(Self {
+            slot,
+            pending: slot.take_pending()?,
+            has_ended: false,
+        })
+    }
+
+    async fn end(mut self) -> Result<ClaimedTx, NotClaimed> {
+        let claimed = self.pending.begin().await;
+        self.has_ended = true;
+        claimed
+    }
+}
+
+impl Drop for Claiming<'_> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.slot.put_back_pending(self.pending.clone());
+        }
+    }
+}
+
+impl fmt::Debug for LateClaim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LateClaim").finish_non_exhaustive()
+    }
+}
+
+/// Why [`LateClaim::begin`] has not claimed the delivery.
+///
+/// The layer answers the sender, whatever the handler returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BeginError {
+    /// Another attempt has processed the delivery.
+    Duplicate,
+    /// Another attempt was still working on it when the wait was over.
+    InFlight,
+    /// It was kept, and was discarded, forgotten or taken by another attempt since.
+    Superseded,
+    /// Postgres could not be reached, or has refused the claim. The log has the error.
+    Database,
+    /// The handler has answered already.
+    Over,
+}
+
+impl BeginError {
+    fn of(not_claimed: &NotClaimed) -> Self {
+        match not_claimed {
+            NotClaimed::Duplicate(_) => Self::Duplicate,
+            NotClaimed::InFlight => Self::InFlight,
+            NotClaimed::Superseded => Self::Superseded,
+            NotClaimed::Failed(_) => Self::Database,
+        }
+    }
+}
+
+impl fmt::Display for BeginError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Duplicate => "another attempt has processed the delivery",
+            Self::InFlight => "another attempt is still working on the delivery",
+            Self::Superseded => "the delivery was discarded, forgotten or taken by another attempt",
+            Self::Database => "the delivery could not be claimed",
+            Self::Over => "the delivery is claimed after the handler has answered",
+        })
+    }
+}
+
+impl std::error::Error for BeginError {}

@@ -1,0 +1,44 @@
+//! What is known of a delivery before its handler runs, if it is claimed late.
+
+use sqlx::Row;
+
+use super::claim::{ClaimRequest, DuplicateOf, Fingerprint};
+use super::pg_error::{DatabaseError, with_timeout};
+use super::row_keys::keyed;
+use super::store::Store;
+
+const LOOK_UP: &str = include_str!("look_up.sql");
+
+/// What is known of a delivery that is not claimed.
+pub(crate) struct Known {
+    /// If it was processed before.
+    pub(crate) duplicate_of: Option<DuplicateOf>,
+    /// Whether an operator has it processed again.
+    pub(crate) is_reprocessed: bool,
+}
+
+impl Store {
+    /// Looks a delivery up. It only spares the handler a run: the claim decides.
+    pub(crate) async fn look_up(&self, request: &ClaimRequest) -> Result<Known, DatabaseError> {
+        let ClaimRequest {
+            delivery,
+            fingerprint,
+            ..
+        } = request;
+        let mut tx = self.begin_short().await?;
+        let known = keyed(LOOK_UP, delivery).fetch_one(&mut *tx);
+        let known = with_timeout(self.timeout, known).await?;
+        let duplicate_of = if known.try_get("is_processed")? {
+            Some(self.same_id(&mut tx, delivery, *fingerprint).await?)
+        } else if let Some(digest) = fingerprint.and_then(Fingerprint::guarded) {
+            self.same_body(&mut tx, delivery, digest).await?
+        } else {
+            None
+        };
+        tx.end();
+        Ok(Known {
+            duplicate_of,
+            is_reprocessed: known.try_get("is_reprocessed")?,
+        })
+    }
+}

@@ -1,0 +1,545 @@
+//! Work before the transaction: `late_claim`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::http::StatusCode;
+use axum::routing::post;
+use idempotent_webhook::testing::assert_idempotent;
+use idempotent_webhook::{
+    BeginError, Delivery, HandlerError, IdempotentWebhook, Keep, LateClaim, Recency, Recovery,
+    presets,
+};
+use serde::Deserialize;
+use sqlx::PgPool;
+use tokio::sync::oneshot;
+
+use crate::support::{
+    Database, NONE_TAKEN, NOTHING_KEPT, TestApp, Way, accept_first, answer, assert_kept,
+    assert_rows, endpoint, failing_behind_gate, gate, gated, github, github_delivery,
+    insert_effect, keep, keep_all, logged, recover, recovery, secret, send, soon, spawn_send,
+    write_effect,
+};
+
+fn late(layer: IdempotentWebhook) -> IdempotentWebhook {
+    layer.late_claim().database_timeout(Duration::from_secs(20))
+}
+
+/// Claims, and writes one effect.
+async fn begin_and_write(
+    claim: LateClaim,
+    delivery: Delivery,
+) -> Result<&'static str, HandlerError> {
+    let mut tx = claim.begin().await?;
+    insert_effect(&mut tx, &delivery).await?;
+    Ok("done")
+}
+
+/// A process that keeps all, with nothing shared but the database.
+fn process_of<H, T>(pool: PgPool, handler: H) -> (Router, Recovery)
+where
+    H: Handler<T, ()>,
+    T: 'static,
+{
+    let recovery = recovery(&pool);
+    let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()));
+    let layer = late(layer).keep(keep_all(&recovery));
+    (
+        Router::new().route("/", post(handler).layer(layer)),
+        recovery,
+    )
+}
+
+/// A handler that waits at the gate before its claim.
+macro_rules! gated_late {
+    ($way:expr) => {{
+        let way: Way = $way;
+        move |claim: LateClaim, delivery: Delivery| {
+            let way = way.clone();
+            async move {
+                way.pass().await;
+                begin_and_write(claim, delivery).await
+            }
+        }
+    }};
+}
+
+#[tokio::test]
+async fn l1_a_handler_begins_and_writes_once() {
+    let app = TestApp::github_with(late, begin_and_write).await;
+    assert_eq!(
+        app.send(github("a", "{}")).await,
+        answer(200, "processed", "done")
+    );
+    assert_eq!(
+        app.send(github("a", "{}")).await,
+        answer(200, "duplicate", "")
+    );
+    assert_eq!(app.runs(), 1);
+    assert_rows!(app.database, claims: 1, effects: 1);
+    assert_idempotent(&app.router, &github_delivery().id("b"), || async {
+        app.database.rows().await.effects
+    })
+    .await;
+}
+
+/// Many that wait for an API do not keep others from the pool.
+#[tokio::test]
+async fn l1_no_connection_is_held_before_begin() {
+    let database = Database::new().await;
+    let pool = database.another_pool(1).await;
+    let (mut gate, way) = gate();
+    let layer =
+        |endpoint| IdempotentWebhook::new(pool.clone(), endpoint, presets::github(secret()));
+    let router: Router = Router::new()
+        .route("/late", post(gated_late!(way)).layer(late(layer("late"))))
+        .route("/", post(write_effect).layer(layer("test")));
+    let waiting: Vec<_> = (0..50)
+        .map(|n| {
+            spawn_send(
+                &router,
+                github_delivery().id(n.to_string()).uri("/late").request(),
+            )
+        })
+        .collect();
+    for _ in 0..50 {
+        gate.reached().await;
+    }
+    assert_eq!(database.in_transaction().await, 0);
+    assert_eq!(
+        send(&router, github("a", "{}")).await,
+        answer(200, "processed", "done")
+    );
+    for _ in 0..50 {
+        gate.open();
+    }
+    for sent in waiting {
+        assert_eq!(sent.await.unwrap(), answer(200, "processed", "done"));
+    }
+    assert_rows!(database, claims: 51, effects: 51);
+}
+
+#[tokio::test]
+async fn l1_copies_in_one_process_wait_and_copies_elsewhere_lose_their_begin() {
+    let (mut gate, way) = gate();
+    let app = TestApp::github_with(late, gated_late!(way.clone())).await;
+    let elsewhere = app.elsewhere_with(late, gated_late!(way)).await;
+    let here = spawn_send(&app.router, github("a", "{}"));
+    gate.reached().await;
+    let copy = spawn_send(&app.router, github("a", "{}"));
+    let there = spawn_send(&elsewhere, github("a", "{}"));
+    gate.reached().await;
+    assert_eq!(app.runs(), 2);
+    gate.open();
+    gate.open();
+    let mut answers = [here.await.unwrap(), there.await.unwrap()];
+    answers.sort_unstable_by_key(|answer| answer.outcome.clone());
+    assert_eq!(
+        answers,
+        [
+            answer(200, "duplicate", ""),
+            answer(200, "processed", "done")
+        ]
+    );
+    assert_eq!(copy.await.unwrap(), answer(200, "duplicate", ""));
+    assert_eq!(app.runs(), 2);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// The handler cannot make a failure of it, nor a success.
+#[tokio::test]
+async fn l1_the_layer_answers_for_a_begin_that_was_lost() {
+    for handled in [StatusCode::OK, StatusCode::IM_A_TEAPOT] {
+        let (mut gate, way) = gate();
+        let (told, error) = oneshot::channel();
+        let told = Arc::new(std::sync::Mutex::new(Some(told)));
+        let handler = move |claim: LateClaim| {
+            let (way, told) = (way.clone(), told.clone());
+            async move {
+                way.pass().await;
+                let error = claim.begin().await.unwrap_err();
+                told.lock().unwrap().take().unwrap().send(error).unwrap();
+                handled
+            }
+        };
+        let app = TestApp::github_with(late, handler).await;
+        let sent = spawn_send(&app.router, github("a", "{}"));
+        gate.reached().await;
+        let elsewhere = app.elsewhere(write_effect).await;
+        assert_eq!(
+            send(&elsewhere, github("a", "{}")).await,
+            answer(200, "processed", "done")
+        );
+        gate.open();
+        assert_eq!(sent.await.unwrap(), answer(200, "duplicate", ""));
+        assert_eq!(error.await.unwrap(), BeginError::Duplicate);
+        assert_rows!(app.database, claims: 1, effects: 1);
+    }
+}
+
+#[tokio::test]
+async fn l1_a_begin_that_waits_in_vain_is_in_flight() {
+    let short = |layer| late(layer).in_flight_timeout(Duration::from_millis(50));
+    let app = TestApp::github_with(short, begin_and_write).await;
+    let (mut gate, handler) = gated();
+    let elsewhere = app.elsewhere(handler).await;
+    let there = spawn_send(&elsewhere, github("a", "{}"));
+    gate.reached().await;
+    let in_flight = answer(503, "in-flight", "in flight, retry later");
+    assert_eq!(app.send(github("a", "{}")).await, in_flight);
+    gate.open();
+    assert_eq!(there.await.unwrap(), answer(200, "processed", ""));
+    assert_eq!(
+        app.send(github("a", "{}")).await,
+        answer(200, "duplicate", "")
+    );
+    assert_eq!(app.runs(), 2);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn l1_a_success_without_begin_commits_the_claim_alone() {
+    let app = TestApp::github_with(late, async |_: LateClaim| "nothing to do").await;
+    let log = logged(async {
+        let sent = app.send(github("a", "{}")).await;
+        assert_eq!(sent, answer(200, "processed", "nothing to do"));
+    })
+    .await;
+    assert!(!log.contains("WARN"), "{log}");
+    assert_eq!(
+        app.send(github("a", "{}")).await,
+        answer(200, "duplicate", "")
+    );
+    assert_rows!(app.database, claims: 1, effects: 0);
+
+    let app = TestApp::github_with(late, async || "who writes elsewhere").await;
+    let log = logged(async {
+        let sent = app.send(github("a", "{}")).await;
+        assert_eq!(sent, answer(200, "processed", "who writes elsewhere"));
+    })
+    .await;
+    assert!(log.contains("has not taken DedupeTx"), "{log}");
+    assert_rows!(app.database, claims: 1, effects: 0);
+}
+
+#[tokio::test]
+async fn l1_a_handler_that_takes_the_wrong_one_is_told() {
+    let app = TestApp::github_with(late, write_effect).await;
+    let log = logged(async {
+        let sent = app.send(github("a", "{}")).await;
+        assert_eq!(sent, answer(500, "failed", "internal error"));
+    })
+    .await;
+    assert!(
+        log.contains("take `LateClaim` in place of `DedupeTx`"),
+        "{log}"
+    );
+    assert_rows!(app.database, claims: 0, effects: 0);
+
+    let app = TestApp::github(begin_and_write).await;
+    let log = logged(async {
+        let sent = app.send(github("a", "{}")).await;
+        assert_eq!(sent, answer(500, "failed", "internal error"));
+    })
+    .await;
+    assert!(
+        log.contains("take `DedupeTx` in place of `LateClaim`"),
+        "{log}"
+    );
+    assert_rows!(app.database, claims: 0, effects: 0);
+
+    let twice = async |_: LateClaim, _: LateClaim| "never";
+    let app = TestApp::github_with(late, twice).await;
+    let log = logged(async {
+        let sent = app.send(github("a", "{}")).await;
+        assert_eq!(sent, answer(500, "failed", "internal error"));
+    })
+    .await;
+    assert!(log.contains("taken twice"), "{log}");
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn l2_what_fails_before_or_after_begin_leaves_nothing_and_runs_again() {
+    for fails_after in [false, true] {
+        let runs = Arc::new(AtomicU32::new(0));
+        let handler = move |claim: LateClaim, delivery: Delivery| {
+            let first = runs.fetch_add(1, Ordering::Relaxed) == 0;
+            async move {
+                if first && !fails_after {
+                    return Err(HandlerError::new("the API is away"));
+                }
+                let mut tx = claim.begin().await?;
+                insert_effect(&mut tx, &delivery).await?;
+                match first {
+                    true => Err(HandlerError::new("too late")),
+                    false => Ok("done"),
+                }
+            }
+        };
+        let app = TestApp::github_with(late, handler).await;
+        assert_eq!(app.send(github("a", "{}")).await, answer(500, "failed", ""));
+        assert_rows!(app.database, claims: 0, effects: 0);
+        assert_eq!(
+            app.send(github("a", "{}")).await,
+            answer(200, "processed", "done")
+        );
+        assert_rows!(app.database, claims: 1, effects: 1);
+    }
+}
+
+#[tokio::test]
+async fn l2_a_swallowed_sql_error_is_not_acknowledged() {
+    let handler = async |claim: LateClaim, delivery: Delivery| {
+        let mut tx = claim.begin().await?;
+        insert_effect(&mut tx, &delivery).await?;
+        let _ = sqlx::query("select 1 / 0").execute(&mut *tx).await;
+        Ok::<_, HandlerError>("done")
+    };
+    let app = TestApp::github_with(late, handler).await;
+    assert_eq!(
+        app.send(github("a", "{}")).await,
+        answer(500, "failed", "internal error")
+    );
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn l2_a_transaction_that_outlives_its_handler_is_not_acknowledged() {
+    let (keep, kept) = oneshot::channel();
+    let keep = Arc::new(std::sync::Mutex::new(Some(keep)));
+    let handler = move |claim: LateClaim| {
+        let keep = keep.clone();
+        async move {
+            let tx = claim.begin().await.unwrap();
+            let _ = keep.lock().unwrap().take().unwrap().send(tx);
+            "done"
+        }
+    };
+    let app = TestApp::github_with(late, handler).await;
+    assert_eq!(
+        app.send(github("a", "{}")).await,
+        answer(500, "failed", "internal error")
+    );
+    drop(kept.await);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// It would claim what the layer has claimed.
+#[tokio::test]
+async fn l2_a_claim_that_outlives_its_handler_is_over() {
+    let (keep, kept) = oneshot::channel();
+    let keep = Arc::new(std::sync::Mutex::new(Some(keep)));
+    let handler = move |claim: LateClaim| {
+        let _ = keep.lock().unwrap().take().unwrap().send(claim);
+        std::future::ready("done")
+    };
+    let app = TestApp::github_with(late, handler).await;
+    assert_eq!(
+        app.send(github("a", "{}")).await,
+        answer(200, "processed", "done")
+    );
+    assert_eq!(
+        kept.await.unwrap().begin().await.unwrap_err(),
+        BeginError::Over
+    );
+    assert_rows!(app.database, claims: 1, effects: 0);
+}
+
+/// Nothing was claimed, so the layer claims.
+#[tokio::test]
+async fn l2_a_begin_that_is_cancelled_has_not_claimed() {
+    let (mut gate, way) = gate();
+    let handler = move |claim: LateClaim| {
+        let way = way.clone();
+        async move {
+            let begun = tokio::time::timeout(Duration::from_millis(50), claim.begin()).await;
+            assert!(begun.is_err());
+            way.pass().await;
+            "done"
+        }
+    };
+    let app = TestApp::github_with(late, handler).await;
+    let (mut other_gate, other_handler) = failing_behind_gate();
+    let elsewhere = app.elsewhere(other_handler).await;
+    let there = spawn_send(&elsewhere, github("a", "{}"));
+    other_gate.reached().await;
+    let here = spawn_send(&app.router, github("a", "{}"));
+    gate.reached().await;
+    other_gate.open();
+    assert_eq!(there.await.unwrap().status, 502);
+    gate.open();
+    assert_eq!(here.await.unwrap(), answer(200, "processed", "done"));
+    assert_rows!(app.database, claims: 1, effects: 0);
+}
+
+#[tokio::test]
+async fn l2_a_postgres_that_is_away_at_begin_is_no_attempt() {
+    let (mut gate, way) = gate();
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        late(layer)
+            .database_timeout(Duration::from_millis(500))
+            .keep(keep_all(recovery))
+    };
+    let app = TestApp::recovered(presets::github(secret()), set, gated_late!(way)).await;
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    gate.reached().await;
+    let mut held = Vec::new();
+    let pool = &app.database.pool;
+    for _ in 0..pool.options().get_max_connections() {
+        held.push(pool.acquire().await.unwrap());
+    }
+    gate.open();
+    let sent = sent.await.unwrap();
+    assert_eq!((sent.status, &*sent.outcome), (503, "kept"));
+    drop(held);
+    app.database.until(NONE_TAKEN).await;
+    assert_kept!(app.database, "due", attempts: 0, retries: 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn l2_a_body_that_was_processed_under_another_id_does_not_reach_the_handler() {
+    let set = |layer| late(layer).replay_guard();
+    let app = TestApp::github_with(set, begin_and_write).await;
+    assert_eq!(
+        app.send(github("a", "{}")).await,
+        answer(200, "processed", "done")
+    );
+    assert_eq!(
+        app.send(github("b", "{}")).await,
+        answer(200, "duplicate", "")
+    );
+    assert_eq!(app.runs(), 1);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l3_what_fails_before_begin_is_kept_and_runs_again() {
+    let ways: [fn(&Recovery) -> Keep; 3] = [keep, keep_all, accept_first];
+    for way in ways {
+        let runs = Arc::new(AtomicU32::new(0));
+        let handler = move |claim: LateClaim, delivery: Delivery| {
+            let first = runs.fetch_add(1, Ordering::Relaxed) == 0;
+            async move {
+                if first {
+                    return Err(HandlerError::new("the API is away"));
+                }
+                begin_and_write(claim, delivery).await
+            }
+        };
+        let set = |layer: IdempotentWebhook, recovery: &Recovery| late(layer).keep(way(recovery));
+        let app = TestApp::recovered(presets::github(secret()), set, handler).await;
+        app.send(github("a", "{}")).await;
+        let recovery = recover(&app);
+        app.database
+            .until(&format!("{NOTHING_KEPT} and exists (select from effects)"))
+            .await;
+        recovery.stop().await;
+        assert_eq!(app.runs(), 2);
+        assert_rows!(app.database, claims: 1, effects: 1);
+    }
+}
+
+/// No lock tells that the handler runs: that its process lives does.
+#[tokio::test(flavor = "multi_thread")]
+async fn l3_a_handler_that_has_not_begun_is_taken_over_only_once_its_process_is_gone() {
+    let (mut gate, way) = gate();
+    let database = Database::new().await;
+    let process = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let (router, sent) = {
+        let _in_process = process.enter();
+        let pool = database.another_pool(3).await;
+        let (router, _) = process_of(pool, gated_late!(way));
+        let sent = spawn_send(&router, github("a", "{}"));
+        (router, sent)
+    };
+    gate.reached().await;
+    let (other, recovery) = process_of(database.pool.clone(), begin_and_write);
+    let task = recovery.spawn(other);
+    // Longer than a process may be silent.
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    assert_rows!(database, claims: 0, effects: 0);
+    process.shutdown_background();
+    drop((router, sent));
+    soon(database.until(NOTHING_KEPT)).await;
+    task.stop().await;
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l3_an_attempt_whose_delivery_was_taken_over_cannot_begin() {
+    let (mut gate, way) = gate();
+    let keep_late =
+        |layer: IdempotentWebhook, recovery: &Recovery| late(layer).keep(keep_all(recovery));
+    let app = TestApp::recovered(presets::github(secret()), keep_late, gated_late!(way)).await;
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    gate.reached().await;
+    app.database
+        .run("update idempotent_webhook.kept_deliveries set takes = takes + 1")
+        .await;
+    gate.open();
+    let sent = sent.await.unwrap();
+    assert_eq!((sent.status, &*sent.outcome), (503, "kept"));
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn l3_a_copy_of_what_is_reprocessed_knows_of_it() {
+    let handler = async |claim: LateClaim, delivery: Delivery| {
+        begin_and_write(claim, delivery.clone()).await?;
+        Ok::<_, HandlerError>(delivery.is_reprocessed().to_string())
+    };
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        late(layer).keep(keep_all(recovery).processed_for(Duration::from_secs(3600)))
+    };
+    let app = TestApp::recovered(presets::github(secret()), set, handler).await;
+    let sent = app.send(github("a", "{}")).await;
+    assert_eq!(sent, answer(200, "processed", "false"));
+    assert!(endpoint(&app).reprocess("a").await.unwrap());
+    let sent = app.send(github("a", "{}")).await;
+    assert_eq!(sent, answer(200, "processed", "true"));
+    assert_kept!(app.database, "processed", attempts: 1, retries: 0);
+    assert_rows!(app.database, claims: 1, effects: 2);
+}
+
+/// As the guide has it: fetch, begin, advance.
+#[tokio::test]
+async fn l2_thin_events_in_any_order_end_at_the_newest_state() {
+    #[derive(Deserialize)]
+    struct Thin {
+        fetched: i64,
+    }
+    let handler = async |claim: LateClaim, axum::Json(event): axum::Json<Thin>| {
+        let mut tx = claim.begin().await?;
+        if tx.advance("sub_1", event.fetched).await? != Recency::Older {
+            sqlx::query("delete from effects").execute(&mut *tx).await?;
+            sqlx::query("insert into effects (delivery_id) values ($1)")
+                .bind(event.fetched.to_string())
+                .execute(&mut *tx)
+                .await?;
+        }
+        Ok::<_, HandlerError>(StatusCode::OK)
+    };
+    let app = TestApp::github_with(late, handler).await;
+    for (id, fetched) in [("a", 2), ("b", 4), ("c", 1), ("d", 3)] {
+        let body = format!(r#"{{"fetched":{fetched}}}"#);
+        let sent = app
+            .send(github_delivery().id(id).body(body).request())
+            .await;
+        assert_eq!(sent, answer(200, "processed", ""));
+    }
+    let state: Vec<String> = sqlx::query_scalar("select delivery_id from effects")
+        .fetch_all(&app.database.pool)
+        .await
+        .unwrap();
+    assert_eq!(state, ["4"]);
+    assert_rows!(app.database, claims: 4, effects: 1);
+}

@@ -1,0 +1,256 @@
+//! One at a time for each object: `serialize_by`.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+use axum::routing::post;
+use axum::{Json, Router};
+use idempotent_webhook::{
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Recovery, Source, presets,
+};
+use serde_json::{Value, json};
+use sqlx::postgres::PgPoolOptions;
+
+use crate::support::{
+    NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, TestApp, answer, assert_rows, failing_behind_gate, gated,
+    github, github_delivery, insert_effect, keep_all, recover, secret, send, spawn_send,
+    write_effect,
+};
+
+fn by_ref(layer: IdempotentWebhook) -> IdempotentWebhook {
+    layer
+        .serialize_by(Source::json("$.ref".parse().unwrap()))
+        .database_timeout(Duration::from_secs(20))
+        .in_flight_timeout(Duration::from_secs(20))
+}
+
+fn push(id: &str, object: &str) -> Request<Body> {
+    let body = json!({ "ref": object, "id": id }).to_string();
+    github_delivery().id(id).body(body).request()
+}
+
+#[tokio::test]
+async fn o_deliveries_of_one_object_wait_for_each_other_in_a_process_without_a_connection() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::github_with(by_ref, handler).await;
+    let first = spawn_send(&app.router, push("a", "main"));
+    gate.reached().await;
+    let same: Vec<_> = (0..10)
+        .map(|n| spawn_send(&app.router, push(&n.to_string(), "main")))
+        .collect();
+    // Another object does not wait, nor what is about none.
+    let other = spawn_send(&app.router, push("b", "side"));
+    gate.reached().await;
+    let none = spawn_send(&app.router, github("c", "{}"));
+    gate.reached().await;
+    assert_eq!(app.runs(), 3);
+    assert_eq!(app.database.in_transaction().await, 3);
+    for _ in 0..13 {
+        gate.open();
+    }
+    for sent in [first, other, none].into_iter().chain(same) {
+        assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
+    }
+    assert_rows!(app.database, claims: 13, effects: 13);
+}
+
+#[tokio::test]
+async fn o_deliveries_of_one_object_wait_for_each_other_over_processes() {
+    // After a success and after a failure.
+    for fails in [false, true] {
+        let app = TestApp::github_with(by_ref, write_effect).await;
+        let (mut gate, there) = if fails {
+            let (gate, handler) = failing_behind_gate();
+            (gate, app.elsewhere_with(by_ref, handler).await)
+        } else {
+            let (gate, handler) = gated();
+            (gate, app.elsewhere_with(by_ref, handler).await)
+        };
+        let first = spawn_send(&there, push("a", "main"));
+        gate.reached().await;
+        let second = spawn_send(&app.router, push("b", "main"));
+        app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+        assert_eq!(app.runs(), 1);
+        // It holds no lock that anything else needs.
+        assert_eq!(
+            app.send(push("c", "side")).await,
+            answer(200, "processed", "done")
+        );
+        gate.open();
+        assert_eq!(first.await.unwrap().status, if fails { 502 } else { 200 });
+        assert_eq!(second.await.unwrap(), answer(200, "processed", "done"));
+        let done = if fails { 2 } else { 3 };
+        assert_rows!(app.database, claims: done, effects: done);
+    }
+}
+
+#[tokio::test]
+async fn o_the_wait_is_bounded_in_a_process_and_over_processes() {
+    let short = |layer| by_ref(layer).in_flight_timeout(Duration::from_millis(50));
+    let (mut gate, handler) = gated();
+    let app = TestApp::github_with(short, handler).await;
+    let elsewhere = app.elsewhere_with(short, write_effect).await;
+    let first = spawn_send(&app.router, push("a", "main"));
+    gate.reached().await;
+    let in_flight = answer(503, "in-flight", "in flight, retry later");
+    assert_eq!(app.send(push("b", "main")).await, in_flight);
+    assert_eq!(send(&elsewhere, push("b", "main")).await, in_flight);
+    gate.open();
+    assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
+    assert_eq!(
+        send(&elsewhere, push("b", "main")).await,
+        answer(200, "processed", "done")
+    );
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+/// What cannot be read may be the same object.
+#[tokio::test]
+async fn o_objects_that_cannot_be_read_are_one() {
+    let short = |layer| by_ref(layer).in_flight_timeout(Duration::from_millis(50));
+    let (mut gate, handler) = gated();
+    let app = TestApp::github_with(short, handler).await;
+    let unreadable = |id, body: &str| github_delivery().id(id).body(body.to_owned()).request();
+    let first = spawn_send(&app.router, unreadable("a", r#"{"ref":[1]}"#));
+    gate.reached().await;
+    for body in [r#"{"ref":1.5}"#, r#"{"ref":1,"ref":2}"#, "not JSON"] {
+        let sent = app.send(unreadable("b", body)).await;
+        assert_eq!((sent.status, &*sent.outcome), (503, "in-flight"), "{body}");
+    }
+    gate.open();
+    assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// The snapshot of a transaction that has waited is older than what it has waited for.
+#[tokio::test]
+async fn o_a_handler_sees_what_it_has_waited_for_at_any_isolation_level() {
+    async fn count(mut tx: DedupeTx, delivery: Delivery) -> Result<String, HandlerError> {
+        let known: i64 = sqlx::query_scalar("select count(*) from effects")
+            .fetch_one(&mut *tx)
+            .await?;
+        insert_effect(&mut tx, &delivery).await?;
+        Ok(known.to_string())
+    }
+    for level in ["read committed", "repeatable read", "serializable"] {
+        let (mut gate, handler) = gated();
+        let app = TestApp::github_with(by_ref, handler).await;
+        let options = app.database.pool.connect_options().as_ref().clone();
+        let options = options.options([("default_transaction_isolation", level)]);
+        let pool = PgPoolOptions::new().connect_with(options).await.unwrap();
+        let layer = by_ref(IdempotentWebhook::new(
+            pool,
+            "test",
+            presets::github(secret()),
+        ));
+        let there = Router::new().route("/", post(count).layer(layer));
+        // The first delivery of a process registers it.
+        assert_eq!(
+            send(&there, push("0", "side")).await,
+            answer(200, "processed", "0")
+        );
+        let first = spawn_send(&app.router, push("a", "main"));
+        gate.reached().await;
+        let second = spawn_send(&there, push("b", "main"));
+        app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+        gate.open();
+        assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
+        assert_eq!(
+            second.await.unwrap(),
+            answer(200, "processed", "2"),
+            "{level}"
+        );
+        assert_rows!(app.database, claims: 3, effects: 3);
+    }
+}
+
+/// Who is in its handler, by object: nobody else of that object may be.
+#[derive(Clone, Default)]
+struct Running(Arc<Mutex<HashSet<String>>>);
+
+impl Running {
+    async fn handle(
+        self,
+        mut tx: DedupeTx,
+        delivery: Delivery,
+        Json(body): Json<Value>,
+    ) -> Result<(), HandlerError> {
+        let object = body["ref"].to_string();
+        if !self.0.lock().unwrap().insert(object.clone()) {
+            return Err(HandlerError::new("two of one object overlap").dead());
+        }
+        insert_effect(&mut tx, &delivery).await?;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        self.0.lock().unwrap().remove(&object);
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn o_of_a_thousand_deliveries_to_two_processes_no_two_of_one_object_overlap() {
+    const DELIVERIES: usize = 1000;
+    let running = Running::default();
+    let handler = {
+        let running = running.clone();
+        move |tx: DedupeTx, delivery: Delivery, body: Json<Value>| {
+            running.clone().handle(tx, delivery, body)
+        }
+    };
+    let app = TestApp::github_with(by_ref, handler.clone()).await;
+    let elsewhere = app.elsewhere_with(by_ref, handler).await;
+    let send_all = |half: usize| {
+        let router = if half == 0 { &app.router } else { &elsewhere };
+        let requests = (0..DELIVERIES).filter(move |n| n % 2 == half);
+        let sent: Vec<_> = requests
+            .map(|n| {
+                let object = format!("object {}", n / 2 % 20);
+                spawn_send(router, push(&n.to_string(), &object))
+            })
+            .collect();
+        sent
+    };
+    let (here, there) = (send_all(0), send_all(1));
+    for sent in here.into_iter().chain(there) {
+        assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
+    }
+    assert_rows!(app.database, claims: 1000, effects: 1000);
+}
+
+/// Those that wait in vain are due again.
+#[tokio::test(flavor = "multi_thread")]
+async fn o_of_many_of_one_object_none_is_lost() {
+    let handler = async |mut tx: DedupeTx, delivery: Delivery| {
+        insert_effect(&mut tx, &delivery).await?;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        Ok::<_, HandlerError>(())
+    };
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        by_ref(layer)
+            .in_flight_timeout(Duration::from_millis(200))
+            .keep(keep_all(recovery))
+    };
+    let app = TestApp::recovered(presets::github(secret()), set, handler).await;
+    let sent: Vec<_> = (0..64)
+        .map(|n| spawn_send(&app.router, push(&n.to_string(), "main")))
+        .collect();
+    let mut over = 0;
+    for sent in sent {
+        let sent = sent.await.unwrap();
+        match (sent.status, &*sent.outcome) {
+            (200, "processed") => {}
+            (503, "in-flight") => over += 1,
+            _ => panic!("{sent:?}"),
+        }
+    }
+    assert!(over > 0, "none had to wait for longer than it may");
+    app.database
+        .run("update idempotent_webhook.kept_deliveries set next_attempt_at = now()")
+        .await;
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 64, effects: 64);
+}
