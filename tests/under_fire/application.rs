@@ -11,8 +11,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use idempotent_webhook::{
-    DedupeTx, Delivery, DeliveryId, Endpoint, HandlerError, IdempotentWebhook, Keep, Provider,
-    Reconcile, Recovery, Secret, presets,
+    DedupeTx, Delivery, DeliveryId, Endpoint, HandlerError, IdempotentWebhook, Keep, LateClaim,
+    Provider, Reconcile, Recovery, Secret, presets,
 };
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
@@ -67,8 +67,16 @@ pub async fn run() {
         .in_flight_timeout(Duration::from_secs(5))
         .count_activity(recovers)
         .record_failures();
+    let late = IdempotentWebhook::new(pool(), "late-alone", provider.clone())
+        .late_claim()
+        .database_timeout(Duration::from_millis(patience))
+        .handler_timeout(HANDLER_TIME)
+        .in_flight_timeout(Duration::from_secs(5))
+        .count_activity(recovers)
+        .record_failures();
     let router = Router::new()
         .route("/", post(handle).layer(layer))
+        .route(LATE, post(handle_late).layer(late))
         .route(
             "/by-hand",
             post(by_hand).with_state((pool(), provider, calls.clone())),
@@ -175,9 +183,15 @@ pub const RETRIES: usize = 8;
 /// Where a processed delivery is ordered to run again, with its id after it.
 pub const REPROCESS: &str = "/reprocess";
 
+/// A route whose handler claims the delivery.
+pub const LATE: &str = "/late-alone";
+
 /// Whether deliveries to this path are kept before their handler is called.
 pub fn keeps_first(path: &str) -> bool {
-    !matches!(path, "/" | "/by-hand" | "/kept" | "/acknowledged")
+    !matches!(
+        path,
+        "/" | LATE | "/by-hand" | "/kept" | "/acknowledged" | "/late-kept"
+    )
 }
 
 /// Routes whose deliveries are kept, each in its own way.
@@ -189,6 +203,8 @@ fn recoverable(pool: &PgPool, recovery: &Recovery, patience: u64) -> Router<Call
         ("acknowledged", Keep::failed(recovery).acknowledge()),
         ("all", Keep::all(recovery)),
         ("accepted", Keep::all(recovery).accept_first()),
+        ("late-kept", Keep::failed(recovery)),
+        ("late", Keep::all(recovery)),
         (
             ARCHIVED,
             Keep::all(recovery).processed_for(Duration::from_secs(3600)),
@@ -203,7 +219,11 @@ fn recoverable(pool: &PgPool, recovery: &Recovery, patience: u64) -> Router<Call
             .handler_timeout(Duration::from_secs(1))
             .in_flight_timeout(Duration::from_secs(1))
             .keep(keep);
-        router = router.route(&format!("/{name}"), post(handle_kept).layer(layer));
+        let route = match name.starts_with("late") {
+            true => post(handle_kept_late).layer(layer.late_claim()),
+            false => post(handle_kept).layer(layer),
+        };
+        router = router.route(&format!("/{name}"), route);
     }
     router
 }
@@ -239,13 +259,63 @@ async fn handle_kept(
 ) -> Result<StatusCode, HandlerError> {
     calls.note(delivery.id());
     work(&mut tx, delivery.id().as_str()).await?;
-    let before = usize::try_from(delivery.attempt() - 1)?;
-    match kept.behaviours.get(before).map(String::as_str) {
-        Some("fail") => Err(HandlerError::new("as the delivery says")),
-        Some("panic") => panic!("as the delivery says"),
-        Some("hang") => std::future::pending().await,
-        Some("abort") => std::process::abort(),
-        _ => Ok(StatusCode::OK),
+    kept.behave(&delivery).await
+}
+
+impl Kept {
+    async fn behave(&self, delivery: &Delivery) -> Result<StatusCode, HandlerError> {
+        let before = usize::try_from(delivery.attempt() - 1)?;
+        match self.behaviours.get(before).map(String::as_str) {
+            Some("fail") => Err(HandlerError::new("as the delivery says")),
+            Some("panic") => panic!("as the delivery says"),
+            Some("hang") => std::future::pending().await,
+            Some("abort") => std::process::abort(),
+            _ => Ok(StatusCode::OK),
+        }
+    }
+}
+
+/// Does as the delivery says for this attempt, before or after its claim, and leaves one effect.
+async fn handle_kept_late(
+    State(calls): State<Calls>,
+    claim: LateClaim,
+    delivery: Delivery,
+    axum::Json(kept): axum::Json<Kept>,
+) -> Result<StatusCode, HandlerError> {
+    calls.note(delivery.id());
+    let is_before = fastrand::bool();
+    if is_before {
+        kept.behave(&delivery).await?;
+    }
+    let mut tx = claim.begin().await?;
+    work(&mut tx, delivery.id().as_str()).await?;
+    match is_before {
+        true => Ok(StatusCode::OK),
+        false => kept.behave(&delivery).await,
+    }
+}
+
+/// Does as the request says, before or after its claim, and leaves one effect.
+async fn handle_late(
+    State(calls): State<Calls>,
+    headers: HeaderMap,
+    claim: LateClaim,
+    delivery: Delivery,
+) -> Result<StatusCode, HandlerError> {
+    let behave = async || {
+        let behaved = behave(&headers).await;
+        behaved.map_err(|status| HandlerError::new("as the request says").status(status))
+    };
+    calls.note(delivery.id());
+    let is_before = fastrand::bool();
+    if is_before {
+        behave().await?;
+    }
+    let mut tx = claim.begin().await?;
+    work(&mut tx, delivery.id().as_str()).await?;
+    match is_before {
+        true => Ok(StatusCode::OK),
+        false => behave().await,
     }
 }
 

@@ -23,13 +23,16 @@ struct Life {
     behaviours: &'static [&'static str],
 }
 
-const LIVES: [Life; 8] = [
+const LIVES: [Life; 11] = [
     life("/kept", &["fail"]),
     life("/acknowledged", &["fail"]),
     life("/all", &[]),
     life("/all", &["fail"]),
     life("/accepted", &[]),
     life("/accepted", &["fail"]),
+    life("/late-kept", &["fail"]),
+    life("/late", &[]),
+    life("/late", &["fail"]),
     life(REPROCESS, &[]),
     life(REPROCESS, &["fail"]),
 ];

@@ -25,7 +25,14 @@ struct Recovering {
 }
 
 const SENDERS: usize = 16;
-const WAYS: [&str; 4] = ["kept", "acknowledged", "all", "accepted"];
+const WAYS: [&str; 6] = [
+    "kept",
+    "acknowledged",
+    "all",
+    "accepted",
+    "late-kept",
+    "late",
+];
 
 /// One in so many aborts its process, or fails, at each attempt.
 const HOPELESS: u32 = 60;

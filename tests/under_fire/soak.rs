@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 use crate::Length;
+use crate::application::LATE;
 use crate::history::Recorder;
 use crate::process::Process;
 use crate::sender::{Attempt, Sender};
@@ -75,7 +76,10 @@ pub async fn run(length: Length) {
                     drop(permit);
                     tokio::time::sleep(late).await;
                 }
-                soak.deliver(&format!("delivery-{number}"), random).await;
+                // Half of them to a handler that claims late.
+                let path = if number % 2 == 0 { "/" } else { LATE };
+                soak.deliver(path, &format!("delivery-{number}"), random)
+                    .await;
             }));
         }
     }
@@ -104,10 +108,10 @@ pub async fn run(length: Length) {
 
 impl Soak {
     /// Sends one copy until it is acknowledged.
-    async fn deliver(&self, id: &str, mut random: fastrand::Rng) {
+    async fn deliver(&self, path: &str, id: &str, mut random: fastrand::Rng) {
         let deadline = Instant::now() + Duration::from_secs(300);
         loop {
-            let attempt = self.attempt(id, &mut random).await;
+            let attempt = self.attempt(path, id, &mut random).await;
             if attempt.is_acknowledged() {
                 break;
             }
@@ -116,7 +120,7 @@ impl Soak {
         }
     }
 
-    async fn attempt(&self, id: &str, random: &mut fastrand::Rng) -> Attempt {
+    async fn attempt(&self, path: &str, id: &str, random: &mut fastrand::Rng) -> Attempt {
         let process = &self.processes[random.usize(..self.processes.len())];
         let behaviour = match random.f64() {
             0.00..0.02 => "fail",
@@ -131,7 +135,7 @@ impl Soak {
         };
         let address = process.address().await;
         self.sender
-            .send_to(address, "/", id, behaviour, patience)
+            .send_to(address, path, id, behaviour, patience)
             .await
     }
 
