@@ -120,7 +120,8 @@ impl IdempotentWebhook {
     ///
     /// A name is that of a type, or a group such as `invoice.*`. An event whose type cannot be read is
     /// not ignored. What is ignored is counted, but not stored: a type that is added later comes from then
-    /// on, and [`Reconcile`](crate::Reconcile) or the provider brings what was sent before.
+    /// on. What was sent before is brought by [`Reconcile::run_once`](crate::Reconcile::run_once), as far back as it
+    /// looks, or by the provider on request.
     ///
     /// # Panics
     ///

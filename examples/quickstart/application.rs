@@ -1,16 +1,19 @@
-//! The application: four webhook routes, each with its own endpoint name, and a ledger.
+//! The application: webhook routes, each with its own endpoint name, and a ledger.
 
 use std::collections::HashSet;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use idempotent_webhook::{DedupeTx, Delivery, Events, HandlerError, IdempotentWebhook, Recovery};
+use idempotent_webhook::{
+    DedupeTx, Delivery, Events, HandlerError, IdempotentWebhook, JsonPath, Recovery, Source,
+};
 use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
 
@@ -48,15 +51,7 @@ async fn receive(
     Json(event): Json<Event>,
 ) -> Result<StatusCode, HandlerError> {
     state.runs.fetch_add(1, Ordering::Relaxed);
-    sqlx::query(
-        "insert into ledger (endpoint, delivery_id, event_type, received_at)
-         values ($1, $2, $3, now())",
-    )
-    .bind(delivery.endpoint())
-    .bind(delivery.id())
-    .bind(delivery.event_type())
-    .execute(&mut *tx)
-    .await?;
+    book(&mut tx, &delivery).await?;
 
     if event.fail_once {
         let mut failed = state.failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,6 +61,53 @@ async fn receive(
         }
     }
     Ok(StatusCode::OK)
+}
+
+/// Writes one row to the ledger.
+pub async fn book(tx: &mut DedupeTx, delivery: &Delivery) -> sqlx::Result<()> {
+    sqlx::query(
+        "insert into ledger (endpoint, delivery_id, event_type, received_at)
+         values ($1, $2, $3, now())",
+    )
+    .bind(delivery.endpoint())
+    .bind(delivery.id())
+    .bind(delivery.event_type())
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+/// What a delivery asks of the handler that runs one at a time for each object.
+#[derive(Deserialize)]
+struct Slow {
+    /// To take this long in its transaction.
+    #[serde(default)]
+    sleep_ms: u64,
+}
+
+/// When the work of a delivery began and ended, in Unix seconds by the clock of Postgres.
+#[derive(Serialize)]
+struct Span {
+    began: f64,
+    ended: f64,
+}
+
+async fn receive_serialized(
+    mut tx: DedupeTx,
+    delivery: Delivery,
+    Json(slow): Json<Slow>,
+) -> Result<Json<Span>, HandlerError> {
+    let began = clock(&mut tx).await?;
+    book(&mut tx, &delivery).await?;
+    tokio::time::sleep(Duration::from_millis(slow.sleep_ms)).await;
+    let ended = clock(&mut tx).await?;
+    Ok(Json(Span { began, ended }))
+}
+
+async fn clock(tx: &mut DedupeTx) -> sqlx::Result<f64> {
+    sqlx::query_scalar("select extract(epoch from clock_timestamp())::float8")
+        .fetch_one(&mut **tx)
+        .await
 }
 
 /// A handler that fails.
@@ -146,8 +188,7 @@ impl Application {
             let route = post(receive).layer(layer).with_state(self.state.clone());
             router = router.route(&format!("/webhooks/{name}"), route);
         }
-        let events = self.events()?;
-        let router = router.merge(events);
+        let router = router.merge(self.events()?).merge(self.serialized()?);
         Ok(router.merge(recovery::router(&self.pool, &self.senders, recovery)?))
     }
 
@@ -163,6 +204,15 @@ impl Application {
         Ok(Router::new()
             .route("/events/github", post(events.layer(layer)))
             .with_state(self.state.clone()))
+    }
+
+    /// A route on which the deliveries of one ref run one at a time.
+    fn serialized(&self) -> Result<Router, String> {
+        let github = self.sender("github").ok_or("no sender github")?;
+        let object: JsonPath = "$.ref".parse().map_err(|_| "no JSON path")?;
+        let layer = IdempotentWebhook::new(self.pool.clone(), "serial", github.provider())
+            .serialize_by(Source::json(object));
+        Ok(Router::new().route("/serial/github", post(receive_serialized).layer(layer)))
     }
 
     /// How often the handler of a recoverable delivery has been called.

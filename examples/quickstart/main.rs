@@ -73,7 +73,10 @@ async fn run(mode: Mode) -> Result<bool, Box<dyn Error>> {
     println!("Serving on http://{address}");
     println!("  POST /webhooks/stripe /webhooks/github /webhooks/shopify /webhooks/acme");
     println!("  POST /events/github");
-    println!("  POST /recovery/kept /recovery/acknowledged /recovery/all /recovery/accepted");
+    println!("  POST /serial/github");
+    println!(
+        "  POST /recovery/kept /recovery/acknowledged /recovery/all /recovery/accepted /recovery/late"
+    );
     println!("  POST /recovery/reprocess?endpoint=all&delivery_id=...");
     println!("  GET  /ledger /recovery");
     for secret in application.secrets() {

@@ -8,11 +8,12 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use idempotent_webhook::recovery::{Filter, KeptDelivery};
 use idempotent_webhook::{
-    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, Recovery,
+    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, LateClaim, Recovery,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
 
+use crate::application::book;
 use crate::senders::Sender;
 
 /// How many kept deliveries of an endpoint are listed.
@@ -21,7 +22,7 @@ const LISTED: u32 = 1000;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The endpoints, the senders whose deliveries they take, and what each keeps.
-const ENDPOINTS: [(&str, &str, Set); 4] = [
+const ENDPOINTS: [(&str, &str, Set); 5] = [
     ("kept", "github", Keep::failed),
     ("acknowledged", "shopify", |recovery| {
         Keep::failed(recovery).acknowledge()
@@ -32,7 +33,11 @@ const ENDPOINTS: [(&str, &str, Set); 4] = [
     ("accepted", "acme", |recovery| {
         Keep::all(recovery).accept_first()
     }),
+    (LATE, "github", Keep::all),
 ];
+
+/// The endpoint whose handler claims the delivery itself.
+const LATE: &str = "late";
 
 type Set = fn(&Recovery) -> Keep;
 
@@ -73,7 +78,11 @@ pub fn router(pool: &PgPool, senders: &[Sender], recovery: &Recovery) -> Result<
         };
         let layer = IdempotentWebhook::new(pool.clone(), endpoint, sender.provider())
             .keep(set(recovery).retry_delays(delays.clone()));
-        router = router.route(&format!("/recovery/{endpoint}"), post(receive).layer(layer));
+        let route = match endpoint {
+            LATE => post(receive_late).layer(layer.late_claim()),
+            _ => post(receive).layer(layer),
+        };
+        router = router.route(&format!("/recovery/{endpoint}"), route);
     }
     Ok(router.with_state(pool.clone()))
 }
@@ -92,42 +101,61 @@ struct Asked {
     sleep_ms: u64,
 }
 
+impl Asked {
+    /// Counts the attempt, takes its time, and aborts if that is asked for. Returns the number of the attempt.
+    async fn begin(&self, pool: &PgPool, delivery: &Delivery) -> sqlx::Result<i64> {
+        // Through the pool, since the count has to survive rollbacks.
+        let attempts: i64 = sqlx::query_scalar(
+            "insert into attempts as known (endpoint, delivery_id, attempts)
+             values ($1, $2, 1)
+             on conflict (endpoint, delivery_id) do update
+             set attempts = known.attempts + 1
+             returning attempts",
+        )
+        .bind(delivery.endpoint())
+        .bind(delivery.id())
+        .fetch_one(pool)
+        .await?;
+        tokio::time::sleep(Duration::from_millis(self.sleep_ms)).await;
+        if attempts <= self.abort_times {
+            std::process::abort();
+        }
+        Ok(attempts)
+    }
+
+    /// Fails if that is asked for.
+    fn end(&self, attempts: i64) -> Result<(), HandlerError> {
+        if attempts <= self.fail_times {
+            let reason = format_args!("it was asked to fail at attempt {attempts}");
+            return Err(HandlerError::new(reason));
+        }
+        Ok(())
+    }
+}
+
 async fn receive(
     State(pool): State<PgPool>,
     mut tx: DedupeTx,
     delivery: Delivery,
     Json(asked): Json<Asked>,
 ) -> Result<StatusCode, HandlerError> {
-    // Through the pool, since the count has to survive rollbacks.
-    let attempts: i64 = sqlx::query_scalar(
-        "insert into attempts as known (endpoint, delivery_id, attempts)
-         values ($1, $2, 1)
-         on conflict (endpoint, delivery_id) do update
-         set attempts = known.attempts + 1
-         returning attempts",
-    )
-    .bind(delivery.endpoint())
-    .bind(delivery.id())
-    .fetch_one(&pool)
-    .await?;
-    tokio::time::sleep(Duration::from_millis(asked.sleep_ms)).await;
-    if attempts <= asked.abort_times {
-        std::process::abort();
-    }
-    sqlx::query(
-        "insert into ledger (endpoint, delivery_id, event_type, received_at)
-         values ($1, $2, $3, now())",
-    )
-    .bind(delivery.endpoint())
-    .bind(delivery.id())
-    .bind(delivery.event_type())
-    .execute(&mut *tx)
-    .await?;
-    if attempts <= asked.fail_times {
-        return Err(HandlerError::new(format_args!(
-            "it was asked to fail at attempt {attempts}"
-        )));
-    }
+    let attempts = asked.begin(&pool, &delivery).await?;
+    book(&mut tx, &delivery).await?;
+    asked.end(attempts)?;
+    Ok(StatusCode::OK)
+}
+
+/// Does what is asked for before its claim, as a handler that calls an API.
+async fn receive_late(
+    State(pool): State<PgPool>,
+    claim: LateClaim,
+    delivery: Delivery,
+    Json(asked): Json<Asked>,
+) -> Result<StatusCode, HandlerError> {
+    let attempts = asked.begin(&pool, &delivery).await?;
+    asked.end(attempts)?;
+    let mut tx = claim.begin().await?;
+    book(&mut tx, &delivery).await?;
     Ok(StatusCode::OK)
 }
 

@@ -43,6 +43,7 @@ pub async fn run(application: &Application, address: SocketAddr) -> Result<bool,
     let parcel = acme.fresh_id();
     let star = github.fresh_id();
     let pull_request = github.fresh_id();
+    let [first, second] = [github.fresh_id(), github.fresh_id()];
 
     let ten_minutes_ago = SystemTime::now() - Duration::from_secs(600);
     let fail_once = acme.delivery(&parcel).body(r#"{"fail_once":true}"#);
@@ -187,6 +188,8 @@ pub async fn run(application: &Application, address: SocketAddr) -> Result<bool,
     for step in steps {
         as_expected &= take(&step, application, address).await?;
     }
+    as_expected &= claim_late(application, github, address).await?;
+    as_expected &= serialize(application, github, address, [first, second]).await?;
     as_expected &= recover(application, github, address).await?;
     as_expected &= reprocess(application, github, address).await?;
     println!();
@@ -246,6 +249,86 @@ async fn take(
             outcomes.join(", "),
             handler_runs.to_string(),
             ledger_rows.to_string(),
+        ],
+    );
+    Ok(good)
+}
+
+/// A delivery whose handler claims it, with a copy that arrives meanwhile.
+async fn claim_late(
+    application: &Application,
+    github: &Sender,
+    address: SocketAddr,
+) -> Result<bool, Box<dyn Error>> {
+    let client = reqwest::Client::new();
+    let id = github.fresh_id();
+    let slow = github
+        .delivery(&id)
+        .uri("/recovery/late")
+        .body(r#"{"sleep_ms":300}"#);
+    let copy = tokio::spawn(send(client.clone(), address, slow.clone()));
+    let (status, outcome) = send(client, address, slow).await?;
+    let mut outcomes = [outcome, copy.await??.1];
+    outcomes.sort_unstable();
+    let runs = application.attempts(&id).await?;
+    let rows = application.ledger_rows(&id).await?;
+    let good = (status, outcomes.each_ref().map(String::as_str), runs, rows)
+        == (200, ["duplicate", "processed"], 1, 1);
+    print_row(
+        if good { "" } else { "!" },
+        [
+            "two copies, claimed once something is fetched".to_owned(),
+            status.to_string(),
+            outcomes.join(", "),
+            runs.to_string(),
+            rows.to_string(),
+        ],
+    );
+    Ok(good)
+}
+
+/// Two deliveries of one object at the same moment: the second handler begins once the first one has committed.
+async fn serialize(
+    application: &Application,
+    github: &Sender,
+    address: SocketAddr,
+    ids: [String; 2],
+) -> Result<bool, Box<dyn Error>> {
+    let sending = ids.each_ref().map(|id| {
+        let push = github
+            .delivery(id)
+            .uri("/serial/github")
+            .body(r#"{"ref":"main","sleep_ms":300}"#);
+        tokio::spawn(async move {
+            let (head, body) = push.request::<Bytes>().into_parts();
+            let request = reqwest::Client::new()
+                .post(format!("http://{address}{}", head.uri))
+                .headers(head.headers)
+                .body(body);
+            request.send().await?.json::<serde_json::Value>().await
+        })
+    });
+    let mut spans = Vec::new();
+    for sent in sending {
+        let span = sent.await??;
+        let second = |name: &str| span[name].as_f64().unwrap_or(f64::NAN);
+        spans.push((second("began"), second("ended")));
+    }
+    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let apart = spans.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+    let mut rows = 0;
+    for id in &ids {
+        rows += application.ledger_rows(id).await?;
+    }
+    let good = apart && rows == 2;
+    print_row(
+        if good { "" } else { "!" },
+        [
+            "two events of one object at once".to_owned(),
+            "200".to_owned(),
+            "one after the other".to_owned(),
+            "2".to_owned(),
+            rows.to_string(),
         ],
     );
     Ok(good)
@@ -407,5 +490,5 @@ async fn send(
 }
 
 fn print_row(mark: &str, [what, status, outcome, runs, rows]: [String; 5]) {
-    println!("{mark:1} {what:<43} {status:<7} {outcome:<25} {runs:>12} {rows:>12}");
+    println!("{mark:1} {what:<45} {status:<7} {outcome:<25} {runs:>12} {rows:>12}");
 }

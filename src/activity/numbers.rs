@@ -81,10 +81,11 @@ const TIMES: [(&str, Duration); 16] = [
 
 const COUNTED: usize = OUTCOMES.len() + TIMES.len();
 
-/// The types of ignored events whose name is not stored: it is not signed, or there are too many.
+/// The types of ignored events whose name is not stored: it is not signed, a tenant may have chosen it, or there are
+/// too many.
 pub(crate) const OTHER_TYPES: &str = "*";
 
-/// The most names of ignored types between two writes.
+/// The most names of ignored types that a layer stores.
 const MAX_TYPES: usize = 100;
 
 /// The longest name of an ignored type that is stored, in characters.
@@ -102,8 +103,34 @@ pub(super) struct Numbers {
     rejections: Mutex<Rejections>,
 }
 
-/// Ignored events by their type.
-type Ignored = BTreeMap<String, u64>;
+/// Ignored events by their type. What is written stays, with zero: the names are bounded for as long as the layer
+/// exists, and not from one write to the next.
+#[derive(Debug, Default)]
+struct Ignored(BTreeMap<String, u64>);
+
+impl Ignored {
+    fn add(&mut self, event_type: Option<&str>, count: u64) {
+        // Postgres cannot store NUL.
+        let name = event_type.map(|name| {
+            let name = name.chars().filter(|c| *c != '\0');
+            name.take(MAX_TYPE).collect::<String>()
+        });
+        let name = name.filter(|name| self.0.len() < MAX_TYPES || self.0.contains_key(name));
+        let name = name.unwrap_or_else(|| OTHER_TYPES.to_owned());
+        *self.0.entry(name).or_default() += count;
+    }
+
+    fn take(&mut self) -> Vec<(String, u64)> {
+        let counted = self.0.iter_mut().filter(|(_, count)| **count > 0);
+        counted
+            .map(|(name, count)| (name.clone(), std::mem::take(count)))
+            .collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.values().all(|count| *count == 0)
+    }
+}
 
 /// Rejected requests by their cause, which is one of a few names.
 pub(super) type Rejections = BTreeMap<&'static str, Rejected>;
@@ -145,15 +172,7 @@ impl Numbers {
     }
 
     pub(super) fn add_ignored(&self, event_type: Option<&str>) {
-        let mut ignored = self.ignored();
-        // Postgres cannot store NUL.
-        let name = event_type.map(|name| {
-            let name = name.chars().filter(|c| *c != '\0');
-            name.take(MAX_TYPE).collect::<String>()
-        });
-        let name = name.filter(|name| ignored.len() < MAX_TYPES || ignored.contains_key(name));
-        let name = name.unwrap_or_else(|| OTHER_TYPES.to_owned());
-        *ignored.entry(name).or_default() += 1;
+        self.ignored().add(event_type, 1);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -171,7 +190,7 @@ impl Numbers {
         Taken {
             numbers: self,
             counts,
-            ignored: std::mem::take(&mut *self.ignored()),
+            ignored: self.ignored().take(),
             rejections: std::mem::take(&mut *self.rejections()),
         }
     }
@@ -195,7 +214,7 @@ impl Numbers {
 pub(super) struct Taken<'a> {
     numbers: &'a Numbers,
     counts: [u64; COUNTED],
-    ignored: Ignored,
+    ignored: Vec<(String, u64)>,
     rejections: Rejections,
 }
 
@@ -230,17 +249,9 @@ impl Drop for Taken<'_> {
         for (count, taken) in self.numbers.counts().zip(self.counts) {
             count.fetch_add(taken, Ordering::Relaxed);
         }
-        let mut ignored = self.numbers.ignored();
         for (name, taken) in std::mem::take(&mut self.ignored) {
-            let has_room = ignored.len() < MAX_TYPES || ignored.contains_key(&name);
-            let name = if has_room {
-                name
-            } else {
-                OTHER_TYPES.to_owned()
-            };
-            *ignored.entry(name).or_default() += taken;
+            self.numbers.ignored().add(Some(&name), taken);
         }
-        drop(ignored);
         let mut rejections = self.numbers.rejections();
         for (cause, taken) in std::mem::take(&mut self.rejections) {
             let count = taken.count;
@@ -295,6 +306,45 @@ mod tests {
         let taken = numbers.take();
         let reasons: Vec<_> = taken.rejections().values().map(|r| &*r.reason).collect();
         assert_eq!(reasons, [format!("ab{}", "é".repeat(298))]);
+    }
+
+    fn ignored(taken: &Taken<'_>) -> Vec<(String, u64)> {
+        let ignored = taken
+            .counts()
+            .filter(|(source, ..)| *source == Source::Ignored);
+        ignored
+            .map(|(_, name, count)| (name.to_owned(), count))
+            .collect()
+    }
+
+    #[test]
+    fn names_of_ignored_types_are_bounded_in_number_and_length() {
+        let numbers = Numbers::default();
+        numbers.add_ignored(Some(&format!("a\0b{}", "é".repeat(400))));
+        numbers.add_ignored(None);
+        let taken = numbers.take();
+        let long = format!("ab{}", "é".repeat(98));
+        assert_eq!(ignored(&taken), [("*".to_owned(), 1), (long.clone(), 1)]);
+        taken.forget();
+        assert!(numbers.is_empty());
+
+        // Also over many writes.
+        for number in 0..1000 {
+            numbers.add_ignored(Some(&format!("type {number}")));
+            numbers.take().forget();
+        }
+        numbers.add_ignored(Some("type 97"));
+        numbers.add_ignored(Some("type 98"));
+        numbers.add_ignored(Some(&long));
+        let taken = numbers.take();
+        let counted = [("*", 1), (&*long, 1), ("type 97", 1)];
+        assert_eq!(
+            ignored(&taken),
+            counted.map(|(name, count)| (name.to_owned(), count))
+        );
+        drop(taken);
+        assert!(!numbers.is_empty());
+        assert_eq!(ignored(&numbers.take()).len(), 3);
     }
 
     #[test]

@@ -136,6 +136,9 @@
 //!
 //! An API without such keys may be called twice. Ask it first whether the call was made, or accept that.
 //!
+//! A handler that calls an API before it writes, for example to fetch the object of a thin event, should not hold a
+//! connection meanwhile: [`late_claim`](super::thin_events).
+//!
 //! # Slow work
 //!
 //! Providers wait for seconds. Insert a job through `&mut *tx`, into a table of your own or
@@ -169,6 +172,9 @@
 //!
 //! Skip only what is `Older`. Stripe's `created` has whole seconds, so two updates within a second are the `Same`.
 //! Statements that are right in any order need none of this: `update … where status = 'pending'`.
+//!
+//! Events of one object that must not be handled at the same time wait for each other with
+//! [`serialize_by`](super::thin_events#one-at-a-time).
 //!
 //! # The body
 //!

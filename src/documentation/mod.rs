@@ -3,6 +3,7 @@
 //! | question | page |
 //! |---|---|
 //! | How does a handler process a delivery? | [`handling`] |
+//! | How does a handler fetch an object first? Two events of one object | [`thin_events`] |
 //! | What happens to a delivery that fails? | [`recovery`] |
 //! | What if a webhook never arrives? | [`reconciliation`] |
 //! | How is it operated? Log, metrics, alerts, SQL, retention, shutdown, upgrade | [`operating`] |
@@ -71,4 +72,5 @@ pub mod providers;
 pub mod reconciliation;
 pub mod recovery;
 pub mod testing;
+pub mod thin_events;
 pub mod works_with;

@@ -86,8 +86,8 @@
 //!
 //! | level | what |
 //! |---|---|
-//! | DEBUG | a delivery before its handler runs; processed; accepted; duplicate |
-//! | INFO | a handshake; a 503 for a delivery in flight; each delivery that reconciliation found; what operators do |
+//! | DEBUG | a delivery before its handler runs; processed; accepted; duplicate; ignored |
+//! | INFO | a handshake; a 503 for a delivery in flight; each delivery that reconciliation found; a kept one that has ended as ignored; what operators do |
 //! | WARN | a rejected request, with the reason (of 405s only the first); a non-2xx response of the handler, with its reason; what reconciliation found, or could not read; a success without `DedupeTx`; an open breaker; deliveries that nobody runs |
 //! | ERROR | a panic, a timeout, a refused commit, an ignored SQL error, a full quota, a Postgres that cannot be reached, a delivery that is dead |
 //!
@@ -153,7 +153,7 @@
 //! | `request` | requests of the provider, by the outcome of `x-webhook-outcome` |
 //! | `recovery` | attempts at kept deliveries; in addition, `dead` for each delivery that became dead |
 //! | `reconciliation` | `missed`: deliveries that never came |
-//! | `ignored` | events that no handler is for ([`Events`](crate::Events)), by their type; `*` where the signature does not cover it |
+//! | `ignored` | events that no handler is for ([`Events`](crate::Events)), by their type; `*` where the signature does not cover it, where there are many tenants, and beyond 100 types |
 //! | `handler` | calls of the handler. `outcome` is the longest time of the bucket in milliseconds, `1`, `2`, `5` up to `50000`, or `inf` |
 //!
 //! Each layer adds its numbers every 5 seconds, in one short transaction. A process that is killed loses those of its
@@ -162,7 +162,8 @@
 //!
 //! # Connections
 //!
-//! While a handler runs, its delivery holds a connection of the pool. With a pool of 20 and the defaults:
+//! While a handler runs, its delivery holds a connection of the pool, but for what a handler does
+//! [before its claim](super::thin_events). With a pool of 20 and the defaults:
 //!
 //! - 16 connections, four fifths, are for deliveries ([`max_connections`](crate::IdempotentWebhook::max_connections)).
 //!   Further ones wait for [`database_timeout`](crate::IdempotentWebhook::database_timeout), and get a 503.

@@ -92,7 +92,8 @@
 //! | due, taken | the process of the attempt is gone | due |
 //! | any | an attempt claims the delivery, in a transaction that commits | none or processed |
 //! | due, taken | the attempt failed | due or dead |
-//! | due, taken | the attempt could not begin | due |
+//! | due, taken | the attempt could not begin, or this process has no handler for its [type](crate::Events) | due |
+//! | due, taken | no handler is for its type, an hour after its receipt | none or processed |
 //! | due, dead, recorded | it was processed while it was kept | none or processed |
 //! | due, dead, recorded | its handler discards it | none |
 //! | due, dead | an operator retries it | due |

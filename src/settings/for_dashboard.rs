@@ -44,6 +44,8 @@ impl Settings {
                 Bodies::Compared => "compared",
                 Bodies::Guarded => "guarded",
             },
+            "late_claim": self.claims_late,
+            "serialize_by": self.serialized_by.as_ref().map(ToString::to_string),
             "keep": keep.map(|keep| match keep.what {
                 What::Failed => "failed",
                 What::All => "all",

@@ -66,7 +66,7 @@ pub(super) fn table(types: &[IgnoredType], now: Timestamp) -> Markup {
                         tr {
                             th scope="row" {
                                 @if ignored.name == "*" {
-                                    span.muted { "not told by name: the signature does not cover it, or there are too many" }
+                                    span.muted { "not told by name: the signature does not cover it, there are many tenants, or too many types" }
                                 } @else {
                                     (visible(&ignored.name))
                                 }

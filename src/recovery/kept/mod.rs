@@ -8,7 +8,7 @@
 //! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due | `resend.sql` |
 //! | due | its time has come | due, taken | `take.sql`, `probe.sql` |
 //! | due, taken | the process of the attempt is gone | due | `expire.sql` |
-//! | any | an attempt claims the delivery, in a transaction that commits | none or processed | `end_with_claim.sql` |
+//! | any | an attempt claims the delivery, in a transaction that commits; no handler is for its type any more | none or processed | `end_with_claim.sql` |
 //! | due, taken | the attempt failed | due or dead | `fail.sql` |
 //! | due, taken | the attempt could not begin | due | `give_back.sql` |
 //! | due, dead, recorded | it was processed while it was kept | none or processed | `resolve.sql`, retention |

@@ -672,6 +672,8 @@ async fn the_settings_of_the_finished_layer_are_told() {
             "database_timeout_seconds": 4,
             "retry_after_seconds": 9,
             "bodies": "guarded",
+            "late_claim": false,
+            "serialize_by": null,
             "keep": "all",
             "acknowledge": true,
             "record_failures": true,
