@@ -11,7 +11,7 @@ macro_rules! facts {
 - Handshake: none.
 - Adyen warns that other fields of a retry, such as `reason`, may be newer.
 - While a delivery fails, the ones after it wait in the queue of the endpoint.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://docs.adyen.com/development-resources/webhooks/troubleshoot>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://docs.adyen.com/development-resources/webhooks/troubleshoot>."#
     };
     ("airtable") => {
         r#"- Success: 200, 204; every success is answered with 200.
@@ -287,7 +287,7 @@ macro_rules! facts {
 - Some pages have 200 alone as success, so every success gets it.
 - A retry has the same `$.notificationId`; whether the rest stays is not documented.
 - With tests, the id is the zero UUID, so that the second one is a duplicate.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://developers.circle.com/api-reference/verify-webhook-signatures>."#
+- Basis: an example in the provider's documents verifies. Source: <https://developers.circle.com/api-reference/verify-webhook-signatures>."#
     };
     ("circleci") => {
         r#"- Success: 2xx.
@@ -297,7 +297,7 @@ macro_rules! facts {
 - Body limit: 2 MiB; none is published.
 - Handshake: none.
 - A retry has the same `$.id`, and is likely the very same request.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://circleci.com/docs/guides/integration/outbound-webhooks/>."#
+- Basis: an example in the provider's documents verifies. Source: <https://circleci.com/docs/guides/integration/outbound-webhooks/>."#
     };
     ("clerk") => {
         r#"- Success: 2xx.
@@ -354,7 +354,7 @@ macro_rules! facts {
 - Handshake: none.
 - A retry with another body runs the handler again.
 - One notification can have many assets.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://cloudinary.com/documentation/notification_signatures>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://cloudinary.com/documentation/notification_signatures>."#
     };
     ("coinbase") => {
         r#"- Success: 2xx (likely).
@@ -374,7 +374,7 @@ macro_rules! facts {
 - Body limit: 2 MiB; none is published.
 - Handshake: none.
 - A retry has another `$.attempt_number`, so it is signed anew. That `$.event.id` stays is likely.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://docs.cdp.coinbase.com/commerce/api-arcitecture/webhooks-overview>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://docs.cdp.coinbase.com/commerce/api-arcitecture/webhooks-overview>."#
     };
     ("contentful") => {
         r#"- Success: 2xx.
@@ -468,7 +468,7 @@ macro_rules! facts {
 - Handshake: the `callback_test` of a new URL, which is signed.
 - Only the text `Hello API Event Received` counts as success, so every success gets it, and the text of the handler is dropped.
 - A retry with other JSON runs the handler again.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://developers.hellosign.com/docs/events/overview/>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://developers.hellosign.com/docs/events/overview/>."#
     };
     ("dwolla") => {
         r#"- Success: 2xx.
@@ -612,7 +612,7 @@ macro_rules! facts {
 - A delivery that is requested again has the same id.
 - GitHub Enterprise Server waits for 30 seconds.
 - Events above 25 MB are never sent.
-- Basis: an example in the provider's documents verifies. Source: <https://docs.github.com/webhooks>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://docs.github.com/webhooks>."#
     };
     ("github-secret-scanning") => {
         r#"- Success: 2xx (likely).
@@ -705,7 +705,7 @@ macro_rules! facts {
 - `attemptNumber` counts. HubSpot spreads the retries at random: if that makes other batches of the same events, the handler runs again.
 - After a 429, HubSpot waits as long as `Retry-After` says.
 - The case of HubSpot's own suite is one of version 2.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://developers.hubspot.com/docs/apps/developer-platform/build-apps/authentication/request-validation>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://developers.hubspot.com/docs/apps/developer-platform/build-apps/authentication/request-validation>."#
     };
     ("increase") => {
         r#"- Success: 2xx.
@@ -814,7 +814,7 @@ macro_rules! facts {
 - Handshake: none.
 - LINE can stop the redelivery of a channel, of which it tells the administrators by mail if they have asked for it.
 - `isRedelivery` changes the body of a redelivery.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://developers.line.biz/en/docs/messaging-api/receiving-messages/>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://developers.line.biz/en/docs/messaging-api/receiving-messages/>."#
     };
     ("linear") => {
         r#"- Success: 200; every success is answered with 200.
@@ -904,7 +904,7 @@ macro_rules! facts {
 - Handshake: none.
 - **If a retry has a new `jti`, the handler runs again.**
 - A webhook that is called with GET needs [`methods`](Provider::methods).
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://developers.messagebird.com/api/#verifying-http-requests>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://developers.messagebird.com/api/#verifying-http-requests>."#
     };
     ("meta") => {
         r#"- Success: 200; every success is answered with 200.
@@ -938,7 +938,7 @@ macro_rules! facts {
 - Body limit: 2 MiB; none is published.
 - Handshake: none.
 - Modern Treasury can mail when more than 30 % of a day's deliveries failed; that it disables an endpoint is not documented.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://docs.moderntreasury.com/platform/reference/webhooks>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://docs.moderntreasury.com/platform/reference/webhooks>."#
     };
     ("mollie") => {
         r#"- Success: 2xx (likely).
@@ -1034,7 +1034,7 @@ macro_rules! facts {
 - Response deadline: 10 seconds.
 - Body limit: 2 MiB; none is published.
 - Handshake: none.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://documentation.onfido.com/api/latest/#webhooks>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://documentation.onfido.com/api/latest/#webhooks>."#
     };
     ("openai") => {
         r#"- Success: 2xx (likely).
@@ -1045,7 +1045,7 @@ macro_rules! facts {
 - Handshake: none.
 - Redirects are failures (likely).
 - 15 seconds are the least that Standard Webhooks asks of senders.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://platform.openai.com/docs/guides/webhooks>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://platform.openai.com/docs/guides/webhooks>."#
     };
     ("paddle") => {
         r#"- Success: 200; every success is answered with 200.
@@ -1054,7 +1054,7 @@ macro_rules! facts {
 - Response deadline: 5 seconds.
 - Body limit: 2 MiB; none is published.
 - Handshake: none.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://developer.paddle.com/webhooks/about/respond-to-webhooks>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://developer.paddle.com/webhooks/about/respond-to-webhooks>."#
     };
     ("pagerduty") => {
         r#"- Success: 2xx (likely).
@@ -1066,7 +1066,7 @@ macro_rules! facts {
 - Handshake: none.
 - Newer webhooks of the same object wait behind one that fails.
 - PagerDuty sends at most 256 KB.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://developer.pagerduty.com/docs/webhooks-overview>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://developer.pagerduty.com/docs/webhooks-overview>."#
     };
     ("patreon") => {
         r#"- Success: 2xx (likely).
@@ -1130,7 +1130,7 @@ macro_rules! facts {
 - The callback of a call is sent again once, and only if Plivo could not connect or got no answer; `#rc=3&rp=all` at the end of its URL asks for 3 times, after errors as well.
 - A retry has another nonce (likely). **For a call, the handler runs again.**
 - The deadline is that of messages; calls wait longer.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://www.plivo.com/docs/voice/concepts/signature-validation>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://www.plivo.com/docs/voice/concepts/signature-validation>."#
     };
     ("polar") => {
         r#"- Success: 2xx.
@@ -1164,7 +1164,7 @@ macro_rules! facts {
 - Body limit: 2 MiB; none is published.
 - Handshake: none.
 - Nothing says that a retry has another body. If `$.time_ms` is new, the handler runs again.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://pusher.com/docs/channels/server_api/webhooks/>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://pusher.com/docs/channels/server_api/webhooks/>."#
     };
     ("quickbooks") => {
         r#"- Success: 200; every success is answered with 200.
@@ -1186,7 +1186,7 @@ macro_rules! facts {
 - Body limit: 2 MiB; none is published.
 - Handshake: none.
 - A retry keeps the signature under the secret of its event's time, so give the old secret as well after a change.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://razorpay.com/docs/webhooks/validate-test/>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://razorpay.com/docs/webhooks/validate-test/>."#
     };
     ("recurly") => {
         r#"- Success: 2xx.
@@ -1197,7 +1197,7 @@ macro_rules! facts {
 - Handshake: none.
 - Whether a retry is signed anew is not documented.
 - Only the ports 80 and 443 are called.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://docs.recurly.com/recurly-subscriptions/docs/webhooks>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://docs.recurly.com/recurly-subscriptions/docs/webhooks>."#
     };
     ("render") => {
         r#"- Success: 2xx.
@@ -1240,7 +1240,7 @@ macro_rules! facts {
 - **A retry that is signed at a new time runs the handler again.** In a test, set the time of a delivery that is sent more than once.
 - An agent may have another deadline.
 - A body can have the transcript of a call.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://docs.retellai.com/features/webhook>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://docs.retellai.com/features/webhook>."#
     };
     ("revenuecat") => {
         r#"- Success: 200; every success is answered with 200.
@@ -1271,7 +1271,7 @@ macro_rules! facts {
 - Handshake: none.
 - Whether a retry is signed anew is not documented.
 - The body is a projection that you define.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://www.sanity.io/docs/content-lake/webhooks>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://www.sanity.io/docs/content-lake/webhooks>."#
     };
     ("segment") => {
         r#"- Success: 2xx (likely).
@@ -1291,7 +1291,7 @@ macro_rules! facts {
 - Body limit: 2 MiB; none is published.
 - Handshake: none.
 - Whether a retry is signed anew is not documented, nor whether it is the same batch. **If events are batched otherwise, the handler runs again.**
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features>."#
     };
     ("sentry") => {
         r#"- Success: 2xx (likely).
@@ -1336,7 +1336,7 @@ macro_rules! facts {
 - Handshake: none. The registration of the app is a request of its own, which this preset does not answer.
 - **Much of what fails is lost**, unless it is [kept](crate::Keep): with the admin worker of a shop before 6.8, there is one attempt.
 - `$.source.eventId` stays, as Shopware documents.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://developer.shopware.com/docs/guides/plugins/apps/lifecycle/webhook.html>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://developer.shopware.com/docs/guides/plugins/apps/lifecycle/webhook.html>."#
     };
     ("slack") => {
         r#"- Success: 2xx.
@@ -1348,7 +1348,7 @@ macro_rules! facts {
 - Handshake: `url_verification` is answered with its challenge.
 - An answer with `X-Slack-No-Retry: 1` ends it.
 - A retry has `X-Slack-Retry-Num`.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://docs.slack.dev/apis/events-api/>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://docs.slack.dev/apis/events-api/>."#
     };
     ("square") => {
         r#"- Success: 2xx.
@@ -1359,7 +1359,7 @@ macro_rules! facts {
 - Body limit: 2 MiB; none is published.
 - Handshake: none.
 - A retry has `square-retry-number` and `square-retry-reason`.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://developer.squareup.com/docs/webhooks/step3validate>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://developer.squareup.com/docs/webhooks/step3validate>."#
     };
     ("squarespace") => {
         r#"- Success: 2xx.
@@ -1381,7 +1381,7 @@ macro_rules! facts {
 - Handshake: none.
 - For a provider that keeps the time of the first attempt, set [`tolerance`](Provider::tolerance) to the time over which it retries: the id is signed, so that a replay stays a duplicate.
 - The deadline is the least that the specification asks of senders.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://www.standardwebhooks.com>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://www.standardwebhooks.com>."#
     };
     ("stripe") => {
         r#"- Success: 2xx.
@@ -1423,7 +1423,7 @@ macro_rules! facts {
 - Response deadline: 15 seconds.
 - Body limit: 2 MiB; none is published.
 - Handshake: none.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://docs.svix.com/receiving/verifying-payloads/how>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://docs.svix.com/receiving/verifying-payloads/how>."#
     };
     ("telegram") => {
         r#"- Success: 2xx.
@@ -1473,7 +1473,7 @@ macro_rules! facts {
 - Whether the fragment of the URL is signed is not confirmed.
 - The fallback URL of a number is called after the last attempt.
 - The deadline is that of all attempts together.
-- Basis: the provider documents the signature; no example of its own was verified. Source: <https://www.twilio.com/docs/usage/webhooks/webhooks-security>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://www.twilio.com/docs/usage/webhooks/webhooks-security>."#
     };
     ("twitch") => {
         r#"- Success: 2xx.

@@ -27,8 +27,6 @@ struct Facts {
     /// Where it says so.
     source: String,
     basis: Basis,
-    /// The name of the case in `tests/vectors`, for the first two.
-    case: Option<String>,
     /// The answers that it counts as delivered.
     success: String,
     redelivered_after: RedeliveredAfter,
