@@ -162,6 +162,12 @@ fn in_days(time: std::time::Duration) -> String {
     let hours = time.as_secs() / 3600;
     match hours {
         48.. => format!("{} days", hours / 24),
+        1 => "1 hour".to_owned(),
         _ => format!("{hours} hours"),
     }
+}
+
+/// With a fraction, if there is one.
+fn in_seconds(time: std::time::Duration) -> String {
+    format!("{} s", time.as_secs_f64())
 }
