@@ -218,9 +218,10 @@
 //! becomes 500, unless [`also_commit_on`](crate::IdempotentWebhook::also_commit_on) commits it.
 //!
 //! Some providers retry only after certain statuses. Their presets answer every failure and every rejection with one
-//! of those, in place of what the table says: Zendesk retries after a 503, and gives up after a 500. A wrong signature is among them, as the secret may have been changed at the
-//! provider first ([`Provider::success_status`], [`Provider::failure_status`], [`Provider::rejection_status`]). What
-//! each answer makes each provider do is a [table](super::provider_table#what-each-answer-makes-the-provider-do).
+//! of those, in place of what the table says: Zendesk retries after a 503, and gives up after a 500. A wrong signature
+//! is among them, as the secret may have been changed at the provider first ([`Provider::success_status`],
+//! [`Provider::failure_status`], [`Provider::rejection_status`]). What each answer makes each provider do is a
+//! [table](super::provider_table#what-each-answer-makes-the-provider-do).
 //!
 //! [`DedupeTx`]: crate::DedupeTx
 //! [`DedupeTx::advance`]: crate::DedupeTx::advance
