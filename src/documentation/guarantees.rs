@@ -28,7 +28,8 @@
 //!
 //! # G2: fail closed
 //!
-//! A delivery without a usable id is a 400 that says so. It is never processed without dedupe, and
+//! A delivery without a usable id is rejected with a text that says so: with 400, or with the
+//! [status of failures](crate::Provider::failure_status) of its provider. It is never processed without dedupe, and
 //! never under an empty id that it shares with others. An id is not usable if it is missing, blank,
 //! longer than 255 bytes, has control characters, is repeated, is not visible ASCII in a header, or
 //! is neither a string nor an integer in JSON. Parts of a composite id are length-delimited.

@@ -220,11 +220,14 @@
 //! | an event of a type that no handler is for ([`Events`](crate::Events), [`only`](crate::IdempotentWebhook::only)) | 200, empty | `ignored` |
 //! | handshake, such as Slack's `url_verification` | that of the provider, usually 200 with the challenge | `handshake` |
 //!
-//! The layer never answers 410, which some senders take as an order to delete the endpoint. Some providers retry only
-//! after certain statuses. Their presets answer every failure and every rejection with one of those: Zendesk retries
-//! after a 503, and gives up after a 500. A wrong signature is among them, as the secret may have been changed at the
-//! provider first ([`Provider::success_status`], [`Provider::failure_status`], [`Provider::rejection_status`]). What
-//! each answer makes each provider do is a [table](super::provider_table#what-each-answer-makes-the-provider-do).
+//! A failure is never answered with 410, which some senders take as an order to delete the endpoint: a handler's 410
+//! becomes 500, unless [`also_commit_on`](crate::IdempotentWebhook::also_commit_on) commits it.
+//!
+//! Some providers retry only after certain statuses. Their presets answer every failure and every rejection with one
+//! of those, in place of what the table says: Zendesk retries after a 503, and gives up after a 500. A wrong signature
+//! is among them, as the secret may have been changed at the provider first ([`Provider::success_status`],
+//! [`Provider::failure_status`], [`Provider::rejection_status`]). What each answer makes each provider do is a
+//! [table](super::provider_table#what-each-answer-makes-the-provider-do).
 //!
 //! [`DedupeTx`]: crate::DedupeTx
 //! [`DedupeTx::advance`]: crate::DedupeTx::advance

@@ -175,8 +175,8 @@
 //! # fn _route() -> _Handler { axum::routing::post(notified) }
 //! ```
 //!
-//! The secret is the ARN of the topic. With a [`KeySource`] that has a client, the layer confirms the
-//! subscription by itself. [`presets::aws_sns`](crate::presets::aws_sns) has the details.
+//! An [`SnsTopic`](crate::presets::SnsTopic), which is made of the ARN, takes the place of a secret. With a
+//! [`KeySource`] that has a client, the layer confirms the subscription by itself. [`presets::aws_sns`](crate::presets::aws_sns) has the details.
 //!
 //! # A provider of your own
 //!

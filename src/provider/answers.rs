@@ -42,7 +42,8 @@ impl Provider {
     /// retry after some statuses only: failures of the layer, a delivery that is still in flight,
     /// answers of the handler that are no success, and rejections. A rejected delivery could still be
     /// processed: once the secret here is the provider's new one, or the body limit is higher. Default: the
-    /// handler's status, 500 or 503 for a failure, and 400, 401, 408 or 413 for a rejection.
+    /// handler's status, but 500 for its 410, 500 or 503 for a failure, and 400, 401, 408 or 413 for a
+    /// rejection.
     ///
     /// With 503 and 429, the answer has `Retry-After`: that of the handler, or else
     /// [`retry_after`](crate::IdempotentWebhook::retry_after). With another status, it has that of the

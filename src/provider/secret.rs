@@ -94,6 +94,12 @@ impl Secret {
         std::str::from_utf8(&self.0).map_err(|_| SecretError::new("it is not UTF-8"))
     }
 
+    /// Whether it can be the last part of a text form, which may have come from a file with a line break at its
+    /// end.
+    pub(super) fn is_last_part(&self) -> bool {
+        self.as_text().is_ok_and(|text| text.trim() == text)
+    }
+
     /// The bytes of the secret, for a [`SignatureScheme`](crate::signature::SignatureScheme) of
     /// your own.
     pub fn expose(&self) -> &[u8] {

@@ -217,9 +217,10 @@ fn succeed<B: From<Bytes>>(mut response: Response<B>, provider: &Provider) -> Re
 }
 
 /// A failure with the status after which the provider delivers again. The kit's rollback of a success
-/// stays one.
+/// stays one. A handler's 410 is about what it has looked for; some senders delete the endpoint for it.
 fn fail<B>(mut response: Response<B>, provider: &Provider, retry_after: Duration) -> Response<B> {
-    if let Some(status) = provider.answers.failure
+    let gone = (response.status() == StatusCode::GONE).then_some(StatusCode::INTERNAL_SERVER_ERROR);
+    if let Some(status) = provider.answers.failure.or(gone)
         && !response.status().is_success()
     {
         *response.status_mut() = status;
@@ -320,6 +321,24 @@ mod tests {
                 let given = response.headers().get(RETRY_AFTER);
                 assert_eq!(given.and_then(|value| value.to_str().ok()), expected);
             }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_handlers_410_deletes_no_endpoint() -> Result<(), SecretError> {
+        let given = presets::standard_webhooks(Secret::new("c2VjcmV0")?);
+        let later = given
+            .clone()
+            .failure_status(StatusCode::SERVICE_UNAVAILABLE);
+        for (provider, handlers, expected) in
+            [(&given, 410, 500), (&given, 404, 404), (&later, 410, 503)]
+        {
+            let mut response = Response::new(Bytes::new());
+            *response.status_mut() = StatusCode::from_u16(handlers).unwrap_or_default();
+            let answer: Answer<Bytes, Infallible> = Answer::RolledBack(response);
+            let Ok(response) = answer.into_response(provider, Duration::from_secs(1));
+            assert_eq!(response.status().as_u16(), expected, "{handlers}");
         }
         Ok(())
     }

@@ -101,6 +101,7 @@ fn what_no_provider_could_match_is_refused() {
         "arn:aws:sqs:us-east-1:123456789012:orders",
         "arn:aws:sns::123456789012:orders",
         "arn:aws:sns:us-east-1:123456789012:orders:9be54b4c-8e5d-4a4e-9d4f-0d0e3f5f5f5f",
+        "arn:aws-iso:sns:us-iso-east-1:123456789012:orders",
     ]);
     assert_refused::<PubSub>(&[
         "",
@@ -134,6 +135,26 @@ fn what_no_provider_could_match_is_refused() {
     assert!(LiveKitKey::new("a:b", secret("c")).is_err());
     assert!(PlaidKeys::production("a", secret("b:c")).is_err());
     assert!(LiveKitKey::new("a", Secret::new([0xff]).unwrap()).is_err());
+}
+
+/// As of a value that was read from a file. Nothing would match, and nobody would be told why.
+#[test]
+fn a_line_break_at_the_end_is_refused() {
+    assert_refused::<SnsTopic>(&[&format!("{ARN}\n")]);
+    assert_refused::<PubSub>(&["a@b.test https://c.test/d\n"]);
+    assert_refused::<AppStoreApp>(&["com.example.app\n", "com.example.app Sandbox\n"]);
+    assert_refused::<PayPalWebhook>(&["1AB\n"]);
+    assert_refused::<CircleKeys>(&["https://api.circle.com/v2/notifications/publicKey\n"]);
+    assert_refused::<FireblocksKeys>(&["us\n"]);
+    assert_refused::<EbayEndpoint>(&["to-k_en1\n", "sandbox:to-k_en1\n"]);
+    assert_refused::<PlaidKeys>(&["id:s\n", "sandbox:id:s\n"]);
+    assert_refused::<BraintreeKeys>(&["public:private\n"]);
+    assert_refused::<LiveKitKey>(&["API:s\n"]);
+    assert_refused::<FalUser>(&["github|12345678\n"]);
+    assert_refused::<BasicCredentials>(&["user:password\n"]);
+    // What is refused as a text is refused as a value.
+    let spaced = Secret::exact("s\n").unwrap();
+    assert!(LiveKitKey::new("API", spaced).is_err());
 }
 
 #[test]
@@ -182,6 +203,7 @@ fn a_preset_by_name_takes_the_text_form() {
             .is_ok()
     );
     let wrong = preset.provider(secret("s")).check_secrets().unwrap_err();
-    let expected = "the webhook secret cannot be used: LiveKit needs `<API key>:<API secret>`";
+    let expected = "the webhook secret cannot be used: LiveKit needs `<API key>:<API secret>`, \
+                    without white space around them";
     assert_eq!(wrong.to_string(), expected);
 }

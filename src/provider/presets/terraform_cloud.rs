@@ -8,11 +8,12 @@ use crate::provider::{Handshake, HandshakeRequest, JsonPath, Provider, SecretSou
 ///
 /// - Signature: `X-TFE-Notification-Signature: <hex>`, an HMAC-SHA512 of the body under the token of
 ///   the notification configuration. It is only sent if there is a token.
-/// - Delivery id: none. The key is `$.run_id` of a run, or `$.details.new_assessment_result.id` of a health
-///   assessment, with the SHA-256 of the body, which are covered by the signature. The others, such as
-///   automatic destroy runs, have nothing that is known to make their bodies unique: a
-///   [receipt](Source::receipt) is their key, so that **a retry of these runs the handler again**. Event type:
-///   `$.notifications[0].trigger` for runs, such as `run:completed`, and `$.trigger` for workspaces.
+/// - Delivery id: none. The key is `$.run_id` of a run, `$.details.new_assessment_result.id` of a health
+///   assessment, or `$.change_request_created_at` of a change request, with the SHA-256 of the body, which are
+///   covered by the signature. The others, which are of automatic destroy runs, have nothing that is known to make
+///   their bodies unique: a [receipt](Source::receipt) is their key, so that **a retry of these runs the
+///   handler again**. Event type: `$.notifications[0].trigger` for runs, such as `run:completed`, and
+///   `$.trigger` for workspaces. None is documented for change requests.
 #[doc = facts!("terraform-cloud")]
 pub fn terraform_cloud(secrets: impl Into<SecretSource>) -> Provider {
     let scheme =
@@ -28,6 +29,7 @@ pub fn terraform_cloud(secrets: impl Into<SecretSource>) -> Provider {
         .delivery_id(
             with_body(JsonPath::member("run_id"))
                 .or(with_body(assessment))
+                .or(with_body(JsonPath::member("change_request_created_at")))
                 .or(Source::receipt()),
         )
         .event_type(Source::json(of_run).or(Source::json(JsonPath::member("trigger"))))

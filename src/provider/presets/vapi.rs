@@ -9,8 +9,9 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 /// [Vapi](https://docs.vapi.ai/server-url/server-authentication), the messages to a server URL.
 ///
 /// **Nothing is signed: whoever learns the secret can send any message.** Vapi can sign with an HMAC
-/// instead, whose header, content and encoding are set in its dashboard: describe what was set there
-/// with [`Hmac`](crate::signature::Hmac) and [`Provider::custom`].
+/// instead. By default it is that of `<time>.<body>`, in hex in `x-signature`, with the time in
+/// `x-timestamp`, in which form is not documented; the hash has no default. Describe what was set there with
+/// [`Hmac`](crate::signature::Hmac) and [`Provider::custom`].
 ///
 /// - Signature: none. The secret is in `X-Vapi-Secret`, as it is, or else in `Authorization`, after
 ///   `Bearer `, which is what a bearer credential sends by default.

@@ -80,7 +80,8 @@ impl SignatureScheme for BasicAuth {
     }
 }
 
-const MALFORMED: SecretError = SecretError::new("HTTP Basic needs `<user>:<password>`");
+const MALFORMED: SecretError =
+    SecretError::new("HTTP Basic needs `<user>:<password>`, without white space around them");
 
 /// The user and the password of HTTP Basic authentication, for [`BasicAuth`] and for presets such as
 /// [`postmark`](crate::presets::postmark).
@@ -97,10 +98,11 @@ impl BasicCredentials {
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the user is blank or has a colon, or the password is not UTF-8.
+    /// [`SecretError`] if the user is blank or has a colon, or the password is not UTF-8, or if either begins
+    /// or ends with white space.
     pub fn new(user: impl Into<String>, password: Secret) -> Result<Self, SecretError> {
         let user = user.into();
-        match is_part(&user, ':') && password.as_text().is_ok() {
+        match is_part(&user, ':') && password.is_last_part() {
             true => Ok(Self { user, password }),
             false => Err(MALFORMED),
         }

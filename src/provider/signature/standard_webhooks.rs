@@ -160,6 +160,9 @@ impl SignatureScheme for StandardWebhooks {
                         return Ok(Signed::new().at(head.signed_at));
                     }
                     Some(_) => {}
+                    None if cfg!(not(feature = "ed25519")) && is_ed25519(part) => {
+                        error = SignatureError::FeatureOff("ed25519");
+                    }
                     None => error = SignatureError::UnusableSecret,
                 }
             }
@@ -269,6 +272,11 @@ impl Key {
     fn ed25519(_: &[u8]) -> Option<Self> {
         None
     }
+}
+
+/// Whether it is a key of a pair, whatever follows.
+fn is_ed25519(secret: &[u8]) -> bool {
+    secret.starts_with(b"whpk_") || secret.starts_with(b"whsk_")
 }
 
 /// A key that signs.

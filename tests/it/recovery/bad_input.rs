@@ -379,10 +379,9 @@ async fn r1_an_answer_that_is_no_success_is_a_failure_whatever_its_status() {
             StatusCode::from_u16(status).unwrap()
         };
         let app = TestApp::keeping(|keep| keep, handler).await;
-        assert_eq!(
-            app.send(github("a", "{}")).await,
-            answer(status, "kept", "")
-        );
+        // Some senders delete the endpoint for a 410.
+        let told = if status == 410 { 500 } else { status };
+        assert_eq!(app.send(github("a", "{}")).await, answer(told, "kept", ""));
         recover_until_dead(&app).await;
         assert_kept!(app.database, "dead", attempts: 4, retries: 3);
         assert_eq!(listed(&app).await.status, Some(status));

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::statuses::{RedeliveredAfter, Statuses};
-use super::{Basis, Deadline, Entry, Likely, compare_or_write, entries, in_days};
+use super::{Basis, Deadline, Entry, Likely, compare_or_write, entries, in_days, in_seconds};
 
 #[test]
 fn the_documentation_says_what_the_presets_and_the_facts_say() {
@@ -40,11 +40,7 @@ fn lines(entry: &Entry) -> Vec<String> {
     if !effects.is_empty() {
         lines.push(format!("- Switched off: {}.", effects.join("; ")));
     }
-    let deadline = description.response_deadline.as_millis();
-    let deadline = match deadline % 1000 {
-        0 => format!("{} seconds", deadline / 1000),
-        _ => format!("{deadline} milliseconds"),
-    };
+    let deadline = in_seconds(description.response_deadline);
     lines.push(match facts.deadline {
         Deadline::Documented => format!("- Response deadline: {deadline}."),
         Deadline::Likely => format!("- Response deadline: {deadline} (likely)."),

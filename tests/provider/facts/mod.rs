@@ -27,8 +27,6 @@ struct Facts {
     /// Where it says so.
     source: String,
     basis: Basis,
-    /// The name of the case in `tests/vectors`, for the first two.
-    case: Option<String>,
     /// The answers that it counts as delivered.
     success: String,
     redelivered_after: RedeliveredAfter,
@@ -164,6 +162,12 @@ fn in_days(time: std::time::Duration) -> String {
     let hours = time.as_secs() / 3600;
     match hours {
         48.. => format!("{} days", hours / 24),
+        1 => "1 hour".to_owned(),
         _ => format!("{hours} hours"),
     }
+}
+
+/// With a fraction, if there is one.
+fn in_seconds(time: std::time::Duration) -> String {
+    format!("{} s", time.as_secs_f64())
 }

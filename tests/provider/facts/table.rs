@@ -6,7 +6,7 @@ use std::fs;
 use idempotent_webhook::Source;
 use idempotent_webhook::presets;
 
-use super::{Deadline, Entry, Likely, compare_or_write, entries, in_days, path};
+use super::{Deadline, Entry, Likely, compare_or_write, entries, in_days, in_seconds, path};
 
 const BEGIN: &str = "<!-- The tables are written by tests/provider/facts/table.rs. -->\n";
 
@@ -47,7 +47,7 @@ fn signature_row(entry: &Entry) -> String {
         Deadline::Assumed => " (assumed)",
     };
     format!(
-        "| `{}` | {} | {} | {} | {} | {} | {} | {} s{doubt} | {} | [{}]({}) |",
+        "| `{}` | {} | {} | {} | {} | {} | {} | {}{doubt} | {} | [{}]({}) |",
         entry.name(),
         description.signature,
         yes(provider.signs_body()),
@@ -55,7 +55,7 @@ fn signature_row(entry: &Entry) -> String {
         yes(provider.signs_delivery_id()),
         in_days(description.redelivery_window),
         facts.retry,
-        description.response_deadline.as_secs(),
+        in_seconds(description.response_deadline),
         if provider.answers_handshakes() {
             "answered"
         } else {
@@ -84,8 +84,9 @@ Each cell has the status that the layer answers, and whether the provider delive
 *again*, or **final**. \"Unknown\" is documented nowhere; \"likely\" is not confirmed. A 4xx that is final is
 not sent where another answer is redelivered: such a preset answers 503 or 429 in its place, to a wrong
 signature as well, as the secret may have been changed at the provider first. The layer's own answers are 401
-for the signature, 400, 408 and 413 for a request that cannot be read, 500 and 503 for a failure; the
-handler's 4xx stays what it is.
+for the signature, 400, 408 and 413 for a request that cannot be read, 500 and 503 for a failure. The
+handler's 4xx stays what it is, unless the preset answers each failure with one status; 410, after which some
+senders delete the endpoint, becomes 500.
 
 - **Success**: what the provider counts as delivered, and the status that the layer gives every success where
   it insists on one.
@@ -158,17 +159,17 @@ fn effect(entry: &Entry, statuses: &[u16]) -> String {
     groups.collect::<Vec<_>>().join("; ")
 }
 
-/// "Again", if it is so after all of them.
+/// "Again", if it is so after all of them. 410 is never answered.
 fn after_any_4xx(entry: &Entry) -> String {
     let after = &entry.facts.redelivered_after;
     let doubt = entry.facts.doubt(Likely::RedeliveredAfter);
     let is_final: Vec<_> = (400..500)
-        .filter(|status| after.contains(*status) == Some(false))
+        .filter(|status| *status != 410 && after.contains(*status) == Some(false))
         .collect();
     match (after.contains(400), &*is_final) {
         (None, _) => "unknown".to_owned(),
         (_, []) => format!("again{doubt}"),
-        (_, all) if all.len() == 100 => format!("**final**{doubt}"),
+        (_, all) if all.len() == 99 => format!("**final**{doubt}"),
         (_, some) => effect(entry, some),
     }
 }

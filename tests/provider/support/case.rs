@@ -46,6 +46,8 @@ pub struct Case {
     pub expect_event_type: Option<String>,
     /// The case of the same file that has the same delivery id.
     pub duplicate_of: Option<String>,
+    /// None, if we have signed it.
+    pub origin: Option<String>,
     /// What the case is about. It names a handshake as such.
     #[serde(default)]
     pub why: String,

@@ -42,7 +42,7 @@ pub(super) fn is_sns(host: &str, topic: &str) -> bool {
 }
 
 /// `sns.<region>.<domain of the partition>`.
-fn host_of(topic: &str) -> Option<String> {
+pub(super) fn host_of(topic: &str) -> Option<String> {
     let mut parts = topic.split(':').skip(1);
     let partition = parts.next()?;
     let region = parts.nth(1).filter(|region| !region.is_empty())?;

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use super::scheme::host_of;
+use crate::provider::secret::is_part;
 use crate::provider::{Secret, SecretError};
 
 /// The topic whose messages [`aws_sns`](super::aws_sns) takes.
@@ -17,18 +19,23 @@ impl SnsTopic {
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if it is not the ARN of a topic.
+    /// [`SecretError`] if it is not the ARN of a topic, or of a partition whose keys are not known, such as
+    /// `aws-iso`.
     pub fn new(arn: impl Into<String>) -> Result<Self, SecretError> {
         let arn = arn.into();
         let parts: Vec<_> = arn.split(':').collect();
         match *parts {
-            ["arn", partition, "sns", region, account, name]
-                if partition.starts_with("aws") && ![region, account, name].contains(&"") =>
+            ["arn", _, "sns", region, account, name]
+                if host_of(&arn).is_some()
+                    && [region, account, name]
+                        .iter()
+                        .all(|part| is_part(part, ':')) =>
             {
                 Ok(Self { arn })
             }
             _ => Err(SecretError::new(
-                "it is not the ARN of a topic, such as `arn:aws:sns:us-east-1:123456789012:orders`",
+                "it is not the ARN of a topic, such as `arn:aws:sns:us-east-1:123456789012:orders`, or of a \
+                 partition that this crate does not know",
             )),
         }
     }

@@ -21,9 +21,8 @@ mod scheme;
 ///   covered, as nothing is. Where they are longer than 255 bytes, their SHA-256. For a batch, which has to be
 ///   switched on, it is the SHA-256 of the body: an event that comes again in another batch runs again.
 ///   Two subscriptions likely get an event under the same id, so give each route an endpoint name of its own.
-///   **An event of a custom input schema without `topic` or `id` gets 400, which is the end of its
-///   delivery**: set another [`delivery_id`](Provider::delivery_id) for it. Event type: `$[0].eventType`, or
-///   `$.type`.
+///   **An event of a custom input schema without `topic` or `id` is rejected each time it comes**: set another
+///   [`delivery_id`](Provider::delivery_id) for it. Event type: `$[0].eventType`, or `$.type`.
 #[doc = facts!("azure-event-grid")]
 pub fn azure_event_grid(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("azure-event-grid")

@@ -5,7 +5,9 @@ use std::str::FromStr;
 use crate::provider::secret::is_part;
 use crate::provider::{Secret, SecretError};
 
-const MALFORMED: SecretError = SecretError::new("Braintree needs `<public key>:<private key>`");
+const MALFORMED: SecretError = SecretError::new(
+    "Braintree needs `<public key>:<private key>`, without white space around them",
+);
 
 /// The keys of an API user of Braintree, for [`braintree`](super::braintree).
 ///
@@ -21,10 +23,11 @@ impl BraintreeKeys {
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the public key is blank or has a colon, or the private key is not UTF-8.
+    /// [`SecretError`] if the public key is blank or has a colon, or the private key is not UTF-8, or if either
+    /// begins or ends with white space.
     pub fn new(public_key: impl Into<String>, private_key: Secret) -> Result<Self, SecretError> {
         let public_key = public_key.into();
-        match is_part(&public_key, ':') && private_key.as_text().is_ok() {
+        match is_part(&public_key, ':') && private_key.is_last_part() {
             true => Ok(Self {
                 public_key,
                 private_key,

@@ -16,7 +16,6 @@ mod scheme;
 ///   Figma sends no id, and a second on one file can have several events. Event type:
 ///   `$.event_type`.
 #[doc = facts!("figma")]
-/// - A wrong passcode is answered with 400, as Figma asks, which stops the webhook.
 pub fn figma(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("figma")
         .signature(Figma::new(), secrets)

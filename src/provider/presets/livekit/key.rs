@@ -5,7 +5,8 @@ use std::str::FromStr;
 use crate::provider::secret::is_part;
 use crate::provider::{Secret, SecretError};
 
-const MALFORMED: SecretError = SecretError::new("LiveKit needs `<API key>:<API secret>`");
+const MALFORMED: SecretError =
+    SecretError::new("LiveKit needs `<API key>:<API secret>`, without white space around them");
 
 /// A key of LiveKit's API, for [`livekit`](super::livekit).
 ///
@@ -21,10 +22,11 @@ impl LiveKitKey {
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if the API key is blank or has a colon, or the API secret is not UTF-8.
+    /// [`SecretError`] if the API key is blank or has a colon, or the API secret is not UTF-8, or if either
+    /// begins or ends with white space.
     pub fn new(api_key: impl Into<String>, api_secret: Secret) -> Result<Self, SecretError> {
         let api_key = api_key.into();
-        match is_part(&api_key, ':') && api_secret.as_text().is_ok() {
+        match is_part(&api_key, ':') && api_secret.is_last_part() {
             true => Ok(Self {
                 api_key,
                 api_secret,

@@ -24,6 +24,8 @@ fn scheme(headers: &HeaderMap) -> Result<Hmac, SignatureError> {
         true => match only_value(headers, &ALGORITHM)? {
             #[cfg(feature = "sha1")]
             "HMAC_SHA1_HEX" => Hash::Sha1,
+            #[cfg(not(feature = "sha1"))]
+            "HMAC_SHA1_HEX" => return Err(SignatureError::FeatureOff("sha1")),
             "HMAC_SHA256_HEX" => Hash::Sha256,
             "HMAC_SHA512_HEX" => Hash::Sha512,
             _ => return Err(SignatureError::MalformedHeader(ALGORITHM)),
