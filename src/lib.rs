@@ -3,18 +3,21 @@
 //! together before the response leaves, or neither does.
 //!
 //! ```no_run
-//! use axum::{Router, http::StatusCode, routing::post};
-//! use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook, Secret, presets};
+//! use axum::{Json, Router, http::StatusCode, routing::post};
+//! use idempotent_webhook::{DedupeTx, Events, HandlerError, IdempotentWebhook, Secret, presets};
 //!
 //! # async fn main_(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
 //! idempotent_webhook::migrate(&pool).await?;
 //! let secret = Secret::new(std::env::var("STRIPE_WEBHOOK_SECRET")?)?;
 //! let stripe = IdempotentWebhook::new(pool, "billing", presets::stripe(secret));
-//! let app: Router = Router::new().route("/webhooks/stripe", post(payment).layer(stripe));
+//! let events = Events::new().on("payment_intent.succeeded", paid).ignore_others();
+//! let app: Router = Router::new().route("/webhooks/stripe", post(events.layer(stripe)));
 //!
-//! async fn payment(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+//! # #[derive(serde::Deserialize)]
+//! # struct Paid { id: String }
+//! async fn paid(mut tx: DedupeTx, Json(event): Json<Paid>) -> Result<StatusCode, HandlerError> {
 //!     sqlx::query("insert into payments (event_id) values ($1)")
-//!         .bind(delivery.id())
+//!         .bind(event.id)
 //!         .execute(&mut *tx)
 //!         .await?;
 //!     Ok(StatusCode::OK)
@@ -35,7 +38,8 @@
 //! request
 //!   -> buffer the raw body           bounded in bytes and time
 //!   -> verify the signature          over the exact raw bytes, against one or more secrets
-//!   -> identify the delivery         id (header, JSON path, body digest), event type
+//!   -> look at the event type        no handler is for it -> 200, nothing is kept
+//!   -> identify the delivery         id (header, JSON path, body digest)
 //!   -> claim it                      insert into Postgres inside the request's transaction
 //!        already processed  -> 200, the handler does not run
 //!        in flight          -> wait, bounded; then 200, or run it, or 503 + Retry-After
@@ -47,7 +51,8 @@
 //! # Where to start
 //!
 //! - [`documentation`] is the guide, with a page for each question. [`documentation::handling`] is about handlers.
-//! - [`IdempotentWebhook`] is the layer, with its settings. Handlers take [`DedupeTx`] and [`Delivery`].
+//! - [`IdempotentWebhook`] is the layer, with its settings. Handlers take [`DedupeTx`] and [`Delivery`]. `Events` has
+//!   one for each type of event. A handler that calls an API first takes [`LateClaim`].
 //! - A [`Provider`] describes how a provider signs, identifies and retries: one of the [`presets`], or
 //!   [`Provider::custom`]. [`TenantSecrets`] serves many tenants behind one route.
 //! - [`migrate`] creates the tables, and [`Retention`] keeps them small.
@@ -57,7 +62,8 @@
 //!
 //! # What this crate does not do
 //!
-//! - It does not put deliveries in order. [`DedupeTx::advance`] detects stale ones.
+//! - It does not put deliveries in order. [`DedupeTx::advance`] detects stale ones, and
+//!   [`serialize_by`](IdempotentWebhook::serialize_by) keeps two of one object from running at the same time.
 //! - It does not make effects outside the database happen once. Pass a
 //!   [`Delivery::idempotency_key`] to the APIs that a handler calls.
 //! - If the provider does not sign the id ([`Provider::signs_delivery_id`]), it cannot

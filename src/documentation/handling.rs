@@ -29,7 +29,12 @@
 //! [`only`](crate::IdempotentWebhook::only) leaves the types that are not wanted out there.
 //!
 //! A small struct with what the handler needs is all that an event takes: the shapes of providers differ by the
-//! version of their API, and a member that a complete type does not know fails each retry.
+//! version of their API, and a member that a complete type does not know fails each retry. The types of other crates
+//! work on the body that the layer has verified: `Webhook::insecure` of async-stripe, and
+//! `WebhookEvent::try_from_header_and_body` of octocrab. The crate `examples/typed_events` has both.
+//!
+//! **A handler does not verify again**, as `construct_event` of async-stripe does. A signature is not kept, and is too
+//! old after minutes. So that handler fails at each attempt of recovery.
 //!
 //! `"billing"` is the **endpoint**, the namespace of delivery ids. Give each route its own name, and keep it for as
 //! long as the route exists. After a change of the name, the layer does not know the deliveries that were processed

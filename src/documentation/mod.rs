@@ -48,6 +48,7 @@
 //! | `graceful_shutdown` | a shutdown that waits for a handler whose sender has gone |
 //! | `dashboard` | the dashboard of a busy application, in a browser |
 //! | `replay` | a tool that sends a captured webhook again, and judges the responses |
+//! | `examples/typed_events` | a crate of its own: handlers that take the events of async-stripe and of octocrab |
 //! | `examples/outbox` | a crate of its own: slow work in jobs of graphile_worker |
 
 #![cfg_attr(
