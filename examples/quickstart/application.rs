@@ -86,10 +86,10 @@ struct Slow {
 }
 
 /// When the work of a delivery began and ended, in Unix seconds by the clock of Postgres.
-#[derive(Serialize)]
-struct Span {
-    began: f64,
-    ended: f64,
+#[derive(Serialize, Deserialize)]
+pub struct Span {
+    pub began: f64,
+    pub ended: f64,
 }
 
 async fn receive_serialized(

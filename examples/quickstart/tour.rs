@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use idempotent_webhook::OUTCOME_HEADER;
 use idempotent_webhook::testing::TestDelivery;
 
-use crate::application::Application;
+use crate::application::{Application, Span};
 use crate::senders::Sender;
 
 /// A row of the tour and what it must come to.
@@ -305,17 +305,12 @@ async fn serialize(
                 .post(format!("http://{address}{}", head.uri))
                 .headers(head.headers)
                 .body(body);
-            request.send().await?.json::<serde_json::Value>().await
+            request.send().await?.json::<Span>().await
         })
     });
-    let mut spans = Vec::new();
-    for sent in sending {
-        let span = sent.await??;
-        let second = |name: &str| span[name].as_f64().unwrap_or(f64::NAN);
-        spans.push((second("began"), second("ended")));
-    }
-    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let apart = spans.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+    let [one, other] = sending;
+    let (one, other) = (one.await??, other.await??);
+    let apart = one.ended <= other.began || other.ended <= one.began;
     let mut rows = 0;
     for id in &ids {
         rows += application.ledger_rows(id).await?;

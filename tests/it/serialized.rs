@@ -113,7 +113,7 @@ async fn o_objects_that_cannot_be_read_are_one() {
     let short = |layer| by_ref(layer).in_flight_timeout(Duration::from_millis(50));
     let (mut gate, handler) = gated();
     let app = TestApp::github_with(short, handler).await;
-    let unreadable = |id, body: &str| github_delivery().id(id).body(body.to_owned()).request();
+    let unreadable = |id, body: &str| github_delivery().id(id).body(body).request();
     let first = spawn_send(&app.router, unreadable("a", r#"{"ref":[1]}"#));
     gate.reached().await;
     for body in [r#"{"ref":1.5}"#, r#"{"ref":1,"ref":2}"#, "not JSON"] {
