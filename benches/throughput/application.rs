@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use hmac::{Hmac, KeyInit, Mac};
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Secret, presets};
+use idempotent_webhook::{DedupeTx, Delivery, Events, IdempotentWebhook, Secret, presets};
 use sha2::Sha256;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgConnection, PgPool, Postgres, Transaction};
@@ -46,7 +46,10 @@ pub async fn run() {
     };
     let route = match variant.as_str() {
         "layer" | "layer, unpinged" => post(handle).layer(layer()),
-        IGNORED => post(handle).layer(layer().only(["release"])),
+        IGNORED => {
+            let events = Events::new().on("release", handle).ignore_others();
+            post(events.layer(layer()))
+        }
         CLAIMED => post(claimed).with_state(pool.clone()),
         "hand-written, bounded" => post(bounded).with_state(pool.clone()),
         "hand-written, careful" => post(careful).with_state(pool.clone()),
