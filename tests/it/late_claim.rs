@@ -11,7 +11,7 @@ use axum::routing::post;
 use idempotent_webhook::testing::assert_idempotent;
 use idempotent_webhook::{
     BeginError, Delivery, HandlerError, IdempotentWebhook, Keep, LateClaim, Recency, Recovery,
-    presets,
+    Source, presets,
 };
 use serde::Deserialize;
 use sqlx::PgPool;
@@ -20,8 +20,8 @@ use tokio::sync::oneshot;
 use crate::support::{
     Database, NONE_TAKEN, NOTHING_KEPT, TestApp, Way, accept_first, answer, assert_kept,
     assert_rows, endpoint, failing_behind_gate, gate, gated, github, github_delivery,
-    insert_effect, keep, keep_all, logged, recover, recovery, secret, send, soon, spawn_send,
-    write_effect,
+    insert_effect, keep, keep_all, logged, recover, recovery, secret, send, send_copies, soon,
+    spawn_send, write_effect,
 };
 
 fn late(layer: IdempotentWebhook) -> IdempotentWebhook {
@@ -542,4 +542,24 @@ async fn l2_thin_events_in_any_order_end_at_the_newest_state() {
         .unwrap();
     assert_eq!(state, ["4"]);
     assert_rows!(app.database, claims: 4, effects: 1);
+}
+
+/// Claims late, one at a time for each object, in processes with these pools. The endpoint is one of its own.
+pub async fn works_on(database: &Database, pools: [PgPool; 2]) {
+    let before = database.rows().await;
+    let routers = pools.map(|pool| {
+        let layer = IdempotentWebhook::new(pool, "late", presets::github(secret()));
+        let layer = late(layer)
+            .in_flight_timeout(Duration::from_secs(20))
+            .serialize_by(Source::json("$.ref".parse().unwrap()));
+        Router::new().route("/", post(begin_and_write).layer(layer))
+    });
+    for round in 0..10 {
+        let request = || github(&format!("late-{round}"), r#"{"ref":"main"}"#);
+        let answers = send_copies(&routers, 6, request).await;
+        assert!(answers.iter().all(|a| a.status == 200), "{answers:?}");
+        let processed = answers.iter().filter(|a| a.outcome == "processed");
+        assert_eq!(processed.count(), 1, "{answers:?}");
+    }
+    assert_rows!(database, claims: before.claims + 10, effects: before.effects + 10);
 }

@@ -83,6 +83,12 @@ async fn g11_any_default_isolation_will_do() {
         }
         assert_eq!(app.runs(), 40);
         assert_rows!(app.database, claims: 40, effects: 40);
+
+        let pools = [
+            app.database.another_pool(5).await,
+            app.database.another_pool(5).await,
+        ];
+        crate::late_claim::works_on(&app.database, pools).await;
     }
 }
 
@@ -127,6 +133,7 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
         assert_eq!(send(&router, github("a", "{}")).await.outcome, outcome);
     }
     assert_rows!(app.database, claims: 1, effects: 1);
+    crate::late_claim::works_on(&app.database, [pool.clone(), pool.clone()]).await;
 
     app.database
         .run(

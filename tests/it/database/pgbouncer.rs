@@ -126,6 +126,11 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
     }
     assert_rows!(database, claims: 30, effects: 30);
 
+    let late = Database::new().await;
+    let waiting = PgBouncer::start(&late, "").await;
+    let pools = [waiting.pool(&late).await, waiting.pool(&late).await];
+    crate::late_claim::works_on(&late, pools).await;
+
     let recovered = Database::new().await;
     let recovering = PgBouncer::start(&recovered, "").await;
     crate::recovery::keep::works_on(&recovered, recovering.pool(&recovered).await).await;
