@@ -30,7 +30,7 @@ fn event(id: &str, event_type: &str, action: &str) -> TestDelivery {
         .body(format!(r#"{{"action":"{action}"}}"#))
 }
 
-fn layer(pool: &PgPool) -> IdempotentWebhook {
+fn layer_of(pool: &PgPool) -> IdempotentWebhook {
     IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()))
         .database_timeout(Duration::from_secs(20))
 }
@@ -69,7 +69,7 @@ async fn e1_an_ignored_event_leaves_nothing_and_a_forged_one_is_refused() {
 async fn e1_an_ignored_event_needs_no_connection_and_no_postgres() {
     let database = Database::new().await;
     let pool = database.another_pool(1).await;
-    let layer = layer(&pool)
+    let layer = layer_of(&pool)
         .database_timeout(Duration::from_millis(200))
         .only(["push"]);
     let router = Router::new().route("/", post(write_effect).layer(layer));
@@ -82,6 +82,22 @@ async fn e1_an_ignored_event_needs_no_connection_and_no_postgres() {
     drop(in_use);
     pool.close().await;
     assert_eq!(soon(send(&router, star())).await, ignored());
+
+    // There is none, or it takes no writes.
+    let nowhere = PgPool::connect_lazy("postgres://127.0.0.1:1/none").unwrap();
+    let name = &database.name;
+    database
+        .run(&format!(
+            "alter database {name} set default_transaction_read_only = on"
+        ))
+        .await;
+    for pool in [nowhere, database.another_pool(1).await] {
+        let layer = layer_of(&pool);
+        let router = Router::new().route("/", post(write_effect).layer(layer.only(["push"])));
+        assert_eq!(soon(send(&router, star())).await, ignored());
+        let push = send(&router, event("a", "push", "").request()).await;
+        assert_eq!((push.status, &*push.outcome), (503, "failed"));
+    }
     assert_rows!(database, claims: 0, effects: 0);
 }
 
@@ -145,7 +161,7 @@ async fn e3_an_event_goes_to_the_handler_of_its_name_or_of_the_longest_group() {
         ["pull_request", "pull_request.opened", "issues.*"]
     );
     let router: Router = Router::new()
-        .route("/", post(events.layer(layer(&database.pool))))
+        .route("/", post(events.layer(layer_of(&database.pool))))
         .with_state("of the state:");
     for (id, event_type, action, expected) in [
         ("a", "pull_request", "opened", "of the state: opened"),
@@ -241,7 +257,7 @@ async fn e3_an_event_whose_action_cannot_be_read_is_not_ignored() {
 async fn e2_a_layer_that_has_the_table_takes_it_again() {
     let database = Database::new().await;
     let events = Events::new().on("push", write_effect).ignore_others();
-    let layer = layer(&database.pool).only(events.event_types());
+    let layer = layer_of(&database.pool).only(events.event_types());
     let router: Router = Router::new().route("/", post(events.layer(layer)));
     let sent = send(&router, event("a", "push", "").request()).await;
     assert_eq!(sent, answer(200, "processed", "done"));
@@ -256,7 +272,7 @@ async fn otherwise_takes_all_other_events() {
             ran(tx, delivery, "push").await
         })
         .otherwise(|tx: DedupeTx, delivery: Delivery| async { ran(tx, delivery, "other").await });
-    let router: Router = Router::new().route("/", post(events.layer(layer(&database.pool))));
+    let router: Router = Router::new().route("/", post(events.layer(layer_of(&database.pool))));
     for (id, event_type, expected) in [("a", "push", "push"), ("b", "star", "other")] {
         let sent = send(&router, event(id, event_type, "").request()).await;
         assert_eq!(sent, answer(200, "processed", expected));
@@ -272,7 +288,7 @@ async fn fails(_: DedupeTx) -> StatusCode {
 fn deployed(pool: &PgPool, way: fn(&Recovery) -> Keep) -> (Recovery, Router) {
     let recovery = recovery(pool);
     let events = Events::new().on("push", write_effect).ignore_others();
-    let layer = layer(pool).keep(way(&recovery));
+    let layer = layer_of(pool).keep(way(&recovery));
     let router = Router::new().route("/", post(events.layer(layer)));
     (recovery, router)
 }
@@ -404,7 +420,7 @@ async fn e3_an_event_whose_action_cannot_be_read_goes_to_the_handler_of_its_type
         .on("pull_request", write_effect)
         .on("pull_request.closed", fails)
         .ignore_others();
-    let router: Router = Router::new().route("/", post(events.layer(layer(&database.pool))));
+    let router: Router = Router::new().route("/", post(events.layer(layer_of(&database.pool))));
     let form = event("a", "pull_request", "").body("payload=%7B%22action%22%3A%22closed%22%7D");
     let sent = send(&router, form.request()).await;
     assert_eq!(sent, answer(200, "processed", "done"));
@@ -474,7 +490,7 @@ async fn what_is_ignored_is_counted_by_the_types_that_are_signed() {
     let pool = &database.pool;
     let stripe_layer = IdempotentWebhook::new(pool.clone(), "stripe", presets::stripe(secret()))
         .only(["invoice.*"]);
-    let github = layer(pool).only(["push"]);
+    let github = layer_of(pool).only(["push"]);
     let router = Router::new()
         .route("/stripe", post(write_effect).layer(stripe_layer.clone()))
         .route("/github", post(write_effect).layer(github.clone()));
@@ -526,7 +542,7 @@ async fn what_is_ignored_is_counted_by_the_types_that_are_signed() {
 async fn assert_idempotent_says_that_the_type_is_ignored() {
     let database = Database::new().await;
     let events = Events::new().on("push", write_effect).ignore_others();
-    let router: Router = Router::new().route("/", post(events.layer(layer(&database.pool))));
+    let router: Router = Router::new().route("/", post(events.layer(layer_of(&database.pool))));
     let delivery = event("a", "star", "created");
     assert_idempotent(&router, &delivery, || async { 0 }).await;
 }

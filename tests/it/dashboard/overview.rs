@@ -1,6 +1,7 @@
 //! D3: how the endpoints are, and what is failing.
 
 use super::*;
+use crate::support::{send, stripe_delivery};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_the_overview_says_how_each_endpoint_is() {
@@ -448,4 +449,42 @@ async fn d3_rejected_requests_are_shown_by_cause_and_hour() {
     // Whoever looks for one of them learns that it may be among these.
     let found = board.page("lookup?ids=evt_lost").await;
     found.shows("Never received, or rejected: <a href=\"rejected\">3 in the last 24 hours</a>");
+}
+
+/// So that somebody sees what to unsubscribe from.
+#[tokio::test]
+async fn d3_the_page_of_an_endpoint_has_the_types_that_are_ignored() {
+    let database = Database::new().await;
+    let stripe = presets::stripe(secret());
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", stripe).only(["invoice.*"]);
+    let router = Router::new().route("/", post(write_effect).layer(layer.clone()));
+    for (id, event_type) in [
+        ("a", "charge.<failed>"),
+        ("b", "charge.<failed>"),
+        ("c", "payout.paid"),
+        ("d", "invoice.paid"),
+    ] {
+        let body = format!(r#"{{"id":"{id}","type":"{event_type}"}}"#);
+        let sent = send(&router, stripe_delivery(body).request()).await;
+        assert_eq!(sent.status, 200);
+    }
+    layer.drained().await;
+    let board = Board::operator(&database.pool);
+    let endpoint = board.json("endpoint?endpoint=test").await;
+    let types: Vec<_> = endpoint["ignored"].as_array().unwrap().iter().collect();
+    let types: Vec<_> = types
+        .iter()
+        .map(|one| {
+            (
+                one["type"].as_str().unwrap(),
+                one["events"].as_i64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(types, [("charge.<failed>", 2), ("payout.paid", 1)]);
+    let page = board.page("endpoint?endpoint=test").await;
+    page.shows("charge.&lt;failed&gt;");
+    page.shows("compare its subscription");
+    page.hides("charge.<failed>");
+    assert_rows!(database, claims: 1, effects: 1);
 }

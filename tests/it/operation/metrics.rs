@@ -7,7 +7,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use idempotent_webhook::{
-    DedupeTx, Delivery, Endpoint, IdempotentWebhook, Keep, Recovery, presets, prune,
+    DedupeTx, Delivery, Endpoint, IdempotentWebhook, Keep, LateClaim, Recovery, presets, prune,
 };
 use metrics_exporter_prometheus::PrometheusBuilder;
 
@@ -64,7 +64,11 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     };
     let github_provider = presets::github(secret()).body_limit(1000);
     let layer = IdempotentWebhook::new(database.pool.clone(), ENDPOINT, github_provider);
-    let router = Router::new().route("/", post(handler).layer(layer));
+    let late = async |claim: LateClaim| claim.begin().await.map(|_| StatusCode::OK);
+    let router = Router::new()
+        .route("/", post(handler).layer(layer.clone()))
+        .route("/late", post(late).layer(layer.clone().late_claim()))
+        .route("/only", post(StatusCode::OK).layer(layer.only(["push"])));
     let outcome = async |request| send(&router, request).await.outcome;
 
     assert_eq!(outcome(github("id-of-a-sender", "{}")).await, "processed");
@@ -78,8 +82,12 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     assert_eq!(outcome(unsigned.request()).await, "rejected");
     assert_eq!(outcome(github("a", "x".repeat(1001))).await, "rejected");
 
+    let ignored = github_delivery().event_type("type of a sender");
+    assert_eq!(outcome(ignored.uri("/only").request()).await, "ignored");
+
     let scraped = scrape().await;
     assert_eq!(scraped.outcome("processed"), Some(1.0));
+    assert_eq!(scraped.outcome("ignored"), Some(1.0));
     assert_eq!(scraped.outcome("duplicate"), Some(1.0));
     assert_eq!(scraped.outcome("failed"), Some(1.0));
     assert_eq!(scraped.outcome("rejected"), Some(3.0));
@@ -90,6 +98,11 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
         let name = format!("idempotent_webhook_{stage}_seconds_count");
         assert_eq!(scraped.value(&name, ""), Some(count), "{stage}");
     }
+    let before_claim = "idempotent_webhook_before_claim_seconds_count";
+    assert_eq!(scraped.value(before_claim, ""), None);
+    let late = github_delivery().id("late").uri("/late");
+    assert_eq!(outcome(late.request()).await, "processed");
+    assert_eq!(scrape().await.value(before_claim, ""), Some(1.0));
     assert!(!scraped.0.contains("sender"), "{}", scraped.0);
 
     // Those who wait for a delivery in flight.
@@ -116,7 +129,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
         .run("update idempotent_webhook.deliveries set received_at = now() - interval '9 days'")
         .await;
     let week = Duration::from_secs(7 * 24 * 60 * 60);
-    assert_eq!(prune(&database.pool, week).await.unwrap().deliveries, 2);
+    assert_eq!(prune(&database.pool, week).await.unwrap().deliveries, 3);
     let name = "idempotent_webhook_pruned_rows_total{table=\"deliveries\"} ";
     let scraped = scrape().await;
     let pruned = scraped.0.lines().find_map(|line| line.strip_prefix(name));
