@@ -80,6 +80,7 @@ mod account;
 mod address;
 mod client;
 mod fetched;
+mod seen;
 mod set;
 mod key_source;
 mod visits;

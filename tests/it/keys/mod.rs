@@ -15,7 +15,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use bytes::Bytes;
 use futures_util::future::join_all;
-use idempotent_webhook::presets::{CircleKeys, FireblocksKeys, PlaidKeys};
+use idempotent_webhook::presets::{CircleKeys, FireblocksKeys, PlaidKeys, SnsTopic};
 use idempotent_webhook::provider::keys::{KeyRequest, KeySource};
 use idempotent_webhook::provider::{ResolvedTenant, SecretSource, VerifyError};
 use idempotent_webhook::signature::{Encoding, Jwt, SignatureAlgorithm, SignatureError};
@@ -258,7 +258,7 @@ async fn f1_old_keys_are_used_while_the_address_fails() {
 #[tokio::test]
 async fn f1_what_starts_without_network_heals() {
     let server = KeyServer::new(Answering::Broken).await;
-    // A twelfth of the pause, while there are no keys at all.
+    // A sixth of the pause, while there are no keys at all.
     let keys = server.source().pause(Duration::from_secs(6));
     let app = TestApp::of(acme(keys), write_effect).await;
     let delivery = signed("first", "a");
@@ -276,7 +276,7 @@ async fn f1_what_starts_without_network_heals() {
     assert_eq!(server.asked().len(), 1);
     assert_rows!(app.database, claims: 0, effects: 0);
     server.answer(Answering::Keys(vec!["first"]));
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    a_moment().await;
     assert_eq!(
         app.send(delivery.request()).await,
         answer(200, "processed", "done")
@@ -366,12 +366,18 @@ async fn f1_an_unknown_tenant_is_refused_as_a_wrong_signature_is() {
         );
     }
     server.answer(Answering::Keys(vec!["first"]));
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    a_moment().await;
     for tenant in ["known", "unknown"] {
         let request = signed("forged", "x").uri(&format!("/?{tenant}")).request();
-        assert_eq!(app.send(request).await, answer(401, "rejected", REFUSED));
+        assert_eq!(
+            app.send(request).await,
+            answer(503, "rejected", UNAVAILABLE)
+        );
     }
-    assert_rows!(app.database, claims: 0, effects: 0);
+    let authentic = signed("first", "a").uri("/?known").request();
+    let got = app.send(authentic).await;
+    assert_eq!(got, answer(200, "processed", "done"));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 /// Their secrets say which keys are fetched, so that an unknown tenant needs one that says it as well.
@@ -395,31 +401,48 @@ async fn f1_an_unknown_tenant_is_refused_as_a_known_one_where_the_secret_has_an_
         || PlaidKeys::production("a-client", Secret::new("a secret").unwrap()).unwrap();
     let circle: fn() -> CircleKeys =
         || CircleKeys::fetched("https://api.circle.com/v2/notifications/publicKey").unwrap();
-    for (signer, provider) in [
+    let sns: fn() -> SnsTopic =
+        || SnsTopic::new("arn:aws:sns:us-east-1:123456789012:orders").unwrap();
+    let certificate = include_str!("../../keys/sns.pem");
+    for (signer, provider, key) in [
         (
             presets::plaid(PlaidKeys::given(private_key("first")).unwrap()),
             presets::plaid(tenants(plaid)),
+            private_key("first"),
         ),
         (
             presets::circle(CircleKeys::given(p256).unwrap()),
             presets::circle(tenants(circle)),
+            p256,
         ),
         (
             presets::fireblocks(FireblocksKeys::given(rsa).unwrap()),
             presets::fireblocks(tenants(FireblocksKeys::us)),
+            rsa,
+        ),
+        (
+            presets::aws_sns(sns()).keys(KeySource::given(certificate).unwrap()),
+            presets::aws_sns(tenants(sns)),
+            certificate,
         ),
     ] {
         let name = provider.name().to_owned();
-        let server = KeyServer::new(Answering::Broken).await;
-        let app = TestApp::of(provider.keys(server.source()), write_effect).await;
-        let mut answers = Vec::new();
-        for tenant in ["known", "unknown"] {
-            let delivery = TestDelivery::new(&signer).uri(&format!("/?{tenant}"));
-            answers.push(app.send(delivery.request()).await);
+        // The address fails, or has the key that the request names.
+        for answering in [Answering::Broken, Answering::Text(key.to_owned())] {
+            let server = KeyServer::new(answering).await;
+            let app = TestApp::of(provider.clone().keys(server.source()), write_effect).await;
+            for tenant in ["known", "unknown", "known"] {
+                let delivery = TestDelivery::new(&signer).uri(&format!("/?{tenant}"));
+                let got = app.send(delivery.tampered().request()).await;
+                assert_eq!(
+                    got,
+                    answer(503, "rejected", UNAVAILABLE),
+                    "{name}, {tenant}"
+                );
+            }
+            assert!(!server.asked().is_empty(), "{name}");
+            assert_rows!(app.database, claims: 0, effects: 0);
         }
-        assert_eq!(answers[0], answers[1], "{name}");
-        assert_eq!(answers[0].outcome, "rejected", "{name}");
-        assert_rows!(app.database, claims: 0, effects: 0);
     }
 }
 

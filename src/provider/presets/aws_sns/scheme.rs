@@ -103,7 +103,7 @@ impl SignatureScheme for AwsSns {
         certificate.check(time, is_name)?;
         let key = certificate.key().ok_or(CertificateError::Malformed)?;
         if !key.verify(message.algorithm(), content.as_bytes(), &signature) {
-            return Err(SignatureError::NoMatch);
+            return Err(request.no_match_of_key_at(&at));
         }
         if only_value(request.headers(), &TYPE).is_ok_and(|kind| kind != message.kind.name()) {
             return Err(SignatureError::MalformedHeader(TYPE));
