@@ -212,8 +212,8 @@ impl Provider {
         }
     }
 
-    /// Without secrets it rejects, after the same work as for a wrong signature, so that neither the time nor
-    /// a fetch reveals which tenants exist. What was `tried` for this request is not asked for again.
+    /// Without secrets it rejects, after about the same work as for a wrong signature. What was `tried` for this
+    /// request is not asked for again.
     fn verify_as(
         &self,
         secrets: Result<&Secrets, &SignatureError>,

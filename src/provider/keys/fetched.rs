@@ -236,3 +236,35 @@ impl fmt::Debug for Fetched {
         f.debug_struct("Fetched").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn accounts_that_are_not_used_any_more_are_forgotten() {
+        let fetched = Fetched::new(|request: Request<Bytes>| async move {
+            let status = if request.uri().path() == "/known" {
+                200
+            } else {
+                404
+            };
+            let keys = Bytes::from_static(include_bytes!("../../../tests/keys/p256.pem"));
+            Ok(Response::builder().status(status).body(keys)?)
+        });
+        let ask = async |path: &str, account: &str| {
+            let request = KeyRequest::get(format!("https://acme.test{path}")).account(account);
+            let until = Instant::now() + fetched.timeout;
+            fetched.fetch(&[&request], until).await;
+            fetched.lock().accounts.len()
+        };
+        assert_eq!(ask("/known", "a").await, 1);
+        assert_eq!(ask("/unknown", "b").await, 2);
+        assert_eq!(ask("/known", "c").await, 3);
+        // What has failed is forgotten when it may be asked again, and keys when they are not used any more.
+        tokio::time::advance(fetched.pause).await;
+        assert_eq!(ask("/known", "d").await, 3);
+        tokio::time::advance(MAX_STALE).await;
+        assert_eq!(ask("/known", "e").await, 1);
+    }
+}

@@ -153,7 +153,8 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
     }
 
     /// A secret that the scheme can use, and that is nobody's. The request of an unknown tenant is verified with it,
-    /// so that neither the answer nor the time tells which tenants exist. Default: a short text in base64.
+    /// for about the same work. The time can still tell that from a known tenant, by how many secrets that has, and
+    /// where keys are fetched, by what is asked and known. Default: a short text in base64.
     fn dummy_secret(&self) -> Secret {
         Secret::dummy()
     }

@@ -216,6 +216,27 @@ async fn f1_a_flood_of_unknown_key_ids_causes_one_fetch() {
 }
 
 #[tokio::test]
+async fn f1_a_key_that_changes_under_its_id_is_seen_after_a_pause() {
+    let server = KeyServer::new(Answering::Keys(vec!["first"])).await;
+    let app = app(&server).await;
+    let send = async |key: &str, id: &str| app.send(signed(key, id).request()).await;
+    assert_eq!(send("first", "a").await, answer(200, "processed", "done"));
+    // This one has the same id.
+    server.answer(Answering::Keys(vec!["forged"]));
+    for _ in 0..20 {
+        assert_eq!(send("forged", "b").await, answer(401, "rejected", REFUSED));
+    }
+    assert_eq!(server.asked().len(), 1);
+    a_moment().await;
+    assert_eq!(send("forged", "b").await, answer(200, "processed", "done"));
+    for _ in 0..20 {
+        assert_eq!(send("first", "c").await, answer(401, "rejected", REFUSED));
+    }
+    assert_eq!(server.asked().len(), 2);
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
 async fn f1_old_keys_are_used_while_the_address_fails() {
     let server = KeyServer::new(Answering::Keys(vec!["first"])).await;
     // An hour is as many times the age of the keys.
@@ -421,7 +442,8 @@ async fn f1_an_unknown_tenant_is_refused_as_a_known_one_where_the_secret_has_an_
             rsa,
         ),
         (
-            presets::aws_sns(sns()).keys(KeySource::given(certificate).unwrap()),
+            // What is not signed of a message may be changed, so this one is signed with another key.
+            presets::aws_sns(sns()).keys(KeySource::given(rsa).unwrap()),
             presets::aws_sns(tenants(sns)),
             certificate,
         ),
