@@ -140,13 +140,18 @@ impl Account {
         if self.places.contains_key(&id) || self.waiting.iter().any(|waiting| waiting.id == id) {
             return;
         }
-        let is_flood = self.has_failures() && self.places.len() >= MAX_PLACES;
-        let may_wait = !is_flood || seen.has_been(&id);
-        let limit = match self.has_failures() {
-            true => MAX_WAITING_IN_FLOOD,
-            false => MAX_ASKED,
+        if self.places.is_empty() {
+            // No fetch has ended for a while that would have asked them. Their requests come again.
+            self.waiting.clear();
+        }
+        let is_flood = self.has_failures();
+        let is_place_left = self.places.len() + self.waiting.len() < MAX_PLACES;
+        let has_room = match is_flood {
+            false => self.waiting.len() < MAX_ASKED,
+            true if is_place_left => true,
+            true => seen.has_been(&id) && self.waiting.len() < MAX_WAITING_IN_FLOOD,
         };
-        if may_wait && self.waiting.len() < limit {
+        if has_room {
             let fetch = Fetch {
                 request: request.clone(),
                 sender: watch::channel(()).0,
@@ -346,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn g14_in_a_flood_what_was_named_before_waits_and_those_that_wait_are_bounded() {
+    async fn g14_in_a_flood_what_is_named_again_is_asked_before_what_is_new() {
         let (mut account, mut seen) = (Account::default(), Seen::default());
         fail(&mut account, &mut seen, MAX_PLACES);
         name(&mut account, &mut seen, "authentic");
@@ -355,13 +360,25 @@ mod tests {
         for i in 0..1000 {
             name(&mut account, &mut seen, i.to_string());
         }
-        assert_eq!(account.waiting.len(), 1);
-        for i in 0..1000 {
-            name(&mut account, &mut seen, i.to_string());
-        }
-        assert_eq!(account.waiting.len(), MAX_WAITING_IN_FLOOD);
         assert!(next(&mut account).is_none());
         tokio::time::advance(PAUSE / FREED).await;
+        name(&mut account, &mut seen, "new");
+        let asked = next(&mut account);
+        let asked = asked.as_ref().map(|fetch| fetch.request.url());
+        assert_eq!(asked, Some("authentic"));
+        assert!(account.waiting.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn g14_those_that_wait_in_a_flood_are_bounded_and_forgotten_after_it() {
+        let (mut account, mut seen) = (Account::default(), Seen::default());
+        fail(&mut account, &mut seen, MAX_PLACES);
+        for i in 0..2000 {
+            name(&mut account, &mut seen, (i % 1000).to_string());
+        }
+        assert_eq!(account.waiting.len(), MAX_WAITING_IN_FLOOD);
+        tokio::time::advance(2 * PAUSE).await;
+        name(&mut account, &mut seen, "authentic");
         let asked = next(&mut account);
         let asked = asked.as_ref().map(|fetch| fetch.request.url());
         assert_eq!(asked, Some("authentic"));
