@@ -1,5 +1,5 @@
 //! What a forged request costs before its signature is known, where the provider's signature, or what names
-//! its key, is inside of JSON: `cargo bench --bench memory -- --forged`.
+//! its key, is inside of JSON or a form: `cargo bench --bench memory -- --forged`.
 //!
 //! The JSON is of the kind that takes the most memory as a document: a list of small objects.
 
@@ -11,7 +11,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use http::request::Parts;
 use http::{Method, Request};
-use idempotent_webhook::presets::{AppStoreApp, EbayEndpoint, PubSub, PublicKey};
+use idempotent_webhook::presets::{
+    AppStoreApp, BraintreeKeys, EbayEndpoint, PubSub, PublicKey, SnsTopic,
+};
 use idempotent_webhook::{Provider, Secret, presets};
 
 use super::ROUNDS;
@@ -43,6 +45,26 @@ fn token(header: &str, payload: &str) -> String {
     format!("{}.{}.AAAA", encode(header), encode(payload))
 }
 
+/// A text in JSON of about so many bytes, whose escapes make a reader copy it.
+fn escaped(bytes: usize) -> String {
+    format!(r"{}\n", "x".repeat(98)).repeat(bytes / 100)
+}
+
+/// A message of SNS, with these members in place of short ones.
+fn sns(message: &str, subject: &str) -> String {
+    let arn = "arn:aws:sns:us-east-1:123456789012:orders";
+    let certificate = "https://sns.us-east-1.amazonaws.com/SimpleNotificationService-0.pem";
+    format!(
+        r#"{{"Type":"Notification","MessageId":"1","TopicArn":"{arn}","Subject":"{subject}","Message":"{message}",
+        "Timestamp":"2026-01-01T00:00:00.000Z","SignatureVersion":"2","Signature":"AAAA","SigningCertURL":"{certificate}"}}"#
+    )
+}
+
+/// A part of a body with a boundary.
+fn part(name: &str, content: &str) -> String {
+    format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{content}\r\n--b--\r\n")
+}
+
 struct Forged {
     name: &'static str,
     provider: Provider,
@@ -64,6 +86,9 @@ fn forged() -> Vec<Forged> {
         presets::google_pubsub(PubSub::new(account, "https://example.com/").unwrap())
     };
     let none = || ("x-none", String::new());
+    let topic = || SnsTopic::new("arn:aws:sns:us-east-1:123456789012:orders").unwrap();
+    let url = || "https://example.com".parse().unwrap();
+    let pairs = ["public|0"; 1000].join("%26");
     let certificates = r#"["AA==","AA==","AA=="]"#;
     vec![
         Forged {
@@ -74,6 +99,72 @@ fn forged() -> Vec<Forged> {
                 r#"{{"x":{},"value":[{{"clientState":"b state"}}]}}"#,
                 list(BODY - 100)
             ),
+        },
+        Forged {
+            name: "microsoft_graph",
+            provider: presets::microsoft_graph(secret("a state")),
+            header: none(),
+            body: format!(
+                r#"{{"value":[{{"clientState":"{}"}}]}}"#,
+                escaped(BODY - 100)
+            ),
+        },
+        Forged {
+            name: "aws_sns",
+            provider: presets::aws_sns(topic()),
+            header: none(),
+            body: sns(&"x".repeat(BODY - 1000), ""),
+        },
+        Forged {
+            name: "aws_sns",
+            provider: presets::aws_sns(topic()),
+            header: none(),
+            body: sns(&escaped(BODY - 1000), ""),
+        },
+        Forged {
+            name: "aws_sns",
+            provider: presets::aws_sns(topic()),
+            header: none(),
+            body: sns("", &escaped(BODY - 1000)),
+        },
+        Forged {
+            name: "dropbox_sign",
+            provider: presets::dropbox_sign(secret("a secret")),
+            header: ("content-type", "multipart/form-data; boundary=b".to_owned()),
+            body: part(
+                "json",
+                &format!(
+                    r#"{{"event":{{"event_time":"1","event_type":"{}","event_hash":"0"}}}}"#,
+                    escaped(BODY - 1000)
+                ),
+            ),
+        },
+        Forged {
+            name: "dropbox_sign",
+            provider: presets::dropbox_sign(secret("a secret")),
+            header: ("content-type", "multipart/form-data; boundary=b".to_owned()),
+            body: "--b".repeat(BODY / 3),
+        },
+        Forged {
+            name: "braintree",
+            provider: presets::braintree(BraintreeKeys::new("public", secret("private")).unwrap()),
+            header: none(),
+            body: format!(
+                "bt_signature={pairs}&bt_payload={}",
+                "x".repeat(BODY - 20_000)
+            ),
+        },
+        Forged {
+            name: "twilio",
+            provider: presets::twilio(secret("a token")).public_url(url()),
+            header: ("x-twilio-signature", "AAAA".to_owned()),
+            body: format!("{}x={}", "x=&".repeat(900), "x".repeat(BODY - 10_000)),
+        },
+        Forged {
+            name: "mandrill",
+            provider: presets::mandrill(secret("a key")).public_url(url()),
+            header: ("x-mandrill-signature", "AAAA".to_owned()),
+            body: format!("mandrill_events={}", "x".repeat(BODY - 100)),
         },
         Forged {
             name: "monday",
@@ -139,7 +230,7 @@ fn time(mut work: impl FnMut()) -> Duration {
 }
 
 pub fn forgeries_are_cheap() {
-    println!("\nforged requests whose signature is in JSON: Provider::verify\n");
+    println!("\nforged requests whose signature is in JSON or a form: Provider::verify\n");
     println!(
         "{:<18} {:>10} {:>12} {:>10} {:>14}",
         "preset", "sent", "allocations", "peak", "time/HMAC"

@@ -22,9 +22,11 @@
 //! - a form or JSON is parsed first where the signature, or the name of the key, is in it.
 //!
 //! What a forged request may cost before its signature is known: memory within twice its body, and 256 KiB;
-//! CPU within a few HMACs of its body, unless a key operation (RSA, ECDSA, Ed25519, a chain of certificates) is
-//! needed. JSON is read without building a document. A token in a header has at most 16 KiB, as has the header of
-//! any token. `cargo bench --bench memory -- --forged` measures it.
+//! CPU within ten HMAC-SHA256 of its body, and 256 KiB, for a secret, unless a key operation (RSA, ECDSA, Ed25519, a
+//! chain of certificates) is needed. Twilio may have signed several forms of the URL, up to 6, each of which is tried
+//! with the fields of the body. JSON is read without building a document. A token in a header has at most 16 KiB, as
+//! has the header of any token. Fetches are bounded as the module [`keys`](crate::provider::keys) says.
+//! `cargo bench --bench memory -- --forged` measures memory and CPU.
 //!
 //! # G2: fail closed
 //!

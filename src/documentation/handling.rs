@@ -212,7 +212,7 @@
 //! | duplicate of a processed delivery | 200, empty | `duplicate` |
 //! | duplicate, and the first is still in flight when the wait ends | 503, `Retry-After` | `in-flight` |
 //! | signature missing, malformed, wrong or too old | 401 | `rejected` |
-//! | the provider's key could not be fetched | 503, `Retry-After` | `rejected` |
+//! | the provider's key could not be fetched; any of these, where keys are fetched for many tenants | 503, `Retry-After` | `rejected` |
 //! | delivery id missing or unusable; body not JSON where JSON is needed | 400 | `rejected` |
 //! | body too large, too slow, broken off | 413, 408, 400 | `rejected` |
 //! | a method that is not the provider's, which is POST | 405 | `rejected` |

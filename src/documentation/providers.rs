@@ -99,8 +99,9 @@
 //! # assert!(pubsub().is_ok());
 //! ```
 //!
-//! Keys are fetched with the first request that needs them. They are fetched again when they are an hour old, or
-//! when a request names a key that is unknown, at most once a minute. While that fails, the old keys stay in use.
+//! Keys are fetched with the first request that needs them. They are fetched again when they are an hour old, when
+//! a request names a key that is unknown, or when it is not signed with the one that it names: at most once a minute.
+//! While that fails, the old keys stay in use, for at most a day.
 //! The module [`keys`](crate::provider::keys) has the bounds, the addresses that are asked, and how to use a
 //! client of your own.
 //!
@@ -251,7 +252,8 @@
 //! ```
 //!
 //! - Lookups are cached for a minute. An unknown tenant costs a lookup each time.
-//! - An unknown tenant gets a 401, and a failed lookup a 503.
+//! - An unknown tenant gets a 401, as a wrong signature does. Where keys are fetched, both get a 503. A failed lookup
+//!   is a 503.
 //! - If `Acme` and `acme` are the same tenant, return a [`ResolvedTenant`](crate::provider::ResolvedTenant) with one
 //!   canonical name. Otherwise a captured request can be replayed under the other spelling.
 //! - For a preset with a type of its own in place of `Secret`, look up values of that type. Each has a text form for

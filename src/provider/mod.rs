@@ -355,6 +355,11 @@ impl Provider {
         self.secrets.fixed().is_none()
     }
 
+    /// Whether its keys are fetched, and its secrets are those of tenants.
+    pub(crate) fn fetches_keys_of_tenants(&self) -> bool {
+        self.has_tenants() && self.keys.as_ref().is_some_and(KeySource::is_fetched)
+    }
+
     pub(crate) fn secrets(&self) -> &SecretSource {
         &self.secrets
     }

@@ -26,8 +26,14 @@ type LookUp = Arc<dyn Fn(String) -> Lookup + Send + Sync>;
 /// `Router::nest` of axum removes. The second one looks up the secrets that are valid for a tenant
 /// now, and returns `None` for an unknown one.
 ///
-/// A request for an unknown tenant, or for none, is answered like one with a wrong signature:
-/// 401. If the lookup fails, or takes longer than
+/// A request for an unknown tenant, or for none, is answered like one with a wrong signature: 401. Where the
+/// provider's [keys are fetched](crate::provider::keys), all of these are answered with 503, or the status that the
+/// provider takes for a failure: one whose key cannot be fetched now has to come again, and another answer to the
+/// others would tell which tenants exist. The answer does not tell it, but its time may: the lookup, the number of
+/// a tenant's secrets and a fetch take time. Where all customers of a provider share its keys, as with Fireblocks,
+/// whoever has a request that is signed with them can send it to a tenant, and see that it is accepted.
+///
+/// If the lookup fails, or takes longer than
 /// [`database_timeout`](crate::IdempotentWebhook::database_timeout), the sender gets a 503 with
 /// `Retry-After`. The lookup is the only step before the signature is verified.
 ///

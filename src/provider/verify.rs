@@ -13,7 +13,7 @@ use super::secret::{Secret, Secrets};
 use super::signature::{SignatureError, Signed, SignedRequest, TriedFetch};
 use crate::delivery::VerifiedDelivery;
 
-/// How many addresses of keys are asked for a request. Each secret may have its own.
+/// How many addresses of keys are asked for a request, if it has fewer secrets. Each secret may have its own.
 const MAX_FETCHES: usize = 10;
 
 /// What an authentic request is.
@@ -168,16 +168,17 @@ impl Provider {
         now: SystemTime,
     ) -> Result<Verified, VerifyError> {
         let mut tried: Vec<TriedFetch> = Vec::new();
+        let keys = self.keys.as_ref();
+        let keys = keys.map(|keys| (keys, keys.wait_until(self.response_deadline)));
         loop {
             let before = tried.len();
             let verified = self.verify_or_need(secrets, head, body, now, &mut tried);
             let needed = tried.get_mut(before..).unwrap_or_default();
-            let (Some(keys), false) = (&self.keys, needed.is_empty()) else {
+            let (Some((keys, until)), false) = (keys, needed.is_empty()) else {
                 return verified;
             };
-            let limit = self.response_deadline / 2;
             let requests = needed.iter().map(|one| &one.needed);
-            let were_asked = keys.fetch_within(requests, limit).await;
+            let were_asked = keys.fetch_until(requests, until).await;
             for (one, was_asked) in needed.iter_mut().zip(were_asked) {
                 one.was_asked = was_asked;
             }
@@ -193,11 +194,12 @@ impl Provider {
         now: SystemTime,
         tried: &mut Vec<TriedFetch>,
     ) -> Result<Verified, VerifyError> {
+        let max_fetches = secrets.map_or(0, |secrets| secrets.iter().count());
         loop {
             let verified = self.verify_as(secrets, head, body, now, tried);
             match &verified {
                 Err(VerifyError::Signature(SignatureError::KeyNotFetched(needed)))
-                    if tried.len() < MAX_FETCHES
+                    if tried.len() < max_fetches.max(MAX_FETCHES)
                         && tried.iter().all(|one| one.needed != *needed) =>
                 {
                     tried.push(TriedFetch {
@@ -210,8 +212,8 @@ impl Provider {
         }
     }
 
-    /// Without secrets it rejects, after the same work as for a wrong signature, so that neither the time nor
-    /// a fetch reveals which tenants exist. What was `tried` for this request is not asked for again.
+    /// Without secrets it rejects, after about the same work as for a wrong signature. What was `tried` for this
+    /// request is not asked for again.
     fn verify_as(
         &self,
         secrets: Result<&Secrets, &SignatureError>,

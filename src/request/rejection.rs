@@ -39,10 +39,10 @@ impl From<BodyError> for Rejection {
 
 impl Rejection {
     /// For the sender. It does not say what is wrong with a signature, nor which settings there are.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn text(&self, provider: &Provider) -> String {
         match self {
             Self::Method(_) => "method not allowed".into(),
-            Self::Signature(SignatureError::KeyNotFetched(_)) => LATER.into(),
+            Self::Signature(_) if self.is_for_later(provider) => LATER.into(),
             Self::Signature(_) => "signature missing or not valid".into(),
             Self::Identity(error) => error.to_string(),
             Self::Body(error) => error.text().into(),
@@ -85,7 +85,7 @@ impl Rejection {
     /// For the operator.
     pub(super) fn reason(&self, provider: &Provider) -> String {
         match self {
-            Self::Method(_) => self.text(),
+            Self::Method(_) => self.text(provider),
             Self::Signature(error @ SignatureError::NoMatch) if provider.signs_url() => {
                 match provider.url_base().describe() {
                     Some(url) => format!("{error}, or another URL than {url}"),
@@ -189,7 +189,7 @@ mod tests {
                 "the body has more than the 1000 bytes that are allowed (`body_limit`)",
             ),
         ] {
-            assert_eq!(rejection.text(), text);
+            assert_eq!(rejection.text(&github), text);
             assert_eq!(rejection.reason(&github), reason);
             assert_eq!(rejection.stored_reason(&github), reason);
         }

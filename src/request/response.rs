@@ -155,7 +155,7 @@ impl<B: From<Bytes>, E> Answer<B, E> {
             Self::InFlight => unavailable("in flight, retry later", provider, retry_after),
             Self::Rejected(rejection) => {
                 let status = rejection.status_for(provider);
-                let mut response = plain(status, rejection.text());
+                let mut response = plain(status, rejection.text(provider));
                 if says_when(status) {
                     retry_later(&mut response, retry_after);
                 }

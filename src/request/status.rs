@@ -10,10 +10,20 @@ use crate::provider::signature::SignatureError;
 use crate::transaction::CommitError;
 
 impl Rejection {
-    pub(super) fn status(&self) -> StatusCode {
+    /// Whether the sender is told to come again, as the key may be there then. Where the keys of tenants are
+    /// fetched, he always is: the two answers would tell which tenants exist, and a key that was not fetched must
+    /// not cost a delivery.
+    pub(super) fn is_for_later(&self, provider: &Provider) -> bool {
+        match self {
+            Self::Signature(SignatureError::KeyNotFetched(_)) => true,
+            Self::Signature(_) => provider.fetches_keys_of_tenants(),
+            Self::Method(_) | Self::Identity(_) | Self::Body(_) => false,
+        }
+    }
+
+    fn status(&self) -> StatusCode {
         match self {
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Signature(SignatureError::KeyNotFetched(_)) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Signature(_) => StatusCode::UNAUTHORIZED,
             Self::Identity(_) | Self::Body(BodyError::Broken(_)) => StatusCode::BAD_REQUEST,
             Self::Body(BodyError::TooLarge { .. } | BodyError::LimitOfAnotherLayer) => {
@@ -26,9 +36,11 @@ impl Rejection {
     /// The status, or another one that the provider wants for it.
     pub(super) fn status_for(&self, provider: &Provider) -> StatusCode {
         let answers = &provider.answers;
+        if self.is_for_later(provider) {
+            return answers.failure.unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
+        }
         let wanted = match self {
             Self::Method(_) => None,
-            Self::Signature(SignatureError::KeyNotFetched(_)) => answers.failure,
             Self::Signature(_) => answers.rejection.or(answers.failure),
             // The same delivery may be processed the next time: by another limit, on another line.
             Self::Identity(_) | Self::Body(_) => answers.failure,

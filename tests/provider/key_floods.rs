@@ -69,68 +69,132 @@ fn message(address: &str) -> Request<Bytes> {
     TestDelivery::new(&signer).body(body.to_string()).request()
 }
 
-/// An endpoint of SNS that starts while forged messages come, one in each of these times, and an authentic one
-/// every seven seconds. For how long authentic ones were refused.
-async fn refused_in_a_flood(time: Duration, every: Duration) -> Duration {
-    let authentic = certificate(0);
-    let (keys, asked) = keys(move |address| address == authentic, SNS);
-    let provider = sns(keys);
-    let template = message(&certificate(1));
-    let text = String::from_utf8(template.body().to_vec()).unwrap();
-    let forged = |name: u32| {
-        let body = text.replace(&certificate(1), &certificate(name));
-        template.clone().map(|_| Bytes::from(body))
-    };
-    let authentic = message(&certificate(0));
-    let waited = Mutex::new(Duration::ZERO);
-    let flood = async {
-        let mut ticks = tokio::time::interval(every);
-        let (mut all, mut name) = (Vec::new(), 1);
-        let started = Instant::now();
-        while started.elapsed() < time {
-            ticks.tick().await;
-            let (provider, request) = (provider.clone(), forged(name));
-            all.push(tokio::spawn(async move {
-                assert!(!is_verified(&provider, &request).await);
-            }));
-            name += 1;
-        }
-        for one in all {
-            one.await.unwrap();
-        }
-    };
-    let traffic = async {
-        // The flood was there first, and is first in each second.
-        const LATER: Duration = Duration::from_millis(31_510);
-        tokio::time::sleep(LATER).await;
-        let started = Instant::now();
-        while started.elapsed() < time.saturating_sub(LATER) {
-            let sent = started.elapsed();
-            if !is_verified(&provider, &authentic).await {
-                *waited.lock().unwrap() = sent;
+/// An endpoint of SNS that starts while forged messages come.
+struct Flood {
+    /// One comes in each of these times.
+    every: Duration,
+    /// They name so many addresses over and over. Otherwise each names a new one.
+    addresses: Option<u32>,
+    time: Duration,
+    /// How often an authentic message comes, as SNS sends it again.
+    authentic: Duration,
+}
+
+impl Flood {
+    /// For how long authentic messages were refused, and how often an address was asked.
+    async fn run(self) -> (Duration, usize) {
+        let authentic = certificate(0);
+        let (keys, asked) = keys(move |address| address == authentic, SNS);
+        let provider = sns(keys);
+        let template = message(&certificate(1));
+        let text = String::from_utf8(template.body().to_vec()).unwrap();
+        let forged = |name: u32| {
+            let body = text.replace(&certificate(1), &certificate(name));
+            template.clone().map(|_| Bytes::from(body))
+        };
+        let authentic = message(&certificate(0));
+        let waited = Mutex::new(Duration::ZERO);
+        let flood = async {
+            let mut ticks = tokio::time::interval(self.every);
+            let (mut all, mut number) = (Vec::new(), 0);
+            let started = Instant::now();
+            while started.elapsed() < self.time {
+                ticks.tick().await;
+                let name = 1 + self.addresses.map_or(number, |all| number % all);
+                let (provider, request) = (provider.clone(), forged(name));
+                all.push(tokio::spawn(async move {
+                    assert!(!is_verified(&provider, &request).await);
+                }));
+                number += 1;
             }
-            tokio::time::sleep(Duration::from_secs(7)).await;
-        }
-    };
-    tokio::join!(flood, traffic);
+            for one in all {
+                one.await.unwrap();
+            }
+        };
+        let traffic = async {
+            // The flood was there first, and is first in each second.
+            const LATER: Duration = Duration::from_millis(31_510);
+            tokio::time::sleep(LATER).await;
+            let started = Instant::now();
+            while started.elapsed() < self.time.saturating_sub(LATER) {
+                if !is_verified(&provider, &authentic).await {
+                    *waited.lock().unwrap() = started.elapsed() + self.authentic;
+                }
+                tokio::time::sleep(self.authentic).await;
+            }
+        };
+        tokio::join!(flood, traffic);
+        (waited.into_inner().unwrap(), asked.load(Ordering::Relaxed))
+    }
+}
+
+/// 10 at once, 6 in each minute, and the authentic one, which is asked again once an hour.
+fn bound(time: Duration) -> usize {
     let minutes = usize::try_from(time.as_secs() / 60).unwrap();
-    // 120 in any minute, and the known one once an hour.
-    assert!(asked.load(Ordering::Relaxed) <= (minutes + 1) * 120 + 2);
-    waited.into_inner().unwrap()
+    10 + 6 * (minutes + 1) + 2
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[tokio::test(start_paused = true)]
+async fn a_forged_address_in_each_second_of_an_hour_refuses_authentic_messages_for_less_than_a_minute()
+ {
+    let (refused, asked) = Flood {
+        every: Duration::from_secs(1),
+        addresses: None,
+        time: 60 * MINUTE,
+        authentic: Duration::from_secs(7),
+    }
+    .run()
+    .await;
+    assert!(refused < MINUTE, "{refused:?}");
+    assert!(asked <= bound(60 * MINUTE), "{asked}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn forged_addresses_in_each_second_of_an_hour_refuse_no_authentic_message() {
-    let hour = Duration::from_secs(60 * 60);
-    let refused = refused_in_a_flood(hour, Duration::from_secs(1)).await;
-    assert_eq!(refused, Duration::ZERO);
+async fn new_forged_addresses_at_300_a_second_refuse_what_comes_again_after_20_seconds_for_two_minutes()
+ {
+    let (refused, asked) = Flood {
+        every: Duration::from_micros(3333),
+        addresses: None,
+        time: 5 * MINUTE,
+        authentic: Duration::from_secs(20),
+    }
+    .run()
+    .await;
+    assert!(refused <= 2 * MINUTE, "{refused:?}");
+    assert!(asked <= bound(5 * MINUTE), "{asked}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_forged_addresses_refuses_authentic_messages_for_less_than_a_minute() {
-    let time = Duration::from_secs(5 * 60);
-    let refused = refused_in_a_flood(time, Duration::from_millis(20)).await;
-    assert!(refused < Duration::from_secs(60), "{refused:?}");
+async fn forged_addresses_that_are_named_over_and_over_have_their_turn_and_no_more() {
+    for (addresses, seconds) in [(20, 150), (40, 350)] {
+        let (refused, asked) = Flood {
+            every: Duration::from_millis(20),
+            addresses: Some(addresses),
+            time: 10 * MINUTE,
+            authentic: Duration::from_secs(20),
+        }
+        .run()
+        .await;
+        let limit = Duration::from_secs(seconds);
+        assert!(refused <= limit, "{addresses}: {refused:?}");
+        assert!(asked <= bound(10 * MINUTE), "{asked}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_forged_addresses_in_a_minute_do_not_cost_a_fetch_each() {
+    let (refused, asked) = Flood {
+        every: Duration::from_secs(6),
+        addresses: None,
+        time: 60 * MINUTE,
+        authentic: Duration::from_secs(20),
+    }
+    .run()
+    .await;
+    assert!(refused <= MINUTE, "{refused:?}");
+    assert!(asked <= bound(60 * MINUTE), "{asked}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,6 +226,34 @@ fn a_long_address_is_not_asked() {
         ),
         "{verified:?}"
     );
+}
+
+/// They name keys that are known.
+#[tokio::test(start_paused = true)]
+async fn forged_signatures_cost_one_fetch_in_a_minute_however_many_keys_are_known() {
+    let (keys, asked) = keys(|_| true, SNS);
+    let provider = sns(keys);
+    let messages: Vec<_> = (0..10).map(|name| message(&certificate(name))).collect();
+    for one in &messages {
+        assert!(is_verified(&provider, one).await);
+    }
+    for fetches in 11..15 {
+        tokio::time::advance(MINUTE).await;
+        for one in [&messages, &messages].into_iter().flatten() {
+            let changed = String::from_utf8(one.body().to_vec()).unwrap();
+            let changed = changed.replace(r#""Message":"{}""#, r#""Message":"x""#);
+            let forged = one.clone().map(|_| Bytes::from(changed));
+            let verified = verify(&provider, &forged).await;
+            assert!(
+                matches!(
+                    verified,
+                    Err(VerifyError::Signature(SignatureError::NoMatch))
+                ),
+                "{verified:?}"
+            );
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), fetches);
+    }
 }
 
 /// Circle has a key for each webhook.

@@ -7,9 +7,10 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::{Request, Response};
 use idempotent_webhook::presets::FireblocksKeys;
-use idempotent_webhook::provider::keys::KeySource;
+use idempotent_webhook::provider::keys::{KeyRequest, KeySource};
+use idempotent_webhook::signature::{SignatureError, SignatureScheme, Signed, SignedRequest};
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{Provider, Secrets, presets};
+use idempotent_webhook::{Provider, Secrets, Source, presets};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -96,6 +97,35 @@ async fn f1_the_addresses_of_all_secrets_are_asked_at_once() {
         assert_eq!(asked.load(Ordering::Relaxed), 4);
         assert!(before.elapsed() <= Duration::from_secs(3));
     }
+}
+
+/// Needs keys at several addresses, and names one after the other.
+#[derive(Debug)]
+struct OneByOne;
+
+impl SignatureScheme for OneByOne {
+    fn verify(&self, request: &SignedRequest<'_>, _: &Secrets) -> Result<Signed, SignatureError> {
+        for i in 0..5 {
+            request.keys(&KeyRequest::get(format!("https://acme.test/{i}.pem")), None)?;
+        }
+        Ok(Signed::new())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn f1_one_time_is_enough_for_keys_that_are_asked_one_after_the_other() {
+    let keys = KeySource::fetched(|_: Request<Bytes>| async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        Ok(Response::new(Bytes::from(SNS)))
+    });
+    let provider = Provider::custom("acme")
+        .signature(OneByOne, keys)
+        .delivery_id(Source::json("$.id".parse().unwrap()));
+    let before = Instant::now();
+    let (head, ()) = Request::post("/").body(()).unwrap().into_parts();
+    let verified = provider.verify_fetching(&head, b"{}", SystemTime::now());
+    assert!(verified.await.is_err());
+    assert_eq!(before.elapsed(), Duration::from_secs(3));
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use http::Method;
+use bytes::Bytes;
 use http::request::Parts;
+use http::{Method, Request, Response};
 
 use super::{Handshake, HandshakeRequest};
 use crate::error_chain::BoxError;
@@ -15,8 +17,10 @@ use crate::provider::signature::compare::is_same;
 
 type RecognizeFn = Arc<dyn Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send + Sync>;
 type Kept = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
-type ConfirmFn = Arc<dyn Fn(String) -> Kept + Send + Sync>;
 type KeepFn = Arc<dyn Fn(&Parts, Secret) -> Kept + Send + Sync>;
+
+/// How long a function of the application may confirm for all who wait. Each of them is answered sooner.
+const MAX_CONFIRMING: Duration = Duration::from_secs(60);
 
 /// The handshakes of a provider that are more than data.
 #[derive(Clone, Default)]
@@ -24,7 +28,8 @@ pub(in crate::provider) struct Handshakes {
     unsigned: Vec<RecognizeFn>,
     signed: Vec<RecognizeFn>,
     keep_secret: Option<KeepFn>,
-    confirm: Option<ConfirmFn>,
+    /// What the application confirms with, as if it fetched the address.
+    confirm: Option<KeySource>,
 }
 
 impl Handshakes {
@@ -57,7 +62,11 @@ impl Handshakes {
     ) where
         F: Future<Output = Result<(), BoxError>> + Send + 'static,
     {
-        self.confirm = Some(Arc::new(move |url| Box::pin(confirm(url))));
+        let visit = move |request: Request<Bytes>| {
+            let confirmed = confirm(request.uri().to_string());
+            async move { confirmed.await.map(|()| Response::new(Bytes::new())) }
+        };
+        self.confirm = Some(KeySource::fetched(visit).timeout(MAX_CONFIRMING));
     }
 
     pub(in crate::provider) fn has_unsigned(&self) -> bool {
@@ -87,10 +96,9 @@ impl Handshakes {
         url: &str,
         keys: Option<&KeySource>,
     ) -> Result<(), BoxError> {
-        match (&self.confirm, keys) {
-            (Some(confirm), _) => confirm(url.to_owned()).await,
-            (None, Some(keys)) => keys.visit(url).await,
-            (None, None) => Err("nothing confirms it: set `Provider::confirm_subscription`".into()),
+        match self.confirm.as_ref().or(keys) {
+            Some(visitor) => visitor.visit(url).await,
+            None => Err("nothing confirms it: set `Provider::confirm_subscription`".into()),
         }
     }
 

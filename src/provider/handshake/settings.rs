@@ -134,11 +134,10 @@ impl Provider {
     /// with success after it is done, and with 503 if it fails or takes longer than
     /// [`database_timeout`](crate::IdempotentWebhook::database_timeout).
     ///
-    /// A handshake that was captured can be sent again, and `confirm` is called again.
+    /// Default: the client of [`keys`](Self::keys) does it, if it fetches them.
     ///
-    /// Default: the client of [`keys`](Self::keys) does it, if it fetches them. It visits an address once for all
-    /// copies of a handshake. A success counts for a minute, and so does a 4xx other than 429. Any other failure
-    /// counts for 5 seconds.
+    /// Either is asked once for all copies of a handshake: one that was captured can be sent again. A success counts
+    /// for a minute, and so does a 4xx other than 429. Any other failure, a panic included, counts for 5 seconds.
     ///
     /// ```
     /// use idempotent_webhook::Provider;

@@ -6,6 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 
 use super::ReadError;
+use super::unescape::unescape;
 
 /// Reads the texts at `$.{list}[*].{member}`, and hands each to `accept`, or `None` where an element has no
 /// such text. It stops at the first that is not accepted. Returns how many elements the list has, or `None`
@@ -143,7 +144,7 @@ impl<'de> Visitor<'de> for Element<'_, '_> {
                 false => map.next_value::<IgnoredAny>().map(drop)?,
             }
         }
-        let text = found.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        let text = found.and_then(|raw| unescape(raw.get()));
         match (self.0.accept)(text.as_deref()) {
             true => Ok(()),
             false => Err(self.0.end(End::Stopped)),

@@ -3,6 +3,7 @@
 mod elements;
 mod parse;
 mod read;
+pub(crate) mod unescape;
 mod write;
 
 use std::fmt;

@@ -10,6 +10,7 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
+use super::unescape::unescape;
 use super::{JsonPath, Step};
 
 /// What a path names in a document.
@@ -177,7 +178,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
 
 fn classify(json: &str) -> Match {
     if json.starts_with('"') {
-        return serde_json::from_str(json).map_or(Match::Other, Match::Text);
+        return unescape(json).map_or(Match::Other, Match::Text);
     }
     let digits = json.strip_prefix('-').unwrap_or(json);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {

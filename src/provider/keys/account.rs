@@ -3,7 +3,6 @@
 //! Anyone can send a request that names a new address. So an address whose keys are known is kept apart from
 //! those that have none yet, and each of the latter's steps is bounded.
 
-use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,22 +11,24 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::address::KeyRequest;
+use super::seen::Seen;
 use super::set::KeySet;
 
 /// How many addresses with keys are remembered.
 const MAX_KNOWN: usize = 100;
 
-/// How many addresses without keys are asked at a time. One that has failed counts for a while longer.
+/// How many addresses without keys are asked at a time. One that has failed keeps its place for a while.
 const MAX_PLACES: usize = 10;
 
-/// How many addresses without keys are asked in a pause.
+/// How many addresses without keys are asked in a pause, and how many wait for a place.
 const MAX_ASKED: usize = 120;
 
-/// How many addresses wait for a place.
-const MAX_WAITING: usize = 1000;
+/// How many wait while addresses that have failed hold places, which become free one after the other. Each has its
+/// turn, so this times the least time between two turns is the longest wait.
+const MAX_WAITING_IN_FLOOD: usize = 50;
 
-/// An address without keys that has failed keeps its place for this part of the pause.
-const SOONER: u32 = 12;
+/// In a pause, so many places become free of addresses that have failed.
+const FREED: u32 = 6;
 
 /// Ends when the sender is dropped, at the end of a fetch.
 pub(super) type Flight = watch::Receiver<()>;
@@ -42,11 +43,12 @@ fn is_under_way(flight: &Flight) -> bool {
 pub(super) struct Account {
     known: HashMap<String, Known>,
     places: HashMap<String, Place>,
-    waiting: HashMap<String, Waiting>,
+    /// The first one is asked next.
+    waiting: VecDeque<Waiting>,
     /// When addresses without keys were asked, the first one first.
     asked: VecDeque<Instant>,
-    /// Counts what happens, for its order.
-    events: u64,
+    /// Counts the uses of keys, for their order.
+    uses: u64,
 }
 
 /// An address that has answered with keys.
@@ -68,11 +70,8 @@ enum Place {
 
 /// An address without keys that waits for a place.
 struct Waiting {
-    request: KeyRequest,
-    fetch: watch::Sender<()>,
-    /// By how many requests.
-    named: u64,
-    since: u64,
+    id: String,
+    fetch: Fetch,
 }
 
 /// A fetch that is to begin. Its sender is dropped at its end.
@@ -106,8 +105,8 @@ impl Known {
 
 impl Account {
     fn count(&mut self) -> u64 {
-        self.events += 1;
-        self.events
+        self.uses += 1;
+        self.uses
     }
 
     /// An address with keys, which a request uses.
@@ -118,6 +117,12 @@ impl Account {
         Some(known)
     }
 
+    /// Whether an address with keys may be asked although nothing says that it has others: if none was for a
+    /// pause. Anyone can send requests that are signed with none of the keys that they name.
+    pub(super) fn may_check_again(&self, pause: Duration) -> bool {
+        self.known.values().all(|known| known.may_be_asked(pause))
+    }
+
     /// Why an address has no keys, if it was asked a moment ago.
     pub(super) fn failure(&self, id: &str) -> Option<&str> {
         match self.places.get(id)? {
@@ -126,52 +131,56 @@ impl Account {
         }
     }
 
-    /// A request names an address without keys, which waits for a place if it has none.
-    pub(super) fn name(&mut self, request: &KeyRequest, pause: Duration) {
+    /// A request names an address without keys, which waits for a place if it has none. In a flood of forged
+    /// requests, only one that was named before does: nobody names his again who names a new one each time, and
+    /// an authentic request comes again.
+    pub(super) fn name(&mut self, request: &KeyRequest, seen: &mut Seen, pause: Duration) {
         self.free_places(pause);
         let id = request.id();
-        if self.places.contains_key(&id) {
+        if self.places.contains_key(&id) || self.waiting.iter().any(|waiting| waiting.id == id) {
             return;
         }
-        if let Some(waiting) = self.waiting.get_mut(&id) {
-            waiting.named += 1;
-            return;
+        if self.places.is_empty() {
+            // No fetch has ended for a while that would have asked them. Their requests come again.
+            self.waiting.clear();
         }
-        if self.waiting.len() >= MAX_WAITING {
-            let all = self.waiting.iter();
-            let least = all.min_by_key(|(_, waiting)| (waiting.named, waiting.since));
-            if let Some(least) = least.map(|(id, _)| id.clone()) {
-                self.waiting.remove(&least);
-            }
-        }
-        let waiting = Waiting {
-            request: request.clone(),
-            fetch: watch::channel(()).0,
-            named: 1,
-            since: self.count(),
+        let is_flood = self.has_failures();
+        let is_place_left = self.places.len() + self.waiting.len() < MAX_PLACES;
+        let has_room = match is_flood {
+            false => self.waiting.len() < MAX_ASKED,
+            true if is_place_left => true,
+            true => seen.has_been(&id) && self.waiting.len() < MAX_WAITING_IN_FLOOD,
         };
-        self.waiting.insert(id, waiting);
+        if has_room {
+            let fetch = Fetch {
+                request: request.clone(),
+                sender: watch::channel(()).0,
+            };
+            self.waiting.push_back(Waiting { id, fetch });
+        }
     }
 
     /// The fetch of an address without keys, for a request that has named it. `None` if that was asked a
     /// moment ago; or if addresses that have failed hold places, as they do in a flood of forged requests: a
     /// request that waited for a place would mostly wait in vain.
     pub(super) fn flight(&self, id: &str) -> Option<Flight> {
-        match (self.places.get(id), self.waiting.get(id)) {
-            (Some(Place::UnderWay(flight)), _) => Some(flight.clone()),
-            (None, Some(waiting)) if self.is_moving() => Some(waiting.fetch.subscribe()),
-            _ => None,
+        if let Some(Place::UnderWay(flight)) = self.places.get(id) {
+            return Some(flight.clone());
         }
+        if self.has_failures() || self.asked.len() >= MAX_ASKED {
+            return None;
+        }
+        let waiting = self.waiting.iter().find(|waiting| waiting.id == id)?;
+        Some(waiting.fetch.sender.subscribe())
     }
 
-    fn is_moving(&self) -> bool {
-        let is_under_way = |place: &Place| matches!(place, Place::UnderWay(_));
-        self.asked.len() < MAX_ASKED && self.places.values().all(is_under_way)
+    /// Whether addresses that have failed hold places.
+    fn has_failures(&self) -> bool {
+        let mut places = self.places.values();
+        places.any(|place| matches!(place, Place::Failed { .. }))
     }
 
-    /// The fetch that comes next, if one may begin now: of the addresses that wait, that which most requests
-    /// have named. The provider's own requests name the same one again, and forged ones cannot do so for
-    /// each of many.
+    /// The fetch that comes next, if one may begin now.
     pub(super) fn next(&mut self, pause: Duration) -> Option<Fetch> {
         self.free_places(pause);
         while let Some(first) = self.asked.front()
@@ -182,28 +191,25 @@ impl Account {
         if self.places.len() >= MAX_PLACES || self.asked.len() >= MAX_ASKED {
             return None;
         }
-        let all = self.waiting.iter();
-        let most = all.max_by_key(|(_, waiting)| (waiting.named, Reverse(waiting.since)));
-        let id = most.map(|(id, _)| id.clone())?;
-        let Waiting { request, fetch, .. } = self.waiting.remove(&id)?;
-        self.places.insert(id, Place::UnderWay(fetch.subscribe()));
+        let Waiting { id, fetch } = self.waiting.pop_front()?;
+        self.places
+            .insert(id, Place::UnderWay(fetch.sender.subscribe()));
         self.asked.push_back(Instant::now());
-        Some(Fetch {
-            request,
-            sender: fetch,
-        })
+        Some(fetch)
     }
 
     fn free_places(&mut self, pause: Duration) {
-        let now = Instant::now();
-        for place in self.places.values_mut() {
-            // The client has panicked, or the runtime was shut down.
-            if let Place::UnderWay(flight) = place
-                && !is_under_way(flight)
-            {
-                *place = Place::failed("the fetch has not ended".into(), pause);
-            }
+        let is_dead = |place: &Place| match place {
+            Place::UnderWay(flight) => !is_under_way(flight),
+            Place::Failed { .. } => false,
+        };
+        // The client has panicked, or the runtime was shut down.
+        let dead = self.places.iter().filter(|(_, place)| is_dead(place));
+        let dead: Vec<_> = dead.map(|(id, _)| id.clone()).collect();
+        for id in dead {
+            self.hold_place(id, "the fetch has not ended".into(), pause);
         }
+        let now = Instant::now();
         self.places.retain(|_, place| match place {
             Place::UnderWay(_) => true,
             Place::Failed { until, .. } => now < *until,
@@ -244,19 +250,31 @@ impl Account {
                 known.failure = Some(reason);
                 known.flight = None;
             }
-            None => {
-                self.places.insert(id, Place::failed(reason, pause));
-            }
+            None => self.hold_place(id, reason, pause),
         }
     }
-}
 
-impl Place {
-    fn failed(reason: Arc<str>, pause: Duration) -> Self {
-        Self::Failed {
-            reason,
-            until: Instant::now() + pause / SOONER,
-        }
+    /// An address that has failed holds its place until those before it have become free, and a while longer. So
+    /// the places are a bucket: forged requests cause as many fetches at once, and then few, while the fetches
+    /// that find keys use up nothing.
+    fn hold_place(&mut self, id: String, reason: Arc<str>, pause: Duration) {
+        let held = self.places.values().filter_map(|place| match place {
+            Place::UnderWay(_) => None,
+            Place::Failed { until, .. } => Some(*until),
+        });
+        let last = held.chain([Instant::now()]).max();
+        let until = last.unwrap_or_else(Instant::now) + pause / FREED;
+        self.places.insert(id, Place::Failed { reason, until });
+        self.waiting.truncate(MAX_WAITING_IN_FLOOD);
+    }
+
+    /// Whether nothing is lost without it: no keys that are younger than `max_stale`, and no fetch under way or
+    /// just failed.
+    pub(super) fn is_idle(&mut self, max_stale: Duration, pause: Duration) -> bool {
+        self.free_places(pause);
+        let is_old =
+            |known: &Known| known.flight().is_none() && known.fetched.elapsed() >= max_stale;
+        self.places.is_empty() && self.known.values().all(is_old)
     }
 }
 
@@ -270,8 +288,8 @@ mod tests {
         KeyRequest::get(address.into())
     }
 
-    fn name(account: &mut Account, address: impl Into<String>) {
-        account.name(&at(address), PAUSE);
+    fn name(account: &mut Account, seen: &mut Seen, address: impl Into<String>) {
+        account.name(&at(address), seen, PAUSE);
     }
 
     fn next(account: &mut Account) -> Option<Fetch> {
@@ -299,38 +317,84 @@ mod tests {
         assert!(!knows(&mut account, "1"));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn g14_those_that_wait_are_bounded_and_the_most_named_comes_first() {
-        let mut account = Account::default();
-        let mut under_way = Vec::new();
-        for i in 0..MAX_PLACES {
-            name(&mut account, format!("forged {i}"));
-            under_way.extend(next(&mut account));
+    /// Names so many addresses, which are asked and fail.
+    fn fail(account: &mut Account, seen: &mut Seen, number: usize) {
+        for i in 0..number {
+            name(account, seen, format!("failed {i}"));
+            if let Some(fetch) = next(account) {
+                account.fail(fetch.request.id(), "404".into(), PAUSE);
+            }
         }
-        assert_eq!(under_way.len(), MAX_PLACES);
-        name(&mut account, "authentic");
-        name(&mut account, "authentic");
-        for i in 0..2 * MAX_WAITING {
-            name(&mut account, format!("another {i}"));
-        }
-        assert_eq!(account.waiting.len(), MAX_WAITING);
-        assert!(next(&mut account).is_none());
-        account.fail(at("forged 0").id(), "404".into(), PAUSE);
-        assert!(next(&mut account).is_none());
-        tokio::time::advance(PAUSE / SOONER).await;
-        let asked = next(&mut account);
-        let asked = asked.as_ref().map(|fetch| fetch.request.url());
-        assert_eq!(asked, Some("authentic"));
-        assert!(next(&mut account).is_none());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn g14_no_more_are_asked_in_a_pause() {
-        let mut account = Account::default();
-        for i in 0..2 * MAX_ASKED {
-            name(&mut account, i.to_string());
+    async fn g14_as_many_fetches_that_fail_are_made_at_once_and_then_one_in_each_part_of_a_pause() {
+        let (mut account, mut seen) = (Account::default(), Seen::default());
+        fail(&mut account, &mut seen, 2 * MAX_PLACES);
+        assert_eq!(account.asked.len(), MAX_PLACES);
+        for _ in 0..20 {
+            tokio::time::advance(PAUSE / FREED).await;
+            let asked = (0..3).filter(|i| {
+                name(
+                    &mut account,
+                    &mut seen,
+                    format!("{i} at {:?}", Instant::now()),
+                );
+                let fetch = next(&mut account);
+                if let Some(fetch) = &fetch {
+                    account.fail(fetch.request.id(), "404".into(), PAUSE);
+                }
+                fetch.is_some()
+            });
+            assert_eq!(asked.count(), 1);
         }
-        let mut asked = 0;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn g14_in_a_flood_what_is_named_again_is_asked_before_what_is_new() {
+        let (mut account, mut seen) = (Account::default(), Seen::default());
+        fail(&mut account, &mut seen, MAX_PLACES);
+        name(&mut account, &mut seen, "authentic");
+        assert!(account.waiting.is_empty());
+        name(&mut account, &mut seen, "authentic");
+        for i in 0..1000 {
+            name(&mut account, &mut seen, i.to_string());
+        }
+        assert!(next(&mut account).is_none());
+        tokio::time::advance(PAUSE / FREED).await;
+        name(&mut account, &mut seen, "new");
+        let asked = next(&mut account);
+        let asked = asked.as_ref().map(|fetch| fetch.request.url());
+        assert_eq!(asked, Some("authentic"));
+        assert!(account.waiting.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn g14_those_that_wait_in_a_flood_are_bounded_and_forgotten_after_it() {
+        let (mut account, mut seen) = (Account::default(), Seen::default());
+        fail(&mut account, &mut seen, MAX_PLACES);
+        for i in 0..2000 {
+            name(&mut account, &mut seen, (i % 1000).to_string());
+        }
+        assert_eq!(account.waiting.len(), MAX_WAITING_IN_FLOOD);
+        tokio::time::advance(2 * PAUSE).await;
+        name(&mut account, &mut seen, "authentic");
+        let asked = next(&mut account);
+        let asked = asked.as_ref().map(|fetch| fetch.request.url());
+        assert_eq!(asked, Some("authentic"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn g14_no_more_are_asked_in_a_pause_and_no_more_wait() {
+        let (mut account, mut seen) = (Account::default(), Seen::default());
+        name(&mut account, &mut seen, "under way");
+        let under_way = next(&mut account);
+        assert!(under_way.is_some());
+        for i in 0..3 * MAX_ASKED {
+            name(&mut account, &mut seen, i.to_string());
+        }
+        assert_eq!(account.waiting.len(), MAX_ASKED);
+        let mut asked = 1;
         while let Some(fetch) = next(&mut account) {
             learn(&mut account, fetch.request.url());
             asked += 1;
@@ -341,15 +405,28 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn g14_a_failure_leaves_no_more_waiting_than_have_their_turn_soon() {
+        let (mut account, mut seen) = (Account::default(), Seen::default());
+        name(&mut account, &mut seen, "first");
+        let first = next(&mut account);
+        for i in 0..MAX_ASKED {
+            name(&mut account, &mut seen, i.to_string());
+        }
+        let id = first.map(|fetch| fetch.request.id()).unwrap_or_default();
+        account.fail(id, "404".into(), PAUSE);
+        assert_eq!(account.waiting.len(), MAX_WAITING_IN_FLOOD);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_fetch_that_ends_without_an_answer_holds_its_place_like_one_that_fails() {
-        let mut account = Account::default();
-        name(&mut account, "a");
+        let (mut account, mut seen) = (Account::default(), Seen::default());
+        name(&mut account, &mut seen, "a");
         drop(next(&mut account));
-        name(&mut account, "a");
+        name(&mut account, &mut seen, "a");
         assert!(next(&mut account).is_none());
         assert!(account.failure(&at("a").id()).is_some());
-        tokio::time::advance(PAUSE / SOONER).await;
-        name(&mut account, "a");
+        tokio::time::advance(PAUSE / FREED).await;
+        name(&mut account, &mut seen, "a");
         assert!(next(&mut account).is_some());
     }
 }

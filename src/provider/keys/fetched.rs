@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
+use tokio::time::Instant;
 
 use super::account::{Account, Fetch, Flight};
 use super::address::KeyRequest;
 use super::client::KeyClient;
 use super::key_source::Wanted;
+use super::seen::Seen;
 use super::set::KeySet;
 use super::visits::Visits;
 use crate::error_chain::{BoxError, ErrorChain};
@@ -33,11 +35,17 @@ pub(super) type Client = Arc<dyn Fn(Request<Bytes>) -> Answer + Send + Sync>;
 #[derive(Clone)]
 pub(super) struct Fetched {
     client: Client,
-    accounts: Arc<Mutex<HashMap<String, Account>>>,
+    state: Arc<Mutex<State>>,
     visits: Visits,
     pub(super) max_age: Duration,
     pub(super) pause: Duration,
     pub(super) timeout: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    accounts: HashMap<String, Account>,
+    seen: Seen,
 }
 
 impl Fetched {
@@ -57,7 +65,7 @@ impl Fetched {
                     }
                 })
             }),
-            accounts: Arc::default(),
+            state: Arc::default(),
             visits: Visits::default(),
             max_age: Duration::from_secs(60 * 60),
             pause: Duration::from_secs(60),
@@ -65,8 +73,13 @@ impl Fetched {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Account>> {
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long keys are used.
+    fn max_stale(&self) -> Duration {
+        self.max_age.max(MAX_STALE)
     }
 
     /// The keys at an address, among which one is wanted; or that they have to be fetched. If that was done
@@ -79,18 +92,26 @@ impl Fetched {
     ) -> Result<Arc<KeySet>, SignatureError> {
         let needed =
             |reason: &str| SignatureError::KeyNotFetched(KeyNotFetched::new(request, reason));
-        let mut accounts = self.lock();
-        let account = accounts.entry(request.bounds()).or_default();
-        let id = request.id();
-        let Some(known) = account.known(&id) else {
-            let reason = account.failure(&id);
-            return Err(needed(
-                reason.unwrap_or("it was not asked yet, or others come first"),
-            ));
+        const NOT_ASKED: &str = "it was not asked yet, or others come first";
+        let mut state = self.lock();
+        let Some(account) = state.accounts.get_mut(&request.bounds()) else {
+            return Err(needed(NOT_ASKED));
         };
-        if known.fetched.elapsed() >= self.max_age.max(MAX_STALE) {
+        let id = request.id();
+        let may_check_again = account.may_check_again(self.pause);
+        let Some(known) = account.known(&id) else {
+            return Err(needed(account.failure(&id).unwrap_or(NOT_ASKED)));
+        };
+        if known.fetched.elapsed() >= self.max_stale() {
             let reason = known.failure.as_deref();
             return Err(needed(reason.unwrap_or("the keys are older than a day")));
+        }
+        if let Wanted::Changed = wanted {
+            let may_be_asked = may_check_again || known.flight().is_some();
+            return match may_be_asked && !was_fetched {
+                true => Err(needed("the key may have changed")),
+                false => Ok(known.keys.clone()),
+            };
         }
         if wanted.is_in(&known.keys) {
             let is_old = known.fetched.elapsed() >= self.max_age;
@@ -107,7 +128,7 @@ impl Fetched {
     }
 
     /// Waits for the fetches of addresses, which it begins where none is under way. Whether there was one of each.
-    pub(super) async fn fetch(&self, requests: &[&KeyRequest], limit: Duration) -> Vec<bool> {
+    pub(super) async fn fetch(&self, requests: &[&KeyRequest], until: Instant) -> Vec<bool> {
         let mut flights: Vec<_> = requests
             .iter()
             .map(|request| self.flight(request))
@@ -119,14 +140,21 @@ impl Fetched {
                 let _ = flight.changed().await;
             }
         };
-        let _ = tokio::time::timeout(limit, all_end).await;
+        let _ = tokio::time::timeout_at(until, all_end).await;
         flights.iter().map(Option::is_some).collect()
     }
 
     /// The fetch of an address. `None` if it may not be asked now.
     fn flight(&self, request: &KeyRequest) -> Option<Flight> {
-        let mut accounts = self.lock();
-        let account = accounts.entry(request.bounds()).or_default();
+        let mut state = self.lock();
+        let State { accounts, seen } = &mut *state;
+        let bounds = request.bounds();
+        if !accounts.contains_key(&bounds) {
+            // Tenants come and go, and each may have one.
+            let (max_stale, pause) = (self.max_stale(), self.pause);
+            accounts.retain(|_, account| !account.is_idle(max_stale, pause));
+        }
+        let account = accounts.entry(bounds).or_default();
         let id = request.id();
         if let Some(known) = account.known(&id) {
             if known.may_be_asked(self.pause) {
@@ -134,7 +162,7 @@ impl Fetched {
             }
             return known.flight().cloned();
         }
-        account.name(request, self.pause);
+        account.name(request, seen, self.pause);
         self.ask_next(account);
         account.flight(&id)
     }
@@ -187,8 +215,8 @@ impl Fetched {
             Ok(None) => tracing::warn!(host, "a provider has no such key"),
             Err(error) => tracing::warn!(host, error, "could not fetch the keys of a provider"),
         }
-        let mut accounts = self.lock();
-        let account = accounts.entry(request.bounds()).or_default();
+        let mut state = self.lock();
+        let account = state.accounts.entry(request.bounds()).or_default();
         match answer {
             Ok(Some(keys)) => account.learn(request.id(), keys),
             Ok(None) => account.forget(request.id(), self.pause),
@@ -206,5 +234,37 @@ impl Fetched {
 impl fmt::Debug for Fetched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fetched").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn accounts_that_are_not_used_any_more_are_forgotten() {
+        let fetched = Fetched::new(|request: Request<Bytes>| async move {
+            let status = if request.uri().path() == "/known" {
+                200
+            } else {
+                404
+            };
+            let keys = Bytes::from_static(include_bytes!("../../../tests/keys/p256.pem"));
+            Ok(Response::builder().status(status).body(keys)?)
+        });
+        let ask = async |path: &str, account: &str| {
+            let request = KeyRequest::get(format!("https://acme.test{path}")).account(account);
+            let until = Instant::now() + fetched.timeout;
+            fetched.fetch(&[&request], until).await;
+            fetched.lock().accounts.len()
+        };
+        assert_eq!(ask("/known", "a").await, 1);
+        assert_eq!(ask("/unknown", "b").await, 2);
+        assert_eq!(ask("/known", "c").await, 3);
+        // What has failed is forgotten when it may be asked again, and keys when they are not used any more.
+        tokio::time::advance(fetched.pause).await;
+        assert_eq!(ask("/known", "d").await, 3);
+        tokio::time::advance(MAX_STALE).await;
+        assert_eq!(ask("/known", "e").await, 1);
     }
 }

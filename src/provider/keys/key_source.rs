@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::address::KeyRequest;
 use super::client::KeyClient;
 use super::fetched::Fetched;
@@ -62,7 +64,7 @@ impl KeySource {
     }
 
     /// The least time from one fetch of an address to the next. Default: a minute. After a failure with no
-    /// keys at all, it is a twelfth of it. No effect on given keys.
+    /// keys at all, it is a sixth of it. No effect on given keys.
     #[must_use]
     pub fn pause(self, pause: Duration) -> Self {
         self.with(|fetched| fetched.pause = pause)
@@ -96,21 +98,35 @@ impl KeySource {
         }
     }
 
-    /// Fetches all that a request needs at once, and waits for this time at most: the fetches go on. Whether each
+    /// Until when a request may wait for keys that is to be answered within this time.
+    pub(in crate::provider) fn wait_until(&self, response_deadline: Duration) -> Instant {
+        let half = response_deadline / 2;
+        Instant::now()
+            + match &self.0 {
+                Kind::Given(_) => half,
+                Kind::Fetched(fetched) => half.min(fetched.timeout),
+            }
+    }
+
+    /// Fetches all that a request needs at once, and waits until then at most: the fetches go on. Whether each
     /// address could be asked.
-    pub(in crate::provider) async fn fetch_within(
+    pub(in crate::provider) async fn fetch_until(
         &self,
         needed: impl Iterator<Item = &KeyNotFetched>,
-        limit: Duration,
+        until: Instant,
     ) -> Vec<bool> {
         match &self.0 {
             Kind::Given(_) => needed.map(|_| false).collect(),
             Kind::Fetched(fetched) => {
-                let limit = limit.min(fetched.timeout);
                 let requests: Vec<_> = needed.map(KeyNotFetched::request).collect();
-                fetched.fetch(&requests, limit).await
+                fetched.fetch(&requests, until).await
             }
         }
+    }
+
+    /// Whether keys are fetched.
+    pub(in crate::provider) fn is_fetched(&self) -> bool {
+        matches!(self.0, Kind::Fetched(_))
     }
 
     /// Visits an address, by which a provider has a handshake confirmed.
@@ -142,13 +158,15 @@ pub(in crate::provider) enum Wanted<'a> {
     Any,
     /// One that is not among those that are known, since none of them has signed the request.
     Newer,
+    /// That which is known, although it has not signed the request: the provider may have replaced it under its id.
+    Changed,
 }
 
 impl Wanted<'_> {
     pub(super) fn is_in(self, keys: &KeySet) -> bool {
         match self {
             Self::Id(id) => keys.with_id(id).next().is_some(),
-            Self::Any => true,
+            Self::Any | Self::Changed => true,
             Self::Newer => false,
         }
     }

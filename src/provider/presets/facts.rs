@@ -122,7 +122,7 @@ macro_rules! facts {
 - Retry: identical (likely).
 - Response deadline: 15 s.
 - Body limit: 2 MiB.
-- Handshake: the `SubscriptionConfirmation` of the topic, which is signed, is confirmed by a GET of its `SubscribeURL`: by the client of [`Provider::keys`](Provider::keys), or as [`Provider::confirm_subscription`](Provider::confirm_subscription) says. It is answered with 200 afterwards, and with 503 if it fails, so that SNS sends it again. Whoever has captured one can have it confirmed again, for as long as SNS takes its token: by the client of the keys once a minute, by a function of yours each time. An `UnsubscribeConfirmation` is answered with 200, and nothing else is done.
+- Handshake: the `SubscriptionConfirmation` of the topic, which is signed, is confirmed by a GET of its `SubscribeURL`: by the client of [`Provider::keys`](Provider::keys), or as [`Provider::confirm_subscription`](Provider::confirm_subscription) says. It is answered with 200 afterwards, and with 503 if it fails, so that SNS sends it again. Whoever has captured one can have it confirmed again, once a minute, for as long as SNS takes its token. An `UnsubscribeConfirmation` is answered with 200, and nothing else is done.
 - A retry is likely identical.
 - A message has at most 1 MiB.
 - **The tolerance of a day counts from the publishing of the message: one from a backlog that is throttled may be older.**

@@ -9,6 +9,7 @@ use http::header::HeaderName;
 use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
 
+use super::PublicKey;
 use super::sign::{SignError, UnsignedRequest};
 use crate::provider::keys::{KeyRequest, KeySet, KeySource, Wanted};
 use crate::provider::public_url::{UrlBase, path_and_query, public_path_and_query};
@@ -152,7 +153,8 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
     }
 
     /// A secret that the scheme can use, and that is nobody's. The request of an unknown tenant is verified with it,
-    /// so that neither the answer nor the time tells which tenants exist. Default: a short text in base64.
+    /// for about the same work. The time can still tell that from a known tenant, by how many secrets that has, and
+    /// where keys are fetched, by what is asked and known. Default: a short text in base64.
     fn dummy_secret(&self) -> Secret {
         Secret::dummy()
     }
@@ -238,10 +240,34 @@ impl<'a> SignedRequest<'a> {
         self.look_up(request, id.map_or(Wanted::Any, Wanted::Id))
     }
 
-    /// The error of a request that names no key, and that is signed with none of those at the address: the
-    /// provider may have a new one.
-    pub(in crate::provider) fn no_match_of_keys(&self, request: &KeyRequest) -> SignatureError {
-        match self.look_up(request, Wanted::Newer) {
+    /// Checks that the request is signed with the key at an address that has this id, or with any of them if it
+    /// names none.
+    pub(in crate::provider) fn check_signed_with_key_at(
+        &self,
+        request: &KeyRequest,
+        id: Option<&str>,
+        has_signed: impl Fn(&PublicKey) -> bool,
+    ) -> Result<(), SignatureError> {
+        let keys = self.keys(request, id)?;
+        let is_signed = match id {
+            Some(id) => keys.with_id(id).any(has_signed),
+            None => keys.iter().any(has_signed),
+        };
+        match (is_signed, id) {
+            (true, _) => Ok(()),
+            (false, Some(_)) => Err(self.no_match_of_key_at(request)),
+            // The provider may have a new one.
+            (false, None) => Err(self.no_match(request, Wanted::Newer)),
+        }
+    }
+
+    /// The error of a request that is not signed with the key that it names.
+    pub(in crate::provider) fn no_match_of_key_at(&self, request: &KeyRequest) -> SignatureError {
+        self.no_match(request, Wanted::Changed)
+    }
+
+    fn no_match(&self, request: &KeyRequest, wanted: Wanted<'_>) -> SignatureError {
+        match self.look_up(request, wanted) {
             Err(needed @ SignatureError::KeyNotFetched(_)) => needed,
             Ok(_) | Err(_) => SignatureError::NoMatch,
         }

@@ -1,10 +1,14 @@
 //! Keys by their id, of many accounts: those of Plaid.
 
+use std::time::{Duration, SystemTime};
+
+use axum::http::{Request, Response};
+use bytes::Bytes;
 use idempotent_webhook::presets::{self, PlaidKeys};
+use idempotent_webhook::provider::keys::KeySource;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret, Secrets};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 use super::server::{Answering, KeyServer, private_key};
 use super::{REFUSED, UNAVAILABLE};
@@ -44,6 +48,29 @@ async fn f1_a_key_ends_when_its_provider_says_so() {
     let captured = app.send(signed(r#"{"a":1}"#).request()).await;
     assert_eq!(captured, answer(401, "rejected", REFUSED));
     assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// Plaid says to none of them which account a request is for.
+#[tokio::test]
+async fn f1_the_last_of_many_accounts_is_asked_too() {
+    let Answering::Text(last) = key(&Value::Null) else {
+        unreachable!()
+    };
+    let keys = KeySource::fetched(move |request: Request<Bytes>| {
+        let asked: Value = serde_json::from_slice(request.body()).unwrap();
+        let last = last.clone();
+        async move {
+            Ok(match asked["client_id"] == "account-14" {
+                true => Response::new(Bytes::from(last)),
+                false => Response::builder().status(400).body(Bytes::new())?,
+            })
+        }
+    });
+    let accounts: Vec<_> = (0..15).map(|i| account(&format!("account-{i}"))).collect();
+    let provider = presets::plaid(Secrets::try_from(accounts).unwrap()).keys(keys);
+    let (head, body) = signed("{}").request::<Bytes>().into_parts();
+    let verified = provider.verify_fetching(&head, &body, SystemTime::now());
+    assert!(verified.await.is_ok());
 }
 
 #[tokio::test]

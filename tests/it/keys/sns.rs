@@ -1,6 +1,7 @@
 //! Keys at addresses that requests name: those of AWS SNS. And its handshake.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, Response};
@@ -214,6 +215,38 @@ async fn f1_a_client_that_panics_in_a_visit_has_failed() {
     let got = app.send(notification("a")).await;
     assert_eq!(got, answer(200, "processed", "done"));
     assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// A function of the application confirms as the client would.
+#[tokio::test]
+async fn f1_copies_of_a_confirmation_call_the_function_of_the_application_once() {
+    let told = Arc::new(Mutex::new(0));
+    let provider = sns(TOPIC).keys(KeySource::given(KEYS).unwrap());
+    let provider = provider.confirm_subscription({
+        let told = told.clone();
+        move |url| {
+            *told.lock().unwrap() += 1;
+            async move {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                assert_eq!(url, CONFIRM, "on purpose");
+                Ok(())
+            }
+        }
+    });
+    let app = TestApp::of(provider, write_effect).await;
+    let send_copies = |url: String| {
+        let copies = (0..30).map(move |_| confirmation(TOPIC, &url));
+        join_all(copies.map(|request| app.send(request)))
+    };
+    for got in send_copies(CONFIRM.to_owned()).await {
+        assert_eq!(got, answer(200, "handshake", ""));
+    }
+    assert_eq!(*told.lock().unwrap(), 1);
+    for got in send_copies(format!("{CONFIRM}2")).await {
+        assert_eq!(got, answer(503, "failed", UNAVAILABLE));
+    }
+    assert_eq!(*told.lock().unwrap(), 2);
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 /// As the guide tests it.

@@ -2,28 +2,49 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
+use crate::provider::json_path::unescape::{unescape, unescape_into};
 use crate::provider::signature::SignatureAlgorithm;
 
-/// A message. A member that is there twice is refused.
+/// The longest of the members but the message, as it is written in JSON, in bytes. They are read
+/// before the signature is known.
+const MAX_SHORT: usize = 4 * 1024;
+
+/// A message. A member that is there twice is refused. What SNS lets its users fill is not copied.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct Message {
+pub(super) struct Message<'a> {
     #[serde(rename = "Type")]
     pub(super) kind: Kind,
-    message: String,
-    pub(super) message_id: String,
-    subject: Option<String>,
+    #[serde(borrow)]
+    message: &'a RawValue,
+    pub(super) message_id: Short,
+    subject: Option<Short>,
     #[serde(rename = "SubscribeURL")]
-    pub(super) subscribe_url: Option<String>,
-    pub(super) timestamp: String,
-    token: Option<String>,
-    pub(super) topic_arn: String,
-    signature: String,
+    pub(super) subscribe_url: Option<Short>,
+    pub(super) timestamp: Short,
+    token: Option<Short>,
+    pub(super) topic_arn: Short,
+    signature: Short,
     signature_version: Version,
     #[serde(rename = "SigningCertURL")]
-    pub(super) certificate: String,
+    pub(super) certificate: Short,
+}
+
+/// A text of bounded length.
+pub(super) struct Short(pub(super) String);
+
+impl<'de> Deserialize<'de> for Short {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = <&RawValue>::deserialize(deserializer)?.get();
+        let text = Some(json).filter(|json| json.len() <= MAX_SHORT);
+        let text = text.and_then(unescape);
+        text.map(Self)
+            .ok_or_else(|| D::Error::custom("it is no text, or too long"))
+    }
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -51,8 +72,8 @@ impl Kind {
     }
 }
 
-impl Message {
-    pub(super) fn read(body: &[u8]) -> Option<Self> {
+impl<'a> Message<'a> {
+    pub(super) fn read(body: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(body).ok()
     }
 
@@ -64,42 +85,40 @@ impl Message {
     }
 
     pub(super) fn signature(&self) -> Option<Vec<u8>> {
-        BASE64.decode(&self.signature).ok()
+        BASE64.decode(&self.signature.0).ok()
     }
 
     /// What is signed: names and values, each with a line break after it. `None` if something is missing, or
     /// if another value than the message has a line break. Such a value could be taken for several, and the
     /// signature of one message would count for another.
     pub(super) fn content(&self) -> Option<String> {
-        let subject = self.subject.as_deref();
-        let (url, token) = (self.subscribe_url.as_deref(), self.token.as_deref());
-        let first = [
-            ("Message", &*self.message),
-            ("MessageId", &*self.message_id),
-        ];
-        let last = [("TopicArn", &*self.topic_arn), ("Type", self.kind.name())];
-        let time = ("Timestamp", &*self.timestamp);
-        let between = match self.kind {
-            Kind::Notification => vec![subject.map(|subject| ("Subject", subject)), Some(time)],
+        let mut rest = vec![("MessageId", &*self.message_id.0)];
+        match self.kind {
+            Kind::Notification => {
+                rest.extend(self.subject.iter().map(|subject| ("Subject", &*subject.0)));
+                rest.push(("Timestamp", &self.timestamp.0));
+            }
             Kind::SubscriptionConfirmation | Kind::UnsubscribeConfirmation => {
-                vec![
-                    Some(("SubscribeURL", url?)),
-                    Some(time),
-                    Some(("Token", token?)),
-                ]
+                rest.push(("SubscribeURL", &self.subscribe_url.as_ref()?.0));
+                rest.push(("Timestamp", &self.timestamp.0));
+                rest.push(("Token", &self.token.as_ref()?.0));
             }
-        };
-        let mut content = String::new();
-        for (name, value) in first
-            .into_iter()
-            .chain(between.into_iter().flatten())
-            .chain(last)
-        {
-            if name != "Message" && value.contains('\n') {
-                return None;
-            }
-            content.extend([name, "\n", value, "\n"]);
         }
+        rest.push(("TopicArn", &self.topic_arn.0));
+        rest.push(("Type", self.kind.name()));
+        if rest.iter().any(|(_, value)| value.contains('\n')) {
+            return None;
+        }
+        let lines = rest
+            .iter()
+            .flat_map(|(name, value)| [*name, "\n", value, "\n"]);
+        let lines: String = lines.collect();
+        let message = self.message.get();
+        let mut content = String::with_capacity("Message\n\n".len() + message.len() + lines.len());
+        content.push_str("Message\n");
+        unescape_into(message, &mut content)?;
+        content.push('\n');
+        content.push_str(&lines);
         Some(content)
     }
 }

@@ -79,22 +79,22 @@ impl SignatureScheme for AwsSns {
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
         let message = Message::read(request.body()).ok_or(SignatureError::MalformedBody)?;
-        let topic = &message.topic_arn;
+        let topic = &message.topic_arn.0;
         let is_ours = |secret: &Secret| secret.expose() == topic.as_bytes();
         if !secrets.iter().any(is_ours) {
             return Err(SignatureError::NotForUs("another topic"));
         }
         let is_known = |host: &str, path: &str| is_sns(host, topic) && is_certificate(path);
-        if !is_https_at(&message.certificate, is_known) {
+        if !is_https_at(&message.certificate.0, is_known) {
             return Err(SignatureError::NotForUs(
                 "its certificate is not at SNS's address in the region of the topic",
             ));
         }
         let content = message.content().ok_or(SignatureError::MalformedBody)?;
-        let time = TimeFormat::Rfc3339.parse(&message.timestamp);
+        let time = TimeFormat::Rfc3339.parse(&message.timestamp.0);
         let time = time.ok_or(SignatureError::MalformedBody)?;
         let signature = message.signature().ok_or(SignatureError::MalformedBody)?;
-        let at = KeyRequest::get(message.certificate.clone()).one_key();
+        let at = KeyRequest::get(message.certificate.0.clone()).one_key();
         let keys = request.keys(&at, None)?;
         let certificate = keys
             .certificates()
@@ -103,16 +103,18 @@ impl SignatureScheme for AwsSns {
         certificate.check(time, is_name)?;
         let key = certificate.key().ok_or(CertificateError::Malformed)?;
         if !key.verify(message.algorithm(), content.as_bytes(), &signature) {
-            return Err(SignatureError::NoMatch);
+            return Err(request.no_match_of_key_at(&at));
         }
         if only_value(request.headers(), &TYPE).is_ok_and(|kind| kind != message.kind.name()) {
             return Err(SignatureError::MalformedHeader(TYPE));
         }
         match &message.subscribe_url {
-            Some(url) if message.kind != Kind::Notification && !is_confirmation_url(url, topic) => {
+            Some(url)
+                if message.kind != Kind::Notification && !is_confirmation_url(&url.0, topic) =>
+            {
                 Err(SignatureError::NotForUs("another address to confirm at"))
             }
-            Some(_) | None => Ok(Signed::new().at(time).value(ID, message.message_id)),
+            Some(_) | None => Ok(Signed::new().at(time).value(ID, message.message_id.0)),
         }
     }
 
@@ -131,6 +133,11 @@ impl SignatureScheme for AwsSns {
 
     fn description(&self) -> Cow<'static, str> {
         "RSA PKCS #1, SHA-256 or SHA-1, in the body".into()
+    }
+
+    fn dummy_secret(&self) -> Secret {
+        let nobodys = SnsTopic::new("arn:aws:sns:us-east-1:000000000000:nobodys");
+        nobodys.map_or_else(|_| Secret::dummy(), Secret::from)
     }
 
     fn needs_keys(&self, _: &Secrets) -> bool {

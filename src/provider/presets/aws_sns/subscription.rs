@@ -18,7 +18,7 @@ pub(super) fn confirmation(request: &HandshakeRequest<'_>) -> Option<Handshake> 
     let handshake = Handshake::empty(message.kind.name());
     match message.kind {
         Kind::Notification => None,
-        Kind::SubscriptionConfirmation => Some(handshake.confirmed_at(message.subscribe_url?)),
+        Kind::SubscriptionConfirmation => Some(handshake.confirmed_at(message.subscribe_url?.0)),
         // A visit of its address would subscribe again.
         Kind::UnsubscribeConfirmation => Some(handshake),
     }

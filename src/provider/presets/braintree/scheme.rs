@@ -106,15 +106,18 @@ impl Keys {
     /// Whether one of the pairs is of this key. A line break at the end of the payload, which some
     /// readers of forms remove, is signed.
     fn has_signed(&self, pairs: &str, payload: &[u8]) -> bool {
-        pairs
-            .split('&')
-            .take(MAX_PAIRS)
-            .filter_map(|pair| pair.split_once('|'))
-            .filter(|(public, _)| *public == self.public)
-            .any(|(_, signature)| {
-                [payload, &[payload, b"\n"].concat()]
-                    .iter()
-                    .any(|payload| is_same(self.mac(payload).as_bytes(), signature.as_bytes()))
+        let pairs = pairs.split('&').take(MAX_PAIRS);
+        let of_key = pairs.filter_map(|pair| {
+            let (public, signature) = pair.split_once('|')?;
+            (public == self.public).then_some(signature)
+        });
+        let signatures: Vec<_> = of_key.collect();
+        // Two MACs, however many signatures there are, and none for another key.
+        !signatures.is_empty()
+            && [payload, &[payload, b"\n"].concat()].iter().any(|payload| {
+                let mac = self.mac(payload);
+                let mut signatures = signatures.iter();
+                signatures.any(|signature| is_same(mac.as_bytes(), signature.as_bytes()))
             })
     }
 }

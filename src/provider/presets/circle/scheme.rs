@@ -10,8 +10,8 @@ use http::{HeaderMap, HeaderName};
 use super::keys::{CircleKeys, Keys};
 use crate::provider::keys::KeyRequest;
 use crate::provider::signature::{
-    SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,
-    UnsignedRequest, is_uuid, only_value, signed_under_one_of,
+    PublicKey, SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed,
+    SignedRequest, UnsignedRequest, is_uuid, only_value, signed_under_one_of,
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
@@ -51,9 +51,9 @@ fn is_signed(
         return Err(SignatureError::MalformedHeader(KEY_ID));
     }
     let at = KeyRequest::get(format!("{address}/{id}")).one_key();
-    let keys = request.keys(&at, Some(&id))?;
-    let mut keys = keys.with_id(&id);
-    Ok(keys.any(|key| key.verify(P256, request.body(), signature)))
+    let has_signed = |key: &PublicKey| key.verify(P256, request.body(), signature);
+    request.check_signed_with_key_at(&at, Some(&id), has_signed)?;
+    Ok(true)
 }
 
 impl SignatureScheme for Circle {

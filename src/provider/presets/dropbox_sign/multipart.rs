@@ -33,7 +33,8 @@ pub(super) fn only_part(body: &[u8], boundary: &str, name: &str) -> Option<Range
     let mut start = find(body, 0, delimiter)? + delimiter.len();
     // What follows the last delimiter is no part.
     while let Some(end) = find(body, start, delimiter) {
-        let head_end = find(body, start, b"\r\n\r\n").filter(|head_end| *head_end < end);
+        // Not beyond it: there may be as many parts as fit, and none with an end of its head.
+        let head_end = find(body.get(..end)?, start, b"\r\n\r\n");
         let head = head_end.and_then(|head_end| body.get(start..head_end));
         if let (Some(head), Some(head_end)) = (head, head_end)
             && is_named(head, &wanted)
@@ -109,6 +110,13 @@ mod tests {
         ] {
             assert_eq!(part(&body), content, "{body:?}");
         }
+    }
+
+    #[test]
+    fn parts_without_an_end_of_their_heads_are_read_in_one_pass() {
+        // The rest of the text would be searched for each of them.
+        let many = "--b".repeat(500_000);
+        assert_eq!(part(&many), None);
     }
 
     #[test]

@@ -85,12 +85,11 @@ impl SignatureScheme for Ebay {
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
         let head = Head::read(request.headers())?;
-        let keys = request.keys(&address(&head.key_id, secrets), Some(&head.key_id))?;
-        let mut keys = keys.with_id(&head.key_id);
-        match keys.any(|key| key.verify(P256_SHA1, request.body(), &head.signature)) {
-            true => Ok(Signed::new()),
-            false => Err(SignatureError::NoMatch),
-        }
+        let at = address(&head.key_id, secrets);
+        request.check_signed_with_key_at(&at, Some(&head.key_id), |key| {
+            key.verify(P256_SHA1, request.body(), &head.signature)
+        })?;
+        Ok(Signed::new())
     }
 
     fn description(&self) -> Cow<'static, str> {

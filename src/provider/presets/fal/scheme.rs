@@ -80,11 +80,9 @@ impl SignatureScheme for Fal {
     ) -> Result<Signed, SignatureError> {
         let head = Head::read(request.headers())?;
         let message = message(head.id, head.user, head.time, request.body());
-        let keys = request.keys(&self.keys, None)?;
-        let mut keys = keys.iter();
-        if !keys.any(|key| key.verify(ED25519, message.as_bytes(), &head.signature)) {
-            return Err(request.no_match_of_keys(&self.keys));
-        }
+        request.check_signed_with_key_at(&self.keys, None, |key| {
+            key.verify(ED25519, message.as_bytes(), &head.signature)
+        })?;
         let is_ours = |secret: &Secret| secret.expose() == head.user.as_bytes();
         match secrets.iter().any(is_ours) {
             true => Ok(Signed::new().at(head.signed_at)),

@@ -70,12 +70,8 @@ fn is_signed(
             .map(|key| has_signed(&key))
             .ok_or(SignatureError::UnusableSecret);
     };
-    let id = token.key_id.as_deref();
-    let keys = request.keys(&at, id)?;
-    Ok(match id {
-        Some(id) => keys.with_id(id).any(has_signed),
-        None => keys.iter().any(has_signed),
-    })
+    request.check_signed_with_key_at(&at, token.key_id.as_deref(), has_signed)?;
+    Ok(true)
 }
 
 impl SignatureScheme for Fireblocks {

@@ -71,6 +71,11 @@ impl SignatureScheme for Token {
         self.0.description()
     }
 
+    fn dummy_secret(&self) -> Secret {
+        let nobodys = PubSub::new("nobody@example.com", "https://example.com/");
+        nobodys.map_or_else(|_| Secret::dummy(), Secret::from)
+    }
+
     fn needs_keys(&self, _: &Secrets) -> bool {
         true
     }

@@ -15,8 +15,8 @@ use crate::provider::keys::is_https_at;
 use crate::provider::signature::CertificateError;
 use crate::provider::signature::timestamp::TimeFormat;
 use crate::provider::signature::{
-    PublicKey, SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed,
-    SignedRequest, UnsignedRequest, only_value, signed_under_one_of,
+    SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,
+    UnsignedRequest, only_value, signed_under_one_of,
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
@@ -76,23 +76,29 @@ fn is_of_paypal(host: &str, path: &str) -> bool {
     is_known && name.is_some_and(|name| !name.is_empty() && name.chars().all(is_plain))
 }
 
-/// The key of a webhook that is given, or that of the certificate that the request names.
-fn key(
+/// Whether a content is signed with the key of a webhook that is given, or with that of the certificate that the
+/// request names.
+fn is_signed(
     webhook: &PayPalWebhook,
     request: &SignedRequest<'_>,
     head: &Head<'_>,
-) -> Result<PublicKey, SignatureError> {
-    match &webhook.public_key {
-        Some(key) => RSA
-            .key_of(key.expose())
-            .ok_or(SignatureError::UnusableSecret),
-        None => fetched_key(request, head),
-    }
+    content: &str,
+) -> Result<bool, SignatureError> {
+    let Some(key) = &webhook.public_key else {
+        return is_signed_with_certificate(request, head, content);
+    };
+    let key = RSA.key_of(key.expose());
+    let key = key.ok_or(SignatureError::UnusableSecret)?;
+    Ok(key.verify(RSA, content.as_bytes(), &head.signature))
 }
 
 /// PayPal serves the certificate without its issuers, so its address vouches for it.
 #[cfg(feature = "x509")]
-fn fetched_key(request: &SignedRequest<'_>, head: &Head<'_>) -> Result<PublicKey, SignatureError> {
+fn is_signed_with_certificate(
+    request: &SignedRequest<'_>,
+    head: &Head<'_>,
+    content: &str,
+) -> Result<bool, SignatureError> {
     let at = KeyRequest::get(head.certificate.to_owned()).one_key();
     let keys = request.keys(&at, None)?;
     let time = TimeFormat::Rfc3339
@@ -105,11 +111,19 @@ fn fetched_key(request: &SignedRequest<'_>, head: &Head<'_>) -> Result<PublicKey
         name.starts_with("messageverificationcerts.") && name.ends_with(".paypal.com")
     })?;
     let key = certificate.key();
-    key.ok_or(SignatureError::Certificate(CertificateError::Malformed))
+    let key = key.ok_or(SignatureError::Certificate(CertificateError::Malformed))?;
+    match key.verify(RSA, content.as_bytes(), &head.signature) {
+        true => Ok(true),
+        false => Err(request.no_match_of_key_at(&at)),
+    }
 }
 
 #[cfg(not(feature = "x509"))]
-fn fetched_key(_: &SignedRequest<'_>, _: &Head<'_>) -> Result<PublicKey, SignatureError> {
+fn is_signed_with_certificate(
+    _: &SignedRequest<'_>,
+    _: &Head<'_>,
+    _: &str,
+) -> Result<bool, SignatureError> {
     Err(SignatureError::UnusableSecret)
 }
 
@@ -132,8 +146,7 @@ impl SignatureScheme for PayPal {
             let webhook: PayPalWebhook =
                 secret.parse().map_err(|_| SignatureError::UnusableSecret)?;
             let content = content(head.id, head.time, &webhook.id, request.body());
-            let key = key(&webhook, request, &head)?;
-            Ok(key.verify(RSA, content.as_bytes(), &head.signature))
+            is_signed(&webhook, request, &head, &content)
         })?;
         Ok(Signed::new())
     }

@@ -1,7 +1,6 @@
 //! Plaid's token, with a hash of the body.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
@@ -16,8 +15,8 @@ use crate::provider::signature::compare::is_same;
 use crate::provider::signature::jwt::{Compact, encode};
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
-    SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed, SignedRequest,
-    UnsignedRequest, signed_under_one_of,
+    PublicKey, SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed,
+    SignedRequest, UnsignedRequest, signed_under_one_of,
 };
 use crate::provider::{Secret, SecretError, Secrets};
 
@@ -49,8 +48,13 @@ impl Keys {
         }
     }
 
-    /// The keys, among which is the one of this id.
-    fn keys(&self, request: &SignedRequest<'_>, id: &str) -> Result<Arc<KeySet>, SignatureError> {
+    /// Whether the one of this id has signed a request.
+    fn have_signed(
+        &self,
+        request: &SignedRequest<'_>,
+        id: &str,
+        has_signed: impl Fn(&PublicKey) -> bool,
+    ) -> Result<bool, SignatureError> {
         let Self::Fetched {
             is_sandbox,
             client_id,
@@ -58,7 +62,7 @@ impl Keys {
         } = self
         else {
             let given = self.given().ok_or(SignatureError::UnusableSecret)?;
-            return Ok(Arc::new(given));
+            return Ok(given.with_id(id).any(has_signed));
         };
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if id.len() > MAX_KEY_ID || !id.chars().all(is_plain) {
@@ -72,7 +76,8 @@ impl Keys {
         let secret = String::from_utf8_lossy(secret.expose());
         let asked = json!({"client_id": client_id, "secret": secret, "key_id": id});
         let at = KeyRequest::get(url).post_json(&asked).account(client_id);
-        request.keys(&at, Some(id))
+        request.check_signed_with_key_at(&at, Some(id), has_signed)?;
+        Ok(true)
     }
 }
 
@@ -94,9 +99,9 @@ impl SignatureScheme for Plaid {
         let message = token.signed().concat();
         signed_under_one_of(request, secrets, |secret| {
             let keys = Keys::of(secret).map_err(|_| SignatureError::UnusableSecret)?;
-            let keys = keys.keys(request, id)?;
-            let mut keys = keys.with_id(id);
-            Ok(keys.any(|key| key.verify(ES256, &message, &token.signature)))
+            keys.have_signed(request, id, |key| {
+                key.verify(ES256, &message, &token.signature)
+            })
         })?;
         let malformed = SignatureError::MalformedHeader(TOKEN);
         let claims = token.claims().ok_or(malformed.clone())?;

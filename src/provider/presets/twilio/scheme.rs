@@ -104,7 +104,7 @@ fn signed_fields(url: &str, body: &[u8]) -> Option<Vec<u8>> {
     for (name, value) in fields(body)? {
         by_name.entry(name).or_default().insert(value);
     }
-    let mut signed = Vec::new();
+    let mut signed = Vec::with_capacity(body.len());
     for (name, values) in by_name {
         for value in values {
             signed.extend_from_slice(&name);

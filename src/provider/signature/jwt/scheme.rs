@@ -179,22 +179,18 @@ impl Jwt {
         mut secrets: impl Iterator<Item = &'a [u8]>,
     ) -> Result<(Claims, Signed), SignatureError> {
         let token = self.token(request.headers())?;
-        let is_signed = match &self.signing {
-            Signing::Hs256 => secrets.any(|secret| token.is_hmac(secret, &[Hash::Sha256])),
+        match &self.signing {
+            Signing::Hs256 => {
+                if !secrets.any(|secret| token.is_hmac(secret, &[Hash::Sha256])) {
+                    return Err(SignatureError::NoMatch);
+                }
+            }
             Signing::Keys(algorithm, at) => {
                 let message = token.signed().concat();
                 let has_signed =
                     |key: &PublicKey| key.verify(*algorithm, &message, &token.signature);
-                let keys = request.keys(at, token.key_id.as_deref())?;
-                match &token.key_id {
-                    Some(id) => keys.with_id(id).any(has_signed),
-                    None if keys.iter().any(has_signed) => true,
-                    None => return Err(request.no_match_of_keys(at)),
-                }
+                request.check_signed_with_key_at(at, token.key_id.as_deref(), has_signed)?;
             }
-        };
-        if !is_signed {
-            return Err(SignatureError::NoMatch);
         }
         let claims = token.claims().ok_or_else(|| self.malformed())?;
         let signed = self.check(&claims, request.body())?;

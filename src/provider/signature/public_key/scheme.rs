@@ -9,7 +9,7 @@ use http::HeaderMap;
 use http::header::HeaderName;
 use http::request::Parts;
 
-use super::key::{PublicKey, SignatureAlgorithm};
+use super::key::SignatureAlgorithm;
 use crate::provider::keys::KeyRequest;
 use crate::provider::signature::only_value;
 use crate::provider::signature::scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
@@ -182,14 +182,8 @@ impl PublicKeySignature {
             Some(name) => Some(only_value(request.headers(), name)?),
             None => None,
         };
-        let is_signed = |key: &PublicKey| key.verify(self.algorithm, message, signature);
-        let keys = request.keys(at, id)?;
-        match id {
-            Some(id) if keys.with_id(id).any(is_signed) => Ok(()),
-            Some(_) => Err(SignatureError::NoMatch),
-            None if keys.iter().any(is_signed) => Ok(()),
-            None => Err(request.no_match_of_keys(at)),
-        }
+        request
+            .check_signed_with_key_at(at, id, |key| key.verify(self.algorithm, message, signature))
     }
 
     fn signature(&self, headers: &HeaderMap) -> Result<Vec<u8>, SignatureError> {
