@@ -81,9 +81,12 @@ use crate::settings::Settings;
 /// before a group such as `invoice.*`, and a longer group before a shorter one, in whichever order they are given.
 /// GitHub's action can be written: `pull_request.opened` comes before `pull_request`, which has all actions.
 ///
+/// `customer.subscription.*` has `customer.subscription.trial.end`, and not `customer.subscription`. `issues.*` has
+/// GitHub's `issues` with any action. Another name matches only what is spelled alike.
+///
 /// **Where the type is in a header that is not signed**, as that of GitHub, Gitea, Bitbucket or Linear, whoever has
 /// captured a signed body can send it as an event of another type. A handler takes nothing for granted that its
-/// body does not say: members that it needs are no `Option`s.
+/// body does not say: the members that it needs are not optional in its struct.
 ///
 /// # A type that is added later
 ///
@@ -94,7 +97,9 @@ use crate::settings::Settings;
 ///
 /// A kept delivery whose type is ignored after a deploy does not run. In the first hour after its receipt it waits,
 /// since another process may still have a handler. Then it ends as one whose handler has done nothing, with the outcome
-/// `ignored` and a line in the log. With [`Keep::processed_for`](crate::Keep::processed_for) it can be reprocessed.
+/// `ignored` and a line in the log. It stays in the archive for a week, or for as long as
+/// [`Keep::processed_for`](crate::Keep::processed_for) says. So after a deploy that was taken back,
+/// [`Endpoint::reprocess_all`](crate::Endpoint::reprocess_all) runs it.
 #[must_use = "handlers get events once they have a layer"]
 pub struct Events<S = ()> {
     types: EventTypes,
@@ -197,8 +202,8 @@ where
     ///
     /// # Panics
     ///
-    /// If the provider has no event type, or the layer or a clone of it has another list, by
-    /// [`only`](IdempotentWebhook::only) or of other [`Events`].
+    /// If the provider has no event type. Or if the layer, or a clone of it, has another table already: that of
+    /// [`only`](IdempotentWebhook::only), or of other [`Events`].
     #[track_caller]
     pub fn layer(self, webhook: IdempotentWebhook) -> impl Handler<((),), S> {
         let Self {
@@ -290,7 +295,10 @@ where
             Ok(match handler {
                 Some(handler) => handler.call(request, state).await,
                 None => {
-                    HandlerError::new("its event type cannot be read, so that no handler is for it")
+                    HandlerError::new(
+                        "its event type, or the action of it, cannot be read, so that no handler is for it: is \
+                         the body JSON?",
+                    )
                         .status(StatusCode::UNPROCESSABLE_ENTITY)
                         .dead()
                         .into_response()

@@ -151,10 +151,12 @@ impl IdempotentWebhook {
             "the provider {} has no event type: set `Provider::event_type`",
             self.0.provider.name()
         );
+        let is_the_only_one = self.0.set_events(wanted);
         assert!(
-            self.0.set_events(wanted),
-            "the layer, or a clone of it, has another list of event types already: give one, by `only` or \
-             by `Events`"
+            is_the_only_one,
+            "the endpoint {} has another table of event types already, by `only` or `Events`: another table \
+             needs another endpoint",
+            self.0.endpoint
         );
         self
     }
@@ -208,22 +210,31 @@ impl IdempotentWebhook {
     /// ```
     ///
     /// A delivery waits until no other one of its object is between its claim and its commit, for up to
-    /// [`in_flight_timeout`](Self::in_flight_timeout) as a whole. Then the sender gets a 503 with the outcome
-    /// `in-flight`, and what is kept is due again in 5 seconds. In a process, one delivery of an object waits in
-    /// Postgres, for those of other processes, and the others hold no connection. It takes one more round trip.
+    /// [`in_flight_timeout`](Self::in_flight_timeout). Then the sender gets a 503, or a 200 if the delivery was processed
+    /// before. With
+    /// [`Keep::failed`](crate::Keep::failed) the delivery is kept as one that failed; with
+    /// [`Keep::all`](crate::Keep::all) it is due again in 5 seconds. Without a `Keep` it is lost if the provider does not
+    /// retry, as GitHub. Those of one object that wait in one process hold one connection together. It takes one more
+    /// round trip, and two more for who has waited.
     ///
     /// **It is no order.** Which of those that wait is next is by chance, and a delivery that fails runs after later
     /// ones. Use [`DedupeTx::advance`](crate::DedupeTx::advance) to leave out what is older than what was seen. With
     /// [`late_claim`](Self::late_claim), handlers of other processes run at the same time up to
     /// [`LateClaim::begin`](crate::LateClaim::begin).
     ///
-    /// A delivery without the value runs at any time. Those whose value cannot be read, which is longer than 255 bytes
-    /// or neither a string nor an integer, run one at a time. Objects of two endpoints have nothing in common, nor have
-    /// those of two tenants with [`separate_ids`](crate::TenantSecrets::separate_ids). At `repeatable read` or
-    /// `serializable`, a claim that has waited begins a new transaction, so that its handler sees what was committed.
+    /// A delivery without the value runs at any time. A value that cannot be read counts as one object: it is longer
+    /// than 255 bytes, or neither a string nor an integer. Objects of two endpoints have nothing in common, nor have
+    /// those of two tenants with [`separate_ids`](crate::TenantSecrets::separate_ids). A handler sees what was committed
+    /// while it waited, at any isolation level. Where a header has the value, it is kept with the request.
     ///
     /// Default: off.
+    ///
+    /// # Panics
+    ///
+    /// If the source is one of a signature, or a [receipt](Source::receipt).
+    #[track_caller]
     pub fn serialize_by(mut self, source: Source) -> Self {
+        source.assert_is_in_requests();
         self.0.serialized_by = Some(source);
         self
     }

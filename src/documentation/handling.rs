@@ -97,7 +97,7 @@
 //! | returns another status, or an extractor rejects the request | rolled back | that response |
 //! | panics | rolled back | 500 |
 //! | takes longer than [`handler_timeout`](crate::IdempotentWebhook::handler_timeout) | rolled back | 503 |
-//! | moves its `DedupeTx` into a task, or into the body of its response | rolled back | 500 |
+//! | moves its `DedupeTx` or `LateClaim` into a task, or into the body of its response | rolled back | 500 |
 //!
 //! # A part that may fail
 //!
@@ -197,6 +197,9 @@
 //!
 //! - "the trait `Handler` is not satisfied": `#[axum::debug_handler]` on the handler tells why.
 //! - "the trait `Executor` is not satisfied" for `&mut tx`: write `&mut *tx`.
+//! - "no method named `layer`" for `Events`: `ignore_others()` or `otherwise(..)` completes it.
+//! - "the trait `Handler` is not satisfied" for `EventHandlers`: it is `post(events.layer(webhook))`, with the layer
+//!   within `post`.
 //! - E0283 at the first of two layers of a route: `.layer::<_, Infallible>(layer)`.
 //! - A body of the wrong type in a `ServiceBuilder`: `.map_request(|request: Request<_>| request.map(Body::new))`
 //!   in front of the layer ([middlewares](super::works_with#middlewares)).
@@ -211,6 +214,7 @@
 //! | the handler answered 2xx, and the commit was confirmed | the handler's response | `processed` |
 //! | duplicate of a processed delivery | 200, empty | `duplicate` |
 //! | duplicate, and the first is still in flight when the wait ends | 503, `Retry-After` | `in-flight` |
+//! | another delivery of the object is still in flight when the wait ends ([`serialize_by`](crate::IdempotentWebhook::serialize_by)) | 503, `Retry-After` | `in-flight`, or `kept` |
 //! | signature missing, malformed, wrong or too old | 401 | `rejected` |
 //! | the provider's key could not be fetched; any of these, where keys are fetched for many tenants | 503, `Retry-After` | `rejected` |
 //! | delivery id missing or unusable; body not JSON where JSON is needed | 400 | `rejected` |

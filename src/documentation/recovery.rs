@@ -41,7 +41,8 @@
 //!
 //! If Postgres cannot keep a delivery, the first way gives the handler's answer, and the other two answer 503 before
 //! the handler runs. **With [`Keep::failed`], a 503 before the handler ran is not kept either**: no connection was
-//! free, or Postgres was away. If the provider does not retry, that delivery is lost, and only
+//! free, Postgres was away, or another attempt at the same delivery was still running. One that has waited for other
+//! deliveries of [its object](crate::IdempotentWebhook::serialize_by) is kept. If the provider does not retry, that delivery is lost, and only
 //! [reconciliation](super::reconciliation) finds it. No way to keep helps while Postgres is away: it is where
 //! deliveries are kept.
 //!
@@ -93,7 +94,7 @@
 //! | any | an attempt claims the delivery, in a transaction that commits | none or processed |
 //! | due, taken | the attempt failed | due or dead |
 //! | due, taken | the attempt could not begin, or this process has no handler for its [type](crate::Events) | due |
-//! | due, taken | no handler is for its type, an hour after its receipt | none or processed |
+//! | due, taken | no handler is for its type, an hour after its receipt | processed |
 //! | due, dead, recorded | it was processed while it was kept | none or processed |
 //! | due, dead, recorded | its handler discards it | none |
 //! | due, dead | an operator retries it | due |

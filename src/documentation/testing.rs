@@ -163,7 +163,8 @@
 //! # use axum::Router;
 //! # use idempotent_webhook::{Endpoint, Recovery};
 //! # async fn main_(app: Router, recovery: Recovery, pool: sqlx::PgPool) -> sqlx::Result<()> {
-//! // Makes the delivery due now, whatever the schedule says.
+//! // Makes the delivery due now, whatever the schedule says. Where the id is a digest of the body, as with Meta,
+//! // `retry_all(&Filter::new())` makes all of them due.
 //! Endpoint::new(pool, "deployments").retry("delivery-1").await?;
 //! let attempts = recovery.run_due(&app).await?;
 //! assert_eq!(attempts.len(), 1);

@@ -17,7 +17,8 @@
 //!
 //! # fn main_(pool: sqlx::PgPool, secret: Secret) {
 //! let stripe = IdempotentWebhook::new(pool, "subscriptions", presets::stripe(secret)).late_claim();
-//! let events = Events::new().on("customer.subscription.*", updated).ignore_others();
+//! // Stripe's thin events have names of their own, such as `v1.customer.subscription.updated`.
+//! let events = Events::new().on("v1.customer.subscription.*", updated).ignore_others();
 //! let app: Router = Router::new().route("/webhooks/stripe", post(events.layer(stripe)));
 //! # }
 //!
@@ -47,8 +48,12 @@
 //!
 //! Two events of one object may be fetched in one order and begun in the other. [`advance`](crate::DedupeTx::advance) leaves
 //! out the older state, whichever comes last, so the row ends at the newest one. The version has to be part of the
-//! object, and to grow with each change: a counter, or the time of the last change. Where an object has neither,
-//! `advance` by the time of the fetch, taken before it.
+//! object, and to grow with each change: a counter, or the time of the last change. An object that has neither, such as
+//! a subscription of Stripe, is advanced by the time of the fetch, taken before it and by one clock: that of Postgres
+//! (`select (extract(epoch from clock_timestamp()) * 1000000)::bigint`), since those of two hosts differ.
+//!
+//! All handlers of a route with `late_claim` take [`LateClaim`](crate::LateClaim); those that fetch nothing call `begin`
+//! first. A thin destination of Stripe has a secret of its own, so it is best given a route and an endpoint of its own.
 //!
 //! # What is promised
 //!
@@ -63,9 +68,10 @@
 //!   Duplicates in one process wait for the first, as they do without a late claim.
 //! - A handler that answers 2xx and has not called `begin` has nothing to write. The layer claims the delivery then.
 //! - After any other answer nothing is committed. With [`Keep`](crate::Keep), the failure is kept.
+//! - A [`LateClaim`](crate::LateClaim) that is moved into a task is answered with 500, as a `DedupeTx` is.
 //! - A process that is killed before `begin` loses the call, and nothing else. With [`Keep::all`](crate::Keep::all), the
 //!   delivery runs again in another process within about ten seconds.
-//! - [`handler_timeout`] is for the whole handler, with the wait in `begin`.
+//! - [`handler_timeout`] is for the whole handler, with the wait in `begin`, which takes at most half of what is left.
 //!
 //! The metric `idempotent_webhook_before_claim_seconds` has the time from the call of the handler to `begin`.
 //!
@@ -77,19 +83,23 @@
 //! ```no_run
 //! # use idempotent_webhook::{IdempotentWebhook, Source, provider::JsonPathError};
 //! # fn layer(stripe: IdempotentWebhook) -> Result<IdempotentWebhook, JsonPathError> {
+//! // A thin event has the object in another place than a snapshot.
+//! let object = Source::json("$.related_object.id".parse()?).or(Source::json("$.data.object.id".parse()?));
 //! # Ok(
-//! stripe.serialize_by(Source::json("$.data.object.id".parse()?))
+//! stripe.serialize_by(object)
 //! # )
 //! # }
 //! ```
 //!
 //! It is for handlers that read a state and write what follows from it. It is no order: of two that wait, either may be
-//! next, and a delivery that failed runs after later ones. Together with `advance` it is what most need of an order.
-//! A wait that is over is a 503, after which the provider sends the delivery again, or recovery runs it again if it is
-//! kept. Many events of one object at once, with a slow handler, are therefore best kept
-//! ([`Keep::all`](crate::Keep::all)).
+//! next, and a delivery that failed runs after later ones. `advance` leaves out what is older, and both together are
+//! enough for most handlers.
 //!
-//! With a late claim, only what comes after `begin` is one at a time over all processes.
+//! A wait that is over is a 503. The provider sends the delivery again, or recovery runs it if the layer has a
+//! [`Keep`](crate::Keep). **Without a `Keep`, a provider that does not retry, as GitHub, loses it.**
+//!
+//! With a late claim, handlers of one process are one at a time as a whole. Those of two processes are so from `begin`
+//! on.
 //!
 //! [`DedupeTx`]: crate::DedupeTx
 //! [`LateClaim::begin`]: crate::LateClaim::begin

@@ -96,7 +96,7 @@ impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Empty => "it is empty",
-            Self::All => "`*` would be all types: leave the filter out, or use `otherwise`",
+            Self::All => "`*` would be all types: use `otherwise`, or no `only`",
             Self::Group => "`*` is only at the end, after a dot, as in `invoice.*`",
             Self::Twice => "it is there twice",
         })

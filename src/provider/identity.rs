@@ -78,6 +78,10 @@ impl Identity {
         self.event_type.as_ref()
     }
 
+    pub(crate) fn event_action(&self) -> Option<&Source> {
+        self.event_action.as_ref()
+    }
+
     /// What qualifies the event type of a request, if anything does.
     pub(super) fn read_action(
         &self,

@@ -134,8 +134,15 @@ impl Provider {
     /// What qualifies the event type, such as GitHub's `$.action`: an event of the type `pull_request` with the
     /// action `opened` can be named `pull_request.opened` in `Events` and in
     /// [`only`](crate::IdempotentWebhook::only). [`Delivery::event_type`](crate::Delivery::event_type) is without it.
+    ///
+    /// # Panics
+    ///
+    /// If the source is one of a signature, or a [receipt](Source::receipt): it has to be found in a request that is
+    /// kept, too.
     #[must_use]
+    #[track_caller]
     pub fn event_action(mut self, source: Source) -> Self {
+        source.assert_is_in_requests();
         self.identity = self.identity.with_event_action(source);
         self
     }
@@ -323,9 +330,13 @@ impl Provider {
         Ok(action.map(|action| format!("{event_type}.{action}")))
     }
 
-    /// The headers with the delivery id and the event type.
+    /// The headers with the delivery id, the event type and what qualifies it.
     pub(crate) fn identifying_headers(&self) -> impl Iterator<Item = &HeaderName> {
-        let sources = [Some(self.identity.id()), self.identity.event_type()];
+        let sources = [
+            Some(self.identity.id()),
+            self.identity.event_type(),
+            self.identity.event_action(),
+        ];
         sources.into_iter().flatten().flat_map(Source::headers)
     }
 

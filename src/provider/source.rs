@@ -171,7 +171,20 @@ impl Source {
     }
 
     /// The headers that it reads.
-    pub(super) fn headers(&self) -> Vec<&HeaderName> {
+    /// Refuses a source that is not in a request which is kept.
+    #[track_caller]
+    pub(crate) fn assert_is_in_requests(&self) {
+        let is_in_requests = match &self.0 {
+            Kind::Header(_) | Kind::Json(_) | Kind::BodyDigest => true,
+            Kind::Receipt | Kind::SignedTime | Kind::SignedValue(_) => false,
+            Kind::First(sources) | Kind::All(sources) => {
+                return sources.iter().for_each(Self::assert_is_in_requests);
+            }
+        };
+        assert!(is_in_requests, "{self} is not in a request that is kept");
+    }
+
+    pub(crate) fn headers(&self) -> Vec<&HeaderName> {
         match &self.0 {
             Kind::Header(name) => vec![name],
             Kind::Json(_)

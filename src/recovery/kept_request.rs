@@ -23,11 +23,11 @@ pub(crate) struct KeptRequest {
 
 impl KeptRequest {
     /// What is kept of an authentic request.
-    pub(crate) fn new(
+    pub(crate) fn new<'a>(
         head: &Parts,
         body: &Bytes,
-        provider: &Provider,
-        further_headers: &[HeaderName],
+        provider: &'a Provider,
+        further_headers: impl IntoIterator<Item = &'a HeaderName>,
     ) -> Self {
         let names = [&CONTENT_TYPE, &CONTENT_ENCODING]
             .into_iter()

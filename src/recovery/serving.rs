@@ -1,7 +1,7 @@
 //! Which endpoints a process recovers, and which none does.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -117,9 +117,13 @@ async fn warn_of_unserved(
     Ok(())
 }
 
-/// Warns if nobody recovers an endpoint of which a delivery was kept.
-pub(super) async fn warn_if_absent(shared: Arc<Shared>, endpoint: Arc<str>) {
+/// Warns if nobody recovers an endpoint of which a delivery was kept. Until then it holds nothing of a process or of
+/// a test that ends: no connection, above all.
+pub(super) async fn warn_if_absent(shared: Weak<Shared>, endpoint: Arc<str>) {
     tokio::time::sleep(PATIENCE).await;
+    let Some(shared) = shared.upgrade() else {
+        return;
+    };
     if shared.is_spawned() {
         return;
     }

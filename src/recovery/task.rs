@@ -275,7 +275,7 @@ impl Recovery {
         let has_kept = &self.shared.has_kept;
         if !has_kept.load(Ordering::Relaxed) && !has_kept.swap(true, Ordering::Relaxed) {
             tokio::spawn(serving::warn_if_absent(
-                self.shared.clone(),
+                Arc::downgrade(&self.shared),
                 endpoint.clone(),
             ));
         }

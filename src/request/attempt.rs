@@ -27,6 +27,12 @@ use crate::transaction::{
 /// process: of the version before, or of the next one.
 const LONGEST_DEPLOY: Duration = Duration::from_secs(60 * 60);
 
+/// How long the request of a delivery stays that has ended without a handler, unless others stay for another time.
+const ARCHIVED_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// How long an attempt in the background waits for other deliveries of its object.
+const BACKGROUND_WAIT: Duration = Duration::from_secs(1);
+
 /// A delivery on which no other attempt of this process works until its guards are dropped.
 struct Attempt {
     admitted: Admitted,
@@ -46,7 +52,14 @@ where
     B: Send + 'static,
     R: Send + 'static,
 {
-    let entered = enter(&admitted).await;
+    let entered = match enter(&admitted).await {
+        Err(Answer::ObjectInFlight) => {
+            let store = &admitted.settings.store;
+            let not_claimed = store.why_not_locked(&admitted.claim_request()).await;
+            Err(not_claimed.into())
+        }
+        entered => entered,
+    };
     if let Origin::Recovered(attempt) = &admitted.origin {
         attempt.reach();
     }
@@ -102,27 +115,30 @@ async fn enter<B, E>(admitted: &Admitted) -> Result<Guards, Answer<B, E>> {
     } = admitted;
     let key = delivery.key();
     let tenant = key.tenant.clone();
-    let enter = async |key, processed| match settings
-        .in_flight
-        .enter(key, *deadline, &settings.metrics)
-        .await
-    {
+    let enter = |key| settings.in_flight.enter(key, *deadline, &settings.metrics);
+    let of_one = async |key, processed| match enter(key).await {
         Entered::First(guard) => Ok(guard),
         Entered::Processed => Err(Answer::Duplicate(processed)),
         Entered::TimedOut => Err(Answer::InFlight),
     };
-    let id = enter(FlightKey::Delivery(key), DuplicateOf::Id).await?;
+    let id = of_one(FlightKey::Delivery(key), DuplicateOf::Id).await?;
     let fingerprint = match admitted.fingerprint.and_then(Fingerprint::guarded) {
         Some(digest) => {
             let tenant = tenant.clone();
             let processed = DuplicateOf::BodyWithOtherId { first: None };
-            Some(enter(FlightKey::Fingerprint { tenant, digest }, processed).await?)
+            Some(of_one(FlightKey::Fingerprint { tenant, digest }, processed).await?)
         }
         None => None,
     };
     let object = match admitted.object.clone() {
-        // Nobody says that an object is processed.
-        Some(object) => Some(enter(FlightKey::Object { tenant, object }, DuplicateOf::Id).await?),
+        Some(object) => match admitted
+            .wait_for(FlightKey::Object { tenant, object })
+            .await
+        {
+            Entered::First(guard) => Some(guard),
+            // Nobody says that an object is processed.
+            Entered::Processed | Entered::TimedOut => return Err(Answer::ObjectInFlight),
+        },
         None => None,
     };
     Ok(Guards {
@@ -145,6 +161,7 @@ impl Guards {
             Answer::Duplicate(DuplicateOf::BodyWithOtherId { .. }) => (false, true),
             Answer::Handshake(_)
             | Answer::InFlight
+            | Answer::ObjectInFlight
             | Answer::Rejected(_)
             | Answer::Ignored(..)
             | Answer::RolledBack(_)
@@ -248,15 +265,34 @@ impl Admitted {
         }
     }
 
+    /// Waits for another delivery of the same object. In the background it waits for a moment only, since it holds a
+    /// place that deliveries of other objects could have.
+    async fn wait_for(&self, object: FlightKey) -> Entered {
+        let deadline = match self.origin.is_request() {
+            true => self.deadline,
+            false => self.deadline.min(Instant::now() + BACKGROUND_WAIT),
+        };
+        let settings = &self.settings;
+        settings
+            .in_flight
+            .enter(object, deadline, &settings.metrics)
+            .await
+    }
+
     /// Ends a kept delivery that no handler is for any more, as if its handler had done nothing. While it is young,
-    /// it waits: in the midst of a deploy, another process may have one.
+    /// it waits: in the midst of a deploy, another process may have one. What has ended stays in the archive, since a
+    /// later version may have a handler again.
     async fn end_ignored<R, E>(&self, event_type: &str) -> Answer<R, E> {
         let ignored = |what| Answer::Ignored(what, event_type.to_owned());
         let age = self.delivery.first_received_at().elapsed();
         if age.unwrap_or_default() < LONGEST_DEPLOY {
             return ignored(Ignored::Waits);
         }
-        let tx = match self.claim().await {
+        let request = ClaimRequest {
+            archived_for: Some(self.settings.archived_for().unwrap_or(ARCHIVED_FOR)),
+            ..self.claim_request()
+        };
+        let tx = match self.settings.store.claim(&request, self.deadline).await {
             Ok(tx) => tx,
             Err(not_claimed) => return not_claimed.into(),
         };
@@ -286,6 +322,7 @@ impl Admitted {
             request,
             settings.in_flight_timeout,
             settings.metrics.clone(),
+            settings.handler_timeout,
         );
         Ok(Slot::late(delivery, pending))
     }

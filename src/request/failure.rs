@@ -27,7 +27,7 @@ pub(super) enum Failure {
     Superseded,
     HandlerTimedOut(Duration),
     HandlerPanicked(String),
-    /// The handler has left its `DedupeTx` somewhere.
+    /// The handler has left its `DedupeTx` or `LateClaim` somewhere.
     Outlived,
     Commit(CommitError),
     /// The runtime is shutting down.
@@ -89,7 +89,7 @@ impl fmt::Display for Failure {
             }
             Self::HandlerPanicked(message) => write!(f, "the handler panicked: {message}"),
             Self::Outlived => f.write_str(
-                "DedupeTx outlived the handler: it was moved into a task or into the body of \
+                "DedupeTx, or LateClaim, outlived the handler: it was moved into a task or into the body of \
                  the response, so its writes are not committed",
             ),
             Self::Commit(CommitError::Aborted) => f.write_str(

@@ -38,6 +38,9 @@ enum Attempted {
     Failed(FailedAttempt),
     /// It has ended the delivery without a handler.
     Ended,
+    /// It has waited for other deliveries of its object until its time was over. For who has not kept the delivery,
+    /// that is a failure.
+    Waited(FailedAttempt),
     /// The handler has not been called. The next attempt is due after this time.
     NotBegun(Duration),
 }
@@ -58,12 +61,15 @@ impl Admitted {
         if let Attempted::Processed = attempted {
             self.close_breaker();
         }
-        let settled = match self.origin.take() {
+        let take = self.origin.take();
+        let settled = match take {
             Some(take) => self.settle_kept(attempted, take).await,
             None => self.settle_received(attempted).await,
         };
         match settled {
             Settled::Kept if matches!(answer, Answer::InFlight | Answer::Ignored(..)) => answer,
+            // It was kept before.
+            Settled::Kept if take.is_some() && matches!(answer, Answer::ObjectInFlight) => answer,
             Settled::Kept => Answer::Kept(Box::new(answer)),
             Settled::NotKept => answer,
             Settled::CommittedElsewhere => {
@@ -101,13 +107,8 @@ impl Admitted {
                 }
                 (written, Settled::Kept)
             }
-            Attempted::NotBegun(wait) => {
-                let written = store.give_back(delivery, take, wait, None).await;
-                if written.is_err() {
-                    self.write_later(None, take.clone());
-                }
-                (written, Settled::Kept)
-            }
+            Attempted::Waited(_) => self.give_back(take, NOT_BEGUN_WAIT).await,
+            Attempted::NotBegun(wait) => self.give_back(take, wait).await,
         };
         if let Err(error) = written {
             telemetry::not_written(&error);
@@ -115,10 +116,20 @@ impl Admitted {
         settled
     }
 
+    /// Takes back an attempt that was counted and did not begin.
+    async fn give_back(&self, take: &Take, wait: Duration) -> (Result<(), DatabaseError>, Settled) {
+        let store = &self.settings.store;
+        let written = store.give_back(&self.delivery, take, wait, None).await;
+        if written.is_err() {
+            self.write_later(None, take.clone());
+        }
+        (written, Settled::Kept)
+    }
+
     /// Records an attempt of the provider at a delivery that was not kept before.
     async fn settle_received(&self, attempted: Attempted) -> Settled {
         let settled = match (attempted, &self.origin) {
-            (Attempted::Failed(failed), Origin::Received(request)) => {
+            (Attempted::Failed(failed) | Attempted::Waited(failed), Origin::Received(request)) => {
                 self.keep_failed(&failed, request.as_ref()).await
             }
             (Attempted::Replayed, _) => self.drop_replay().await,
@@ -280,6 +291,11 @@ impl Attempted {
                         FailedAttempt::new(status, reason, Next::Scheduled)
                     }
                 }
+            }
+            Answer::ObjectInFlight => {
+                let reason = "other deliveries of its object were being processed (`serialize_by`)";
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                return Self::Waited(FailedAttempt::new(status, reason, Next::Scheduled));
             }
             Answer::Failed(failure) if failure.is_an_attempt() => {
                 FailedAttempt::new(failure.status(), failure, Next::Scheduled)

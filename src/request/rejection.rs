@@ -85,6 +85,11 @@ impl Rejection {
     /// For the operator.
     pub(super) fn reason(&self, provider: &Provider) -> String {
         match self {
+            Self::Method(_) if provider.has_unsigned_handshakes() => {
+                "method not allowed, or a check of the endpoint with another token than `verify_token`, for \
+                 example"
+                    .into()
+            }
             Self::Method(_) => self.text(provider),
             Self::Signature(error @ SignatureError::NoMatch) if provider.signs_url() => {
                 match provider.url_base().describe() {

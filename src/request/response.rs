@@ -27,6 +27,8 @@ pub(super) enum Answer<B, E> {
     Handshake(Handshake),
     /// An earlier attempt is still running.
     InFlight,
+    /// Another delivery of its object is still running.
+    ObjectInFlight,
     Rejected(Rejection),
     /// The layer ignores its event type.
     Ignored(Ignored, String),
@@ -68,9 +70,9 @@ impl fmt::Display for Suspicion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::UnusedTransaction => {
-                "its handler has not taken DedupeTx: writes on other connections are not part of \
-                 the transaction and may happen twice; take DedupeTx and write through it, or set \
-                 `allow_unused_transaction` on the layer"
+                "its handler has not taken DedupeTx, or LateClaim on a route with `late_claim`: writes on \
+                 other connections are not part of the transaction and may happen twice; write through \
+                 it, or set `allow_unused_transaction` on the layer"
             }
             Self::DroppedSavepoint => {
                 "its handler has dropped a savepoint, whose writes are rolled back: end it with \
@@ -91,6 +93,7 @@ impl<B, E> From<NotClaimed> for Answer<B, E> {
         match not_claimed {
             NotClaimed::Duplicate(of) => Self::Duplicate(of),
             NotClaimed::InFlight => Self::InFlight,
+            NotClaimed::ObjectInFlight => Self::ObjectInFlight,
             NotClaimed::Superseded => Self::Failed(Failure::Superseded),
             NotClaimed::Failed(error) => Self::Failed(Failure::Claim(error)),
         }
@@ -120,7 +123,7 @@ impl<B, E> Answer<B, E> {
             Self::Processed(_) => Outcome::Processed,
             Self::Duplicate(_) => Outcome::Duplicate,
             Self::Handshake(_) => Outcome::Handshake,
-            Self::InFlight => Outcome::InFlight,
+            Self::InFlight | Self::ObjectInFlight => Outcome::InFlight,
             Self::Rejected(_) => Outcome::Rejected,
             Self::Ignored(..) => Outcome::Ignored,
             Self::RolledBack(_) | Self::Failed(_) | Self::InnerError(_) => Outcome::Failed,
@@ -152,7 +155,9 @@ impl<B: From<Bytes>, E> Answer<B, E> {
             }
             Self::Kept(answer) => answer.into_response(provider, retry_after)?,
             Self::Handshake(handshake) => handshake.response(),
-            Self::InFlight => unavailable("in flight, retry later", provider, retry_after),
+            Self::InFlight | Self::ObjectInFlight => {
+                unavailable("in flight, retry later", provider, retry_after)
+            }
             Self::Rejected(rejection) => {
                 let status = rejection.status_for(provider);
                 let mut response = plain(status, rejection.text(provider));

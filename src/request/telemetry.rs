@@ -96,6 +96,7 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
         ),
         Answer::Handshake(_) => info!("webhook handshake answered"),
         Answer::InFlight => info!("webhook still in flight"),
+        Answer::ObjectInFlight => info!("other webhooks of its object still in flight"),
         Answer::Rejected(rejection) => {
             let cause = rejection.kind();
             settings.metrics.rejection(cause);

@@ -264,8 +264,10 @@ impl Settings {
     pub(crate) fn longest_attempt(&self) -> Duration {
         // To begin, to claim, to commit or roll back, and to record the result.
         let steps = self.store.timeout.saturating_mul(8);
+        // A late claim waits once more.
+        let waits = if self.claims_late { 2 } else { 1 };
         self.handler_timeout
-            .saturating_add(self.in_flight_timeout)
+            .saturating_add(self.in_flight_timeout.saturating_mul(waits))
             .saturating_add(steps)
             .min(MAX_ATTEMPT)
     }
@@ -273,8 +275,13 @@ impl Settings {
     /// What is kept of a request, if requests are kept and this one is not too large.
     pub(crate) fn kept_request(&self, head: &Parts, body: &Bytes) -> Option<KeptRequest> {
         let keep = &self.keeper.as_ref()?.settings;
+        let object = self
+            .serialized_by
+            .iter()
+            .flat_map(provider::Source::headers);
+        let headers = keep.headers.iter().chain(object);
         (body.len() <= keep.body_limit)
-            .then(|| KeptRequest::new(head, body, &self.provider, &keep.headers))
+            .then(|| KeptRequest::new(head, body, &self.provider, headers))
     }
 
     /// Whether a response with this status commits.

@@ -31,7 +31,7 @@ const MAX_TEXT: usize = 2000;
 ///    others are duplicates;
 /// 3. once more: a duplicate without further effects.
 ///
-/// The handler must take [`DedupeTx`](crate::DedupeTx), unless the layer has
+/// The handler must take [`DedupeTx`](crate::DedupeTx) or [`LateClaim`](crate::LateClaim), unless the layer has
 /// [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction), with which the
 /// first step checks nothing. Each copy
 /// must be answered with 2xx by [`IdempotentWebhook`](crate::IdempotentWebhook). All copies are
@@ -65,7 +65,7 @@ pub async fn assert_idempotent<S, R>(
     if remaining != 0 {
         panic!(
             "the delivery was rolled back, and {remaining} of its effects remain: its handler wrote \
-             them by another connection; write through `&mut *tx`"
+             them by another connection; write through its `DedupeTx`: `&mut *tx`"
         );
     }
     let processed = send(service, delivery, COPIES).await;
@@ -78,8 +78,9 @@ pub async fn assert_idempotent<S, R>(
     }
     if once <= 0 {
         panic!(
-            "the delivery had {once} effects: the query does not count what the handler does, or \
-             the handler ignores its event type (`TestDelivery::event_type`)"
+            "the delivery had {once} effects: the query does not count what the handler does, the handler \
+             ignores its event type (`TestDelivery::event_type`), or it takes `LateClaim` and does not call \
+             `begin`"
         );
     }
     send(service, delivery, 1).await;

@@ -132,7 +132,8 @@ impl TestDelivery {
         self
     }
 
-    /// The event type. Default: the one in the body, or `test`.
+    /// The event type. Default: the one in the body, or `test`. `pull_request.opened` sets GitHub's action in the body,
+    /// too.
     #[must_use]
     pub fn event_type(mut self, event_type: impl Into<String>) -> Self {
         self.event_type = Some(event_type.into());
@@ -223,8 +224,15 @@ impl TestDelivery {
         let mut draft = Draft::new(self.head.clone(), body.unwrap_or_else(|| "{}".into()));
 
         let default_type = self.body.is_none().then_some(EVENT_TYPE);
+        let mut event_type = self.event_type.as_deref();
+        if let Some(source) = identity.event_action()
+            && let Some((bare, action)) = event_type.and_then(|name| name.split_once('.'))
+        {
+            event_type = Some(bare);
+            draft.write(source, action)?;
+        }
         if let Some(source) = identity.event_type() {
-            match (&self.event_type, default_type) {
+            match (event_type, default_type) {
                 (Some(event_type), _) => draft.write(source, event_type)?,
                 (None, Some(event_type)) => draft.fill(source, event_type)?,
                 (None, None) => draft.fill_headers(source, EVENT_TYPE)?,

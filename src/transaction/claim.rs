@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::connection::{TransactionId, TxConnection};
 use super::extension::ClaimedTx;
+use super::look_up::Known;
 use super::pg_error::{DatabaseError, Manager, with_timeout};
 use super::row_keys::keyed;
 use super::store::{MAX_CONNECTIONS, Store};
@@ -18,7 +19,6 @@ use crate::pg_time::interval;
 
 const CLAIM: &str = include_str!("claim.sql");
 const CLAIM_BODY: &str = include_str!("claim_body.sql");
-const LOCK_OBJECT: &str = include_str!("lock_object.sql");
 const FIRST_DIGEST: &str = include_str!("first_digest.sql");
 const FIRST_WITH_BODY: &str = include_str!("first_with_body.sql");
 
@@ -67,6 +67,8 @@ pub(crate) enum NotClaimed {
     Duplicate(DuplicateOf),
     /// Another process was still working on it at the deadline.
     InFlight,
+    /// The same for another delivery of its object.
+    ObjectInFlight,
     /// It was kept, and was discarded, forgotten or taken by another attempt since.
     Superseded,
     Failed(DatabaseError),
@@ -80,6 +82,7 @@ enum Inserted {
     },
     Duplicate(DuplicateOf),
     WaitTimedOut,
+    ObjectWaitTimedOut,
     Superseded,
 }
 
@@ -144,6 +147,10 @@ impl Store {
                 connection.roll_back(self.timeout).await;
                 Err(NotClaimed::InFlight)
             }
+            Ok(Inserted::ObjectWaitTimedOut) => {
+                connection.roll_back(self.timeout).await;
+                Err(self.why_not_locked(request).await)
+            }
             Ok(Inserted::Superseded) => {
                 connection.roll_back(self.timeout).await;
                 Err(NotClaimed::Superseded)
@@ -159,6 +166,18 @@ impl Store {
         }
     }
 
+    /// The delivery may have been processed before, whatever becomes of its object.
+    pub(crate) async fn why_not_locked(&self, request: &ClaimRequest) -> NotClaimed {
+        match self.look_up(request).await {
+            Ok(Known {
+                duplicate_of: Some(of),
+                ..
+            }) => NotClaimed::Duplicate(of),
+            Ok(_) => NotClaimed::ObjectInFlight,
+            Err(error) => NotClaimed::Failed(error),
+        }
+    }
+
     /// Inserts the claim in a transaction.
     async fn insert(
         &self,
@@ -170,23 +189,9 @@ impl Store {
         let settings = self.pool_settings(connection, delivery).await?;
         let idle_timeout = settings.idle_timeout(request.longest_idle);
         if let Some(object) = &request.object {
-            let wait = time_until(deadline);
-            let locked = with_timeout(
-                wait + self.timeout,
-                sqlx::query_scalar(LOCK_OBJECT)
-                    .bind(delivery.endpoint())
-                    .bind(delivery.key_tenant())
-                    .bind(&**object)
-                    .bind(millis(wait))
-                    .bind(&*settings.lock_timeout)
-                    .bind(&*idle_timeout)
-                    .fetch_one(&mut **connection),
-            );
-            match locked.await {
-                Ok(false) => {}
-                Ok(true) => return Err(DatabaseError::StaleSnapshot),
-                Err(error) if error.is_wait_over() => return Ok(Inserted::WaitTimedOut),
-                Err(error) => return Err(error),
+            let locked = self.lock_object(connection, delivery, object, deadline, &idle_timeout);
+            if !locked.await? {
+                return Ok(Inserted::ObjectWaitTimedOut);
             }
         }
         let guarded = fingerprint.and_then(Fingerprint::guarded);
@@ -339,11 +344,11 @@ impl Store {
 }
 
 /// The time left to wait.
-fn time_until(deadline: Instant) -> Duration {
+pub(super) fn time_until(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
 }
 
 /// For `lock_timeout`, where zero would mean no limit.
-fn millis(time: Duration) -> String {
+pub(super) fn millis(time: Duration) -> String {
     time.as_millis().max(1).to_string()
 }

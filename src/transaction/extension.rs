@@ -175,31 +175,27 @@ impl Slot {
         }
     }
 
-    /// Takes the claim, once.
-    pub(super) fn take_claim(&self) -> Result<(), NotAvailable> {
+    /// Takes what the claim needs, until `put_back_pending`.
+    pub(super) fn take_pending(&self) -> Result<Arc<PendingClaim>, NotAvailable> {
         if !self.is_late {
             return Err(NotAvailable::Early);
         }
-        match &mut *self.lock() {
-            State::Unclaimed { was_taken, .. } if !*was_taken => {
-                *was_taken = true;
-                Ok(())
+        let mut state = self.lock();
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Unclaimed { pending, .. } => Ok(pending),
+            State::Closed => {
+                *state = State::Closed;
+                Err(NotAvailable::Closed)
             }
-            State::Closed => Err(NotAvailable::Closed),
-            _ => Err(NotAvailable::Taken),
+            other => {
+                *state = other;
+                Err(NotAvailable::Taken)
+            }
         }
     }
 
-    /// Takes what the claim needs. `None` if the handler has ended.
-    pub(super) fn take_pending(&self) -> Option<Arc<PendingClaim>> {
-        let mut state = self.lock();
-        match std::mem::replace(&mut *state, State::Taken) {
-            State::Unclaimed { pending, .. } => Some(pending),
-            other => {
-                *state = other;
-                None
-            }
-        }
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(*self.lock(), State::Closed)
     }
 
     /// Returns what the claim needs: it was not made.

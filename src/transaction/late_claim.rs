@@ -7,7 +7,7 @@ use http::Extensions;
 
 use super::claim::NotClaimed;
 use super::dedupe_tx::{DedupeTx, ExtractError};
-use super::extension::{ClaimedTx, Slot};
+use super::extension::Slot;
 use super::pending_claim::PendingClaim;
 
 /// The delivery of a route with [`late_claim`](crate::IdempotentWebhook::late_claim), which is not claimed yet.
@@ -44,9 +44,14 @@ use super::pending_claim::PendingClaim;
 /// ```
 ///
 /// With the feature `axum` it is an extractor. Without it, [`LateClaim::take`] takes it out of the request. If a
-/// handler answers 2xx without `begin`, the layer claims the delivery then, and commits the claim alone.
+/// handler answers 2xx without `begin`, the layer claims the delivery then, and commits the claim alone. As a
+/// [`DedupeTx`], it must not outlive the handler: one that is moved into a task is answered with 500.
 #[must_use = "`begin` claims the delivery"]
-pub struct LateClaim(Slot);
+pub struct LateClaim {
+    slot: Slot,
+    /// Present until the delivery is claimed.
+    pending: Option<Arc<PendingClaim>>,
+}
 
 impl LateClaim {
     /// Takes the claim out of a request's extensions.
@@ -58,8 +63,10 @@ impl LateClaim {
     /// [`late_claim`](crate::IdempotentWebhook::late_claim), or if the claim was taken already.
     pub fn take(extensions: &Extensions) -> Result<Self, ExtractError> {
         let slot = extensions.get::<Slot>().ok_or(ExtractError::MissingLayer)?;
-        slot.take_claim()?;
-        Ok(Self(slot.clone()))
+        Ok(Self {
+            slot: slot.clone(),
+            pending: Some(slot.take_pending()?),
+        })
     }
 
     /// Begins the transaction and claims the delivery in it.
@@ -78,10 +85,15 @@ impl LateClaim {
     /// # Cancellation
     ///
     /// If the future is dropped, the delivery is not claimed.
-    pub async fn begin(self) -> Result<DedupeTx, BeginError> {
-        let Self(slot) = self;
-        let claiming = Claiming::begin(&slot).ok_or(BeginError::Over)?;
-        match claiming.end().await {
+    pub async fn begin(mut self) -> Result<DedupeTx, BeginError> {
+        let slot = self.slot.clone();
+        // In a task that has outlived the handler.
+        let Some(pending) = self.pending.as_deref().filter(|_| !slot.is_closed()) else {
+            return Err(BeginError::Over);
+        };
+        let claimed = pending.begin().await;
+        self.pending = None;
+        match claimed {
             Ok(mut tx) => {
                 tx.was_taken = true;
                 Ok(DedupeTx::of(tx, slot))
@@ -95,33 +107,11 @@ impl LateClaim {
     }
 }
 
-/// A claim that is being made. Dropped before its end, it is left to the layer.
-struct Claiming<'a> {
-    slot: &'a Slot,
-    pending: Arc<PendingClaim>,
-    has_ended: bool,
-}
-
-impl<'a> Claiming<'a> {
-    fn begin(slot: &'a Slot) -> Option<Self> {
-        Some(Self {
-            slot,
-            pending: slot.take_pending()?,
-            has_ended: false,
-        })
-    }
-
-    async fn end(mut self) -> Result<ClaimedTx, NotClaimed> {
-        let claimed = self.pending.begin().await;
-        self.has_ended = true;
-        claimed
-    }
-}
-
-impl Drop for Claiming<'_> {
+/// The delivery is not claimed: the layer may do it.
+impl Drop for LateClaim {
     fn drop(&mut self) {
-        if !self.has_ended {
-            self.slot.put_back_pending(self.pending.clone());
+        if let Some(pending) = self.pending.take() {
+            self.slot.put_back_pending(pending);
         }
     }
 }
@@ -140,7 +130,8 @@ impl fmt::Debug for LateClaim {
 pub enum BeginError {
     /// Another attempt has processed the delivery.
     Duplicate,
-    /// Another attempt was still working on it when the wait was over.
+    /// Another attempt was still working on it, or on its [object](crate::IdempotentWebhook::serialize_by), when the
+    /// wait was over.
     InFlight,
     /// It was kept, and was discarded, forgotten or taken by another attempt since.
     Superseded,
@@ -154,7 +145,7 @@ impl BeginError {
     fn of(not_claimed: &NotClaimed) -> Self {
         match not_claimed {
             NotClaimed::Duplicate(_) => Self::Duplicate,
-            NotClaimed::InFlight => Self::InFlight,
+            NotClaimed::InFlight | NotClaimed::ObjectInFlight => Self::InFlight,
             NotClaimed::Superseded => Self::Superseded,
             NotClaimed::Failed(_) => Self::Database,
         }
@@ -165,7 +156,7 @@ impl fmt::Display for BeginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Duplicate => "another attempt has processed the delivery",
-            Self::InFlight => "another attempt is still working on the delivery",
+            Self::InFlight => "another attempt is still working on the delivery, or on its object",
             Self::Superseded => "the delivery was discarded, forgotten or taken by another attempt",
             Self::Database => "the delivery could not be claimed",
             Self::Over => "the delivery is claimed after the handler has answered",

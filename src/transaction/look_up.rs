@@ -5,7 +5,7 @@ use sqlx::Row;
 use super::claim::{ClaimRequest, DuplicateOf, Fingerprint};
 use super::pg_error::{DatabaseError, with_timeout};
 use super::row_keys::keyed;
-use super::store::Store;
+use super::store::{MAX_CONNECTIONS, Store};
 
 const LOOK_UP: &str = include_str!("look_up.sql");
 
@@ -20,16 +20,24 @@ pub(crate) struct Known {
 impl Store {
     /// Looks a delivery up. It only spares the handler a run: the claim decides.
     pub(crate) async fn look_up(&self, request: &ClaimRequest) -> Result<Known, DatabaseError> {
-        let ClaimRequest {
-            delivery,
-            fingerprint,
-            ..
-        } = request;
+        let mut connections = 1;
+        loop {
+            match self.try_look_up(request).await {
+                Err(error) if error.may_be_the_connection() && connections < MAX_CONNECTIONS => {
+                    connections += 1;
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    async fn try_look_up(&self, request: &ClaimRequest) -> Result<Known, DatabaseError> {
+        let (delivery, fingerprint) = (&request.delivery, request.fingerprint);
         let mut tx = self.begin_short().await?;
         let known = keyed(LOOK_UP, delivery).fetch_one(&mut *tx);
         let known = with_timeout(self.timeout, known).await?;
         let duplicate_of = if known.try_get("is_processed")? {
-            Some(self.same_id(&mut tx, delivery, *fingerprint).await?)
+            Some(self.same_id(&mut tx, delivery, fingerprint).await?)
         } else if let Some(digest) = fingerprint.and_then(Fingerprint::guarded) {
             self.same_body(&mut tx, delivery, digest).await?
         } else {

@@ -1,18 +1,17 @@
 -- What is known of a delivery before its handler runs, if it is claimed late: whether it was processed, and whether
 -- an operator has it processed again.
 --
+-- Citus cannot run a subquery without a column beside one on another kind of table: hence `select 1`.
+--
 -- $1 endpoint, $2 tenant, $3 id.
 select
     exists (
-        select
+        select 1
         from idempotent_webhook.deliveries
         where endpoint = $1 and tenant = $2 and delivery_id = $3
     ) as is_processed,
-    coalesce(
-        (
-            select reprocessed
-            from idempotent_webhook.kept_deliveries
-            where endpoint = $1 and tenant = $2 and delivery_id = $3
-        ),
-        false
+    exists (
+        select 1
+        from idempotent_webhook.kept_deliveries
+        where endpoint = $1 and tenant = $2 and delivery_id = $3 and reprocessed
     ) as is_reprocessed

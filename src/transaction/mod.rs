@@ -8,6 +8,7 @@ mod dedupe_tx;
 mod extension;
 mod late_claim;
 mod look_up;
+mod object_lock;
 mod pending_claim;
 mod pg_error;
 mod recency;

@@ -18,6 +18,8 @@ pub(crate) struct PendingClaim {
     metrics: Metrics,
     /// When the handler was called.
     called_at: Instant,
+    /// How long it may run.
+    handler_timeout: Duration,
 }
 
 impl PendingClaim {
@@ -26,6 +28,7 @@ impl PendingClaim {
         request: ClaimRequest,
         wait: Duration,
         metrics: Metrics,
+        handler_timeout: Duration,
     ) -> Self {
         Self {
             store,
@@ -33,19 +36,27 @@ impl PendingClaim {
             wait,
             metrics,
             called_at: Instant::now(),
+            handler_timeout,
         }
     }
 
-    /// Claims the delivery for the handler.
+    /// Claims the delivery for the handler. It waits for half of the handler's time that is left, so that a wait in
+    /// vain is not taken for a handler that is too slow.
     pub(super) async fn begin(&self) -> Result<ClaimedTx, NotClaimed> {
         let time = self.called_at.elapsed();
         self.metrics.duration(Stage::BeforeClaim, time);
-        self.claim().await
+        let left = self.handler_timeout.saturating_sub(time);
+        self.claim_within(self.wait.min(left / 2)).await
     }
 
-    pub(crate) async fn claim(&self) -> Result<ClaimedTx, NotClaimed> {
+    /// Claims the delivery after the handler.
+    pub(super) async fn claim(&self) -> Result<ClaimedTx, NotClaimed> {
+        self.claim_within(self.wait).await
+    }
+
+    async fn claim_within(&self, wait: Duration) -> Result<ClaimedTx, NotClaimed> {
         let started = Instant::now();
-        let claimed = self.store.claim(&self.request, started + self.wait).await;
+        let claimed = self.store.claim(&self.request, started + wait).await;
         self.metrics.duration(Stage::Claim, started.elapsed());
         claimed
     }

@@ -31,8 +31,6 @@ pub(crate) enum DatabaseError {
     PoolInUse(u32),
     /// The same for those that deliveries may hold.
     LimitReached(usize),
-    /// The transaction does not see what it has waited for.
-    StaleSnapshot,
     Sqlx(sqlx::Error),
     /// The error of a transaction that several writes have shared.
     Shared(Arc<Self>),
@@ -41,9 +39,7 @@ pub(crate) enum DatabaseError {
 impl DatabaseError {
     fn sqlx(&self) -> Option<&sqlx::Error> {
         match self {
-            Self::TimedOut | Self::PoolInUse(_) | Self::LimitReached(_) | Self::StaleSnapshot => {
-                None
-            }
+            Self::TimedOut | Self::PoolInUse(_) | Self::LimitReached(_) => None,
             Self::Sqlx(error) => Some(error),
             Self::Shared(error) => error.sqlx(),
         }
@@ -52,7 +48,7 @@ impl DatabaseError {
     /// For callers that get the errors of sqlx.
     pub(crate) fn into_sqlx(self) -> sqlx::Error {
         match self {
-            Self::TimedOut | Self::PoolInUse(_) | Self::LimitReached(_) | Self::StaleSnapshot => {
+            Self::TimedOut | Self::PoolInUse(_) | Self::LimitReached(_) => {
                 sqlx::Error::PoolTimedOut
             }
             Self::Sqlx(error) => error,
@@ -70,7 +66,7 @@ impl DatabaseError {
     }
 
     pub(crate) fn is_conflict(&self) -> bool {
-        matches!(self, Self::StaleSnapshot) || self.sqlx().is_some_and(is_conflict)
+        self.sqlx().is_some_and(is_conflict)
     }
 
     /// Whether Postgres refuses the values of the statement, on whatever connection.
@@ -106,10 +102,6 @@ impl fmt::Display for DatabaseError {
                 f,
                 "all {connections} connections that deliveries may hold are in use \
                  (`max_connections`): their handlers are slow, or wait for others"
-            ),
-            Self::StaleSnapshot => f.write_str(
-                "other deliveries of the object were processed again and again while this one waited, and \
-                 the isolation level is not `read committed`",
             ),
             Self::Sqlx(error) if is_not_migrated(error) => {
                 write!(f, "{error}; has `idempotent_webhook::migrate` been run?")

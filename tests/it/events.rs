@@ -221,7 +221,10 @@ async fn e3_an_event_whose_type_cannot_be_read_is_not_ignored() {
         assert_eq!((sent.status, &*sent.outcome), (422, "failed"));
     })
     .await;
-    assert!(log.contains("its event type cannot be read"), "{log}");
+    assert!(
+        log.contains("its event type, or the action of it, cannot be read"),
+        "{log}"
+    );
     assert_rows!(database, claims: 0, effects: 0);
     assert_eq!(
         send(&router, to("/only")).await,
@@ -358,11 +361,17 @@ async fn e2_what_is_kept_and_ignored_since_a_deploy_ends_as_ignored() {
         })
         .await;
         assert!(log.contains("a kept webhook has ended as ignored"), "{log}");
-        app.database.until(NOTHING_KEPT).await;
+        assert_kept!(app.database, "processed", attempts: 2, retries: 1);
         assert_rows!(app.database, claims: 2, effects: 1);
         // It is over for the provider, too.
         let again = send(&router, event("a", "star", "created").request()).await;
         assert_eq!(again, ignored());
+
+        // The deploy is taken back.
+        assert!(endpoint(&app).reprocess("a").await.unwrap());
+        let (before, recovery) = app.elsewhere_keeping(|keep| keep, write_effect).await;
+        assert_eq!(run_due(&recovery, &before).await, ["processed"]);
+        assert_rows!(app.database, claims: 2, effects: 2);
     }
 }
 
@@ -425,6 +434,37 @@ async fn e3_an_event_whose_action_cannot_be_read_goes_to_the_handler_of_its_type
     let sent = send(&router, form.request()).await;
     assert_eq!(sent, answer(200, "processed", "done"));
     assert_rows!(database, claims: 1, effects: 1);
+}
+
+/// A kept request has no header that nobody has named.
+#[tokio::test]
+async fn e3_an_action_in_a_header_is_kept() {
+    let database = Database::new().await;
+    let action = || Source::header("x-action".parse().unwrap());
+    let process = |pool: PgPool, answer: StatusCode| {
+        let recovery = recovery(&pool);
+        let provider = presets::github(secret()).event_action(action());
+        let handler = async move |_: DedupeTx| answer;
+        let events = Events::new().on("order.paid", handler).ignore_others();
+        let layer = IdempotentWebhook::new(pool, "test", provider).keep(keep(&recovery));
+        (
+            recovery,
+            Router::new().route("/", post(events.layer(layer))),
+        )
+    };
+    let (_, failing) = process(database.pool.clone(), StatusCode::CONFLICT);
+    let (recovery, succeeding) = process(database.another_pool(5).await, StatusCode::OK);
+    let order = event("a", "order", "").header("x-action".parse().unwrap(), "paid");
+    assert_eq!(send(&failing, order.request()).await.outcome, "kept");
+    database.make_due().await;
+    assert_eq!(run_due(&recovery, &succeeding).await, ["processed"]);
+    assert_rows!(database, claims: 1, effects: 0);
+}
+
+#[tokio::test]
+#[should_panic(expected = "is not in a request that is kept")]
+async fn e3_an_action_of_a_signature_is_refused() {
+    let _ = presets::github(secret()).event_action(Source::signed_time());
 }
 
 /// `post` would refuse them before the layer.
@@ -573,7 +613,7 @@ async fn e3_an_empty_list_is_refused() {
 }
 
 #[tokio::test]
-#[should_panic(expected = "the layer, or a clone of it, has another list of event types already")]
+#[should_panic(expected = "the endpoint test has another table of event types already")]
 async fn e3_a_layer_has_one_list() {
     let events = Events::<()>::new().on("push", write_effect).ignore_others();
     let _ = events.layer(lazy().await.only(["release"]));

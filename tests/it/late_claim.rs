@@ -328,9 +328,9 @@ async fn l2_a_transaction_that_outlives_its_handler_is_not_acknowledged() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// It would claim what the layer has claimed.
+/// What its task writes would be lost.
 #[tokio::test]
-async fn l2_a_claim_that_outlives_its_handler_is_over() {
+async fn l2_a_claim_that_outlives_its_handler_is_not_acknowledged() {
     let (keep, kept) = oneshot::channel();
     let keep = Arc::new(std::sync::Mutex::new(Some(keep)));
     let handler = move |claim: LateClaim| {
@@ -338,15 +338,31 @@ async fn l2_a_claim_that_outlives_its_handler_is_over() {
         std::future::ready("done")
     };
     let app = TestApp::github_with(late, handler).await;
-    assert_eq!(
-        app.send(github("a", "{}")).await,
-        answer(200, "processed", "done")
-    );
-    assert_eq!(
-        kept.await.unwrap().begin().await.unwrap_err(),
-        BeginError::Over
-    );
-    assert_rows!(app.database, claims: 1, effects: 0);
+    let log = logged(async {
+        let sent = app.send(github("a", "{}")).await;
+        assert_eq!(sent, answer(500, "failed", "internal error"));
+    })
+    .await;
+    assert!(log.contains("LateClaim, outlived the handler"), "{log}");
+    let claim = kept.await.unwrap();
+    assert_eq!(claim.begin().await.unwrap_err(), BeginError::Over);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// Such a failure would be counted, and kept.
+#[tokio::test]
+async fn l2_a_wait_in_vain_is_not_a_handler_that_is_too_slow() {
+    let set = |layer| late(layer).handler_timeout(Duration::from_millis(500));
+    let app = TestApp::github_with(set, begin_and_write).await;
+    let (mut gate, handler) = gated();
+    let elsewhere = app.elsewhere(handler).await;
+    let there = spawn_send(&elsewhere, github("a", "{}"));
+    gate.reached().await;
+    let in_flight = answer(503, "in-flight", "in flight, retry later");
+    assert_eq!(app.send(github("a", "{}")).await, in_flight);
+    gate.open();
+    assert_eq!(there.await.unwrap(), answer(200, "processed", ""));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 /// Nothing was claimed, so the layer claims.

@@ -163,8 +163,11 @@ impl Provider {
     }
 
     /// Answers the GET with `hub.challenge` by which Meta and providers of WebSub check a
-    /// subscription, if its `hub.verify_token` is this token. Without it, such a GET is answered
-    /// with 405.
+    /// subscription, if its `hub.verify_token` is this token. Without it, or with another token, such a GET is
+    /// answered with 405.
+    ///
+    /// The route has to take a GET: `post(handler).layer(webhook)` does, and with `Events` it is
+    /// `any(events.layer(webhook))`.
     #[must_use]
     pub fn verify_token(self, token: Secret) -> Self {
         self.unsigned_handshake(move |request| subscription(request, &token))

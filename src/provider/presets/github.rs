@@ -13,6 +13,8 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 ///   same for all hooks that an event goes to, so give each route an endpoint name
 ///   of its own. Event type: `X-GitHub-Event`, qualified by `$.action`, as in
 ///   `pull_request.opened`.
+/// - Content type: set it to `application/json`. GitHub's default is a form, from which neither `Json` nor the action
+///   can be read.
 #[doc = facts!("github")]
 pub fn github(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");

@@ -45,7 +45,7 @@ fn check_variants(provider: &Provider, sent: &TestDelivery) {
     let verified = verify(sent).unwrap_or_else(|error| panic!("{provider:?}: {error:?}"));
     let verified = verified.delivery().unwrap();
     assert_eq!(verified.id().as_str(), "an-id", "{provider:?}");
-    assert_eq!(verified.event_type(), Some("a.type"), "{provider:?}");
+    assert_eq!(verified.event_type(), Some("a type"), "{provider:?}");
     for wrong in [sent.tampered(), sent.unsigned()] {
         assert!(verify(&wrong).is_err(), "{provider:?} {wrong:?}");
     }
@@ -60,7 +60,7 @@ fn every_preset_accepts_what_the_kit_signs_and_refuses_its_variants() {
     for provider in presets_with(SECRET) {
         let sent = TestDelivery::new(&provider)
             .id("an-id")
-            .event_type("a.type");
+            .event_type("a type");
         check_variants(&provider, &sent);
         for body in ["{}", r#"{"id":"x","event_id":"x","type":"x"}"#] {
             check_variants(&provider, &sent.clone().body(body));
@@ -103,7 +103,7 @@ fn the_kit_signs_for_custom_providers() {
                 .event_type(json("$.event['type']"));
             let sent = TestDelivery::new(&provider)
                 .id("an-id")
-                .event_type("a.type");
+                .event_type("a type");
             check_variants(&provider, &sent);
             check_variants(&provider, &sent.body(r#"{"event":{"of":1}}"#));
         }
@@ -461,5 +461,20 @@ async fn the_assertion_finds_a_delivery_that_is_in_flight() {
     assert_eq!(app.runs(), 1);
     gate.open();
     assert_eq!(running.unwrap().await.unwrap().outcome, "processed");
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// What GitHub sends has the action in the body.
+#[tokio::test]
+async fn a_type_with_an_action_is_sent_as_the_provider_sends_it() {
+    let app = TestApp::github(write_effect).await;
+    let opened = github_delivery()
+        .event_type("pull_request.opened")
+        .body(r#"{"number":1}"#);
+    let (head, body) = opened.request::<Bytes>().into_parts();
+    assert_eq!(head.headers["x-github-event"], "pull_request");
+    let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body, serde_json::json!({"number": 1, "action": "opened"}));
+    assert_eq!(app.send(opened.request()).await.outcome, "processed");
     assert_rows!(app.database, claims: 1, effects: 1);
 }

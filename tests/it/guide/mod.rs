@@ -8,7 +8,9 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
-use idempotent_webhook::{DedupeTx, HandlerError, IdempotentWebhook, Secret, presets};
+use idempotent_webhook::{
+    DedupeTx, HandlerError, IdempotentWebhook, Keep, Recovery, Secret, presets,
+};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool, Row};
 
 use crate::support::Database;
@@ -162,6 +164,22 @@ mod with_sqlx_test {
             assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
         }
     }
+
+    /// It leaves no connection by which its database could not be dropped.
+    #[sqlx::test(migrations = "tests/it/guide/migrations")]
+    #[ignore = "the test below runs it, with a `DATABASE_URL`"]
+    async fn what_is_kept_is_run_again(pool: PgPool) {
+        idempotent_webhook::migrate(&pool).await.unwrap();
+        let provider = presets::stripe(Secret::new("whsec_test").unwrap());
+        let recovery = Recovery::new(pool.clone());
+        let layer = IdempotentWebhook::new(pool, "billing", provider.clone());
+        let layer = layer.keep(Keep::all(&recovery));
+        let app = Router::new().route("/", post(StatusCode::CONFLICT).layer(layer));
+        let paid = TestDelivery::new(&provider).request::<Body>();
+        let response = app.clone().oneshot(paid).await.unwrap();
+        assert_eq!(response.status(), StatusCode::CONFLICT);
+        recovery.run_due(&app).await.unwrap();
+    }
 }
 
 #[tokio::test]
@@ -170,13 +188,22 @@ async fn the_tests_of_the_guide_pass() {
     // The name of the module without that of the crate, as the test runner has it.
     let (_, module) = module_path!().split_once("::").unwrap();
     let ran = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", &format!("{module}::with_sqlx_test::")])
+        .args([
+            "--ignored",
+            "--nocapture",
+            &format!("{module}::with_sqlx_test::"),
+        ])
         .env("DATABASE_URL", database.options().to_url_lossy().as_str())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "{said}");
-    assert!(said.contains("2 passed"), "{said}");
+    assert!(said.contains("3 passed"), "{said}");
+    let complained = String::from_utf8_lossy(&ran.stderr);
+    assert!(
+        !complained.contains("failed to delete database"),
+        "{complained}"
+    );
 
     // They are the same as in the guide.
     let here = include_str!("mod.rs");

@@ -1,0 +1,59 @@
+//! The lock of an object, whose deliveries are processed one at a time.
+
+use tokio::time::Instant;
+
+use super::claim::{millis, time_until};
+use super::connection::TxConnection;
+use super::pg_error::{DatabaseError, with_timeout};
+use super::store::Store;
+use crate::delivery::Delivery;
+
+const LOCK_OBJECT: &str = include_str!("lock_object.sql");
+const KEEP_OBJECT: &str = include_str!("keep_object.sql");
+
+/// Begins the transaction anew: with another snapshot, in the same session.
+const BEGIN_ANEW: &str = "rollback and chain";
+
+impl Store {
+    /// Waits until no other delivery of the object is being processed, and keeps others from it to the end of the
+    /// transaction, which sees what it has waited for. Returns whether it has the lock, or the wait was over.
+    pub(super) async fn lock_object(
+        &self,
+        connection: &mut TxConnection,
+        delivery: &Delivery,
+        object: &str,
+        deadline: Instant,
+        idle_timeout: &str,
+    ) -> Result<bool, DatabaseError> {
+        let wait = time_until(deadline);
+        let locked = with_timeout(
+            wait + self.timeout,
+            sqlx::query_scalar(LOCK_OBJECT)
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(object)
+                .bind(millis(wait))
+                .bind(idle_timeout)
+                .fetch_one(&mut **connection),
+        );
+        match locked.await {
+            Ok(false) => return Ok(true),
+            Ok(true) => {}
+            Err(error) if error.is_wait_over() => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        // If this fails, the connection is closed, and the lock of the session ends with it.
+        with_timeout(self.timeout, async {
+            sqlx::raw_sql(BEGIN_ANEW).execute(&mut **connection).await?;
+            sqlx::query(KEEP_OBJECT)
+                .bind(delivery.endpoint())
+                .bind(delivery.key_tenant())
+                .bind(object)
+                .bind(idle_timeout)
+                .execute(&mut **connection)
+                .await
+        })
+        .await?;
+        Ok(true)
+    }
+}
