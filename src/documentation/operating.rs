@@ -188,6 +188,9 @@
 //! | `database_timeout(time)`: each step of the layer | 3 s |
 //! | `max_connections(n)` | four fifths of the pool |
 //! | `share_connections(&layer)`: one such limit for several layers | each has its own |
+//! | `only([..])`: the types of events that are not ignored; with [`Events`](crate::Events), those of the table | all |
+//! | `late_claim()`: the handler [claims](super::thin_events) the delivery | off |
+//! | `serialize_by(source)`: one delivery of an object [at a time](super::thin_events#one-at-a-time) | off |
 //! | `record_failures()`: a table of what is failing | off |
 //! | `keep(Keep::failed(&recovery))`: [keeping](super::recovery) | nothing is kept |
 //! | `replay_guard()`: an identical body under another id is a duplicate | off |

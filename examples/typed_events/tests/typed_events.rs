@@ -30,7 +30,9 @@ async fn outcome(router: &Router, delivery: &TestDelivery) -> (u16, String) {
 #[tokio::test]
 async fn events_of_other_crates_are_read_from_the_verified_body() {
     let server = ThrowawayPostgres::start(Durability::Lossy).await.unwrap();
-    let pool = PgPool::connect_with(server.options("postgres")).await.unwrap();
+    let pool = PgPool::connect_with(server.options("postgres"))
+        .await
+        .unwrap();
     idempotent_webhook::migrate(&pool).await.unwrap();
     sqlx::raw_sql(
         "create table customers (id text primary key, email text);
