@@ -349,6 +349,31 @@ async fn l2_a_claim_that_outlives_its_handler_is_not_acknowledged() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
+/// Its work and the wait of a shutdown go on.
+#[tokio::test(flavor = "multi_thread")]
+async fn l2_a_sender_that_hangs_up_before_begin_changes_nothing() {
+    let (mut gate, way) = gate();
+    let mut layer = None;
+    let set = |new| layer.insert(late(new)).clone();
+    let app = TestApp::github_with(set, gated_late!(way)).await;
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    gate.reached().await;
+    // As a server drops it.
+    sent.abort();
+    assert!(sent.await.unwrap_err().is_cancelled());
+    let drained = tokio::spawn(layer.unwrap().drained());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(!drained.is_finished());
+    gate.open();
+    drained.await.unwrap();
+    assert_rows!(app.database, claims: 1, effects: 1);
+    assert_eq!(
+        app.send(github("a", "{}")).await,
+        answer(200, "duplicate", "")
+    );
+    assert_eq!(app.runs(), 1);
+}
+
 /// Such a failure would be counted, and kept.
 #[tokio::test]
 async fn l2_a_wait_in_vain_is_not_a_handler_that_is_too_slow() {

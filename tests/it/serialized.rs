@@ -9,7 +9,8 @@ use axum::http::Request;
 use axum::routing::post;
 use axum::{Json, Router};
 use idempotent_webhook::{
-    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, Source, presets,
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, Source, TenantSecrets,
+    presets,
 };
 use serde_json::{Value, json};
 use sqlx::postgres::PgPoolOptions;
@@ -255,6 +256,47 @@ async fn o_an_object_of_a_signature_is_refused() {
     let pool = sqlx::PgPool::connect_lazy("postgres://localhost/none").unwrap();
     let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()));
     let _ = layer.serialize_by(Source::signed_time().or(Source::json("$.ref".parse().unwrap())));
+}
+
+/// Two accounts may name their objects alike.
+#[tokio::test]
+async fn o_tenants_with_ids_of_their_own_have_objects_of_their_own() {
+    for separate in [true, false] {
+        let secrets = TenantSecrets::new(
+            |head| head.uri.query().map(str::to_owned),
+            async |_| Ok(Some(secret())),
+        );
+        let secrets = match separate {
+            true => secrets.separate_ids(),
+            false => secrets,
+        };
+        let short = |layer| by_ref(layer).in_flight_timeout(Duration::from_millis(50));
+        let (mut gate, handler) = gated();
+        let app = TestApp::with(presets::github(secrets), short, handler).await;
+        let push = |id: &str, tenant: &str| {
+            let delivery = github_delivery().id(id).uri(&format!("/?{tenant}"));
+            delivery.body(r#"{"ref":"main"}"#).request()
+        };
+        let acme = spawn_send(&app.router, push("a", "acme"));
+        gate.reached().await;
+        let globex = spawn_send(&app.router, push("b", "globex"));
+        if separate {
+            gate.reached().await;
+            gate.open();
+            gate.open();
+        }
+        let globex = globex.await.unwrap();
+        assert_eq!(
+            globex.outcome,
+            if separate { "processed" } else { "in-flight" }
+        );
+        if !separate {
+            gate.open();
+        }
+        assert_eq!(acme.await.unwrap(), answer(200, "processed", ""));
+        let done = if separate { 2 } else { 1 };
+        assert_rows!(app.database, claims: done, effects: done);
+    }
 }
 
 /// Who is in its handler, by object: nobody else of that object may be.

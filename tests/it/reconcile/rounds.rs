@@ -3,13 +3,15 @@
 use std::time::{Duration, SystemTime};
 
 use axum::Router;
+use axum::http::StatusCode;
 use axum::routing::post;
-use idempotent_webhook::Endpoint;
 use idempotent_webhook::reconcile::{ListedEvent, ReconcileError, SourceError};
+use idempotent_webhook::{Delivery, Endpoint, HandlerError, LateClaim};
 
 use super::{List, MINUTE, Process, effects, handle, missed, spawn_and_kill, spawn_until, tables};
 use crate::support::{
-    Database, answer, assert_rows, logged, now, send, soon, stripe, stripe_event, until_logged,
+    Database, answer, assert_rows, insert_effect, logged, now, send, soon, stripe, stripe_event,
+    until_logged,
 };
 
 #[tokio::test]
@@ -27,6 +29,26 @@ async fn e2_an_event_of_a_type_that_the_layer_ignores_is_not_missing() {
     assert_eq!((round.listed, round.missed, round.unusable), (1, 1, 0));
     assert_eq!(process.run_due().await, 1);
     assert_eq!(effects(&database).await, ["paid#"]);
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn n3_what_never_came_runs_through_a_late_claim_too() {
+    let database = Database::new().await;
+    let mut process = Process::new(database.pool.clone());
+    process.layer = process.layer.late_claim();
+    let late = async |claim: LateClaim, delivery: Delivery| {
+        let mut tx = claim.begin().await?;
+        assert!(delivery.is_reconciled());
+        insert_effect(&mut tx, &delivery).await?;
+        Ok::<_, HandlerError>(StatusCode::OK)
+    };
+    process.router = Router::new().route("/", post(late).layer(process.layer.clone()));
+    let list = List::of([("missed", MINUTE)]);
+    let round = process.reconcile(&list).run_once().await.unwrap();
+    assert_eq!((round.listed, round.missed, round.unusable), (1, 1, 0));
+    assert_eq!(process.run_due().await, 1);
+    assert_eq!(effects(&database).await, ["missed"]);
     assert_rows!(database, claims: 1, effects: 1);
 }
 
