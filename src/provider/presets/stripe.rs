@@ -12,7 +12,8 @@ use crate::provider::{DAY, JsonPath, Provider, Secret, SecretError, SecretSource
 ///   match; other schemes are skipped.
 /// - Tolerance: 300 seconds, past only, as in Stripe's SDKs.
 /// - Delivery id: `$.id`, covered by the signature. Event type: `$.type`. An endpoint that gets
-///   both the snapshot and the thin event of a change gets two ids.
+///   both the snapshot and the thin event of a change gets two ids. The types of thin events begin
+///   with `v1.` or `v2.`, as in `v1.customer.subscription.updated`.
 #[doc = facts!("stripe")]
 ///
 /// Each endpoint of an account has its own secret, and so have live and test mode. An API key, the id of an
