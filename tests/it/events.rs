@@ -15,6 +15,7 @@ use idempotent_webhook::{
 };
 use serde::Deserialize;
 use sqlx::PgPool;
+use sqlx::postgres::PgPoolOptions;
 
 use crate::support::{
     Answer, Database, NOTHING_KEPT, TestApp, accept_first, answer, assert_kept, assert_rows,
@@ -85,13 +86,11 @@ async fn e1_an_ignored_event_needs_no_connection_and_no_postgres() {
 
     // There is none, or it takes no writes.
     let nowhere = PgPool::connect_lazy("postgres://127.0.0.1:1/none").unwrap();
-    let name = &database.name;
-    database
-        .run(&format!(
-            "alter database {name} set default_transaction_read_only = on"
-        ))
-        .await;
-    for pool in [nowhere, database.another_pool(1).await] {
+    let read_only = database
+        .options()
+        .options([("default_transaction_read_only", "on")]);
+    let read_only = PgPoolOptions::new().connect_lazy_with(read_only);
+    for pool in [nowhere, read_only] {
         let layer = layer_of(&pool);
         let router = Router::new().route("/", post(write_effect).layer(layer.only(["push"])));
         assert_eq!(soon(send(&router, star())).await, ignored());
