@@ -18,10 +18,10 @@ use sqlx::PgPool;
 use tokio::sync::oneshot;
 
 use crate::support::{
-    Database, NONE_TAKEN, NOTHING_KEPT, TestApp, Way, accept_first, answer, assert_kept,
-    assert_rows, endpoint, failing_behind_gate, gate, gated, github, github_delivery,
-    insert_effect, keep, keep_all, logged, recover, recovery, secret, send, send_copies, soon,
-    spawn_send, write_effect,
+    Database, NO_ADVISORY_LOCK, NONE_TAKEN, NOTHING_KEPT, TestApp, Way, accept_first, answer,
+    assert_kept, assert_rows, cancelled_after, endpoint, failing_behind_gate, gate, gated, github,
+    github_delivery, insert_effect, keep, keep_all, logged, recover, recovery, secret, send,
+    send_copies, soon, spawn_send, write_effect,
 };
 
 fn late(layer: IdempotentWebhook) -> IdempotentWebhook {
@@ -29,7 +29,7 @@ fn late(layer: IdempotentWebhook) -> IdempotentWebhook {
 }
 
 /// Claims, and writes one effect.
-async fn begin_and_write(
+pub async fn begin_and_write(
     claim: LateClaim,
     delivery: Delivery,
 ) -> Result<&'static str, HandlerError> {
@@ -228,47 +228,34 @@ async fn l1_a_success_that_has_not_taken_the_claim_is_a_warning() {
     assert_rows!(app.database, claims: 1, effects: 0);
 }
 
-#[tokio::test]
-async fn l1_a_handler_that_takes_a_transaction_before_its_claim_is_told() {
-    let app = TestApp::github_with(late, write_effect).await;
+/// The sender learns nothing, the log says what to do, and nothing is written.
+async fn assert_told(app: TestApp, text: &str) {
     let log = logged(async {
         let sent = app.send(github("a", "{}")).await;
         assert_eq!(sent, answer(500, "failed", "internal error"));
     })
     .await;
-    assert!(
-        log.contains("take `LateClaim` in place of `DedupeTx`"),
-        "{log}"
-    );
+    assert!(log.contains(text), "{log}");
     assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn l1_a_handler_that_takes_a_transaction_before_its_claim_is_told() {
+    let app = TestApp::github_with(late, write_effect).await;
+    assert_told(app, "take `LateClaim` in place of `DedupeTx`").await;
 }
 
 #[tokio::test]
 async fn l1_a_handler_that_takes_a_claim_that_the_layer_has_made_is_told() {
     let app = TestApp::github(begin_and_write).await;
-    let log = logged(async {
-        let sent = app.send(github("a", "{}")).await;
-        assert_eq!(sent, answer(500, "failed", "internal error"));
-    })
-    .await;
-    assert!(
-        log.contains("take `DedupeTx` in place of `LateClaim`"),
-        "{log}"
-    );
-    assert_rows!(app.database, claims: 0, effects: 0);
+    assert_told(app, "take `DedupeTx` in place of `LateClaim`").await;
 }
 
 #[tokio::test]
 async fn l1_a_claim_is_taken_once() {
     let twice = async |_: LateClaim, _: LateClaim| "never";
     let app = TestApp::github_with(late, twice).await;
-    let log = logged(async {
-        let sent = app.send(github("a", "{}")).await;
-        assert_eq!(sent, answer(500, "failed", "internal error"));
-    })
-    .await;
-    assert!(log.contains("taken twice"), "{log}");
-    assert_rows!(app.database, claims: 0, effects: 0);
+    assert_told(app, "taken twice").await;
 }
 
 #[tokio::test]
@@ -424,6 +411,47 @@ async fn l2_a_begin_that_is_cancelled_has_not_claimed() {
     gate.open();
     assert_eq!(here.await.unwrap(), answer(200, "processed", "done"));
     assert_rows!(app.database, claims: 1, effects: 0);
+}
+
+/// What a cancelled claim has locked is free again, and its connection is not used by others.
+#[tokio::test]
+async fn l2_a_begin_that_is_cancelled_at_any_poll_has_not_claimed() {
+    #[derive(Deserialize)]
+    struct Asked {
+        polls: u32,
+    }
+    let claimed = Arc::new(AtomicU32::new(0));
+    let handler = {
+        let claimed = claimed.clone();
+        move |claim: LateClaim, axum::Json(asked): axum::Json<Asked>| {
+            let claimed = claimed.clone();
+            async move {
+                if let Some(begun) = cancelled_after(asked.polls, claim.begin()).await {
+                    begun.unwrap();
+                    claimed.fetch_add(1, Ordering::Relaxed);
+                }
+                "done"
+            }
+        }
+    };
+    let set = |layer| {
+        late(layer)
+            .serialize_by(Source::body_digest())
+            .in_flight_timeout(Duration::from_secs(20))
+    };
+    let app = TestApp::github_with(set, handler).await;
+    for number in 0..40 {
+        // A claim has about five, and fewer on a busy machine.
+        let polls = number % 8;
+        let body = format!(r#"{{"number":{number},"polls":{polls}}}"#);
+        let sent = app.send(github(&number.to_string(), body)).await;
+        assert_eq!(sent, answer(200, "processed", "done"), "{polls}");
+    }
+    // Both have happened.
+    let claimed = claimed.load(Ordering::Relaxed);
+    assert!((1..40).contains(&claimed), "{claimed}");
+    app.database.until(NO_ADVISORY_LOCK).await;
+    assert_rows!(app.database, claims: 40, effects: 0);
 }
 
 #[tokio::test]

@@ -5,20 +5,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::{Request, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
 use idempotent_webhook::{
-    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, Source, TenantSecrets,
-    presets,
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, LateClaim, Outcome, Recovery,
+    Source, TenantSecrets, presets,
 };
 use serde_json::{Value, json};
 use sqlx::postgres::PgPoolOptions;
 
 use crate::support::{
-    Failing, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, TestApp, answer, assert_rows, failing_behind_gate,
-    gated, github, github_delivery, insert_effect, keep, keep_all, recover, secret, send,
-    spawn_send, write_effect,
+    Failing, NO_ADVISORY_LOCK, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, TestApp, answer, assert_kept,
+    assert_rows, failing_behind_gate, gated, github, github_delivery, insert_effect, keep,
+    keep_all, recover, secret, send, soon, spawn_send, write_effect,
 };
 
 fn by_ref(layer: IdempotentWebhook) -> IdempotentWebhook {
@@ -216,14 +216,66 @@ async fn o_many_processes_at_a_higher_isolation_level_do_not_hold_each_other_up(
         for sent in sent {
             assert_eq!(sent.await.unwrap(), answer(200, "processed", ""), "{level}");
         }
-        let none_is_held = "not exists (
-            select from pg_locks
-            where locktype = 'advisory'
-                and database = (select oid from pg_database where datname = current_database())
-        )";
-        app.database.until(none_is_held).await;
+        app.database.until(NO_ADVISORY_LOCK).await;
         assert_rows!(app.database, claims: 80, effects: 80);
     }
+}
+
+/// It would get the lock of the session, and nobody would give that up.
+#[tokio::test]
+async fn o_a_wait_that_is_cancelled_keeps_no_object() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::github_with(by_ref, handler).await;
+    let cancelled = async |claim: LateClaim| {
+        let begun = tokio::time::timeout(Duration::from_millis(100), claim.begin()).await;
+        assert!(begun.is_err());
+        StatusCode::CONFLICT
+    };
+    let late = |layer: IdempotentWebhook| by_ref(layer).late_claim();
+    let waiting = app.elsewhere_with(late, cancelled).await;
+    let busy = spawn_send(&app.router, push("a", "main"));
+    gate.reached().await;
+    assert_eq!(send(&waiting, push("b", "main")).await.status, 409);
+    gate.open();
+    assert_eq!(busy.await.unwrap(), answer(200, "processed", ""));
+    let elsewhere = app.elsewhere_with(by_ref, write_effect).await;
+    assert_eq!(
+        send(&elsewhere, push("c", "main")).await,
+        answer(200, "processed", "done")
+    );
+    app.database.until(NO_ADVISORY_LOCK).await;
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+/// It holds a place that deliveries of other objects could have.
+#[tokio::test(flavor = "multi_thread")]
+async fn o_an_attempt_in_the_background_waits_for_a_moment_only() {
+    let (mut gate, handler) = gated();
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        by_ref(layer)
+            .in_flight_timeout(Duration::from_secs(60))
+            .keep(keep(recovery))
+    };
+    let app = TestApp::recovered(presets::github(secret()), set, handler).await;
+    let busy = spawn_send(&app.router, push("a", "main"));
+    gate.reached().await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, next_attempt_at)
+             values ('test', 'b', 'due', 1, now());
+             insert into idempotent_webhook.kept_requests
+                 (endpoint, delivery_id, format, method, uri, headers, body)
+             values ('test', 'b', 1, 'POST', '/', '', '{\"ref\":\"main\"}')",
+        )
+        .await;
+    let attempts = soon(app.recovery.run_due(&app.router)).await.unwrap();
+    assert_eq!(attempts.len(), 1);
+    assert_eq!(attempts[0].outcome, Some(Outcome::InFlight));
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
+    gate.open();
+    assert_eq!(busy.await.unwrap(), answer(200, "processed", ""));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 /// A kept request has no header that nobody has named.

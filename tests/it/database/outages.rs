@@ -11,6 +11,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, Row};
 use throwaway_postgres::{Durability, ThrowawayPostgres};
 
+use crate::late_claim::begin_and_write;
 use crate::support::{
     Database, TestApp, answer, assert_rows, github, github_delivery, secret, send, soon,
     write_effect,
@@ -233,7 +234,10 @@ async fn g10_a_connection_that_no_claim_succeeds_on_is_closed_and_another_one_ta
     {
         let pool = app.database.another_pool(1).await;
         let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
-        let router = Router::new().route("/", post(write_effect).layer(layer));
+        let late = layer.clone().late_claim();
+        let router = Router::new()
+            .route("/", post(write_effect).layer(layer))
+            .route("/late", post(begin_and_write).layer(late));
         let backend = async || -> i32 {
             let mut connection = pool.acquire().await.unwrap();
             let row = connection.fetch_one(sqlx::raw_sql("select pg_backend_pid()::text"));
@@ -242,6 +246,13 @@ async fn g10_a_connection_that_no_claim_succeeds_on_is_closed_and_another_one_ta
         };
         let before = github(&format!("before-{number}"), "{}");
         assert_eq!(send(&router, before).await.status, 200);
+        pool.execute(sqlx::raw_sql(sql)).await.unwrap();
+        let late = github_delivery().id(format!("late-{number}")).uri("/late");
+        assert_eq!(
+            send(&router, late.request()).await,
+            answer(200, "processed", "done"),
+            "late, {sql}"
+        );
         pool.execute(sqlx::raw_sql(sql)).await.unwrap();
         let poisoned = backend().await;
         for round in 0..2 {
@@ -253,7 +264,7 @@ async fn g10_a_connection_that_no_claim_succeeds_on_is_closed_and_another_one_ta
         }
         assert_ne!(backend().await, poisoned, "{sql}");
     }
-    assert_rows!(app.database, claims: 12, effects: 12);
+    assert_rows!(app.database, claims: 16, effects: 16);
 }
 
 /// A sequence counts what is rolled back as well.

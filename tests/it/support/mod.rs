@@ -25,8 +25,9 @@ pub use gauge::Gauge;
 pub use logged::{logged, until_logged};
 pub(crate) use recovery::assert_kept;
 pub use recovery::{
-    Answered, Failing, Kept, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, Process,
-    SOON, due_after, endpoint, insert_due_of, keep, lock, recover, recover_all, recovery,
+    Answered, Failing, Kept, NO_ADVISORY_LOCK, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD,
+    ONE_WAITS_FOR_A_LOCK, Process, SOON, due_after, endpoint, insert_due_of, keep, lock, recover,
+    recover_all, recovery,
 };
 pub use request::{
     SECRET, acme, github, github_delivery, now, secret, shopify, stripe, stripe_delivery,

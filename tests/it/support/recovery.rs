@@ -33,6 +33,13 @@ pub const ONE_WAITS_FOR_A_LOCK: &str = "exists (
     where datname = current_database() and wait_event_type = 'Lock'
 )";
 
+/// Nobody holds a claim or an object, nor waits for one.
+pub const NO_ADVISORY_LOCK: &str = "not exists (
+    select from pg_locks
+    where locktype = 'advisory'
+        and database = (select oid from pg_database where datname = current_database())
+)";
+
 /// No attempt is under way.
 pub const NONE_TAKEN: &str = "not exists (
     select from idempotent_webhook.kept_deliveries where taken_by is not null
