@@ -38,6 +38,8 @@ create table idempotent_webhook.kept_deliveries (
     next_attempt_at timestamptz,
     -- When it died last: whoever has made it so is the one to tell.
     died_at timestamptz,
+    -- For how long its request stays once it is processed. `null` if it does not.
+    archived_for interval,
     processed_at timestamptz,
     -- The version of the application that processed it, if it is known.
     processed_version text,

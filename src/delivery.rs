@@ -253,8 +253,10 @@ impl Delivery {
         }
     }
 
-    /// The tenant in the key, as the database has it: empty if it is not part of the key.
-    pub(crate) fn key_tenant(&self) -> &str {
+    /// The tenant in the key, as the database has it: empty if it is not part of the key, which it is with
+    /// [`separate_ids`](crate::TenantSecrets::separate_ids). The [claim of other drivers](crate::documentation::drivers)
+    /// takes it.
+    pub fn key_tenant(&self) -> &str {
         self.separate_tenant().map_or("", |name| name)
     }
 

@@ -3,7 +3,7 @@
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{PgPool, Row, SqlSafeStr};
 
-const MIGRATIONS: [(&str, &str); 3] = [
+const MIGRATIONS: [(&str, &str); 4] = [
     (
         "deliveries",
         include_str!("../../migrations/0001_deliveries.sql"),
@@ -13,6 +13,7 @@ const MIGRATIONS: [(&str, &str); 3] = [
         "operation",
         include_str!("../../migrations/0003_operation.sql"),
     ),
+    ("claim", include_str!("../../migrations/0004_claim.sql")),
 ];
 
 const APPLIED: &str = "

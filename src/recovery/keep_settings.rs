@@ -134,8 +134,8 @@ impl Keep {
     /// again on purpose: [`Endpoint::reprocess`](crate::Endpoint::reprocess). With [`all`](Self::all), the
     /// requests of all deliveries stay.
     ///
-    /// [`Retention`](crate::Retention) or [`prune`](crate::prune) deletes it afterwards. At most 10 years.
-    /// Default: it does not stay.
+    /// [`Retention`](crate::Retention) or [`prune`](crate::prune) deletes it afterwards. A change of the time is for
+    /// what is kept from then on. At most 10 years. Default: it does not stay.
     pub fn processed_for(mut self, time: Duration) -> Self {
         self.archived_for = Some(time.min(MAX_DELAY.saturating_mul(10)));
         self

@@ -7,7 +7,6 @@ use super::keep_settings::{Keep, What};
 use super::kept::{Acceptance, Accepted};
 use super::quota::Quota;
 use super::served_endpoints::Served;
-use crate::delivery::Delivery;
 use crate::transaction::{DatabaseError, Store};
 
 /// A layer that keeps deliveries. Clones of the layer share it.
@@ -48,7 +47,7 @@ impl Keeper {
         let is_processed = store.resend(&again).await?;
         if !is_processed {
             // It may have been processed since. That has ended what was kept of it, which is kept anew now.
-            self.resolve(store, &again.delivery).await?;
+            store.resolve(&again.delivery).await?;
         }
         self.settings.recovery.notify();
         Ok(match is_processed {
@@ -64,15 +63,6 @@ impl Keeper {
         group: &[Acceptance],
     ) -> Result<Vec<Accepted>, DatabaseError> {
         acceptance_writer::write_group(store, group).await
-    }
-
-    /// Ends what is kept of a delivery that was processed by another attempt.
-    pub(crate) async fn resolve(
-        &self,
-        store: &Store,
-        delivery: &Delivery,
-    ) -> Result<(), DatabaseError> {
-        store.resolve(delivery, self.settings.archived_for).await
     }
 
     /// A request has been kept, and its attempt begins now, or waits.

@@ -1,5 +1,7 @@
 //! The part of a request that is kept.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::request::Parts;
@@ -19,6 +21,8 @@ pub(crate) struct KeptRequest {
     /// Lines of `name: value`.
     pub(super) headers: Vec<u8>,
     pub(super) body: Bytes,
+    /// For how long it stays once it is processed, if it stays.
+    pub(super) archived_for: Option<Duration>,
 }
 
 impl KeptRequest {
@@ -28,6 +32,7 @@ impl KeptRequest {
         body: &Bytes,
         provider: &'a Provider,
         further_headers: impl IntoIterator<Item = &'a HeaderName>,
+        archived_for: Option<Duration>,
     ) -> Self {
         let names = [&CONTENT_TYPE, &CONTENT_ENCODING]
             .into_iter()
@@ -38,6 +43,7 @@ impl KeptRequest {
             uri: provider.without_secrets(&received_uri(head).to_string()),
             headers: encode(&head.headers, names),
             body: body.clone(),
+            archived_for,
         }
     }
 }

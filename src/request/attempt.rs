@@ -342,7 +342,7 @@ impl Admitted {
             object: self.object.clone(),
             longest_idle: self.settings.longest_attempt(),
             take: self.origin.take().map(|take| take.number),
-            archived_for: self.settings.archived_for(),
+            archived_for: None,
             version: self.settings.version.clone(),
         }
     }

@@ -91,11 +91,7 @@ impl Admitted {
         let (store, delivery) = (&self.settings.store, &self.delivery);
         let (written, settled) = match attempted {
             Attempted::Processed | Attempted::Ended => return Settled::NotKept,
-            Attempted::Duplicate => {
-                let archived_for = self.settings.archived_for();
-                let resolved = store.resolve(delivery, archived_for).await;
-                (resolved, Settled::NotKept)
-            }
+            Attempted::Duplicate => (store.resolve(delivery).await, Settled::NotKept),
             Attempted::Replayed => (store.drop_replay(delivery).await, Settled::NotKept),
             Attempted::Failed(failed) if failed.is_discarded() => {
                 (store.drop_kept(delivery).await, Settled::NotKept)

@@ -281,7 +281,7 @@ impl Settings {
             .flat_map(provider::Source::headers);
         let headers = keep.headers.iter().chain(object);
         (body.len() <= keep.body_limit)
-            .then(|| KeptRequest::new(head, body, &self.provider, headers))
+            .then(|| KeptRequest::new(head, body, &self.provider, headers, keep.archived_for))
     }
 
     /// Whether a response with this status commits.

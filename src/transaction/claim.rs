@@ -39,7 +39,7 @@ pub(crate) struct ClaimRequest {
     pub(crate) longest_idle: Duration,
     /// The number of the take of a kept delivery, which is claimed only if nobody has taken it since.
     pub(crate) take: Option<i32>,
-    /// How long the request stays after the commit, if it is kept.
+    /// For how long the request stays after the commit, whatever was said when it was kept.
     pub(crate) archived_for: Option<Duration>,
     /// The version of the application, which may be empty.
     pub(crate) version: Arc<str>,

@@ -4,7 +4,7 @@
 -- $2 tenants, $3 ids, $4 names of tenants, $5 event types, $6 times of receipt, $7 the number under which it
 -- is taken if its attempt begins at once, $8 sizes of bodies, $9 methods, $10 URIs, $11 headers, $12 bodies,
 -- $13 times of signing, $14 whether attempts wait while the endpoint is paused, $15 whether the requests are
--- made of the provider's list of events.
+-- made of the provider's list of events, $16 for how long they stay once they are processed.
 --
 -- The planner must not see how many there are, or it would plan anew each time, which takes longer than
 -- all else: hence the `select` in `unnest`. The requests are apart, so that no body is copied with the rest.
@@ -43,11 +43,11 @@ new as materialized (
 kept as (
     insert into idempotent_webhook.kept_deliveries (
         endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts, takes, taken_by,
-        first_received_at, next_attempt_at, body_bytes, reconciled
+        first_received_at, next_attempt_at, archived_for, body_bytes, reconciled
     )
     select
         $1, tenant, delivery_id, tenant_name, event_type, 'due', (taken_by is not null)::int,
-        (taken_by is not null)::int, taken_by, to_timestamp(received_at), now(), body_bytes, $15
+        (taken_by is not null)::int, taken_by, to_timestamp(received_at), now(), $16, body_bytes, $15
     from new
     where not processed and not known
     -- Two processes do not wait for each other in a circle. Of copies, the first one is written.

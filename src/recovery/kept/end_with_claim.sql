@@ -2,21 +2,21 @@
 -- committed or rolled back. Returns whether an operator has it processed again, or `null` if there is nothing to
 -- end.
 --
--- $1 endpoint, $2 tenant, $3 id, $4 for how long the request stays, `null` if it does not, $5 the attempt of
+-- $1 endpoint, $2 tenant, $3 id, $4 for how long the request stays in any case, or `null`, $5 the attempt of
 -- recovery that has taken it, `null` for one of the provider, $6 the version of the application, or an empty text.
 with ended as (
     delete from idempotent_webhook.kept_deliveries
     where endpoint = $1 and tenant = $2 and delivery_id = $3
-        and ($4::interval is null or state = 'recorded')
+        and (coalesce($4, archived_for) is null or state = 'recorded')
         and ($5::int is null or state = 'due' and takes = $5)
     returning reprocessed
 ),
 archived as (
     update idempotent_webhook.kept_deliveries
     set state = 'processed', taken_by = null, next_attempt_at = null, processed_at = now(),
-        processed_version = nullif($6, ''), archived_until = now() + $4, unreached_at = null, unreached_status = null
+        processed_version = nullif($6, ''), archived_until = now() + coalesce($4, archived_for), unreached_at = null, unreached_status = null
     where endpoint = $1 and tenant = $2 and delivery_id = $3
-        and $4::interval is not null
+        and coalesce($4, archived_for) is not null
         -- There is no request that could stay.
         and state <> 'recorded'
         and ($5::int is null or state = 'due' and takes = $5)

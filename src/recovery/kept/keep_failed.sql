@@ -3,16 +3,18 @@
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 name of the tenant, $5 event type, $6 state, $7 time of receipt,
 -- $8 time until the next attempt, $9 status, $10 reason, $11 method, $12 URI, $13 headers, $14 body,
--- $15 time of signing, $16 whether the handler has said what comes next.
+-- $15 time of signing, $16 whether the handler has said what comes next, $17 for how long the request stays
+-- once it is processed.
 with kept as (
     insert into idempotent_webhook.kept_deliveries as known (
         endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts,
-        first_received_at, first_failed_at, last_failed_at, next_attempt_at, died_at, status,
-        reason, reason_group, body_bytes, history
+        first_received_at, first_failed_at, last_failed_at, next_attempt_at, died_at, archived_for,
+        status, reason, reason_group, body_bytes, history
     )
     select
         $1, $2, $3, $4, $5, $6, 1,
-        to_timestamp($7), now(), now(), now() + $8, case $6 when 'dead' then now() end, $9, $10,
+        to_timestamp($7), now(), now(), now() + $8, case $6 when 'dead' then now() end, $17,
+        $9, $10,
         idempotent_webhook.reason_group($10), octet_length($14),
         idempotent_webhook.with_attempt('[]', 'provider', $9, $10)
     where not exists (
@@ -62,6 +64,7 @@ with kept as (
                 then now()
             else known.died_at
         end,
+        archived_for = excluded.archived_for,
         body_bytes = coalesce(known.body_bytes, excluded.body_bytes),
         history = idempotent_webhook.with_attempt(
             known.history, 'provider', excluded.status, excluded.reason

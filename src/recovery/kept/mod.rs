@@ -187,6 +187,12 @@ pub(super) async fn accept(
                 .first()
                 .is_some_and(|one| one.delivery.is_reconciled()),
         )
+        .bind(
+            group
+                .first()
+                .and_then(|one| one.request.archived_for)
+                .map(interval),
+        )
         .fetch_all(connection)
         .await?;
     let mut seen = HashSet::new();
@@ -220,6 +226,7 @@ impl Store {
                 .bind(&*request.headers)
                 .bind(&*request.body)
                 .bind(delivery.signed_at().map(unix_time))
+                .bind(request.archived_for.map(interval))
         };
         let rows = self.run_on_any(statement).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
@@ -256,6 +263,11 @@ impl Store {
                 .bind(request.map(|request| &*request.body))
                 .bind(delivery.signed_at().map(unix_time))
                 .bind(failed.says_what_is_next())
+                .bind(
+                    request
+                        .and_then(|request| request.archived_for)
+                        .map(interval),
+                )
         };
         let wait = (self.timeout / 2).as_millis().max(1).to_string();
         let lock = || keyed(include_str!("lock.sql"), delivery).bind(&*wait);
@@ -319,13 +331,8 @@ impl Store {
     }
 
     /// Ends what is kept of a delivery that was processed by another attempt.
-    pub(crate) async fn resolve(
-        &self,
-        delivery: &Delivery,
-        archived_for: Option<Duration>,
-    ) -> Result<(), DatabaseError> {
-        let statement =
-            || keyed(include_str!("resolve.sql"), delivery).bind(archived_for.map(interval));
+    pub(crate) async fn resolve(&self, delivery: &Delivery) -> Result<(), DatabaseError> {
+        let statement = || keyed(include_str!("resolve.sql"), delivery);
         self.run_on_any(statement).await.map(drop)
     }
 

@@ -4,13 +4,13 @@
 -- Citus cannot run a subquery without a column beside one on another kind of table: hence `select 1`.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 name of the tenant, $5 event type, $6 time of receipt, $7 size of the
--- body, $8 method, $9 URI, $10 headers, $11 body, $12 time of signing.
+-- body, $8 method, $9 URI, $10 headers, $11 body, $12 time of signing, $13 for how long it stays once it is processed.
 with resent as (
     insert into idempotent_webhook.kept_deliveries as known (
         endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts, first_received_at,
-        next_attempt_at, body_bytes
+        next_attempt_at, archived_for, body_bytes
     )
-    select $1, $2, $3, $4, $5, 'due', 0, to_timestamp($6), now(), $7
+    select $1, $2, $3, $4, $5, 'due', 0, to_timestamp($6), now(), $13, $7
     where not exists (
         select 1
         from idempotent_webhook.deliveries
@@ -33,6 +33,7 @@ with resent as (
         processed_at = null,
         processed_version = null,
         archived_until = null,
+        archived_for = excluded.archived_for,
         body_bytes = excluded.body_bytes
     where known.state <> 'due' or known.taken_by is null and known.next_attempt_at > now()
     returning endpoint, tenant, delivery_id

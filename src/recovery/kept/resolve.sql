@@ -1,6 +1,6 @@
 -- Ends a kept delivery that turns out to be processed.
 --
--- $1 endpoint, $2 tenant, $3 id, $4 for how long the request stays, `null` if it does not.
+-- $1 endpoint, $2 tenant, $3 id.
 with processed as (
     select received_at
     from idempotent_webhook.deliveries
@@ -10,14 +10,14 @@ ended as (
     delete from idempotent_webhook.kept_deliveries
     where endpoint = $1 and tenant = $2 and delivery_id = $3
         and state <> 'processed'
-        and ($4::interval is null or state = 'recorded')
+        and (archived_for is null or state = 'recorded')
         and exists (select from processed)
 )
 update idempotent_webhook.kept_deliveries as kept
 set state = 'processed', taken_by = null, next_attempt_at = null,
-    processed_at = processed.received_at, archived_until = now() + $4
+    processed_at = processed.received_at, archived_until = now() + archived_for
 from processed
 where endpoint = $1 and tenant = $2 and delivery_id = $3
     -- Of one that is only recorded, there is no request that could stay.
     and state not in ('processed', 'recorded')
-    and $4::interval is not null
+    and archived_for is not null

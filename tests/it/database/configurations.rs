@@ -89,6 +89,11 @@ async fn g11_any_default_isolation_will_do() {
             app.database.another_pool(5).await,
         ];
         crate::late_claim::works_on(&app.database, pools).await;
+        let pools = [
+            app.database.another_pool(5).await,
+            app.database.another_pool(5).await,
+        ];
+        crate::claim::function::works_on(&app.database, pools).await;
     }
 }
 
@@ -134,6 +139,7 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
     }
     assert_rows!(app.database, claims: 1, effects: 1);
     crate::late_claim::works_on(&app.database, [pool.clone(), pool.clone()]).await;
+    crate::claim::function::works_on(&app.database, [pool.clone(), pool.clone()]).await;
 
     app.database
         .run(

@@ -130,6 +130,8 @@ async fn g11_behind_pgbouncer_in_transaction_mode() {
     let waiting = PgBouncer::start(&late, "").await;
     let pools = [waiting.pool(&late).await, waiting.pool(&late).await];
     crate::late_claim::works_on(&late, pools).await;
+    let pools = [waiting.pool(&late).await, waiting.pool(&late).await];
+    crate::claim::function::works_on(&late, pools).await;
 
     let recovered = Database::new().await;
     let recovering = PgBouncer::start(&recovered, "").await;

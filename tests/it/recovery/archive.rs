@@ -170,8 +170,8 @@ async fn k3_thousands_are_reprocessed_in_batches_beside_recovery_and_each_once()
             "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
              select 'test', 'd' || n from generate_series(1, 1100) as n;
              insert into idempotent_webhook.kept_deliveries
-                 (endpoint, delivery_id, state, attempts, processed_at, archived_until)
-             select 'test', 'd' || n, 'processed', 1, now(), now() + interval '1 day'
+                 (endpoint, delivery_id, state, attempts, processed_at, archived_for, archived_until)
+             select 'test', 'd' || n, 'processed', 1, now(), interval '1 day', now() + interval '1 day'
              from generate_series(1, 1100) as n;
              insert into idempotent_webhook.kept_requests
                  (endpoint, delivery_id, format, method, uri, headers, body)

@@ -1,0 +1,74 @@
+-- The claim, for handlers with another driver than sqlx, or in another language. Called first in a transaction of
+-- the caller's own, whose writes are committed together with it. Returns whether the delivery is to be processed
+-- now: `false` says that it was processed before.
+--
+-- It takes the same lock and writes the same row as the layer's own claim (`src/transaction/claim.sql`), and ends what
+-- is kept as that does. While somebody else works on the delivery it waits, for as long as `lock_timeout` allows.
+create function idempotent_webhook.claim(endpoint text, tenant text, delivery_id text, event_type text)
+    returns boolean
+    language plpgsql
+as $$
+begin
+    -- An id that is empty would make one delivery of many. `null` is refused as well.
+    if (
+        octet_length(claim.endpoint) between 1 and 255
+        and octet_length(claim.delivery_id) between 1 and 255
+        and octet_length(claim.tenant) between 0 and 255
+    ) is not true then
+        raise exception 'endpoint and delivery id need 1 to 255 bytes, and the tenant is a text that may be empty'
+            using errcode = 'invalid_parameter_value';
+    end if;
+    perform pg_advisory_xact_lock(
+        hashtextextended(claim.delivery_id, hashtextextended(claim.tenant, hashtextextended(claim.endpoint, 0)))
+    );
+    -- In `read committed`, each statement sees what was committed during the wait.
+    insert into idempotent_webhook.deliveries (endpoint, tenant, delivery_id, event_type)
+    values (claim.endpoint, claim.tenant, claim.delivery_id, claim.event_type)
+    on conflict do nothing;
+    if not found then
+        return false;
+    end if;
+    -- As `src/recovery/kept/end_with_claim.sql` does. Most deliveries are not kept.
+    if exists (
+        select
+        from idempotent_webhook.kept_deliveries as kept
+        where kept.endpoint = claim.endpoint and kept.tenant = claim.tenant
+            and kept.delivery_id = claim.delivery_id
+    ) then
+        delete from idempotent_webhook.kept_deliveries as kept
+        where kept.endpoint = claim.endpoint and kept.tenant = claim.tenant
+            and kept.delivery_id = claim.delivery_id
+            and (kept.archived_for is null or kept.state = 'recorded');
+        update idempotent_webhook.kept_deliveries as kept
+        set state = 'processed', taken_by = null, next_attempt_at = null, processed_at = now(),
+            archived_until = now() + kept.archived_for, unreached_at = null, unreached_status = null
+        where kept.endpoint = claim.endpoint and kept.tenant = claim.tenant
+            and kept.delivery_id = claim.delivery_id;
+    end if;
+    return true;
+end
+$$;
+
+-- Notes the version of what an event is about, as `DedupeTx::advance` does. Returns how it compares with the highest
+-- version seen: 1 newer or the first, 0 the same, -1 older.
+create function idempotent_webhook.advance(endpoint text, tenant text, subject text, version bigint)
+    returns integer
+    language plpgsql
+as $$
+#variable_conflict use_column
+begin
+    insert into idempotent_webhook.subjects as seen (endpoint, tenant, subject, version)
+    values (advance.endpoint, advance.tenant, advance.subject, advance.version)
+    on conflict (endpoint, tenant, subject) do update
+    set version = excluded.version, advanced_at = excluded.advanced_at
+    where seen.version < excluded.version;
+    if found then
+        return 1;
+    end if;
+    return (
+        select case when advance.version < seen.version then -1 else 0 end
+        from idempotent_webhook.subjects as seen
+        where seen.endpoint = advance.endpoint and seen.tenant = advance.tenant and seen.subject = advance.subject
+    );
+end
+$$;

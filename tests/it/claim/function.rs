@@ -1,0 +1,375 @@
+//! V1: the claim as a function, for other drivers. A connection of sqlx stands for those here; `examples/drivers` has
+//! programs with them.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use idempotent_webhook::{
+    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, LateClaim, Recency,
+    presets, prune,
+};
+use sqlx::{AssertSqlSafe, PgConnection, PgPool};
+
+use crate::support::{
+    Database, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, TestApp, answer, assert_kept, assert_rows,
+    endpoint, failing_behind_gate, gated, github, recover, recovery, secret, send, send_copies,
+    spawn_send, write_effect,
+};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+async fn claim(connection: &mut PgConnection, id: &str) -> sqlx::Result<bool> {
+    sqlx::query_scalar("select idempotent_webhook.claim('test', '', $1, 'push')")
+        .bind(id)
+        .fetch_one(connection)
+        .await
+}
+
+async fn write(connection: &mut PgConnection, id: &str) -> sqlx::Result<()> {
+    sqlx::query("insert into effects (delivery_id) values ($1)")
+        .bind(id)
+        .execute(connection)
+        .await
+        .map(drop)
+}
+
+/// What a handler does with another driver. Returns whether it was the one.
+async fn process(pool: &PgPool, id: &str) -> sqlx::Result<bool> {
+    let mut tx = pool.begin().await?;
+    if !claim(&mut tx, id).await? {
+        return Ok(false);
+    }
+    write(&mut tx, id).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+#[tokio::test]
+async fn v1_the_layer_and_the_function_have_one_claim() {
+    let app = TestApp::github(write_effect).await;
+    let pool = &app.database.pool;
+    assert!(process(pool, "a").await.unwrap());
+    assert!(!process(pool, "a").await.unwrap());
+    assert_eq!(
+        app.send(github("a", "{}")).await,
+        answer(200, "duplicate", "")
+    );
+    assert_eq!(app.send(github("b", "{}")).await.outcome, "processed");
+    assert!(!process(pool, "b").await.unwrap());
+    assert_rows!(app.database, claims: 2, effects: 2);
+    let rows: Vec<(String, String, Option<String>)> = sqlx::query_as(
+        "select endpoint, tenant, event_type from idempotent_webhook.deliveries order by delivery_id",
+    )
+    .fetch_all(pool)
+    .await
+    .unwrap();
+    let row = ("test".to_owned(), String::new(), Some("push".to_owned()));
+    assert_eq!(rows, [row.clone(), row]);
+}
+
+#[tokio::test]
+async fn v1_a_claim_that_is_rolled_back_is_free() {
+    let app = TestApp::github(write_effect).await;
+    let mut tx = app.database.pool.begin().await.unwrap();
+    assert!(claim(&mut tx, "a").await.unwrap());
+    write(&mut tx, "a").await.unwrap();
+    tx.rollback().await.unwrap();
+    assert_rows!(app.database, claims: 0, effects: 0);
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// It waits for the layer, and gets what that leaves.
+#[tokio::test]
+async fn v1_the_function_waits_for_the_layer() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::github(handler).await;
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    gate.reached().await;
+    let pool = app.database.another_pool(1).await;
+    let waiting = tokio::spawn(async move { process(&pool, "a").await });
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    gate.open();
+    assert_eq!(sent.await.unwrap().outcome, "processed");
+    assert!(!waiting.await.unwrap().unwrap());
+    assert_rows!(app.database, claims: 1, effects: 1);
+
+    let (mut gate, failing) = failing_behind_gate();
+    let failing = app.elsewhere(failing).await;
+    let sent = spawn_send(&failing, github("b", "{}"));
+    gate.reached().await;
+    let pool = app.database.another_pool(1).await;
+    let waiting = tokio::spawn(async move { process(&pool, "b").await });
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    gate.open();
+    assert_eq!(sent.await.unwrap().status, 502);
+    assert!(waiting.await.unwrap().unwrap());
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+/// And the layer waits for it.
+#[tokio::test]
+async fn v1_the_layer_waits_for_the_function() {
+    let app = TestApp::github(write_effect).await;
+    let mut other = app.database.another_pool(1).await.begin().await.unwrap();
+    assert!(claim(&mut other, "a").await.unwrap());
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    write(&mut other, "a").await.unwrap();
+    other.commit().await.unwrap();
+    assert_eq!(sent.await.unwrap(), answer(200, "duplicate", ""));
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn v1_the_wait_is_bounded_by_lock_timeout() {
+    let database = Database::new().await;
+    let mut first = database.pool.begin().await.unwrap();
+    assert!(claim(&mut first, "a").await.unwrap());
+    let mut second = database.pool.begin().await.unwrap();
+    sqlx::query("set local lock_timeout = '50ms'")
+        .execute(&mut *second)
+        .await
+        .unwrap();
+    let error = claim(&mut second, "a").await.unwrap_err();
+    let code = error.as_database_error().and_then(|error| error.code());
+    assert_eq!(code.as_deref(), Some("55P03"));
+    assert!(claim(&mut first, "b").await.unwrap(), "another id is free");
+}
+
+/// Without dedupe nothing is processed, and no two deliveries become one.
+#[tokio::test]
+async fn v1_what_cannot_be_a_key_is_refused() {
+    let database = Database::new().await;
+    let long = format!("'{}'", "x".repeat(256));
+    for arguments in [
+        "'', '', 'a', null",
+        "'test', '', '', null",
+        "'test', '', null, null",
+        "null, '', 'a', null",
+        "'test', null, 'a', null",
+        &format!("'test', '', {long}, null"),
+        &format!("{long}, '', 'a', null"),
+    ] {
+        let sql = format!("select idempotent_webhook.claim({arguments})");
+        let error = sqlx::query(AssertSqlSafe(sql))
+            .execute(&database.pool)
+            .await
+            .unwrap_err();
+        let code = error.as_database_error().and_then(|error| error.code());
+        assert_eq!(code.as_deref(), Some("22023"), "{arguments}: {error}");
+    }
+    assert_rows!(database, claims: 0, effects: 0);
+}
+
+/// What is kept ends with the claim, as with that of the layer: with an archive it stays, to be run again.
+#[tokio::test]
+async fn v1_what_is_kept_ends_with_the_claim() {
+    for archive in [None, Some(DAY)] {
+        let set = |keep: Keep| match archive {
+            Some(time) => keep.processed_for(time),
+            None => keep,
+        };
+        let (mut gate, failing) = failing_behind_gate();
+        let app = TestApp::keeping(|keep| set(keep.retry_delays([DAY])), failing).await;
+        gate.open();
+        assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+        gate.reached().await;
+        assert_kept!(app.database, "due", attempts: 1, retries: 0);
+
+        // With the transaction, or not at all.
+        let mut tx = app.database.pool.begin().await.unwrap();
+        assert!(claim(&mut tx, "a").await.unwrap());
+        tx.rollback().await.unwrap();
+        assert_kept!(app.database, "due", attempts: 1, retries: 0);
+
+        assert!(process(&app.database.pool, "a").await.unwrap());
+        assert_rows!(app.database, claims: 1, effects: 1);
+        if archive.is_none() {
+            app.database.until(NOTHING_KEPT).await;
+            continue;
+        }
+        assert_kept!(app.database, "processed", attempts: 1, retries: 0);
+        app.database
+            .until(
+                "exists (
+                    select from idempotent_webhook.kept_deliveries
+                    where archived_until - processed_at = interval '1 day'
+                        and next_attempt_at is null and taken_by is null
+                )",
+            )
+            .await;
+        assert!(endpoint(&app).reprocess("a").await.unwrap());
+        assert_rows!(app.database, claims: 0, effects: 1);
+        assert!(process(&app.database.pool, "a").await.unwrap());
+        assert_rows!(app.database, claims: 1, effects: 2);
+    }
+}
+
+/// Dead, and only recorded.
+#[tokio::test]
+async fn v1_what_does_not_run_again_ends_too() {
+    for (state, time, ends) in [
+        ("dead", "null", "not exists"),
+        ("dead", "interval '1 day'", "exists"),
+        ("recorded", "interval '1 day'", "not exists"),
+    ] {
+        let database = Database::new().await;
+        database
+            .run(&format!(
+                "insert into idempotent_webhook.kept_deliveries
+                     (endpoint, delivery_id, state, attempts, archived_for)
+                 values ('test', 'a', '{state}', 1, {time}), ('test', 'b', '{state}', 1, {time})"
+            ))
+            .await;
+        assert!(process(&database.pool, "a").await.unwrap());
+        database
+            .until(&format!(
+                "{ends} (
+                    select from idempotent_webhook.kept_deliveries
+                    where delivery_id = 'a' and state = 'processed'
+                )
+                and exists (
+                    select from idempotent_webhook.kept_deliveries
+                    where delivery_id = 'b' and state = '{state}'
+                )
+                and not exists (
+                    select from idempotent_webhook.kept_deliveries
+                    where delivery_id = 'a' and state <> 'processed'
+                )"
+            ))
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn v1_retention_sees_no_difference() {
+    let database = Database::new().await;
+    assert!(process(&database.pool, "a").await.unwrap());
+    database.age_claims("40 days").await;
+    assert!(process(&database.pool, "b").await.unwrap());
+    database.has_window("test", "1 day").await;
+    let month = Duration::from_secs(30 * 24 * 60 * 60);
+    assert_eq!(prune(&database.pool, month).await.unwrap().deliveries, 1);
+    assert!(!process(&database.pool, "b").await.unwrap());
+    assert_rows!(database, claims: 1, effects: 2);
+}
+
+/// A layer that claims late takes a handler's own claim for what it is: so recovery is there for other drivers, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn v1_a_late_handler_may_claim_by_the_function() {
+    let database = Database::new().await;
+    let elsewhere = database.another_pool(3).await;
+    let handler = move |claim: LateClaim, delivery: Delivery| {
+        let elsewhere = elsewhere.clone();
+        async move {
+            drop(claim);
+            if delivery.attempt() == 1 {
+                return Err(HandlerError::new("not yet"));
+            }
+            process(&elsewhere, delivery.id().as_str()).await?;
+            Ok(StatusCode::OK)
+        }
+    };
+    let recovery = recovery(&database.pool);
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()))
+        .late_claim()
+        .keep(
+            Keep::all(&recovery)
+                .retry_delays([Duration::from_millis(20)])
+                .processed_for(DAY),
+        );
+    let router: Router = Router::new().route("/", post(handler).layer(layer));
+    assert_eq!(
+        send(&router, github("a", "{}")).await,
+        answer(500, "kept", "")
+    );
+    assert_rows!(database, claims: 0, effects: 0);
+    let running = recovery.spawn(router);
+    database
+        .until("exists (select from idempotent_webhook.kept_deliveries where state = 'processed')")
+        .await;
+    assert_rows!(database, claims: 1, effects: 1);
+    let endpoint = Endpoint::new(database.pool.clone(), "test");
+    assert!(endpoint.reprocess("a").await.unwrap());
+    database.until("2 = (select count(*) from effects)").await;
+    running.stop().await;
+    assert_rows!(database, claims: 1, effects: 2);
+    assert_kept!(database, "processed", attempts: 3, retries: 1);
+}
+
+/// What recovery holds for a delivery that was claimed meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn v1_recovery_does_not_run_what_was_claimed() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database.insert_due(3).await;
+    for id in ["due-1", "due-2"] {
+        assert!(process(&app.database.pool, id).await.unwrap());
+    }
+    let recovery = recover(&app);
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_eq!(app.runs(), 1);
+    assert_rows!(app.database, claims: 3, effects: 3);
+}
+
+#[tokio::test]
+async fn v1_advance_is_that_of_the_handler() {
+    let advancing = async |mut tx: DedupeTx| {
+        assert_eq!(tx.advance("sub_1", 5).await.unwrap(), Recency::Newer);
+        StatusCode::OK
+    };
+    let app = TestApp::github(advancing).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    for (subject, version, expected) in [
+        ("sub_1", 5_i64, 0),
+        ("sub_1", 4, -1),
+        ("sub_1", i64::MIN, -1),
+        ("sub_1", i64::MAX, 1),
+        ("sub_1", 6, -1),
+        ("sub_2", 1, 1),
+    ] {
+        let recency: i32 =
+            sqlx::query_scalar("select idempotent_webhook.advance('test', '', $1, $2)")
+                .bind(subject)
+                .bind(version)
+                .fetch_one(&app.database.pool)
+                .await
+                .unwrap();
+        assert_eq!(recency, expected, "{subject} {version}");
+    }
+}
+
+/// Claims by the function beside a layer, in processes with these pools.
+pub async fn works_on(database: &Database, [of_layer, pool]: [PgPool; 2]) {
+    let before = database.rows().await;
+    let layer = IdempotentWebhook::new(of_layer, "test", presets::github(secret()));
+    let layered: Router = Router::new().route("/", post(write_effect).layer(layer));
+    for round in 0..10 {
+        let id = format!("function-{round}");
+        let (claimed, answers) = tokio::join!(
+            async {
+                // As an application does at an isolation level at which a transaction may fail to be serialized.
+                loop {
+                    match process(&pool, &id).await {
+                        Ok(claimed) => break claimed,
+                        Err(error) if is_conflict(&error) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            },
+            send_copies(std::slice::from_ref(&layered), 3, || github(&id, "{}")),
+        );
+        assert!(answers.iter().all(|a| a.status == 200), "{answers:?}");
+        let processed = answers.iter().filter(|a| a.outcome == "processed").count();
+        assert_eq!(processed + usize::from(claimed), 1, "{answers:?}");
+    }
+    assert_rows!(database, claims: before.claims + 10, effects: before.effects + 10);
+}
+
+fn is_conflict(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.as_deref() == Some("40001")
+}
