@@ -20,7 +20,8 @@ use crate::metrics::Stage;
 use crate::panic::{catch, catch_panic};
 use crate::settings::Settings;
 use crate::transaction::{
-    ClaimRequest, ClaimedTx, DuplicateOf, Fingerprint, Left, Lost, NotClaimed, PendingClaim, Slot,
+    ClaimRequest, Claimed, ClaimedTx, DuplicateOf, Fingerprint, Left, Lost, NotClaimed, NotThere,
+    PendingClaim, Slot,
 };
 
 /// Within this time of its receipt, a kept delivery that no handler of this process is for may have one in another
@@ -239,14 +240,17 @@ impl Admitted {
             Err(Lost::Outlived) => return Failure::Outlived.into(),
         };
         match to_commit {
+            Ok(_) if roll_back && left.is_committed() => Failure::CannotRollBack.into(),
             Ok(mut response) if roll_back => {
                 left.roll_back().await;
                 RollBack::done(&mut response);
                 Answer::RolledBack(response)
             }
             Ok(response) => match left.claimed().await {
-                Ok(tx) => self.commit(tx, response).await,
-                Err(not_claimed) => not_claimed.into(),
+                Ok(Claimed::Here(tx)) => self.commit(tx, response).await,
+                Ok(Claimed::Elsewhere) => Answer::Processed(response),
+                Err(NotThere::NotClaimed(not_claimed)) => not_claimed.into(),
+                Err(NotThere::NotCommitted) => Failure::NotCommitted.into(),
             },
             Err(Answer::RolledBack(mut response)) => {
                 explain_missing_handler(&mut response, &left);

@@ -30,6 +30,10 @@ pub(super) enum Failure {
     /// The handler has left its `DedupeTx` or `LateClaim` somewhere.
     Outlived,
     Commit(CommitError),
+    /// The handler says that it has committed the delivery by another driver, and there is no claim.
+    NotCommitted,
+    /// The same, and the test kit has asked for a rollback.
+    CannotRollBack,
     /// The runtime is shutting down.
     Cancelled,
 }
@@ -104,6 +108,14 @@ impl fmt::Display for Failure {
             Self::Commit(CommitError::Database(error)) => {
                 write!(f, "the commit was not confirmed: {error}")
             }
+            Self::NotCommitted => f.write_str(
+                "the handler has called `LateClaim::committed`, and the delivery is not claimed: its \
+                 transaction was rolled back, or did not call `idempotent_webhook.claim`",
+            ),
+            Self::CannotRollBack => f.write_str(
+                "the handler has committed the delivery itself (`LateClaim::committed`), which cannot be \
+                 rolled back: set `allow_unused_transaction` on the layer",
+            ),
             Self::Cancelled => f.write_str("the runtime shut down"),
         }
     }

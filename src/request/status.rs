@@ -65,6 +65,8 @@ impl Failure {
             Self::Nested
             | Self::HandlerPanicked(_)
             | Self::Outlived
+            | Self::NotCommitted
+            | Self::CannotRollBack
             | Self::Commit(CommitError::Aborted | CommitError::TransactionReplaced) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }

@@ -68,6 +68,8 @@ enum State {
     },
     /// It has tried to.
     NotClaimed(NotClaimed),
+    /// It has claimed and committed the delivery by another driver.
+    Committed(Arc<PendingClaim>),
     Available(ClaimedTx),
     Taken,
     Closed,
@@ -81,6 +83,28 @@ pub(crate) enum Left {
         pending: Arc<PendingClaim>,
         was_taken: bool,
     },
+    /// The delivery, which it says to have committed by another driver.
+    Committed(Arc<PendingClaim>),
+}
+
+/// The claim of a delivery whose handler has answered success.
+pub(crate) enum Claimed {
+    Here(ClaimedTx),
+    /// By another driver, and committed.
+    Elsewhere,
+}
+
+/// Why there is no claim.
+pub(crate) enum NotThere {
+    NotClaimed(NotClaimed),
+    /// The handler says that it has committed it, and that is not so.
+    NotCommitted,
+}
+
+impl From<NotClaimed> for NotThere {
+    fn from(not_claimed: NotClaimed) -> Self {
+        Self::NotClaimed(not_claimed)
+    }
 }
 
 /// Why a handler has left nothing.
@@ -96,18 +120,28 @@ impl Left {
         match self {
             Self::Transaction(tx) => tx.was_taken,
             Self::Claim { was_taken, .. } => *was_taken,
+            Self::Committed(_) => true,
         }
     }
 
-    /// The transaction of the claim, which is made now if the handler has not made it.
-    pub(crate) async fn claimed(self) -> Result<ClaimedTx, NotClaimed> {
+    /// Whether the handler says that it has committed the delivery.
+    pub(crate) fn is_committed(&self) -> bool {
+        matches!(self, Self::Committed(_))
+    }
+
+    /// The claim, which is made now if the handler has not made it.
+    pub(crate) async fn claimed(self) -> Result<Claimed, NotThere> {
         match self {
-            Self::Transaction(tx) => Ok(tx),
+            Self::Transaction(tx) => Ok(Claimed::Here(tx)),
             Self::Claim { pending, was_taken } => {
                 let mut tx = pending.claim().await?;
                 tx.was_taken = was_taken;
-                Ok(tx)
+                Ok(Claimed::Here(tx))
             }
+            Self::Committed(pending) => match pending.is_committed().await? {
+                true => Ok(Claimed::Elsewhere),
+                false => Err(NotThere::NotCommitted),
+            },
         }
     }
 
@@ -169,7 +203,7 @@ impl Slot {
                 *state = State::Closed;
                 Err(NotAvailable::Closed)
             }
-            State::Taken | State::Unclaimed { .. } | State::NotClaimed(_) => {
+            State::Taken | State::Unclaimed { .. } | State::NotClaimed(_) | State::Committed(_) => {
                 Err(NotAvailable::Taken)
             }
         }
@@ -206,6 +240,11 @@ impl Slot {
         });
     }
 
+    /// The handler says that it has committed the delivery by another driver.
+    pub(super) fn commit_elsewhere(&self, pending: Arc<PendingClaim>) {
+        self.leave(State::Committed(pending));
+    }
+
     /// The delivery could not be claimed.
     pub(super) fn lose(&self, not_claimed: NotClaimed) {
         self.leave(State::NotClaimed(not_claimed));
@@ -221,6 +260,7 @@ impl Slot {
         match std::mem::replace(&mut *self.lock(), State::Closed) {
             State::Available(tx) => Ok(Left::Transaction(tx)),
             State::Unclaimed { pending, was_taken } => Ok(Left::Claim { pending, was_taken }),
+            State::Committed(pending) => Ok(Left::Committed(pending)),
             State::NotClaimed(not_claimed) => Err(Lost::NotClaimed(not_claimed)),
             State::Taken | State::Closed => Err(Lost::Outlived),
         }

@@ -107,6 +107,24 @@ impl LateClaim {
     }
 }
 
+impl LateClaim {
+    /// Tells the layer that the handler has claimed the delivery by the SQL function
+    /// [`claim`](crate::documentation::drivers#the-claim), in a transaction of another driver, and has committed that.
+    ///
+    /// The layer looks for the claim before it acknowledges: if it is not there, the sender gets a 500. So a commit that
+    /// the driver has taken for a success, and Postgres has not, loses no event. If the function returned `false`, drop the
+    /// `LateClaim`, and answer 200.
+    ///
+    /// With [`assert_idempotent`](crate::testing::assert_idempotent), such a layer needs
+    /// [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction): what is committed cannot be
+    /// rolled back.
+    pub fn committed(mut self) {
+        if let Some(pending) = self.pending.take() {
+            self.slot.commit_elsewhere(pending);
+        }
+    }
+}
+
 /// The delivery is not claimed: the layer may do it.
 impl Drop for LateClaim {
     fn drop(&mut self) {

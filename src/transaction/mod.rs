@@ -22,7 +22,7 @@ pub use after_commit::WorkResult;
 pub(crate) use claim::{ClaimRequest, DuplicateOf, Fingerprint, NotClaimed};
 pub(crate) use commit::CommitError;
 pub use dedupe_tx::{DedupeTx, ExtractError};
-pub(crate) use extension::{ClaimedTx, Left, Lost, Slot};
+pub(crate) use extension::{Claimed, ClaimedTx, Left, Lost, NotThere, Slot};
 pub use late_claim::{BeginError, LateClaim};
 pub(crate) use pending_claim::PendingClaim;
 pub(crate) use pg_error::{DatabaseError, is_conflict, is_not_migrated, with_timeout};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::claim::{ClaimRequest, NotClaimed};
+use super::claim::{ClaimRequest, DuplicateOf, NotClaimed};
 use super::extension::ClaimedTx;
 use super::store::Store;
 use crate::metrics::{Metrics, Stage};
@@ -52,6 +52,16 @@ impl PendingClaim {
     /// Claims the delivery after the handler.
     pub(super) async fn claim(&self) -> Result<ClaimedTx, NotClaimed> {
         self.claim_within(self.wait).await
+    }
+
+    /// Whether the delivery is committed, as the handler says.
+    pub(super) async fn is_committed(&self) -> Result<bool, NotClaimed> {
+        let known = self.store.look_up(&self.request).await;
+        let known = known.map_err(NotClaimed::Failed)?;
+        Ok(known.duplicate_of.is_some_and(|of| match of {
+            DuplicateOf::Id | DuplicateOf::IdWithOtherBody { .. } => true,
+            DuplicateOf::BodyWithOtherId { .. } => false,
+        }))
     }
 
     async fn claim_within(&self, wait: Duration) -> Result<ClaimedTx, NotClaimed> {

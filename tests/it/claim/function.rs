@@ -1,11 +1,13 @@
 //! V1: the claim as a function, for other drivers. A connection of sqlx stands for those here; `examples/drivers` has
 //! programs with them.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
+use idempotent_webhook::testing::assert_idempotent;
 use idempotent_webhook::{
     DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, LateClaim, Recency,
     presets, prune,
@@ -14,8 +16,8 @@ use sqlx::{AssertSqlSafe, PgConnection, PgPool};
 
 use crate::support::{
     Database, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, TestApp, answer, assert_kept, assert_rows,
-    endpoint, failing_behind_gate, gated, github, recover, recovery, secret, send, send_copies,
-    spawn_send, write_effect,
+    endpoint, failing_behind_gate, gated, github, github_delivery, keep, recover, recovery, secret,
+    send, send_copies, spawn_send, write_effect,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -265,11 +267,12 @@ async fn v1_a_late_handler_may_claim_by_the_function() {
     let handler = move |claim: LateClaim, delivery: Delivery| {
         let elsewhere = elsewhere.clone();
         async move {
-            drop(claim);
             if delivery.attempt() == 1 {
                 return Err(HandlerError::new("not yet"));
             }
-            process(&elsewhere, delivery.id().as_str()).await?;
+            if process(&elsewhere, delivery.id().as_str()).await? {
+                claim.committed();
+            }
             Ok(StatusCode::OK)
         }
     };
@@ -298,6 +301,89 @@ async fn v1_a_late_handler_may_claim_by_the_function() {
     running.stop().await;
     assert_rows!(database, claims: 1, effects: 2);
     assert_kept!(database, "processed", attempts: 3, retries: 1);
+}
+
+/// How often a late handler claims by the function, of copies that come to two processes at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn v1_a_handler_that_has_committed_is_acknowledged_as_one_that_was_processed() {
+    let database = Database::new().await;
+    let mut routers = Vec::new();
+    for _ in 0..2 {
+        let elsewhere = database.another_pool(5).await;
+        let handler = move |claim: LateClaim, delivery: Delivery| {
+            let elsewhere = elsewhere.clone();
+            async move {
+                if process(&elsewhere, delivery.id().as_str()).await? {
+                    claim.committed();
+                }
+                Ok::<_, HandlerError>("done")
+            }
+        };
+        let layer = IdempotentWebhook::new(
+            database.another_pool(5).await,
+            "test",
+            presets::github(secret()),
+        )
+        .late_claim()
+        .allow_unused_transaction();
+        routers.push(Router::new().route("/", post(handler).layer(layer)));
+    }
+    for round in 0..10 {
+        let id = round.to_string();
+        let answers = send_copies(&routers, 6, || github(&id, "{}")).await;
+        assert!(answers.iter().all(|a| a.status == 200), "{answers:?}");
+        let processed = answers.iter().filter(|a| a.outcome == "processed");
+        assert_eq!(processed.count(), 1, "{answers:?}");
+    }
+    assert_rows!(database, claims: 10, effects: 10);
+    assert_idempotent(&routers[0], &github_delivery().id("b"), || async {
+        database.rows().await.effects
+    })
+    .await;
+}
+
+/// A driver may take the rollback of an aborted transaction for a commit.
+#[tokio::test]
+async fn g5_a_commit_of_another_driver_that_was_none_is_not_acknowledged() {
+    let elsewhere = Arc::new(OnceLock::<PgPool>::new());
+    let pool = elsewhere.clone();
+    let handler = move |claim: LateClaim, delivery: Delivery| {
+        let pool = pool.clone();
+        async move {
+            let mut tx = pool.get().unwrap().begin().await?;
+            let is_claimed = self::claim(&mut tx, delivery.id().as_str()).await?;
+            assert!(is_claimed);
+            assert!(sqlx::query("select 1 / 0").execute(&mut *tx).await.is_err());
+            // Postgres rolls back.
+            sqlx::query("commit").execute(&mut *tx).await?;
+            claim.committed();
+            Ok::<_, HandlerError>(StatusCode::OK)
+        }
+    };
+    let app = TestApp::keeping(|keep| keep, handler.clone()).await;
+    elsewhere.set(app.database.another_pool(1).await).unwrap();
+    let layer = |endpoint: &str| {
+        IdempotentWebhook::new(
+            app.database.pool.clone(),
+            endpoint,
+            presets::github(secret()),
+        )
+        .late_claim()
+    };
+    let keeping = layer("test").keep(keep(&app.recovery));
+    for (layer, outcome) in [(layer("other"), "failed"), (keeping, "kept")] {
+        let router: Router = Router::new().route("/", post(handler.clone()).layer(layer));
+        let sent = send(&router, github("a", "{}")).await;
+        assert_eq!(sent, answer(500, outcome, "internal error"));
+        assert_rows!(app.database, claims: 0, effects: 0);
+    }
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
+    let reason: String =
+        sqlx::query_scalar("select reason from idempotent_webhook.kept_deliveries")
+            .fetch_one(&app.database.pool)
+            .await
+            .unwrap();
+    assert!(reason.contains("`LateClaim::committed`"), "{reason}");
 }
 
 /// What recovery holds for a delivery that was claimed meanwhile.
