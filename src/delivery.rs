@@ -5,10 +5,6 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde::{Serialize, Serializer};
-use sqlx::encode::IsNull;
-use sqlx::error::BoxDynError;
-use sqlx::postgres::{PgArgumentBuffer, PgTypeInfo};
-use sqlx::{Encode, Postgres, Type};
 
 use crate::digest::sha256_of;
 
@@ -95,22 +91,6 @@ impl fmt::Display for DeliveryId {
 impl Serialize for DeliveryId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
-    }
-}
-
-impl Type<Postgres> for DeliveryId {
-    fn type_info() -> PgTypeInfo {
-        <str as Type<Postgres>>::type_info()
-    }
-
-    fn compatible(ty: &PgTypeInfo) -> bool {
-        <str as Type<Postgres>>::compatible(ty)
-    }
-}
-
-impl Encode<'_, Postgres> for DeliveryId {
-    fn encode_by_ref(&self, buf: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
-        <&str as Encode<'_, Postgres>>::encode_by_ref(&self.as_str(), buf)
     }
 }
 

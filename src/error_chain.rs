@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
+#[cfg(feature = "postgres")]
 use sqlx::postgres::PgDatabaseError;
 
 /// Any error, as tower and axum pass it on.
@@ -16,14 +17,19 @@ pub(crate) struct ErrorChain<'a>(pub(crate) &'a (dyn Error + 'static));
 
 impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let from_postgres = self.errors().find_map(|error| {
-            let error = error.downcast_ref::<sqlx::Error>()?.as_database_error()?;
-            error.try_downcast_ref::<PgDatabaseError>()
-        });
-        let text_of = |error: &dyn Error| match from_postgres {
-            Some(postgres) => without_line(error.to_string(), postgres),
-            None => error.to_string(),
+        #[cfg(feature = "postgres")]
+        let text_of = {
+            let from_postgres = self.errors().find_map(|error| {
+                let error = error.downcast_ref::<sqlx::Error>()?.as_database_error()?;
+                error.try_downcast_ref::<PgDatabaseError>()
+            });
+            move |error: &dyn Error| match from_postgres {
+                Some(postgres) => without_line(error.to_string(), postgres),
+                None => error.to_string(),
+            }
         };
+        #[cfg(not(feature = "postgres"))]
+        let text_of = |error: &dyn Error| error.to_string();
         let mut above = text_of(self.0);
         f.write_str(&above)?;
         for error in self.errors().skip(1) {
@@ -43,6 +49,7 @@ impl<'a> ErrorChain<'a> {
     }
 }
 
+#[cfg(feature = "postgres")]
 fn without_line(text: String, error: &PgDatabaseError) -> String {
     match error.line() {
         Some(line) => {

@@ -14,11 +14,11 @@ use axum::routing::{MethodRouter, any};
 use http::StatusCode;
 use tower_service::Service;
 
-use crate::HandlerError;
 use crate::event_types::{EventTypes, Matched, WantedEvents, add};
-use crate::layer::IdempotentWebhook;
-use crate::request::IdempotentWebhookService;
-use crate::settings::Settings;
+use crate::handler_error::HandlerError;
+use crate::verification::{Verification, VerifiedWebhook, VerifiedWebhookService};
+#[cfg(feature = "postgres")]
+use crate::{layer::IdempotentWebhook, request::IdempotentWebhookService, settings::Settings};
 
 /// Handlers by the type of the event: what has none is answered before anything of Postgres.
 ///
@@ -67,6 +67,9 @@ use crate::settings::Settings;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// With [`VerifiedWebhook`] in place of the layer, the handlers get each request that is authentic, and claim it
+/// themselves.
 ///
 /// Each handler has its own extractors; a state comes from `Router::with_state`. The layer reads the table:
 /// recovery, [`Reconcile`](crate::Reconcile) and [`assert_idempotent`](crate::testing::assert_idempotent) go by it,
@@ -203,16 +206,24 @@ where
     /// # Panics
     ///
     /// If the provider has no event type. Or if the layer, or a clone of it, has another table already: that of
-    /// [`only`](IdempotentWebhook::only), or of other [`Events`].
+    /// [`only`](crate::IdempotentWebhook::only), or of other [`Events`].
     #[track_caller]
-    pub fn layer(self, webhook: IdempotentWebhook) -> impl Handler<((),), S> {
+    pub fn layer(self, webhook: impl Into<EventsLayer>) -> impl Handler<((),), S> {
         let Self {
             wanted,
             handlers,
             other,
         } = self;
         Layered {
-            settings: webhook.with_events(wanted).serve(),
+            served: match webhook.into() {
+                #[cfg(feature = "postgres")]
+                EventsLayer(Kind::Idempotent(webhook)) => {
+                    Served::Idempotent(webhook.with_events(wanted).serve())
+                }
+                EventsLayer(Kind::Verified(webhook)) => {
+                    Served::Verified(webhook.with_events(wanted))
+                }
+            },
             handlers: handlers.into(),
             other,
         }
@@ -230,10 +241,42 @@ impl<S> fmt::Debug for EventHandlers<S> {
     }
 }
 
+/// A layer that [`EventHandlers`] take: [`IdempotentWebhook`](crate::IdempotentWebhook) or [`VerifiedWebhook`].
+#[derive(Clone, Debug)]
+pub struct EventsLayer(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    #[cfg(feature = "postgres")]
+    Idempotent(IdempotentWebhook),
+    Verified(VerifiedWebhook),
+}
+
+#[cfg(feature = "postgres")]
+impl From<IdempotentWebhook> for EventsLayer {
+    fn from(webhook: IdempotentWebhook) -> Self {
+        Self(Kind::Idempotent(webhook))
+    }
+}
+
+impl From<VerifiedWebhook> for EventsLayer {
+    fn from(webhook: VerifiedWebhook) -> Self {
+        Self(Kind::Verified(webhook))
+    }
+}
+
+/// The settings of a layer that are final.
+#[derive(Clone)]
+enum Served {
+    #[cfg(feature = "postgres")]
+    Idempotent(Arc<Settings>),
+    Verified(Arc<Verification>),
+}
+
 /// The layer around the handlers. axum's own layers on handlers are made for each request.
 #[derive(Clone)]
 struct Layered<S> {
-    settings: Arc<Settings>,
+    served: Served,
     handlers: Arc<[MethodRouter<S>]>,
     other: Option<MethodRouter<S>>,
 }
@@ -246,7 +289,7 @@ where
 
     fn call(self, request: Request, state: S) -> Self::Future {
         let Self {
-            settings,
+            served,
             handlers,
             other,
         } = self;
@@ -255,9 +298,17 @@ where
             other,
             state,
         };
-        let mut service = IdempotentWebhookService::new(settings, one_of);
+        let response = match served {
+            #[cfg(feature = "postgres")]
+            Served::Idempotent(settings) => {
+                IdempotentWebhookService::new(settings, one_of).call(request)
+            }
+            Served::Verified(verification) => {
+                VerifiedWebhookService::new(verification, one_of).call(request)
+            }
+        };
         Box::pin(async move {
-            let Ok(response) = service.call(request).await;
+            let Ok(response) = response.await;
             response
         })
     }

@@ -10,11 +10,13 @@ use tower_layer::Layer;
 
 use crate::activity::Activity;
 use crate::delivery::check_text;
-use crate::event_types::{EventTypes, WantedEvents, add};
+#[cfg(feature = "axum")]
+use crate::event_types::WantedEvents;
 use crate::provider::{Provider, Source};
 use crate::recovery::{Keep, Quota, QuotaLimits};
 use crate::request::IdempotentWebhookService;
-use crate::settings::{Bodies, MAX_TIMEOUT, Settings};
+use crate::settings::{Bodies, Settings};
+use crate::verification::MAX_TIMEOUT;
 
 /// The longest version of an application, in bytes.
 const MAX_VERSION: usize = 64;
@@ -95,16 +97,9 @@ impl IdempotentWebhook {
     /// If the endpoint is blank, longer than 255 bytes, or has control characters. If the
     /// provider's signature scheme cannot use one of its secrets;
     /// [`Provider::check_secrets`] checks that without a panic.
-    #[expect(clippy::panic, reason = "documented, and only at start")]
+    #[track_caller]
     pub fn new(pool: PgPool, endpoint: impl Into<Arc<str>>, provider: Provider) -> Self {
-        let endpoint = endpoint.into();
-        if let Err(fault) = check_text(&endpoint) {
-            panic!("not a usable endpoint name: {endpoint:?} is {fault}");
-        }
-        if let Err(error) = provider.check_secrets() {
-            panic!("endpoint {endpoint:?}: {error}");
-        }
-        Self(Settings::new(pool, endpoint, provider))
+        Self(Settings::new(pool, endpoint.into(), provider))
     }
 
     /// Ignores events of other types: they are answered with the provider's success before anything of
@@ -128,36 +123,15 @@ impl IdempotentWebhook {
     /// If the provider has no event type, the list is empty, a name is there twice or is none, or the layer has
     /// a list.
     #[track_caller]
-    #[expect(clippy::panic, reason = "it is a mistake of the program")]
-    pub fn only<T: Into<String>>(self, event_types: impl IntoIterator<Item = T>) -> Self {
-        let mut types = EventTypes::new(Vec::<String>::new());
-        for name in event_types {
-            let name = name.into();
-            if let Err(error) = add(&mut types, name.clone()) {
-                panic!("`IdempotentWebhook::only`, {name:?}: {error}");
-            }
-        }
-        assert!(
-            !types.names().is_empty(),
-            "`IdempotentWebhook::only`: the list is empty, so that all events would be ignored"
-        );
-        self.with_events(WantedEvents::new(types, true))
+    pub fn only<T: Into<String>>(mut self, event_types: impl IntoIterator<Item = T>) -> Self {
+        self.0.verification.only(event_types);
+        self
     }
 
+    #[cfg(feature = "axum")]
     #[track_caller]
     pub(crate) fn with_events(mut self, wanted: WantedEvents) -> Self {
-        assert!(
-            self.0.provider.has_event_type(),
-            "the provider {} has no event type: set `Provider::event_type`",
-            self.0.provider.name()
-        );
-        let is_the_only_one = self.0.set_events(wanted);
-        assert!(
-            is_the_only_one,
-            "the endpoint {} has another table of event types already, by `only` or `Events`: another table \
-             needs another endpoint",
-            self.0.endpoint
-        );
+        self.0.verification.set_events(wanted);
         self
     }
 
@@ -245,7 +219,7 @@ impl IdempotentWebhook {
     /// Default: the provider's [`body_limit`](Provider::body_limit). axum's own limit does not
     /// apply to a body within it.
     pub fn body_limit(mut self, bytes: usize) -> Self {
-        self.0.provider = self.0.provider.body_limit(bytes);
+        self.0.verification.provider = self.0.verification.provider.body_limit(bytes);
         self
     }
 
@@ -254,7 +228,7 @@ impl IdempotentWebhook {
     ///
     /// Default: 10 seconds.
     pub fn body_timeout(mut self, timeout: Duration) -> Self {
-        self.0.body_timeout = timeout;
+        self.0.verification.body_timeout = timeout;
         self
     }
 
@@ -293,7 +267,9 @@ impl IdempotentWebhook {
     ///
     /// Default: 3 seconds, at most a day. The pool's own `acquire_timeout` applies as well.
     pub fn database_timeout(mut self, timeout: Duration) -> Self {
-        self.0.store.timeout = timeout.min(MAX_TIMEOUT);
+        let timeout = timeout.min(MAX_TIMEOUT);
+        self.0.store.timeout = timeout;
+        self.0.verification.lookup_timeout = timeout;
         self
     }
 
@@ -439,7 +415,7 @@ impl IdempotentWebhook {
     ///
     /// Default: `true`.
     pub fn count_activity(mut self, count: bool) -> Self {
-        self.0.activity = count.then(|| Activity::new(self.0.endpoint.clone()));
+        self.0.activity = count.then(|| Activity::new(self.0.verification.endpoint.clone()));
         self
     }
 
@@ -489,7 +465,7 @@ impl IdempotentWebhook {
     ///
     /// Default: 5 seconds.
     pub fn retry_after(mut self, time: Duration) -> Self {
-        self.0.retry_after = time;
+        self.0.verification.retry_after = time;
         self
     }
 
@@ -547,8 +523,8 @@ impl IdempotentWebhook {
 impl fmt::Debug for IdempotentWebhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IdempotentWebhook")
-            .field("endpoint", &self.0.endpoint)
-            .field("provider", &self.0.provider)
+            .field("endpoint", &self.0.verification.endpoint)
+            .field("provider", &self.0.verification.provider)
             .finish_non_exhaustive()
     }
 }

@@ -53,6 +53,8 @@
 //! - [`documentation`] is the guide, with a page for each question. [`documentation::handling`] is about handlers.
 //! - [`IdempotentWebhook`] is the layer, with its settings. Handlers take [`DedupeTx`] and [`Delivery`]. `Events` has
 //!   one for each type of event. A handler that calls an API first takes [`LateClaim`].
+//! - Handlers with [another driver](documentation::drivers) than sqlx claim by a function in SQL. [`VerifiedWebhook`] is a
+//!   layer that only verifies.
 //! - A [`Provider`] describes how a provider signs, identifies and retries: one of the [`presets`], or
 //!   [`Provider::custom`]. [`TenantSecrets`] serves many tenants behind one route.
 //! - [`migrate`] creates the tables, and [`Retention`] keeps them small.
@@ -76,9 +78,13 @@
 //! Most presets sign with HMAC-SHA256, and need none. The crates are those that a feature adds to an application with
 //! axum and sqlx, whose TLS is rustls.
 //!
+//! Without `postgres`, sqlx is not in the tree: [`VerifiedWebhook`] verifies on any tower stack, and
+//! [`Provider::verify`] without one.
+//!
 //! | feature | adds | presets | crates |
 //! |---|---|---|---|
 //! | `axum` (default) | [`DedupeTx`] and [`Delivery`] as extractors, and axum's own body limit disabled for bodies that the layer has limited. Without it, the layer is plain tower: handlers use [`DedupeTx::take`] and find the [`Delivery`] in the request's extensions |  | 1 |
+//! | `postgres` (default) | [`IdempotentWebhook`] and all that is built on it. It needs Postgres, and sqlx |  | 3 |
 //! | `all-presets` | `ed25519`, `md5`, `p256`, `rsa`, `sha1` and `x509` | all | 39 |
 //! | `ed25519` | the algorithm, also for schemes of your own | `discord`, `fal`, `telnyx`, and asymmetric keys of `standard-webhooks` | 5 |
 //! | `md5` | the same | `patreon` | 0 |
@@ -100,7 +106,7 @@
 //!
 //! | name | kind | further labels |
 //! |---|---|---|
-//! | `idempotent_webhook_deliveries_total` | counter | `outcome`: `processed`, `duplicate`, `in-flight`, `rejected`, `failed`, `kept`, `accepted`, `handshake`, `ignored` |
+//! | `idempotent_webhook_deliveries_total` | counter | `outcome`: `processed`, `duplicate`, `in-flight`, `rejected`, `failed`, `kept`, `accepted`, `handshake`, `ignored`, `verified` |
 //! | `idempotent_webhook_rejections_total` | counter | `reason`: `method_not_allowed`, `missing_header`, `malformed_header`, `malformed_body`, `no_public_url`, `no_match`, `other_algorithm`, `feature_off`, `key_not_fetched`, `unknown_key`, `certificate`, `not_for_us`, `too_old`, `too_new`, `no_tenant`, `unknown_tenant`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
 //! | `idempotent_webhook_before_claim_seconds` | histogram | from the call of a handler to its [late claim](LateClaim::begin) |
 //! | `idempotent_webhook_claim_seconds` | histogram | |
@@ -118,8 +124,14 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(unreachable_pub)]
+// What is only for the parts with Postgres is beside the rest, and so are the links to these parts.
+#![cfg_attr(
+    not(feature = "postgres"),
+    allow(dead_code, unused_imports, rustdoc::broken_intra_doc_links)
+)]
 
 // Each module needs only those below it.
+#[cfg(feature = "postgres")]
 pub mod documentation;
 
 // Beside the requests.
@@ -127,20 +139,34 @@ pub mod documentation;
 pub mod dashboard;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(feature = "postgres")]
 mod maintenance;
+#[cfg(feature = "postgres")]
 pub mod reconcile;
 
 // In the order of a request.
 #[cfg(feature = "axum")]
 mod events;
+#[cfg(feature = "postgres")]
 mod layer;
+#[cfg(feature = "postgres")]
 mod request;
+#[cfg(feature = "postgres")]
 mod settings;
+#[cfg(feature = "postgres")]
 pub mod recovery;
+#[cfg(feature = "postgres")]
 mod activity;
+#[cfg(feature = "postgres")]
 mod transaction;
+#[cfg(feature = "postgres")]
 mod in_flight;
+mod verification;
 pub mod provider;
+#[cfg(feature = "axum")]
+mod extract;
+mod extract_error;
+mod handler_error;
 mod delivery;
 
 // These need none of the others.
@@ -152,35 +178,46 @@ mod expiring_map;
 mod metrics;
 mod outcome;
 mod panic;
+#[cfg(feature = "postgres")]
 mod pg_time;
 mod random;
+#[cfg(feature = "postgres")]
 mod stop_signal;
 
 pub use delivery::{Delivery, DeliveryId};
 #[cfg(feature = "axum")]
-pub use events::{EventHandlers, Events};
-pub use layer::IdempotentWebhook;
-pub use maintenance::retention::{Retention, prune};
-pub use maintenance::{Endpoint, migrate};
+pub use events::{EventHandlers, Events, EventsLayer};
+pub use handler_error::HandlerError;
 pub use outcome::{OUTCOME_HEADER, Outcome};
 #[doc(inline)]
 pub use provider::{JsonPath, Provider, Secret, Secrets, Source, TenantSecrets};
 #[doc(inline)]
 pub use provider::{presets, signature};
-pub use reconcile::Reconcile;
-pub use recovery::{Keep, Recovery};
-pub use request::HandlerError;
-pub use transaction::{BeginError, DedupeTx, LateClaim, Recency, Savepoint};
+pub use verification::VerifiedWebhook;
+#[cfg(feature = "postgres")]
+pub use {
+    layer::IdempotentWebhook,
+    maintenance::retention::{Retention, prune},
+    maintenance::{Endpoint, migrate},
+    reconcile::Reconcile,
+    recovery::{Keep, Recovery},
+    transaction::{BeginError, DedupeTx, LateClaim, Recency, Savepoint},
+};
 
 /// What [`Retention`] and [`prune`] return.
+#[cfg(feature = "postgres")]
 pub mod retention {
     pub use crate::maintenance::retention::{PruneError, Pruned, RetentionTask};
 }
 
 /// The types behind the layer and its extractors, which applications seldom name.
 pub mod service {
-    pub use crate::request::{IdempotentWebhookService, ResponseFuture};
-    pub use crate::transaction::{ExtractError, WorkResult};
+    pub use crate::extract_error::ExtractError;
+    #[cfg(feature = "postgres")]
+    pub use crate::request::IdempotentWebhookService;
+    #[cfg(feature = "postgres")]
+    pub use crate::transaction::WorkResult;
+    pub use crate::verification::{ResponseFuture, VerifiedWebhookService};
 }
 
 /// Compiles the examples of the README.

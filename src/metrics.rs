@@ -59,7 +59,7 @@ mod facade {
     const UNSERVED: &str = "idempotent_webhook_unserved_deliveries";
     const PRUNED_ROWS: &str = "idempotent_webhook_pruned_rows_total";
 
-    const OUTCOMES: [&str; 9] = [
+    const OUTCOMES: [&str; 10] = [
         "processed",
         "duplicate",
         "in-flight",
@@ -69,6 +69,7 @@ mod facade {
         "accepted",
         "handshake",
         "ignored",
+        "verified",
     ];
     const RECOVERY_OUTCOMES: [&str; 7] = [
         "processed",

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use http::header::HeaderName;
+use http::Response;
+use http::header::{HeaderName, HeaderValue};
 
 /// The header of every response that has the outcome of the request: `x-webhook-outcome`.
 pub const OUTCOME_HEADER: HeaderName = HeaderName::from_static("x-webhook-outcome");
@@ -48,6 +49,9 @@ pub enum Outcome {
     Handshake,
     /// The delivery is authentic, and of a type that the layer ignores.
     Ignored,
+    /// The delivery is authentic, [`VerifiedWebhook`](crate::VerifiedWebhook) has passed it on, and the handler answered
+    /// 2xx.
+    Verified,
 }
 
 impl Outcome {
@@ -63,7 +67,15 @@ impl Outcome {
             Self::Accepted => "accepted",
             Self::Handshake => "handshake",
             Self::Ignored => "ignored",
+            Self::Verified => "verified",
         }
+    }
+
+    /// Tells it in a response.
+    pub(crate) fn write_to<B>(self, response: &mut Response<B>) {
+        let text = HeaderValue::from_static(self.as_str());
+        response.headers_mut().insert(OUTCOME_HEADER, text);
+        response.extensions_mut().insert(self);
     }
 }
 

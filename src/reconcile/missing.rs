@@ -110,14 +110,18 @@ impl<S: EventSource> Rounds<'_, S> {
     /// Whether the layer would ignore the webhook.
     fn ignores(&self, listed: &Listed) -> bool {
         let settings = &self.reconcile.settings;
-        let (Some(events), Some(event_type)) =
-            (settings.listed_events(), listed.delivery.event_type())
-        else {
+        let (Some(events), Some(event_type)) = (
+            settings.verification.listed_events(),
+            listed.delivery.event_type(),
+        ) else {
             return false;
         };
         match (&listed.event.content, &listed.event.action) {
             (Content::Body(body), _) => {
-                let wanted = settings.check(events, Some(event_type), &listed.head, body);
+                let wanted =
+                    settings
+                        .verification
+                        .check(events, Some(event_type), &listed.head, body);
                 wanted == Wanted::Ignored
             }
             (Content::Redelivery(_), Some(action)) => {
@@ -132,7 +136,7 @@ impl<S: EventSource> Rounds<'_, S> {
     /// The delivery that the webhook of an event would have been.
     fn identify(&self, event: ListedEvent, tenant: &Option<Tenant>) -> Result<Listed, String> {
         let settings = &self.reconcile.settings;
-        let method = settings.provider.methods.first().cloned();
+        let method = settings.verification.provider.methods.first().cloned();
         let mut head = self.head(method.unwrap_or(Method::POST));
         head.headers = event.headers.clone();
         let body = match &event.content {
@@ -144,10 +148,14 @@ impl<S: EventSource> Rounds<'_, S> {
             Content::Redelivery(_) => Bytes::new(),
         };
         let verified = settings
+            .verification
             .provider
             .identify(&head, &body)
             .map_err(|error| error.to_string())?;
-        let (endpoint, provider) = (settings.endpoint.clone(), settings.provider.shared_name());
+        let (endpoint, provider) = (
+            settings.verification.endpoint.clone(),
+            settings.verification.provider.shared_name(),
+        );
         let delivery = Delivery::new(endpoint, provider, tenant.clone(), verified);
         Ok(Listed {
             delivery: delivery.reconciled(),
@@ -281,7 +289,7 @@ impl<S: EventSource> Rounds<'_, S> {
             }
         }
         if is_news {
-            keep.note_kept(&settings.store, &settings.endpoint, false);
+            keep.note_kept(&settings.store, &settings.verification.endpoint, false);
         }
         Ok(())
     }
@@ -290,7 +298,7 @@ impl<S: EventSource> Rounds<'_, S> {
     fn note_missed(&self, delivery: &Delivery, round: &mut Begun) {
         let settings = &self.reconcile.settings;
         round.untold += 1;
-        settings.metrics.missed();
+        settings.verification.metrics.missed();
         settings.count(Source::Reconciliation, MISSED);
         tracing::info!(
             endpoint = delivery.endpoint(),

@@ -108,7 +108,7 @@ impl<S: EventSource> Rounds<'_, S> {
             );
         }
         let mut seen = Seen::new(round.span);
-        let metrics = &self.reconcile.settings.metrics;
+        let metrics = &self.reconcile.settings.verification.metrics;
         let ended = self.pages(&mut round, &mut seen).await;
         seen.report(&self.position);
         match ended {
@@ -207,7 +207,12 @@ impl<S: EventSource> Rounds<'_, S> {
             since: span.since,
             until: span.until,
             cursor: cursor.clone(),
-            events: self.reconcile.settings.listed_events().cloned(),
+            events: self
+                .reconcile
+                .settings
+                .verification
+                .listed_events()
+                .cloned(),
         };
         let page = caught(self.reconcile.source.page(&query));
         let error = match tokio::time::timeout(PAGE_TIMEOUT, page).await {
@@ -273,7 +278,7 @@ impl<S: EventSource> Rounds<'_, S> {
     /// The tenant of the path, where the provider has tenants.
     async fn tenant(&self) -> Result<Option<Tenant>, ReconcileError> {
         let head = self.head(Method::POST);
-        let secrets = self.reconcile.settings.provider.secrets();
+        let secrets = self.reconcile.settings.verification.provider.secrets();
         let found = catch_panic(secrets.find(&head))
             .await
             .map_err(|payload| ReconcileError::Tenant(message(&*payload).to_owned()))?

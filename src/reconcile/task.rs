@@ -98,13 +98,18 @@ impl<S: EventSource> Reconcile<S> {
             return Err(ReconcileError::Path(path.to_owned()));
         }
         settings
+            .verification
             .provider
             .check_identity(&source.headers(), source.has_bodies())
             .map_err(ReconcileError::Identity)?;
         let name = source.name();
         let list = keeper.settings.recovery.reconcile(ReconciledList {
-            endpoint: settings.endpoint.clone(),
-            path: settings.provider.has_tenants().then(|| path.to_owned()),
+            endpoint: settings.verification.endpoint.clone(),
+            path: settings
+                .verification
+                .provider
+                .has_tenants()
+                .then(|| path.to_owned()),
             name: name.clone(),
         });
         Ok(Self {
@@ -213,7 +218,7 @@ impl<S: EventSource> Reconcile<S> {
             reconcile: self,
             position: Position::new(
                 settings.store.clone(),
-                settings.endpoint.to_string(),
+                settings.verification.endpoint.to_string(),
                 self.path.to_string(),
                 self.list.name.clone(),
             ),
@@ -221,7 +226,7 @@ impl<S: EventSource> Reconcile<S> {
                 look_back: self.look_back,
                 goes_back: self.source.goes_back(),
                 grace: self.grace,
-                has_tenants: settings.provider.has_tenants(),
+                has_tenants: settings.verification.provider.has_tenants(),
                 since: self.since,
                 on_request,
             },
@@ -241,7 +246,7 @@ impl<S: EventSource> Reconcile<S> {
                 Ok(Ended::NotNow(wait)) => wait,
                 Err(error) => {
                     tracing::warn!(
-                        endpoint = &*self.settings.endpoint,
+                        endpoint = &*self.settings.verification.endpoint,
                         source = rounds.position.source,
                         error = %ErrorChain(&error),
                         "webhooks could not be reconciled with the provider's list; it is tried again"
@@ -267,7 +272,7 @@ impl<S: EventSource> Reconcile<S> {
 impl<S> fmt::Debug for Reconcile<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reconcile")
-            .field("endpoint", &self.settings.endpoint)
+            .field("endpoint", &self.settings.verification.endpoint)
             .field("path", &self.path)
             .field("every", &self.every)
             .field("look_back", &self.look_back)

@@ -6,20 +6,10 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::schedule::{MAX_DELAY, Schedule};
+use crate::handler_error::Next;
 
 /// The longest recorded reason, in characters.
 const MAX_REASON: usize = 1000;
-
-/// What happens next to a delivery whose attempt has failed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// As the schedule says.
-    #[default]
-    Scheduled,
-    After(Duration),
-    Dead,
-    Discard,
-}
 
 /// A failed attempt at a delivery.
 #[derive(Clone, Debug)]

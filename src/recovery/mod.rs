@@ -22,7 +22,7 @@ pub(crate) mod serving;
 mod task;
 
 pub(crate) use dead::DeadReport;
-pub(crate) use failed_attempt::{FailedAttempt, Next};
+pub(crate) use failed_attempt::FailedAttempt;
 pub use keep_settings::Keep;
 pub(crate) use keep_settings::What;
 pub(crate) use keeper::Keeper;

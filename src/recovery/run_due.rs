@@ -8,7 +8,7 @@ use sqlx::postgres::PgRow;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::failed_attempt::{FailedAttempt, Next};
+use super::failed_attempt::FailedAttempt;
 use super::kept::AttemptBy;
 use super::liveness::Taker;
 use super::recovery_attempt::{RecoveryAttempt, Taken};
@@ -17,6 +17,7 @@ use super::served_endpoints::Served;
 use super::serving;
 use super::task::Shared;
 use crate::delivery::Delivery;
+use crate::handler_error::Next;
 use crate::metrics;
 use crate::outcome::Outcome;
 use crate::stop_signal::Stop;

@@ -15,6 +15,7 @@ use super::telemetry;
 use crate::recovery::{Acceptance, Accepted, Keeper};
 use crate::settings::Settings;
 use crate::transaction::DuplicateOf;
+use crate::verification;
 
 /// Keeps a delivery, runs its handler, and answers as the handler does. In a task, so that what is kept runs even
 /// if the sender hangs up meanwhile.
@@ -74,7 +75,7 @@ async fn try_keep<R, E>(
     };
     match accepted.await {
         Ok(Accepted::New(Some(take))) => {
-            keeper.note_kept(store, &settings.endpoint, true);
+            keeper.note_kept(store, &settings.verification.endpoint, true);
             Ok(Some(Origin::KeptFirst(take)))
         }
         // The handler runs, unless an attempt that is under way succeeds.
@@ -113,8 +114,8 @@ where
                     if let Some(origin) = origin {
                         admitted.origin = origin;
                         // The request has its span, with an outcome of its own.
-                        let span = telemetry::span(&caller, &settings);
-                        telemetry::identified(&span, &admitted.delivery);
+                        let span = verification::span(&caller, &settings.verification);
+                        verification::identified(&span, &admitted.delivery);
                         handle(admitted, inner, request).instrument(span).await;
                     }
                 }
@@ -159,7 +160,7 @@ async fn try_accept<R, E>(
     };
     match keeper.accept(store, acceptance).await {
         Ok(Accepted::New(take)) => {
-            keeper.note_kept(store, &settings.endpoint, take.is_some());
+            keeper.note_kept(store, &settings.verification.endpoint, take.is_some());
             Ok(take
                 .zip(slot)
                 .map(|(take, slot)| Origin::Accepted { take, _slot: slot }))

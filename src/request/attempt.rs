@@ -10,11 +10,11 @@ use tracing::Instrument;
 use super::admitted::{Admitted, Origin};
 use super::error_text::error_text;
 use super::failure::Failure;
-use super::handler_error::FailureReason;
 use super::response::{Answer, Ignored, Suspicion};
 use super::telemetry;
 use super::test_kit::RollBack;
 use crate::delivery::Delivery;
+use crate::handler_error::FailureReason;
 use crate::in_flight::{Entered, FlightKey, InFlightGuard};
 use crate::metrics::Stage;
 use crate::panic::{catch, catch_panic};
@@ -116,7 +116,11 @@ async fn enter<B, E>(admitted: &Admitted) -> Result<Guards, Answer<B, E>> {
     } = admitted;
     let key = delivery.key();
     let tenant = key.tenant.clone();
-    let enter = |key| settings.in_flight.enter(key, *deadline, &settings.metrics);
+    let enter = |key| {
+        settings
+            .in_flight
+            .enter(key, *deadline, &settings.verification.metrics)
+    };
     let of_one = async |key, processed| match enter(key).await {
         Entered::First(guard) => Ok(guard),
         Entered::Processed => Err(Answer::Duplicate(processed)),
@@ -160,10 +164,9 @@ impl Guards {
                 (true, false)
             }
             Answer::Duplicate(DuplicateOf::BodyWithOtherId { .. }) => (false, true),
-            Answer::Handshake(_)
+            Answer::Unhandled(_)
             | Answer::InFlight
             | Answer::ObjectInFlight
-            | Answer::Rejected(_)
             | Answer::Ignored(..)
             | Answer::RolledBack(_)
             | Answer::Failed(_)
@@ -279,7 +282,7 @@ impl Admitted {
         let settings = &self.settings;
         settings
             .in_flight
-            .enter(object, deadline, &settings.metrics)
+            .enter(object, deadline, &settings.verification.metrics)
             .await
     }
 
@@ -325,7 +328,7 @@ impl Admitted {
             settings.store.clone(),
             request,
             settings.in_flight_timeout,
-            settings.metrics.clone(),
+            settings.verification.metrics.clone(),
             settings.handler_timeout,
         );
         Ok(Slot::late(delivery, pending))
@@ -334,7 +337,7 @@ impl Admitted {
     async fn claim(&self) -> Result<ClaimedTx, NotClaimed> {
         let (store, started) = (&self.settings.store, Instant::now());
         let claimed = store.claim(&self.claim_request(), self.deadline).await;
-        let metrics = &self.settings.metrics;
+        let metrics = &self.settings.verification.metrics;
         metrics.duration(Stage::Claim, started.elapsed());
         claimed
     }
@@ -380,7 +383,10 @@ impl Admitted {
         let handler = catch_panic(async move { inner.call(request).await });
         let handled = tokio::time::timeout(timeout, handler).await;
         let took = started.elapsed();
-        self.settings.metrics.duration(Stage::Handler, took);
+        self.settings
+            .verification
+            .metrics
+            .duration(Stage::Handler, took);
         // A handler that timed out took the timeout, and not the moment until that was seen.
         self.settings.count_handler(took.min(timeout));
         let response = handled
@@ -399,7 +405,10 @@ impl Admitted {
         let suspicion = self.suspicion(&tx);
         let started = Instant::now();
         let committed = tx.commit().await;
-        settings.metrics.duration(Stage::Commit, started.elapsed());
+        settings
+            .verification
+            .metrics
+            .duration(Stage::Commit, started.elapsed());
         let after_commit = match committed {
             Ok(after_commit) => after_commit,
             Err(error) => return Failure::Commit(error).into(),

@@ -1,15 +1,13 @@
-//! What axum handlers take and return.
-
-use std::convert::Infallible;
+//! What axum handlers take of a claim.
 
 use axum_core::extract::{FromRequestParts, OptionalFromRequestParts};
-use axum_core::response::{IntoResponse, IntoResponseParts, Response, ResponseParts};
+use axum_core::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::request::Parts;
 
-use super::handler_error::{FailureReason, HandlerError};
-use crate::delivery::Delivery;
-use crate::transaction::{BeginError, DedupeTx, ExtractError, LateClaim};
+use crate::extract_error::ExtractError;
+use crate::handler_error::HandlerError;
+use crate::transaction::{BeginError, DedupeTx, LateClaim};
 
 impl<S: Sync> FromRequestParts<S> for DedupeTx {
     type Rejection = ExtractError;
@@ -27,18 +25,6 @@ impl<S: Sync> FromRequestParts<S> for LateClaim {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Delivery {
-    type Rejection = ExtractError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ExtractError> {
-        parts
-            .extensions
-            .get()
-            .cloned()
-            .ok_or(ExtractError::MissingLayer)
-    }
-}
-
 /// `None` on a route without the layer.
 impl<S: Sync> OptionalFromRequestParts<S> for DedupeTx {
     type Rejection = ExtractError;
@@ -52,49 +38,10 @@ impl<S: Sync> OptionalFromRequestParts<S> for DedupeTx {
     }
 }
 
-/// `None` on a route without the layer.
-impl<S: Sync> OptionalFromRequestParts<S> for Delivery {
-    type Rejection = ExtractError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, ExtractError> {
-        Ok(parts.extensions.get().cloned())
-    }
-}
-
-/// A 500. The sender learns nothing more; the log says what to do.
-impl IntoResponse for ExtractError {
-    fn into_response(self) -> Response {
-        tracing::error!(
-            reason = self.to_string(),
-            "the webhook handler could not be called"
-        );
-        let mut response = (self.status(), self.body_text()).into_response();
-        response.extensions_mut().insert(FailureReason::new(self));
-        response
-    }
-}
-
 /// A 503, which the layer replaces by what it knows.
 impl IntoResponse for BeginError {
     fn into_response(self) -> Response {
         let status = StatusCode::SERVICE_UNAVAILABLE;
         HandlerError::from(self).status(status).into_response()
-    }
-}
-
-impl IntoResponse for HandlerError {
-    fn into_response(self) -> Response {
-        Self::into_response(self)
-    }
-}
-
-/// Adds the reason to a response with a status and a body of its own:
-/// `(status, HandlerError::from(error), body)`.
-impl IntoResponseParts for HandlerError {
-    type Error = Infallible;
-
-    fn into_response_parts(self, mut parts: ResponseParts) -> Result<ResponseParts, Infallible> {
-        parts.extensions_mut().insert(self.into_reason());
-        Ok(parts)
     }
 }

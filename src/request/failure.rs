@@ -4,17 +4,14 @@ use std::any::Any;
 use std::fmt;
 use std::time::Duration;
 
-use crate::error_chain::{BoxError, ErrorChain};
+use http::StatusCode;
+
 use crate::panic;
 use crate::transaction::{CommitError, DatabaseError};
 
 /// Why an attempt failed. Nothing was committed, or the result is unknown; a retry settles it.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The tenant's secrets could not be looked up.
-    SecretLookup(BoxError),
-    /// The secret of a handshake could not be kept, or the address that confirms it could not be visited.
-    Handshake(BoxError),
     /// The request has passed through another layer of this kind.
     Nested,
     /// No connection, no transaction or no claim.
@@ -43,13 +40,32 @@ impl Failure {
         Self::HandlerPanicked(panic::message(payload).to_owned())
     }
 
+    /// 503 if a retry may succeed without a change of the application, 500 otherwise.
+    pub(super) fn status(&self) -> StatusCode {
+        match self {
+            Self::Claim(_)
+            | Self::Acceptance(_)
+            | Self::QuotaExhausted
+            | Self::Superseded
+            | Self::HandlerTimedOut(_)
+            | Self::Cancelled
+            | Self::Commit(CommitError::Database(_)) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Nested
+            | Self::HandlerPanicked(_)
+            | Self::Outlived
+            | Self::NotCommitted
+            | Self::CannotRollBack
+            | Self::Commit(CommitError::Aborted | CommitError::TransactionReplaced) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        }
+    }
+
     /// Whether the handler had been called. Otherwise it was no attempt.
     pub(super) fn is_an_attempt(&self) -> bool {
         !matches!(
             self,
-            Self::SecretLookup(_)
-                | Self::Handshake(_)
-                | Self::Nested
+            Self::Nested
                 | Self::Claim(_)
                 | Self::Acceptance(_)
                 | Self::QuotaExhausted
@@ -62,16 +78,6 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::SecretLookup(error) => write!(
-                f,
-                "could not look up the tenant's secrets: {}",
-                ErrorChain(&**error)
-            ),
-            Self::Handshake(error) => write!(
-                f,
-                "could not do what a handshake asks for: {}",
-                ErrorChain(&**error)
-            ),
             Self::Nested => f.write_str(
                 "the route has two IdempotentWebhook layers, whose transactions cannot commit \
                  together: remove one of them",

@@ -6,12 +6,12 @@ use http::StatusCode;
 use tracing::Instrument;
 
 use super::admitted::{Admitted, Origin};
-use super::handler_error::FailureReason;
 use super::response::{Answer, Ignored};
 use super::telemetry;
 use super::test_kit::RolledBack;
 use crate::delivery::Delivery;
-use crate::recovery::{AttemptBy, FailedAttempt, Keeper, KeptRequest, KeptState, Next, Take};
+use crate::handler_error::{FailureReason, Next};
+use crate::recovery::{AttemptBy, FailedAttempt, Keeper, KeptRequest, KeptState, Take};
 use crate::settings::Settings;
 use crate::transaction::{DatabaseError, DuplicateOf};
 
@@ -178,7 +178,11 @@ impl Admitted {
         let settings = self.settings.clone();
         let task = settings.in_flight.background_task();
         let close = async move {
-            if let Err(error) = settings.store.close_breaker(&settings.endpoint).await {
+            if let Err(error) = settings
+                .store
+                .close_breaker(&settings.verification.endpoint)
+                .await
+            {
                 telemetry::not_written(&error);
             }
             drop(task);
@@ -209,7 +213,7 @@ impl Admitted {
         let Some(kept) = store.keep_failed(failed, delivery, request, delay).await? else {
             return Ok(Settled::CommittedElsewhere);
         };
-        quota.note_kept(store, &self.settings.endpoint);
+        quota.note_kept(store, &self.settings.verification.endpoint);
         if kept.state == KeptState::Recorded {
             if let Some(keep) = keep {
                 telemetry::request_not_kept(keep.body_limit);
@@ -221,7 +225,8 @@ impl Admitted {
                 let report = self.settings.dead_report(keep);
                 report.send(delivery, failed.reason()).await;
             }
-            keep.recovery.note_kept(&self.settings.endpoint);
+            keep.recovery
+                .note_kept(&self.settings.verification.endpoint);
             keep.recovery.notify();
         }
         Ok(Settled::Kept)
@@ -272,9 +277,7 @@ impl Attempted {
             Answer::Duplicate(DuplicateOf::BodyWithOtherId { .. }) => return Self::Replayed,
             Answer::Duplicate(_) => return Self::Duplicate,
             Answer::Ignored(Ignored::Ended, _) => return Self::Ended,
-            Answer::Ignored(Ignored::Waits | Ignored::Request, _) => {
-                return Self::NotBegun(IGNORED_WAIT);
-            }
+            Answer::Ignored(Ignored::Waits, _) => return Self::NotBegun(IGNORED_WAIT),
             Answer::RolledBack(response) => {
                 if response.extensions().get::<RolledBack>().is_some() {
                     return Self::NotBegun(NOT_BEGUN_WAIT);
@@ -302,9 +305,8 @@ impl Attempted {
                 Next::Scheduled,
             ),
             Answer::Failed(_)
-            | Answer::Handshake(_)
+            | Answer::Unhandled(_)
             | Answer::InFlight
-            | Answer::Rejected(_)
             | Answer::Kept(_)
             | Answer::Acknowledged
             | Answer::Accepted => return Self::NotBegun(NOT_BEGUN_WAIT),

@@ -3,11 +3,11 @@
 use std::error::Error;
 use std::fmt;
 use std::future::ready;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{Request, Response};
 use http_body::Body;
 use tokio::time::Instant;
@@ -17,7 +17,6 @@ use tracing::{Instrument, Span};
 use super::accept_and_run::{accept, keep_first};
 use super::admitted::{Admitted, Origin};
 use super::attempt::handle;
-use super::authenticate::{Authentic, authenticate};
 use super::failure::Failure;
 use super::response::Answer;
 use super::telemetry;
@@ -26,6 +25,9 @@ use crate::event_types::Wanted;
 use crate::recovery::{Keeper, RecoveryAttempt, What};
 use crate::settings::Settings;
 use crate::transaction::DedupeTx;
+use crate::verification::{
+    self, Authentic, Rejection, ResponseFuture, Unhandled, Verification, buffer, identified, span,
+};
 
 /// The service of [`IdempotentWebhook`](crate::IdempotentWebhook), around a handler.
 #[derive(Clone)]
@@ -43,7 +45,7 @@ impl<S> IdempotentWebhookService<S> {
 impl<S: fmt::Debug> fmt::Debug for IdempotentWebhookService<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IdempotentWebhookService")
-            .field("endpoint", &self.settings.endpoint)
+            .field("endpoint", &self.settings.verification.endpoint)
             .field("inner", &self.inner)
             .finish_non_exhaustive()
     }
@@ -72,15 +74,14 @@ where
         let settings = self.settings.clone();
         if settings.allow_unused_transaction && RollBack::is_wanted(&request) {
             // What such a handler writes would not be rolled back.
-            return ResponseFuture(Box::pin(ready(Ok(RollBack::skipped()))));
+            return ResponseFuture::new(ready(Ok(RollBack::skipped())));
         }
         // The service that was polled ready is the one to call.
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
         let caller = Span::current();
-        let span = telemetry::span(&caller, &settings);
+        let span = span(&caller, &settings.verification);
         let response = async move {
-            let retry_after = settings.retry_after;
             let answer = match admit(&settings, request).await {
                 Ok((admitted, request)) => match keeps_first(&admitted, &request) {
                     Some((keeper, true)) => accept(admitted, keeper, inner, request, caller).await,
@@ -92,9 +93,9 @@ where
                     answer
                 }
             };
-            answer.into_response(&settings.provider, retry_after)
+            answer.into_response(&settings.verification)
         };
-        ResponseFuture(Box::pin(response.instrument(span)))
+        ResponseFuture::new(response.instrument(span))
     }
 }
 
@@ -114,13 +115,13 @@ where
     if DedupeTx::is_in(&head.extensions) {
         return Err(Failure::Nested.into());
     }
+    let (authentic, attempt) = authenticate(&settings.verification, &head, body, attempt).await?;
     let Authentic {
         delivery,
         body,
-        attempt,
         wanted,
-    } = authenticate(settings, &head, body, attempt).await?;
-    telemetry::identified(&Span::current(), &delivery);
+    } = authentic;
+    identified(&Span::current(), &delivery);
     if let Some(Wanted::Yes(matched)) = wanted {
         head.extensions.insert(matched);
     }
@@ -147,6 +148,35 @@ where
     Ok((admitted, Request::from_parts(head, B::from(body))))
 }
 
+/// Verifies a request. One of recovery was verified when it was kept.
+async fn authenticate<B>(
+    verification: &Verification,
+    head: &Parts,
+    body: B,
+    attempt: Option<RecoveryAttempt>,
+) -> Result<(Authentic, Option<RecoveryAttempt>), Unhandled>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let provider = &verification.provider;
+    if let Some(attempt) = attempt
+        && let Some(delivery) = attempt.delivery_for(&verification.endpoint, provider.shared_name())
+    {
+        let timeout = verification.body_timeout;
+        let body = buffer(&head.headers, body, usize::MAX, timeout).await;
+        let body = body.map_err(Rejection::from)?;
+        let authentic = Authentic {
+            wanted: verification.wanted(delivery.event_type(), head, &body),
+            delivery,
+            body,
+        };
+        return Ok((authentic, Some(attempt)));
+    }
+    let authentic = verification::authenticate(verification, head, body).await?;
+    Ok((authentic, None))
+}
+
 /// How a request is kept before its handler runs, and whether the answer also leaves before. `None` if it is
 /// not kept before.
 fn keeps_first<B>(admitted: &Admitted, request: &Request<B>) -> Option<(Arc<Keeper>, bool)> {
@@ -161,23 +191,4 @@ fn keeps_first<B>(admitted: &Admitted, request: &Request<B>) -> Option<(Arc<Keep
     }
     let is_answered_first = what == What::AcceptedFirst && !HandleFirst::is_wanted(request);
     Some((keeper.clone(), is_answered_first))
-}
-
-type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
-/// The response future of [`IdempotentWebhookService`].
-pub struct ResponseFuture<B, E>(BoxFuture<Result<Response<B>, E>>);
-
-impl<B, E> Future for ResponseFuture<B, E> {
-    type Output = Result<Response<B>, E>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.as_mut().poll(cx)
-    }
-}
-
-impl<B, E> fmt::Debug for ResponseFuture<B, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseFuture").finish_non_exhaustive()
-    }
 }

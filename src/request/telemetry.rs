@@ -1,45 +1,15 @@
-//! The telemetry of a request: its span, its log event, its metrics, and its count in the activity.
+//! The telemetry of a request: its log event, its metrics, and its count in the activity.
 
-use tracing::field::Empty;
-use tracing::{Span, debug, error, error_span, info, warn};
+use tracing::{Span, debug, error, info, warn};
 
 use super::failure::Failure;
-use super::handler_error::FailureReason;
-use super::rejection::Rejection;
 use super::response::{Answer, Ignored, Suspicion};
 use super::test_kit::RolledBack;
 use crate::activity::Source;
-use crate::delivery::Delivery;
+use crate::handler_error::FailureReason;
 use crate::settings::Settings;
 use crate::transaction::{DatabaseError, DuplicateOf};
-
-/// The span of a request, or of the attempt at a delivery that was accepted before, within the caller's
-/// span. The handler runs in it.
-///
-/// At ERROR, so that no level filter drops the span but keeps its events.
-pub(super) fn span(caller: &Span, settings: &Settings) -> Span {
-    error_span!(
-        parent: caller,
-        "webhook",
-        endpoint = &*settings.endpoint,
-        provider = settings.provider.name(),
-        tenant = Empty,
-        delivery_id = Empty,
-        event_type = Empty,
-        attempt = Empty,
-        outcome = Empty,
-    )
-}
-
-/// Adds the delivery to the span, now that it is authentic.
-pub(super) fn identified(span: &Span, delivery: &Delivery) {
-    span.record("tenant", delivery.tenant());
-    span.record("delivery_id", delivery.id().as_str());
-    span.record("event_type", delivery.event_type());
-    if delivery.attempt() > 1 {
-        span.record("attempt", delivery.attempt());
-    }
-}
+use crate::verification::Unhandled;
 
 /// Logs that a delivery was received. If the process is killed in the handler, only this event tells of it.
 pub(super) fn received() {
@@ -49,7 +19,7 @@ pub(super) fn received() {
 /// Logs and counts the answer to a request.
 pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     let outcome = answer.outcome().as_str();
-    settings.metrics.outcome(outcome);
+    settings.verification.metrics.outcome(outcome);
     settings.count(Source::Request, outcome);
     Span::current().record("outcome", outcome);
     event(settings, answer);
@@ -58,7 +28,7 @@ pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
 /// Logs and counts the result of an attempt at a kept delivery, which is no request.
 pub(super) fn recovery<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     let outcome = answer.outcome().as_str();
-    settings.metrics.recovery(outcome);
+    settings.verification.metrics.recovery(outcome);
     settings.count(Source::Recovery, outcome);
     Span::current().record("outcome", outcome);
     event(settings, answer);
@@ -82,10 +52,6 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
             "webhook suspicious: an identical body was processed under another id; not processed \
              again"
         ),
-        Answer::Ignored(Ignored::Request, event_type) => {
-            settings.count_ignored(event_type);
-            debug!(event_type, "webhook ignored: no handler is for its type");
-        }
         Answer::Ignored(Ignored::Waits, event_type) => debug!(
             event_type,
             "no handler of this process is for the type of a kept webhook: it waits for another process"
@@ -94,30 +60,12 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
             event_type,
             "a kept webhook has ended as ignored: no handler is for its type any more"
         ),
-        Answer::Handshake(_) => info!("webhook handshake answered"),
+        Answer::Unhandled(unhandled) => {
+            count_unhandled(settings, unhandled);
+            unhandled.log(&settings.verification);
+        }
         Answer::InFlight => info!("webhook still in flight"),
         Answer::ObjectInFlight => info!("other webhooks of its object still in flight"),
-        Answer::Rejected(rejection) => {
-            let cause = rejection.kind();
-            settings.metrics.rejection(cause);
-            settings.count_rejection(cause, || rejection.stored_reason(&settings.provider));
-            let status = rejection.status_for(&settings.provider).as_u16();
-            let reason = rejection.reason(&settings.provider);
-            match rejection {
-                // Browsers and scanners, not deliveries. But the first one may be a sign of a layer
-                // in the wrong place.
-                Rejection::Method(_) if settings.note_refused_method() => {
-                    debug!(status, reason, "webhook rejected");
-                }
-                Rejection::Method(_) => warn!(
-                    status,
-                    reason,
-                    "webhook rejected; if another handler should have had this request, put the \
-                     layer on the webhook's route only (logged once)"
-                ),
-                _ => warn!(status, reason, "webhook rejected"),
-            }
-        }
         Answer::RolledBack(response) if response.extensions().get::<RolledBack>().is_some() => {
             debug!("webhook rolled back: a test has asked for that in place of the commit");
         }
@@ -138,6 +86,18 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
             "webhook failed"
         ),
         Answer::InnerError(_) => warn!("webhook rolled back: the inner service failed"),
+    }
+}
+
+/// Counts in the activity what does not reach the handler.
+fn count_unhandled(settings: &Settings, unhandled: &Unhandled) {
+    match unhandled {
+        Unhandled::Ignored(event_type) => settings.count_ignored(event_type),
+        Unhandled::Rejected(rejection) => {
+            let provider = &settings.verification.provider;
+            settings.count_rejection(rejection.kind(), || rejection.stored_reason(provider));
+        }
+        Unhandled::Handshake(_) | Unhandled::NoSecrets(_) | Unhandled::HandshakeFailed(_) => {}
     }
 }
 

@@ -22,7 +22,7 @@ impl Settings {
 
     /// One flat object, with durations in seconds. No secret is in it.
     fn as_json(&self) -> Value {
-        let provider = &self.provider;
+        let provider = &self.verification.provider;
         let keep = self.keeper.as_ref().map(|keeper| &keeper.settings);
         let tolerance = provider.tolerance.past();
         let signature_header = provider.signature_header();
@@ -34,11 +34,11 @@ impl Settings {
             "tolerance_seconds": tolerance.filter(|_| provider.signs_time()).map(seconds),
             "redelivery_window_seconds": seconds(provider.redelivery_window),
             "body_limit_bytes": provider.body_limit,
-            "body_timeout_seconds": seconds(self.body_timeout),
+            "body_timeout_seconds": seconds(self.verification.body_timeout),
             "handler_timeout_seconds": seconds(self.handler_timeout),
             "in_flight_timeout_seconds": seconds(self.in_flight_timeout),
             "database_timeout_seconds": seconds(self.store.timeout),
-            "retry_after_seconds": seconds(self.retry_after),
+            "retry_after_seconds": seconds(self.verification.retry_after),
             "bodies": match self.bodies {
                 Bodies::Ignored => "ignored",
                 Bodies::Compared => "compared",

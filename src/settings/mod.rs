@@ -3,8 +3,7 @@
 mod endpoint_name;
 mod for_dashboard;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,15 +15,11 @@ use self::endpoint_name::EndpointName;
 use crate::activity::{Activity, Source};
 use crate::delivery::Delivery;
 use crate::digest::sha256_of;
-use crate::event_types::{Matched, Wanted, WantedEvents};
 use crate::in_flight::InFlight;
-use crate::metrics::Metrics;
 use crate::provider::{self, Provider, Unreadable};
 use crate::recovery::{DeadReport, Keep, Keeper, KeptRequest, Quota, ServedLayer, ServedSettings};
 use crate::transaction::{Fingerprint, Store};
-
-/// The longest timeout, far below what Postgres and the clock can hold.
-pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+use crate::verification::{MAX_TIMEOUT, Verification};
 
 /// The longest wait for an attempt.
 const MAX_ATTEMPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -40,13 +35,9 @@ pub(crate) enum Bodies {
 /// The settings of a layer, and the state that its clones share.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    pub(crate) endpoint: Arc<str>,
+    /// What is before the claim.
+    pub(crate) verification: Verification,
     _name: Arc<EndpointName>,
-    pub(crate) provider: Provider,
-    /// If only some events are wanted, or there are handlers by their types.
-    events: Option<Arc<WantedEvents>>,
-    /// The same of any clone: `Reconcile` takes one before there are handlers.
-    events_of_clones: Arc<OnceLock<Arc<WantedEvents>>>,
     pub(crate) store: Store,
     pub(crate) in_flight: InFlight,
     pub(crate) bodies: Bodies,
@@ -59,31 +50,27 @@ pub(crate) struct Settings {
     /// Where it is what a delivery is about, if those of one object run one at a time.
     pub(crate) serialized_by: Option<provider::Source>,
     pub(crate) allow_unused_transaction: bool,
-    pub(crate) metrics: Metrics,
     /// That of the application, or an empty text.
     pub(crate) version: Arc<str>,
     /// `None` if it is not counted.
     pub(crate) activity: Option<Activity>,
-    pub(crate) refused_a_method: Arc<AtomicBool>,
-    pub(crate) body_timeout: Duration,
     pub(crate) handler_timeout: Duration,
     pub(crate) in_flight_timeout: Duration,
-    pub(crate) retry_after: Duration,
     pub(crate) also_commit_on: Option<Arc<dyn Fn(StatusCode) -> bool + Send + Sync>>,
 }
 
 impl Settings {
     /// The defaults.
+    #[track_caller]
     pub(crate) fn new(pool: PgPool, endpoint: Arc<str>, provider: Provider) -> Self {
-        let name = Arc::new(EndpointName::hold(&endpoint, &pool));
+        let verification = Verification::new(endpoint.clone(), provider);
+        let provider = &verification.provider;
         let in_flight_timeout = provider.response_deadline.saturating_mul(3) / 5;
-        let store = Store::new(pool, Duration::from_secs(3), provider.redelivery_window);
+        let timeout = verification.lookup_timeout;
         Self {
             activity: Some(Activity::new(endpoint.clone())),
-            _name: name,
-            events: None,
-            events_of_clones: Arc::default(),
-            store,
+            _name: Arc::new(EndpointName::hold(&endpoint, &pool)),
+            store: Store::new(pool, timeout, provider.redelivery_window),
             in_flight: InFlight::default(),
             bodies: Bodies::Ignored,
             keeper: None,
@@ -91,66 +78,11 @@ impl Settings {
             claims_late: false,
             serialized_by: None,
             allow_unused_transaction: false,
-            metrics: Metrics::new(endpoint.clone(), provider.shared_name()),
             version: Arc::default(),
-            refused_a_method: Arc::default(),
-            body_timeout: Duration::from_secs(10),
             handler_timeout: Duration::from_secs(30),
             in_flight_timeout: in_flight_timeout.min(MAX_TIMEOUT),
-            retry_after: Duration::from_secs(5),
             also_commit_on: None,
-            endpoint,
-            provider,
-        }
-    }
-
-    /// Takes the table of event types. Returns whether the layer and its clones have no other one.
-    pub(crate) fn set_events(&mut self, wanted: WantedEvents) -> bool {
-        let known = self
-            .events_of_clones
-            .get_or_init(|| Arc::new(wanted.clone()));
-        let is_known = **known == wanted;
-        self.events = Some(known.clone());
-        is_known
-    }
-
-    /// The table of event types that the deliveries of the endpoint go by.
-    pub(crate) fn listed_events(&self) -> Option<&Arc<WantedEvents>> {
-        self.events_of_clones.get()
-    }
-
-    /// What becomes of an event by its type, if the layer has a table of types.
-    pub(crate) fn wanted(
-        &self,
-        event_type: Option<&str>,
-        head: &Parts,
-        body: &[u8],
-    ) -> Option<Wanted> {
-        let events = self.events.as_ref()?;
-        Some(self.check(events, event_type, head, body))
-    }
-
-    /// What becomes of an event by its type. One whose type cannot be read is not ignored.
-    pub(crate) fn check(
-        &self,
-        events: &WantedEvents,
-        event_type: Option<&str>,
-        head: &Parts,
-        body: &[u8],
-    ) -> Wanted {
-        let Some(event_type) = event_type else {
-            return Wanted::Yes(Matched::Other);
-        };
-        if !events.qualify(event_type) {
-            return events.check(event_type, None);
-        }
-        match self.provider.qualified_type(event_type, head, body) {
-            Ok(qualified) => events.check(event_type, qualified.as_deref()),
-            Err(Unreadable) => match events.check(event_type, None) {
-                // It may be one that is wanted.
-                Wanted::Ignored => Wanted::Yes(Matched::Other),
-                wanted => wanted,
-            },
+            verification,
         }
     }
 
@@ -190,7 +122,8 @@ impl Settings {
             return;
         };
         // Whoever has captured a request could fill the activity with names, and so could a tenant.
-        let is_trusted = self.provider.signs_event_type() && !self.provider.has_tenants();
+        let is_trusted = self.verification.provider.signs_event_type()
+            && !self.verification.provider.has_tenants();
         let name = is_trusted.then_some(event_type);
         activity.count_ignored(&self.store, name);
     }
@@ -213,7 +146,7 @@ impl Settings {
     /// a layer on a handler makes one for each request.
     pub(crate) fn keep(&mut self, keep: Keep) {
         let served = keep.recovery.serve(ServedLayer {
-            endpoint: self.endpoint.clone(),
+            endpoint: self.verification.endpoint.clone(),
             schedule: keep.schedule.clone(),
             breaker: keep.breaker,
             settings: self.served_settings(&keep),
@@ -232,8 +165,8 @@ impl Settings {
     /// Who hears of dead deliveries.
     pub(crate) fn dead_report(&self, keep: &Keep) -> DeadReport {
         DeadReport {
-            provider: self.provider.shared_name(),
-            metrics: self.metrics.clone(),
+            provider: self.verification.provider.shared_name(),
+            metrics: self.verification.metrics.clone(),
             activity: self.activity.clone(),
             store: self.store.clone(),
             hook: keep.on_dead.clone(),
@@ -249,11 +182,6 @@ impl Settings {
     /// For how long the request of a processed delivery stays, if it stays.
     pub(crate) fn archived_for(&self) -> Option<Duration> {
         self.keeper.as_ref()?.settings.archived_for
-    }
-
-    /// Marks a refusal for the method. Returns whether there was one before.
-    pub(crate) fn note_refused_method(&self) -> bool {
-        self.refused_a_method.swap(true, Ordering::Relaxed)
     }
 
     pub(crate) fn share_connections(&mut self, other: &Self) {
@@ -280,8 +208,15 @@ impl Settings {
             .iter()
             .flat_map(provider::Source::headers);
         let headers = keep.headers.iter().chain(object);
-        (body.len() <= keep.body_limit)
-            .then(|| KeptRequest::new(head, body, &self.provider, headers, keep.archived_for))
+        (body.len() <= keep.body_limit).then(|| {
+            KeptRequest::new(
+                head,
+                body,
+                &self.verification.provider,
+                headers,
+                keep.archived_for,
+            )
+        })
     }
 
     /// Whether a response with this status commits.

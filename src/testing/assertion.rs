@@ -10,8 +10,9 @@ use http_body_util::{BodyExt, Full, Limited};
 use tower_service::Service;
 
 use super::TestDelivery;
+use crate::handler_error::FailureReason;
 use crate::outcome::Outcome;
-use crate::request::{FailureReason, HandleFirst, RollBack, RolledBack, Skipped, Suspicion};
+use crate::request::{HandleFirst, RollBack, RolledBack, Skipped, Suspicion};
 
 /// How many copies are sent at the same moment.
 const COPIES: usize = 5;

@@ -29,11 +29,13 @@
 //! }
 //! ```
 
+#[cfg(feature = "postgres")]
 mod assertion;
 mod delivery;
 mod draft;
 mod sign;
 
+#[cfg(feature = "postgres")]
 pub use assertion::assert_idempotent;
 pub use delivery::{TestDelivery, TestDeliveryError};
 pub use sign::sign;

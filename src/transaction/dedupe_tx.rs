@@ -4,13 +4,14 @@ use std::fmt;
 use std::future::Ready;
 use std::ops::{Deref, DerefMut};
 
-use http::{Extensions, StatusCode};
+use http::Extensions;
 use sqlx::{PgConnection, SqlSafeStr};
 
 use super::after_commit::WorkResult;
 use super::extension::{ClaimedTx, NotAvailable, Slot};
 use super::recency::{self, Recency};
 use super::savepoint::{CLAIM_DEPTH, Savepoint, Work, intact};
+use crate::extract_error::ExtractError;
 
 /// The transaction in which the delivery was claimed.
 ///
@@ -309,22 +310,6 @@ impl fmt::Debug for DedupeTx {
     }
 }
 
-/// Why an extractor of this crate failed: a mistake in the application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ExtractError {
-    /// The request has not passed through the layer.
-    MissingLayer,
-    /// The transaction was taken already, by another extractor or by a middleware.
-    AlreadyTaken,
-    /// The handler has answered, and the transaction has ended.
-    Over,
-    /// A handler of a route with [`late_claim`](crate::IdempotentWebhook::late_claim) takes [`DedupeTx`].
-    ClaimedLate,
-    /// A handler of a route without it takes [`LateClaim`](crate::LateClaim).
-    ClaimedBefore,
-}
-
 impl From<NotAvailable> for ExtractError {
     fn from(not_available: NotAvailable) -> Self {
         match not_available {
@@ -335,41 +320,3 @@ impl From<NotAvailable> for ExtractError {
         }
     }
 }
-
-impl ExtractError {
-    /// The status of the response: 500.
-    pub fn status(&self) -> StatusCode {
-        StatusCode::INTERNAL_SERVER_ERROR
-    }
-
-    /// The body of the response. It does not reveal the mistake; the log does.
-    pub fn body_text(&self) -> &'static str {
-        "internal error"
-    }
-}
-
-impl fmt::Display for ExtractError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::MissingLayer => {
-                "the route has no IdempotentWebhook: add `.layer(IdempotentWebhook::new(..))` to its \
-                 handler, or to the router, after its `.route(..)`: a layer covers only what was added \
-                 before it"
-            }
-            Self::AlreadyTaken => {
-                "the transaction is taken twice for one request: take it once and pass `&mut tx`"
-            }
-            Self::Over => "the transaction is taken after the handler has answered",
-            Self::ClaimedLate => {
-                "the layer has `late_claim`, so there is no transaction yet: take `LateClaim` in place of \
-                 `DedupeTx`, and call `begin` on it"
-            }
-            Self::ClaimedBefore => {
-                "the layer has claimed the delivery: take `DedupeTx` in place of `LateClaim`, or set \
-                 `late_claim` on the layer"
-            }
-        })
-    }
-}
-
-impl std::error::Error for ExtractError {}

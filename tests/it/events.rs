@@ -606,7 +606,7 @@ async fn e3_an_empty_table_is_refused() {
 }
 
 #[tokio::test]
-#[should_panic(expected = "`IdempotentWebhook::only`: the list is empty")]
+#[should_panic(expected = "`only`: the list is empty")]
 async fn e3_an_empty_list_is_refused() {
     let _ = lazy().await.only(Vec::<String>::new());
 }

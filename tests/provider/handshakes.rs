@@ -1,6 +1,7 @@
 //! Handshakes and answers: given by the layer before anything is claimed, so without a database.
 
 use std::convert::Infallible;
+use std::future::Ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,28 +11,54 @@ use http_body_util::{BodyExt, Full};
 use idempotent_webhook::presets::EbayEndpoint;
 use idempotent_webhook::provider::keys::KeySource;
 use idempotent_webhook::testing::TestDelivery;
-use idempotent_webhook::{IdempotentWebhook, Provider, Secret, TenantSecrets, presets};
+use idempotent_webhook::{
+    IdempotentWebhook, Provider, Secret, TenantSecrets, VerifiedWebhook, presets,
+};
 use sqlx::PgPool;
-use tower::{ServiceBuilder, ServiceExt, service_fn};
+use tower::util::ServiceFn;
+use tower::{Layer, Service, ServiceExt, service_fn};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 type Body = Full<Bytes>;
+
+type Handler = ServiceFn<fn(Request<Body>) -> Ready<Result<Response<Body>, Infallible>>>;
 
 fn secret() -> Secret {
     Secret::new("a secret").unwrap()
 }
 
-/// Calls the layer. Nothing reaches the handler, and no connection can be made.
+/// Calls the layer, and the one that only verifies, which answers alike. Nothing reaches the handler, and no
+/// connection can be made.
 async fn call(provider: Provider, request: Request<Body>) -> Response<Bytes> {
+    let verified = VerifiedWebhook::new("test", provider.clone()).lookup_timeout(SECOND);
+    let mut copy = Request::new(request.body().clone());
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
+    let of_verified = answer(verified, copy).await;
+    let response = call_once(provider, request).await;
+    assert_eq!(of_verified.status(), response.status());
+    assert_eq!(of_verified.headers(), response.headers());
+    assert_eq!(of_verified.body(), response.body());
+    response
+}
+
+/// Calls the layer alone: what the request asks for happens once.
+async fn call_once(provider: Provider, request: Request<Body>) -> Response<Bytes> {
     let pool = PgPool::connect_lazy("postgres://nobody@127.0.0.1:1/none").unwrap();
-    let layer =
-        IdempotentWebhook::new(pool, "test", provider).database_timeout(Duration::from_secs(1));
-    let handler = service_fn(
-        async |_: Request<Body>| -> Result<Response<Body>, Infallible> {
-            panic!("the handler was called")
-        },
-    );
-    let service = ServiceBuilder::new().layer(layer).service(handler);
-    let (head, body) = service.oneshot(request).await.unwrap().into_parts();
+    let layer = IdempotentWebhook::new(pool, "test", provider).database_timeout(SECOND);
+    answer(layer, request).await
+}
+
+async fn answer<L>(layer: L, request: Request<Body>) -> Response<Bytes>
+where
+    L: Layer<Handler>,
+    L::Service: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let handler: Handler = service_fn(|_| panic!("the handler was called"));
+    let response = layer.layer(handler).oneshot(request).await;
+    let (head, body) = response.unwrap().into_parts();
     Response::from_parts(head, body.collect().await.unwrap().to_bytes())
 }
 
@@ -329,7 +356,7 @@ fn keeping(provider: Provider) -> (Provider, Arc<Mutex<Vec<String>>>) {
 async fn asanas_secret_is_kept_and_sent_back() {
     let exchange = || request(Method::POST, "/asana/7", &[("x-hook-secret", "new")], "{}");
     let (asana, kept) = keeping(presets::asana(secret()));
-    let response = call(asana, exchange()).await;
+    let response = call_once(asana, exchange()).await;
     assert_answer(&response, 200, "handshake", "");
     assert_eq!(response.headers()["x-hook-secret"], "new");
     assert_eq!(*kept.lock().unwrap(), ["/asana/7 new"]);
@@ -337,7 +364,7 @@ async fn asanas_secret_is_kept_and_sent_back() {
     let failing = presets::asana(secret())
         .secret_exchange(|_, _| async { Err("no webhook is waiting".into()) });
     for provider in [failing, presets::asana(secret())] {
-        let response = call(provider, exchange()).await;
+        let response = call_once(provider, exchange()).await;
         assert_answer(&response, 503, "failed", "temporarily unavailable");
         assert!(!response.headers().contains_key("x-hook-secret"));
     }
@@ -365,20 +392,20 @@ async fn a_kept_secret_verifies_the_deliveries_that_follow() {
     let delivery = TestDelivery::new(&asana)
         .uri("/asana")
         .secret(Secret::new("new").unwrap());
-    let response = call(asana.clone(), delivery.request()).await;
+    let response = call_once(asana.clone(), delivery.request()).await;
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
 
     let exchange = || request(Method::POST, "/asana", &[("x-hook-secret", "new")], "{}");
-    let response = call(asana.clone(), exchange()).await;
+    let response = call_once(asana.clone(), exchange()).await;
     assert_answer(&response, 200, "handshake", "");
 
     // It is authentic now, and gets as far as the database, which is not there.
-    let response = call(asana.clone(), delivery.request()).await;
+    let response = call_once(asana.clone(), delivery.request()).await;
     assert_answer(&response, 503, "failed", "temporarily unavailable");
-    let response = call(asana.clone(), delivery.tampered().request()).await;
+    let response = call_once(asana.clone(), delivery.tampered().request()).await;
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
 
-    let response = call(asana, exchange()).await;
+    let response = call_once(asana, exchange()).await;
     assert_answer(&response, 503, "failed", "temporarily unavailable");
 }
 
@@ -394,11 +421,11 @@ async fn notions_token_is_kept_if_it_signs_itself() {
             .request()
     };
     let (notion, kept) = keeping(presets::notion(secret()));
-    let response = call(notion.clone(), signed_with("secret_new")).await;
+    let response = call_once(notion.clone(), signed_with("secret_new")).await;
     assert_answer(&response, 200, "handshake", "");
     assert_eq!(*kept.lock().unwrap(), ["/notion secret_new"]);
 
-    let response = call(notion, signed_with("secret_other")).await;
+    let response = call_once(notion, signed_with("secret_other")).await;
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(kept.lock().unwrap().len(), 1);
 }

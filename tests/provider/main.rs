@@ -21,3 +21,4 @@ mod tampering;
 mod test_deliveries;
 mod text_forms;
 mod vectors;
+mod verified;

@@ -1,11 +1,16 @@
 //! A feature that is off is named.
 #![cfg(test)]
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::time::SystemTime;
 
-use http::Request;
-use idempotent_webhook::{Secret, presets};
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Delivery, HandlerError, Secret, VerifiedWebhook, presets};
+use tower::{Layer, ServiceExt, service_fn};
 
 #[test]
 fn a_preset_that_is_not_there_names_its_feature() {
@@ -68,4 +73,31 @@ fn a_signature_by_an_algorithm_that_is_off_names_its_feature() {
             )
         );
     }
+}
+
+/// On any tower service, without axum and without Postgres.
+#[tokio::test]
+async fn v2_a_plain_service_gets_what_is_authentic() {
+    let github = presets::github(Secret::new("a secret").unwrap());
+    let push = TestDelivery::new(&github).id("a").body("the body");
+    let handler = service_fn(
+        async |request: Request<Full<Bytes>>| -> Result<Response<Full<Bytes>>, Infallible> {
+            let Some(delivery) = request.extensions().get::<Delivery>().cloned() else {
+                return Ok(HandlerError::new("no delivery").into_response());
+            };
+            let body = request.into_body().collect().await?.to_bytes();
+            let text = format!("{}: {}", delivery.id(), String::from_utf8_lossy(&body));
+            Ok(Response::new(text.into()))
+        },
+    );
+    let service = VerifiedWebhook::new("test", github).layer(handler);
+    let response = service.clone().oneshot(push.request()).await.unwrap();
+    assert_eq!(response.headers()["x-webhook-outcome"], "verified");
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(body, "a: the body");
+
+    let mut forged: Request<Full<Bytes>> = push.request();
+    *forged.body_mut() = "another body".into();
+    let response = service.oneshot(forged).await.unwrap();
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
 }

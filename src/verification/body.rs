@@ -15,7 +15,7 @@ use crate::error_chain::BoxError;
 
 /// Why a body could not be read.
 #[derive(Debug)]
-pub(super) enum BodyError {
+pub(crate) enum BodyError {
     TooLarge {
         /// The length in bytes, if the sender has said it. No text of the sender can be in it.
         announced: Option<u64>,
@@ -29,7 +29,7 @@ pub(super) enum BodyError {
 
 impl BodyError {
     /// For the sender, who is not told of settings.
-    pub(super) fn text(&self) -> &'static str {
+    pub(crate) fn text(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } | Self::LimitOfAnotherLayer => "the body is too large",
             Self::TooSlow(_) => "the body took too long",
@@ -81,7 +81,7 @@ impl Error for BodyError {
 ///
 /// A body whose `Content-Length` is over the limit is refused unread. The buffer grows with what
 /// has arrived, not with what was announced.
-pub(super) async fn buffer<B>(
+pub(crate) async fn buffer<B>(
     headers: &HeaderMap,
     body: B,
     limit: usize,

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 
 use crate::error_chain::{BoxError, ErrorChain};
-use crate::recovery::Next;
 
 /// The error of a handler: a status for the sender, and a reason for the operator.
 ///
@@ -54,16 +53,27 @@ pub struct HandlerError {
     reason: FailureReason,
 }
 
+/// What happens next to a kept delivery whose attempt has failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// As the schedule says.
+    #[default]
+    Scheduled,
+    After(Duration),
+    Dead,
+    Discard,
+}
+
 /// In the extensions of a handler's response.
 #[derive(Clone, Debug)]
 pub(crate) struct FailureReason {
     pub(crate) text: String,
     /// What happens next to the delivery.
-    pub(super) next: Next,
+    pub(crate) next: Next,
 }
 
 impl FailureReason {
-    pub(super) fn new(text: impl fmt::Display) -> Self {
+    pub(crate) fn new(text: impl fmt::Display) -> Self {
         Self {
             text: text.to_string(),
             next: Next::Scheduled,
@@ -115,7 +125,7 @@ impl HandlerError {
 
     /// The reason, for a response with a status and a body of its own.
     #[cfg(feature = "axum")]
-    pub(super) fn into_reason(self) -> FailureReason {
+    pub(crate) fn into_reason(self) -> FailureReason {
         self.reason
     }
 

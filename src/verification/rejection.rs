@@ -1,7 +1,7 @@
 //! Requests that are rejected: the sender is at fault, and nothing has reached Postgres or the
 //! handler.
 
-use http::Method;
+use http::{Method, StatusCode};
 
 use super::body::BodyError;
 use super::response::LATER;
@@ -11,7 +11,7 @@ use crate::provider::{IdentityError, Provider};
 
 /// Why a request is rejected.
 #[derive(Debug)]
-pub(super) enum Rejection {
+pub(crate) enum Rejection {
     /// With the methods that the provider uses.
     Method(Vec<Method>),
     Signature(SignatureError),
@@ -39,7 +39,7 @@ impl From<BodyError> for Rejection {
 
 impl Rejection {
     /// For the sender. It does not say what is wrong with a signature, nor which settings there are.
-    pub(super) fn text(&self, provider: &Provider) -> String {
+    pub(crate) fn text(&self, provider: &Provider) -> String {
         match self {
             Self::Method(_) => "method not allowed".into(),
             Self::Signature(_) if self.is_for_later(provider) => LATER.into(),
@@ -49,8 +49,46 @@ impl Rejection {
         }
     }
 
+    /// Whether the sender is told to come again, as the key may be there then. Where the keys of tenants are
+    /// fetched, he always is: the two answers would tell which tenants exist, and a key that was not fetched must
+    /// not cost a delivery.
+    pub(crate) fn is_for_later(&self, provider: &Provider) -> bool {
+        match self {
+            Self::Signature(SignatureError::KeyNotFetched(_)) => true,
+            Self::Signature(_) => provider.fetches_keys_of_tenants(),
+            Self::Method(_) | Self::Identity(_) | Self::Body(_) => false,
+        }
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Signature(_) => StatusCode::UNAUTHORIZED,
+            Self::Identity(_) | Self::Body(BodyError::Broken(_)) => StatusCode::BAD_REQUEST,
+            Self::Body(BodyError::TooLarge { .. } | BodyError::LimitOfAnotherLayer) => {
+                StatusCode::PAYLOAD_TOO_LARGE
+            }
+            Self::Body(BodyError::TooSlow(_)) => StatusCode::REQUEST_TIMEOUT,
+        }
+    }
+
+    /// The status, or another one that the provider wants for it.
+    pub(crate) fn status_for(&self, provider: &Provider) -> StatusCode {
+        let answers = &provider.answers;
+        if self.is_for_later(provider) {
+            return answers.failure.unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        let wanted = match self {
+            Self::Method(_) => None,
+            Self::Signature(_) => answers.rejection.or(answers.failure),
+            // The same delivery may be processed the next time: by another limit, on another line.
+            Self::Identity(_) | Self::Body(_) => answers.failure,
+        };
+        wanted.unwrap_or(self.status())
+    }
+
     /// For the metrics: one of a few names.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Method(_) => "method_not_allowed",
             Self::Signature(error) => match error {
@@ -83,7 +121,7 @@ impl Rejection {
     }
 
     /// For the operator.
-    pub(super) fn reason(&self, provider: &Provider) -> String {
+    pub(crate) fn reason(&self, provider: &Provider) -> String {
         match self {
             Self::Method(_) if provider.has_unsigned_handshakes() => {
                 "method not allowed, or a check of the endpoint with another token than `verify_token`, for \
@@ -104,7 +142,7 @@ impl Rejection {
     }
 
     /// For Postgres: the same, without what anybody can choose whose request is not authentic (G1).
-    pub(super) fn stored_reason(&self, provider: &Provider) -> String {
+    pub(crate) fn stored_reason(&self, provider: &Provider) -> String {
         match self {
             // Of some schemes, a header says which headers are signed, or a part of a name is free.
             Self::Signature(SignatureError::MissingHeader(name))

@@ -1,0 +1,24 @@
+//! From the head of a request to an authentic delivery, without Postgres: what [`VerifiedWebhook`] does, and the first
+//! part of what [`IdempotentWebhook`](crate::IdempotentWebhook) does.
+
+mod authenticate;
+mod body;
+mod future;
+mod layer;
+mod rejection;
+mod response;
+mod service;
+mod settings;
+mod telemetry;
+mod unhandled;
+
+pub(crate) use authenticate::{Authentic, authenticate};
+pub(crate) use body::buffer;
+pub use future::ResponseFuture;
+pub use layer::VerifiedWebhook;
+pub(crate) use rejection::Rejection;
+pub(crate) use response::{LATER, acknowledge, fail, finish, plain, succeed, unavailable};
+pub use service::VerifiedWebhookService;
+pub(crate) use settings::{MAX_TIMEOUT, Verification};
+pub(crate) use telemetry::{identified, span};
+pub(crate) use unhandled::Unhandled;

@@ -1,0 +1,152 @@
+//! What a layer needs to verify a request and to answer it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use http::request::Parts;
+
+use crate::delivery::check_text;
+use crate::event_types::{EventTypes, Matched, Wanted, WantedEvents, add};
+use crate::metrics::Metrics;
+use crate::provider::{Provider, Unreadable};
+
+/// The longest timeout, far below what Postgres and the clock can hold.
+pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The settings of a layer that are about requests, and the state that its clones share.
+#[derive(Clone, Debug)]
+pub(crate) struct Verification {
+    pub(crate) endpoint: Arc<str>,
+    pub(crate) provider: Provider,
+    /// If only some events are wanted, or there are handlers by their types.
+    events: Option<Arc<WantedEvents>>,
+    /// The same of any clone: `Reconcile` takes one before there are handlers.
+    events_of_clones: Arc<OnceLock<Arc<WantedEvents>>>,
+    refused_a_method: Arc<AtomicBool>,
+    pub(crate) body_timeout: Duration,
+    /// For the look-up of a tenant's secrets, and for what a handshake asks for.
+    pub(crate) lookup_timeout: Duration,
+    pub(crate) retry_after: Duration,
+    pub(crate) metrics: Metrics,
+}
+
+impl Verification {
+    /// The defaults.
+    ///
+    /// # Panics
+    ///
+    /// If the endpoint is no name, or the signature scheme cannot use a secret.
+    #[track_caller]
+    #[expect(clippy::panic, reason = "documented, and only at start")]
+    pub(crate) fn new(endpoint: Arc<str>, provider: Provider) -> Self {
+        if let Err(fault) = check_text(&endpoint) {
+            panic!("not a usable endpoint name: {endpoint:?} is {fault}");
+        }
+        if let Err(error) = provider.check_secrets() {
+            panic!("endpoint {endpoint:?}: {error}");
+        }
+        Self {
+            events: None,
+            events_of_clones: Arc::default(),
+            refused_a_method: Arc::default(),
+            body_timeout: Duration::from_secs(10),
+            lookup_timeout: Duration::from_secs(3),
+            retry_after: Duration::from_secs(5),
+            metrics: Metrics::new(endpoint.clone(), provider.shared_name()),
+            endpoint,
+            provider,
+        }
+    }
+
+    /// Ignores events of other types.
+    ///
+    /// # Panics
+    ///
+    /// As [`set_events`](Self::set_events), or if the list is empty, or has a name twice or one that is none.
+    #[track_caller]
+    #[expect(clippy::panic, reason = "it is a mistake of the program")]
+    pub(crate) fn only<T: Into<String>>(&mut self, event_types: impl IntoIterator<Item = T>) {
+        let mut types = EventTypes::new(Vec::<String>::new());
+        for name in event_types {
+            let name = name.into();
+            if let Err(error) = add(&mut types, name.clone()) {
+                panic!("`only`, {name:?}: {error}");
+            }
+        }
+        assert!(
+            !types.names().is_empty(),
+            "`only`: the list is empty, so that all events would be ignored"
+        );
+        self.set_events(WantedEvents::new(types, true));
+    }
+
+    /// Takes the table of event types.
+    ///
+    /// # Panics
+    ///
+    /// If the provider has no event type, or the layer or a clone of it has another table.
+    #[track_caller]
+    pub(crate) fn set_events(&mut self, wanted: WantedEvents) {
+        assert!(
+            self.provider.has_event_type(),
+            "the provider {} has no event type: set `Provider::event_type`",
+            self.provider.name()
+        );
+        let known = self
+            .events_of_clones
+            .get_or_init(|| Arc::new(wanted.clone()));
+        assert!(
+            **known == wanted,
+            "the endpoint {} has another table of event types already, by `only` or `Events`: another table \
+             needs another endpoint",
+            self.endpoint
+        );
+        self.events = Some(known.clone());
+    }
+
+    /// The table of event types that the deliveries of the endpoint go by.
+    pub(crate) fn listed_events(&self) -> Option<&Arc<WantedEvents>> {
+        self.events_of_clones.get()
+    }
+
+    /// What becomes of an event by its type, if the layer has a table of types.
+    pub(crate) fn wanted(
+        &self,
+        event_type: Option<&str>,
+        head: &Parts,
+        body: &[u8],
+    ) -> Option<Wanted> {
+        let events = self.events.as_ref()?;
+        Some(self.check(events, event_type, head, body))
+    }
+
+    /// What becomes of an event by its type. One whose type cannot be read is not ignored.
+    pub(crate) fn check(
+        &self,
+        events: &WantedEvents,
+        event_type: Option<&str>,
+        head: &Parts,
+        body: &[u8],
+    ) -> Wanted {
+        let Some(event_type) = event_type else {
+            return Wanted::Yes(Matched::Other);
+        };
+        if !events.qualify(event_type) {
+            return events.check(event_type, None);
+        }
+        match self.provider.qualified_type(event_type, head, body) {
+            Ok(qualified) => events.check(event_type, qualified.as_deref()),
+            Err(Unreadable) => match events.check(event_type, None) {
+                // It may be one that is wanted.
+                Wanted::Ignored => Wanted::Yes(Matched::Other),
+                wanted => wanted,
+            },
+        }
+    }
+
+    /// Marks a refusal for the method. Returns whether there was one before.
+    pub(super) fn note_refused_method(&self) -> bool {
+        self.refused_a_method.swap(true, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,60 @@
+//! The span of a request, and the log of one that `VerifiedWebhook` has passed on.
+
+use http::Response;
+use tracing::field::Empty;
+use tracing::{Span, debug, error_span, warn};
+
+use super::settings::Verification;
+use crate::delivery::Delivery;
+use crate::handler_error::FailureReason;
+use crate::outcome::Outcome;
+
+/// The span of a request, or of the attempt at a delivery that was accepted before, within the caller's
+/// span. The handler runs in it.
+///
+/// At ERROR, so that no level filter drops the span but keeps its events.
+pub(crate) fn span(caller: &Span, verification: &Verification) -> Span {
+    error_span!(
+        parent: caller,
+        "webhook",
+        endpoint = &*verification.endpoint,
+        provider = verification.provider.name(),
+        tenant = Empty,
+        delivery_id = Empty,
+        event_type = Empty,
+        attempt = Empty,
+        outcome = Empty,
+    )
+}
+
+/// Adds the delivery to the span, now that it is authentic.
+pub(crate) fn identified(span: &Span, delivery: &Delivery) {
+    span.record("tenant", delivery.tenant());
+    span.record("delivery_id", delivery.id().as_str());
+    span.record("event_type", delivery.event_type());
+    if delivery.attempt() > 1 {
+        span.record("attempt", delivery.attempt());
+    }
+}
+
+/// Counts the outcome of a request, and adds it to the span.
+pub(super) fn count(verification: &Verification, outcome: Outcome) {
+    verification.metrics.outcome(outcome.as_str());
+    Span::current().record("outcome", outcome.as_str());
+}
+
+/// Logs and counts what the handler has answered to a delivery that was passed on.
+pub(super) fn answered<B>(verification: &Verification, response: &Response<B>, outcome: Outcome) {
+    count(verification, outcome);
+    match outcome {
+        Outcome::Verified => debug!("webhook verified, and handled"),
+        _ => warn!(
+            status = response.status().as_u16(),
+            reason = response
+                .extensions()
+                .get()
+                .map(|reason: &FailureReason| reason.text.as_str()),
+            "webhook verified: the handler did not answer success"
+        ),
+    }
+}
