@@ -12,6 +12,7 @@
 //! | How is a provider set up? | [`providers`], [`provider_table`] |
 //! | What is guaranteed? | [`guarantees`] |
 //! | What does it work with? | [`works_with`] |
+//! | How does an application move in that has a table of its own? | [`moving_in`] |
 //!
 //! # The usual advice
 //!
@@ -67,6 +68,7 @@
 pub mod database;
 pub mod guarantees;
 pub mod handling;
+pub mod moving_in;
 pub mod operating;
 pub mod provider_table;
 pub mod providers;
