@@ -171,6 +171,8 @@ pub use reconcile::Reconcile;
 pub use recovery::{Keep, Recovery};
 pub use request::HandlerError;
 pub use transaction::{BeginError, DedupeTx, LateClaim, Recency, Savepoint};
+#[cfg(feature = "sea-orm")]
+pub use transaction::{SeaOrmSavepoint, SeaOrmTx};
 
 /// What [`Retention`] and [`prune`] return.
 pub mod retention {
