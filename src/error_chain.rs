@@ -17,7 +17,7 @@ pub(crate) struct ErrorChain<'a>(pub(crate) &'a (dyn Error + 'static));
 impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let from_postgres = self.errors().find_map(|error| {
-            let error = error.downcast_ref::<sqlx::Error>()?.as_database_error()?;
+            let error = sqlx_error(error)?.as_database_error()?;
             error.try_downcast_ref::<PgDatabaseError>()
         });
         let text_of = |error: &dyn Error| match from_postgres {
@@ -41,6 +41,15 @@ impl<'a> ErrorChain<'a> {
     fn errors(&self) -> impl Iterator<Item = &'a (dyn Error + 'static)> + use<'a> {
         std::iter::successors(Some(self.0), |error| Error::source(*error))
     }
+}
+
+fn sqlx_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a sqlx::Error> {
+    // Not a `source` of SeaORM's.
+    #[cfg(feature = "sea-orm")]
+    if let Some(sea_orm::RuntimeErr::SqlxError(error)) = error.downcast_ref() {
+        return Some(error);
+    }
+    error.downcast_ref()
 }
 
 fn without_line(text: String, error: &PgDatabaseError) -> String {
