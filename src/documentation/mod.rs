@@ -11,6 +11,7 @@
 //! | What does the layer need from the database? | [`database`] |
 //! | How is a provider set up? | [`providers`], [`provider_table`] |
 //! | What is guaranteed? | [`guarantees`] |
+//! | What is stored, for how long, and how is it erased? | [`personal_data`] |
 //! | What does it work with? | [`works_with`] |
 //! | How does an application move in that has a table of its own? | [`moving_in`] |
 //!
@@ -71,6 +72,7 @@ pub mod guarantees;
 pub mod handling;
 pub mod moving_in;
 pub mod operating;
+pub mod personal_data;
 pub mod provider_table;
 pub mod providers;
 pub mod reconciliation;
