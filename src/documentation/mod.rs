@@ -50,6 +50,7 @@
 //! | `graceful_shutdown` | a shutdown that waits for a handler whose sender has gone |
 //! | `dashboard` | the dashboard of a busy application, in a browser |
 //! | `replay` | a tool that sends a captured webhook again, and judges the responses |
+//! | `examples/traces` | a crate of its own: a failure and its recovery as one trace of OpenTelemetry |
 //! | `examples/typed_events` | a crate of its own: handlers that take the events of async-stripe and of octocrab |
 //! | `examples/drivers/sea_orm` | a crate of its own: entities of SeaORM in the transaction |
 //! | `examples/outbox` | a crate of its own: slow work in jobs of graphile_worker |
