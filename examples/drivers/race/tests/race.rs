@@ -2,7 +2,10 @@
 //!
 //!     cargo build --workspace && cargo test -p race
 
+use std::time::Duration;
+
 use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Endpoint, prune};
 use race::{Database, Process, Sender, delivery, race};
 
 /// All that a program promises.
@@ -59,7 +62,46 @@ async fn actix() {
     is_idempotent("actix").await;
 }
 
+/// And all that is built on the layer.
 #[tokio::test(flavor = "multi_thread")]
 async fn diesel() {
-    is_idempotent("diesel").await;
+    let (database, [process, _other]) = is_idempotent("diesel").await;
+    let kept = "select count(*) from idempotent_webhook.kept_deliveries where state <> 'processed'";
+    database.until(kept, 0).await;
+    database.assert_nothing_twice().await;
+
+    // It fails, is kept, and ends with the claim of the program when recovery runs it.
+    let sender = Sender::default();
+    database.run("alter table payments rename to away").await;
+    let failed = sender.send(&process.url, &delivery("evt_kept")).await;
+    assert_eq!(failed, Some(500));
+    assert_eq!(database.number(kept).await, 1);
+    database.run("alter table away rename to payments").await;
+    let endpoint = Endpoint::new(database.pool.clone(), "billing");
+    endpoint.retry("evt_kept").await.unwrap();
+    let payments = "select count(*) from payments where event_id = 'evt_kept'";
+    database.until(payments, 1).await;
+    database.until(kept, 0).await;
+
+    // From the archive.
+    database
+        .run("delete from payments where event_id = 'evt_kept'")
+        .await;
+    assert!(endpoint.reprocess("evt_kept").await.unwrap());
+    database.until(payments, 1).await;
+    database.until(kept, 0).await;
+
+    let claims = "select count(*) from idempotent_webhook.deliveries";
+    let before = database.number(claims).await;
+    database
+        .run(
+            "update idempotent_webhook.deliveries
+             set received_at = received_at - interval '100 days'
+             where delivery_id = 'evt_1'",
+        )
+        .await;
+    let pruned = prune(&database.pool, Duration::from_secs(45 * 24 * 60 * 60)).await;
+    assert_eq!(pruned.unwrap().deliveries, 1);
+    assert_eq!(database.number(claims).await, before - 1);
+    database.until_no_transaction_is_open().await;
 }
