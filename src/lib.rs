@@ -95,6 +95,7 @@
 //! | `dashboard` | a router with pages for operators: what arrives, what fails, and actions to mend it |  | 3 |
 //! | `metrics` | the metrics below |  | 3 |
 //! | `reqwest` | the lists of events of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`], and a client for keys of providers that rotate them ([`provider::keys`]). A list of your own ([`reconcile::EventSource`]), and a client of your own for keys, do not need it |  | 13 |
+//! | `sea-orm` | [`DedupeTx`] as a connection of SeaORM 2: `DedupeTx::sea_orm`. The crates are those of SeaORM itself |  | 27 |
 //! | `testing` | signed requests and an assertion, for the tests of applications |  | 0 |
 //!
 //! # Metrics
@@ -193,6 +194,8 @@ pub use outcome::{OUTCOME_HEADER, Outcome};
 pub use provider::{JsonPath, Provider, Secret, Secrets, Source, TenantSecrets};
 #[doc(inline)]
 pub use provider::{presets, signature};
+#[cfg(feature = "sea-orm")]
+pub use transaction::{SeaOrmSavepoint, SeaOrmTx};
 pub use verification::VerifiedWebhook;
 #[cfg(feature = "postgres")]
 pub use {

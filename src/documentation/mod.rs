@@ -11,7 +11,9 @@
 //! | What does the layer need from the database? | [`database`] |
 //! | How is a provider set up? | [`providers`], [`provider_table`] |
 //! | What is guaranteed? | [`guarantees`] |
+//! | What is stored, for how long, and how is it erased? | [`personal_data`] |
 //! | What does it work with? | [`works_with`] |
+//! | How does an application move in that has a table of its own? | [`moving_in`] |
 //!
 //! # The usual advice
 //!
@@ -49,6 +51,7 @@
 //! | `dashboard` | the dashboard of a busy application, in a browser |
 //! | `replay` | a tool that sends a captured webhook again, and judges the responses |
 //! | `examples/typed_events` | a crate of its own: handlers that take the events of async-stripe and of octocrab |
+//! | `examples/drivers/sea_orm` | a crate of its own: entities of SeaORM in the transaction |
 //! | `examples/outbox` | a crate of its own: slow work in jobs of graphile_worker |
 
 #![cfg_attr(
@@ -67,7 +70,9 @@
 pub mod database;
 pub mod guarantees;
 pub mod handling;
+pub mod moving_in;
 pub mod operating;
+pub mod personal_data;
 pub mod provider_table;
 pub mod providers;
 pub mod reconciliation;

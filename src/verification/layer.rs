@@ -8,6 +8,7 @@ use tower_layer::Layer;
 
 use super::service::VerifiedWebhookService;
 use super::settings::{MAX_TIMEOUT, Verification};
+#[cfg(feature = "axum")]
 use crate::event_types::WantedEvents;
 use crate::provider::Provider;
 

@@ -16,6 +16,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool, Row};
 use crate::support::Database;
 
 mod first_handler;
+mod moving_in;
 
 /// The pages of the guide and the README, without the marks of Rust's comments.
 fn pages() -> Vec<(PathBuf, String)> {
@@ -41,7 +42,7 @@ fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     let fence = format!("```{language}\n");
     let blocks = page.split(&*fence).skip(1);
     blocks
-        .map(|block| block.split("\n```").next().unwrap())
+        .map(|block| block.split("```").next().unwrap().trim_end())
         .collect()
 }
 
@@ -58,6 +59,8 @@ fn statement(sql: &str) -> &str {
 #[tokio::test]
 async fn each_statement_of_the_guide_runs() {
     let database = Database::new().await;
+    // The application's own.
+    database.run(moving_in::PROCESSED_EVENTS).await;
     let mut connection = database.pool.acquire().await.unwrap();
     let mut ran = 0;
     for (page, text) in pages() {

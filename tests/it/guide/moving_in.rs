@@ -1,0 +1,148 @@
+//! V4: an application with a table of its own moves in as the guide says, while deliveries arrive.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook, presets};
+use sqlx::PgPool;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::{blocks, pages};
+use crate::support::{Database, assert_rows, github, insert_effect, secret, send};
+
+pub const PROCESSED_EVENTS: &str = "
+    create table processed_events (
+        event_id text primary key,
+        created_at timestamptz not null default now()
+    )
+";
+
+/// The version before: a table of its own, in one transaction with the effects.
+fn before(pool: PgPool) -> Router {
+    let handler = async |State(pool): State<PgPool>, headers: HeaderMap| {
+        let id = headers["x-github-delivery"].to_str().unwrap();
+        let mut tx = pool.begin().await?;
+        let insert = "insert into processed_events (event_id) values ($1) on conflict do nothing";
+        let inserted = sqlx::query(insert).bind(id).execute(&mut *tx).await?;
+        if inserted.rows_affected() == 1 {
+            sqlx::query("insert into effects (delivery_id) values ($1)")
+                .bind(id)
+                .execute(&mut *tx)
+                .await?;
+            sleep(Duration::from_millis(2)).await;
+        }
+        tx.commit().await?;
+        Ok::<_, HandlerError>([("x-webhook-outcome", "before")])
+    };
+    Router::new().route("/", post(handler)).with_state(pool)
+}
+
+fn layer(pool: PgPool) -> IdempotentWebhook {
+    IdempotentWebhook::new(pool, "billing", presets::github(secret()))
+        .database_timeout(Duration::from_secs(20))
+        .in_flight_timeout(Duration::from_secs(20))
+}
+
+/// The version of step 2, with both tables.
+fn between(pool: PgPool) -> Router {
+    let handler = async |mut tx: DedupeTx, delivery: Delivery| {
+        let insert = "insert into processed_events (event_id) values ($1) on conflict do nothing";
+        let inserted = sqlx::query(insert)
+            .bind(delivery.id())
+            .execute(&mut *tx)
+            .await?;
+        if inserted.rows_affected() == 1 {
+            insert_effect(&mut tx, &delivery).await?;
+        }
+        Ok::<_, HandlerError>(StatusCode::OK)
+    };
+    Router::new().route("/", post(handler).layer(layer(pool)))
+}
+
+/// The version of step 4.
+fn after(pool: PgPool) -> Router {
+    Router::new().route("/", post(crate::support::write_effect).layer(layer(pool)))
+}
+
+/// Each delivery is sent to all these processes at once, as long as they run. Earlier ones come again.
+fn traffic(routers: Vec<Router>, next: Arc<AtomicU32>) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        loop {
+            let new = next.fetch_add(1, Ordering::Relaxed);
+            let mut sending = Vec::new();
+            for id in [new, new / 2, new.saturating_sub(30)] {
+                for router in &routers {
+                    let (router, id) = (router.clone(), id.to_string());
+                    sending.push(tokio::spawn(async move {
+                        send(&router, github(&id, "{}")).await.status
+                    }));
+                }
+            }
+            for sent in sending {
+                assert_eq!(sent.await.unwrap(), 200);
+            }
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v4_nothing_runs_twice_or_is_lost_while_an_application_moves_in() {
+    let database = Database::new().await;
+    database.run(PROCESSED_EVENTS).await;
+    let take_over = pages()
+        .into_iter()
+        .find(|(page, _)| page.ends_with("moving_in.rs"))
+        .map(|(_, text)| blocks(&text, "sql")[0].to_owned())
+        .unwrap();
+    let next = Arc::new(AtomicU32::new(0));
+    let sent_more = async |deliveries: u32| {
+        let until = next.load(Ordering::Relaxed) + deliveries;
+        while next.load(Ordering::Relaxed) < until {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let pool = async || database.another_pool(4).await;
+
+    let mut running = traffic(vec![before(pool().await)], next.clone());
+    sent_more(60).await;
+    let mut deploy = async |routers: Vec<Router>| {
+        running.abort();
+        assert!((&mut running).await.unwrap_err().is_cancelled());
+        running = traffic(routers, next.clone());
+        sent_more(60).await;
+    };
+    // A rolling deploy, with a process of each version.
+    deploy(vec![before(pool().await), between(pool().await)]).await;
+    deploy(vec![between(pool().await), between(pool().await)]).await;
+    database.run(&take_over).await;
+    deploy(vec![between(pool().await), after(pool().await)]).await;
+    deploy(vec![after(pool().await), after(pool().await)]).await;
+    running.abort();
+    let _ = running.await;
+
+    // What was under way when the senders stopped comes again, as does all that was processed.
+    let sent = next.load(Ordering::Relaxed);
+    let last = after(pool().await);
+    for id in 0..sent {
+        assert_eq!(send(&last, github(&id.to_string(), "{}")).await.status, 200);
+    }
+    let sent = i64::from(sent);
+    assert!(sent >= 300, "{sent}");
+    assert_rows!(database, claims: sent, effects: sent);
+    let taken_over: i64 = sqlx::query_scalar(
+        "select count(*)
+         from idempotent_webhook.deliveries
+         join processed_events on event_id = delivery_id and created_at = received_at
+         where endpoint = 'billing'",
+    )
+    .fetch_one(&database.pool)
+    .await
+    .unwrap();
+    assert!(taken_over >= 60, "{taken_over}");
+}
