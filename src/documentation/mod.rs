@@ -13,6 +13,7 @@
 //! | What is guaranteed? | [`guarantees`] |
 //! | What is stored, for how long, and how is it erased? | [`personal_data`] |
 //! | What does it work with? | [`works_with`] |
+//! | Diesel, tokio-postgres, sqlx 0.8, actix-web, AWS Lambda, other languages | [`drivers`] |
 //! | How does an application move in that has a table of its own? | [`moving_in`] |
 //!
 //! # The usual advice
@@ -51,7 +52,7 @@
 //! | `dashboard` | the dashboard of a busy application, in a browser |
 //! | `replay` | a tool that sends a captured webhook again, and judges the responses |
 //! | `examples/typed_events` | a crate of its own: handlers that take the events of async-stripe and of octocrab |
-//! | `examples/drivers/sea_orm` | a crate of its own: entities of SeaORM in the transaction |
+//! | `examples/drivers` | crates of their own: SeaORM, Diesel, tokio-postgres, sqlx 0.8, actix-web and AWS Lambda, and a race with kills |
 //! | `examples/outbox` | a crate of its own: slow work in jobs of graphile_worker |
 
 #![cfg_attr(
@@ -68,6 +69,7 @@
 )]
 
 pub mod database;
+pub mod drivers;
 pub mod guarantees;
 pub mod handling;
 pub mod moving_in;

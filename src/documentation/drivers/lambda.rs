@@ -46,6 +46,7 @@ const TABLE: &str =
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
+    lambda_http::tracing::init_default_subscriber();
     // An instance has one request at a time. A connection that was lost while it was frozen is found by the pool.
     let pool = PgPoolOptions::new().max_connections(2);
     let pool = pool.connect(&env::var("DATABASE_URL")?).await?;

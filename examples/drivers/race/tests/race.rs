@@ -57,6 +57,12 @@ async fn sqlx_08() {
     is_idempotent("sqlx_08").await;
 }
 
+/// Its other answers are tested beside it.
+#[tokio::test(flavor = "multi_thread")]
+async fn sea_orm() {
+    race("sea_orm", &Database::new().await).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn actix() {
     is_idempotent("actix").await;
