@@ -134,6 +134,9 @@
 //! before a provider switches the endpoint off; the comments say how to change that. `WebhooksRetrying` fires if at
 //! least one delivery was failing at every moment of its `for`, an hour.
 //!
+//! `WebhooksSilent` is for a provider that has stopped sending, which no error tells of. It needs the longest usual time
+//! between two requests, for each endpoint: [`expect_every`](crate::IdempotentWebhook::expect_every).
+//!
 //! Without Prometheus, [`Keep::on_dead`](crate::Keep::on_dead) calls a function for each delivery that becomes dead.
 //!
 //! # Activity
@@ -198,6 +201,7 @@
 //! | `also_commit_on(\|status\| …)`: statuses that commit besides 2xx | none |
 //! | `allow_unused_transaction()`: no WARN if the handler does not take `DedupeTx` | off |
 //! | `count_activity(bool)` | on |
+//! | `expect_every(time)`: a longer silence of the provider is an alert | none |
 //! | `version(text)`: that of the application, by which activity is counted | none |
 //! | `retry_after(time)`: the header of a 503 | 5 s |
 //!
