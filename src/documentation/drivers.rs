@@ -15,7 +15,9 @@
 //! | another language | its own verification, and the function | the claim |
 //!
 //! All of these can be in use for one database, and for one endpoint: they take the same lock and write the same row.
-//! [`Retention`], the dashboard and [`Endpoint`] see no difference.
+//! [`Retention`], the dashboard and [`Endpoint`] see no difference. But only [`IdempotentWebhook`] tells
+//! `Retention` how long its provider may still send a delivery: without that layer, set an age above the window in the
+//! [table of providers](super::provider_table).
 //!
 //! # The claim
 //!
@@ -63,8 +65,9 @@
 //! - **Rights.** It runs with the rights of the caller, who needs those of
 //!   [the guide](super::database#tables-and-rights). Everyone may execute a function, unless your database has taken
 //!   that away: `grant execute on all functions in schema idempotent_webhook to app`.
-//! - **PgBouncer** in transaction mode works: lock, row and `set local` are of the transaction. It refuses settings at
-//!   the start of a connection (`options`). Use `set local`, or `alter role app set lock_timeout = '5s'`.
+//! - **PgBouncer** in transaction mode works: lock, row and `set local` are of the transaction. It does not pass on what
+//!   is set at the start of a connection (`options`): use `set local`, or `alter role app set lock_timeout = '5s'`.
+//!   Drivers that prepare statements need [its setting](super::database#pgbouncer).
 //! - **Citus.** The function is on the coordinator, so call it there.
 //!   [What holds for the layer](super::database#citus) holds for your tables.
 //!

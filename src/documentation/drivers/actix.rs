@@ -12,7 +12,7 @@ use idempotent_webhook::provider::{Verified, VerifiedDelivery, VerifyError};
 use idempotent_webhook::{Provider, Secret, presets};
 use serde_json::Value;
 use sqlx::PgPool;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::PgConnectOptions;
 
 #[post("/webhooks/stripe")]
 async fn stripe(
@@ -34,11 +34,14 @@ async fn stripe(
     if delivery.event_type() != Some("payment_intent.succeeded") {
         return HttpResponse::Ok().finish();
     }
-    match paid(&pool, &delivery, &body).await {
+    let Ok(event) = serde_json::from_slice(&body) else {
+        return HttpResponse::BadRequest().finish();
+    };
+    match paid(&pool, &delivery, event).await {
         Ok(()) => HttpResponse::Ok().finish(),
         Err(error) => {
             eprintln!("{}: {error}", delivery.id());
-            HttpResponse::build(status(&*error)).finish()
+            HttpResponse::build(status(&error)).finish()
         }
     }
 }
@@ -46,13 +49,7 @@ async fn stripe(
 const CLAIM: &str = "select idempotent_webhook.claim('billing', '', $1, $2)";
 const INSERT: &str = "insert into payments (event_id, amount) values ($1, $2)";
 
-async fn paid(
-    pool: &PgPool,
-    delivery: &VerifiedDelivery,
-    body: &[u8],
-) -> Result<(), Box<dyn Error>> {
-    let event: Value = serde_json::from_slice(body)?;
-    let amount = event["data"]["object"]["amount"].as_i64();
+async fn paid(pool: &PgPool, delivery: &VerifiedDelivery, event: Value) -> sqlx::Result<()> {
     let mut tx = pool.begin().await?;
     let is_claimed: bool = sqlx::query_scalar(CLAIM)
         .bind(delivery.id())
@@ -60,18 +57,20 @@ async fn paid(
         .fetch_one(&mut *tx)
         .await?;
     if is_claimed {
-        let insert = sqlx::query(INSERT).bind(delivery.id()).bind(amount);
-        insert.execute(&mut *tx).await?;
+        sqlx::query(INSERT)
+            .bind(delivery.id())
+            .bind(event["data"]["object"]["amount"].as_i64())
+            .execute(&mut *tx)
+            .await?;
         tx.commit().await?;
     }
     Ok(())
 }
 
-/// 503 if another process has the claim for longer than `lock_timeout`: Stripe is to send the event again.
-fn status(error: &(dyn Error + 'static)) -> StatusCode {
-    let error = error.downcast_ref::<sqlx::Error>();
-    let error = error.and_then(|error| error.as_database_error());
-    match error.and_then(|error| error.code()).as_deref() {
+/// 503 if another process has the claim for longer than `lock_timeout`: Stripe sends the event again.
+fn status(error: &sqlx::Error) -> StatusCode {
+    let code = error.as_database_error().and_then(|error| error.code());
+    match code.as_deref() {
         Some("55P03") => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
@@ -105,9 +104,7 @@ const LIMITS: [(&str, &str); 2] = [
 #[actix_web::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let options: PgConnectOptions = env::var("DATABASE_URL")?.parse()?;
-    let pool = PgPoolOptions::new()
-        .connect_with(options.options(LIMITS))
-        .await?;
+    let pool = PgPool::connect_with(options.options(LIMITS)).await?;
     idempotent_webhook::migrate(&pool).await?;
     let table =
         "create table if not exists payments (event_id text primary key, amount bigint not null)";

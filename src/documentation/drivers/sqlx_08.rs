@@ -60,7 +60,7 @@ async fn paid(
     Ok(StatusCode::OK)
 }
 
-/// Another process has the claim for longer than `lock_timeout`: Stripe is to send the event again.
+/// Another process has the claim for longer than `lock_timeout`: Stripe sends the event again.
 fn not_claimed(error: sqlx::Error) -> HandlerError {
     let code = error.as_database_error().and_then(|error| error.code());
     match code.as_deref() {

@@ -41,27 +41,23 @@ async fn paid(
     let mut client = pool.get().await?;
     let tx = client.transaction().await?;
     let id = delivery.id().as_str();
-    let key: [&(dyn tokio_postgres::types::ToSql + Sync); 4] = [
-        &delivery.endpoint(),
-        &delivery.key_tenant(),
-        &id,
-        &delivery.event_type(),
-    ];
-    // The first statement: the others see what was committed while this one has waited.
-    let claimed = tx.query_one(CLAIM, &key).await.map_err(not_claimed)?;
+    let (endpoint, tenant) = (delivery.endpoint(), delivery.key_tenant());
+    let claimed = tx
+        .query_one(CLAIM, &[&endpoint, &tenant, &id, &delivery.event_type()])
+        .await
+        .map_err(not_claimed)?;
     if !claimed.try_get(0)? {
         return Ok(StatusCode::OK);
     }
     tx.execute(INSERT, &[&id, &event.data.object.amount])
         .await?;
-    // `commit` is `Ok` even if a statement has failed and its error was lost on the way: Postgres rolls back then. This
-    // statement fails in that case.
+    // If an error was lost on the way, Postgres rolls back, and `commit` is `Ok` all the same. This fails then.
     tx.batch_execute("select 1").await?;
     tx.commit().await?;
     Ok(StatusCode::OK)
 }
 
-/// Another process has the claim for longer than `lock_timeout`: Stripe is to send the event again.
+/// Another process has the claim for longer than `lock_timeout`: Stripe sends the event again.
 fn not_claimed(error: tokio_postgres::Error) -> HandlerError {
     match error.code() {
         Some(&SqlState::LOCK_NOT_AVAILABLE) => {
