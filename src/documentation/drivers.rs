@@ -19,6 +19,9 @@
 //! `Retention` how long its provider may still send a delivery: without that layer, set an age above the window in the
 //! [table of providers](super::provider_table).
 //!
+//! The programs below listen on one machine, and connect without TLS. Each of them, but that of Lambda, is raced in the
+//! tests: two processes get each event at the same time, and are killed again and again.
+//!
 //! # The claim
 //!
 //! [`migrate`] creates the function:
@@ -65,9 +68,10 @@
 //! - **Rights.** It runs with the rights of the caller, who needs those of
 //!   [the guide](super::database#tables-and-rights). Everyone may execute a function, unless your database has taken
 //!   that away: `grant execute on all functions in schema idempotent_webhook to app`.
-//! - **PgBouncer** in transaction mode works: lock, row and `set local` are of the transaction. It does not pass on what
-//!   is set at the start of a connection (`options`): use `set local`, or `alter role app set lock_timeout = '5s'`.
-//!   Drivers that prepare statements need [its setting](super::database#pgbouncer).
+//! - **PgBouncer** in transaction mode works: lock, row and `set local` are of the transaction. It refuses what is set at
+//!   the start of a connection (`options`), or ignores it (`ignore_startup_parameters`): use `set local`, or
+//!   `alter role app set lock_timeout = '5s'`. Drivers that prepare statements need
+//!   [its setting](super::database#pgbouncer).
 //! - **Citus.** The function is on the coordinator, so call it there.
 //!   [What holds for the layer](super::database#citus) holds for your tables.
 //!
