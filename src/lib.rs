@@ -60,6 +60,7 @@
 //! - [`migrate`] creates the tables, and [`Retention`] keeps them small.
 //! - [`Keep`] says which deliveries a layer keeps, and [`Recovery`] runs them again. [`Reconcile`] finds those that
 //!   never came.
+//! - [llms.txt](https://docs.rs/crate/idempotent-webhook/latest/source/llms.txt) is one page for programs that write code.
 //! - [`Endpoint`] is for operators' tools, and the module `dashboard` is one.
 //!
 //! # What this crate does not do
@@ -231,3 +232,8 @@ pub mod service {
 #[cfg(all(doctest, feature = "dashboard", feature = "testing"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Compiles those of the page for programs.
+#[cfg(all(doctest, feature = "dashboard", feature = "testing"))]
+#[doc = include_str!("../llms.txt")]
+struct PageForPrograms;
