@@ -186,6 +186,8 @@ mod pg_time;
 mod random;
 #[cfg(feature = "postgres")]
 mod stop_signal;
+#[cfg(feature = "postgres")]
+mod traceparent;
 
 pub use delivery::{Delivery, DeliveryId};
 #[cfg(feature = "axum")]

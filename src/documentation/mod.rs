@@ -51,6 +51,7 @@
 //! | `graceful_shutdown` | a shutdown that waits for a handler whose sender has gone |
 //! | `dashboard` | the dashboard of a busy application, in a browser |
 //! | `replay` | a tool that sends a captured webhook again, and judges the responses |
+//! | `examples/traces` | a crate of its own: a failure and its recovery as one trace of OpenTelemetry |
 //! | `examples/typed_events` | a crate of its own: handlers that take the events of async-stripe and of octocrab |
 //! | `examples/drivers` | crates of their own: SeaORM, Diesel, tokio-postgres, sqlx 0.8, actix-web and AWS Lambda, and a race with kills |
 //! | `examples/outbox` | a crate of its own: slow work in jobs of graphile_worker |
@@ -59,6 +60,7 @@
     not(all(
         feature = "p256",
         feature = "reqwest",
+        feature = "sea-orm",
         feature = "testing",
         feature = "x509"
     )),

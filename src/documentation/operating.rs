@@ -96,6 +96,16 @@
 //! signatures and bodies are never logged. A reason may quote a value of a body, as serde's errors do. The dashboard
 //! masks it for those who may not see payloads.
 //!
+//! # Traces
+//!
+//! A delivery that is recovered should be in the trace of its first attempt, or point back to it. The header
+//! `traceparent` of W3C Trace Context is kept with a request. A later attempt has it as a header, and as the field
+//! `traceparent` of its span `webhook`.
+//!
+//! Providers send no such header, and one of a stranger is not to be trusted. So a middleware in front of the layer writes
+//! the context of its own span there. The crate `examples/traces` in the source does that with OpenTelemetry, and shows a
+//! failure and its recovery as one trace.
+//!
 //! # Metrics and alerts
 //!
 //! The feature `metrics` reports through the crate `metrics` 0.24, for any exporter. For Prometheus:
