@@ -16,8 +16,8 @@
 //!
 //! All of these can be in use for one database, and for one endpoint: they take the same lock and write the same row.
 //! [`Retention`], the dashboard and [`Endpoint`] see no difference. But only [`IdempotentWebhook`] tells
-//! `Retention` how long its provider may still send a delivery: without that layer, set an age above the window in the
-//! [table of providers](super::provider_table).
+//! `Retention` how long its provider may still send a delivery. Without that layer, ids are kept for 30 days at least:
+//! for a provider whose window in the [table of providers](super::provider_table) is longer, set an age above it.
 //!
 //! The programs below listen on one machine, and connect without TLS. Each of them, but that of Lambda, is raced in the
 //! tests: two processes get each event at the same time, and are killed again and again.
@@ -26,7 +26,7 @@
 //!
 //! [`migrate`] creates the function:
 //!
-//! ```sql
+//! ```text
 //! idempotent_webhook.claim(endpoint text, tenant text, delivery_id text, event_type text) returns boolean
 //! ```
 //!
