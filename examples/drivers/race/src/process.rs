@@ -11,6 +11,8 @@ use crate::{Database, SECRET};
 
 /// It is killed when it is dropped.
 pub struct Process {
+    // It ends before the program, whose number may become that of another one.
+    _keeper: Child,
     child: Child,
     /// Such as `http://127.0.0.1:1234`. Empty until it is [listening](Self::until_it_listens).
     pub url: String,
@@ -42,7 +44,9 @@ impl Process {
             )
         });
         let stdout = child.stdout.take().expect("it is piped");
+        let number = child.id().expect("it has not ended").to_string();
         Self {
+            _keeper: keeper(&number),
             child,
             url: String::new(),
             stdout: BufReader::new(stdout).lines(),
@@ -69,6 +73,18 @@ impl Process {
     pub async fn kill(mut self) {
         self.child.kill().await.expect("it was running");
     }
+}
+
+/// Kills the program if this process is killed: then its standard input ends.
+fn keeper(number: &str) -> Child {
+    let keeper = Command::new("sh")
+        .args(["-c", "read -r _; kill -9 \"$0\"", number])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn();
+    keeper.expect("a shell")
 }
 
 /// Beside the folder of this test.

@@ -1,9 +1,14 @@
 //! Stripe, as a program sees it.
 
+use std::time::Duration;
+
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Secret, presets};
 
 use crate::SECRET;
+
+/// Longer than a program waits for another one. It also ends a request that the client has lost.
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The event of a payment.
 pub fn delivery(id: &str) -> TestDelivery {
@@ -22,7 +27,12 @@ impl Sender {
     pub async fn send(&self, to: &str, delivery: &TestDelivery) -> Option<u16> {
         let (head, body) = delivery.request::<Vec<u8>>().into_parts();
         let request = self.0.post(format!("{to}/webhooks/stripe"));
-        let sent = request.headers(head.headers).body(body).send().await;
+        let sent = request
+            .timeout(DEADLINE)
+            .headers(head.headers)
+            .body(body)
+            .send()
+            .await;
         sent.ok().map(|response| response.status().as_u16())
     }
 }
