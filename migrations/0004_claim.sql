@@ -33,7 +33,7 @@ begin
     insert into idempotent_webhook.redelivery_windows (endpoint, redelivery_window)
     select claim.endpoint, interval '30 days'
     where not exists (
-        select from idempotent_webhook.redelivery_windows as known where known.endpoint = claim.endpoint
+        select 1 from idempotent_webhook.redelivery_windows as known where known.endpoint = claim.endpoint
     )
     on conflict do nothing;
     -- As `src/recovery/kept/end_with_claim.sql` does. Most deliveries are not kept.

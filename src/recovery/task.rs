@@ -184,7 +184,7 @@ impl Recovery {
         self
     }
 
-    /// Calls a function when a [problem](super::recovery::Problem) of an endpoint begins, and when it is over: for a
+    /// Calls a function when a [problem](crate::recovery::Problem) of an endpoint begins, and when it is over: for a
     /// message to a chat, for example.
     ///
     /// ```no_run
