@@ -3,5 +3,4 @@
 mod auto_traits;
 mod extractors;
 mod mistakes;
-mod replay_example;
 mod testing_kit;

@@ -1,0 +1,337 @@
+//! `webhook verify`: why a request is a 401.
+
+mod case;
+mod json;
+mod mistakes;
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use http::header::HOST;
+use http::uri::PathAndQuery;
+use idempotent_webhook::Provider as Preset;
+use idempotent_webhook::provider::{PublicUrl, Verified};
+use idempotent_webhook::testing::TestDelivery;
+
+use self::case::{Case, Failure, Step};
+use crate::Ended;
+use crate::capture::Capture;
+use crate::input;
+use crate::preset::Provider;
+use crate::secret::{Masked, SecretArguments};
+
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Verify {
+    /// Who has sent it: "webhook providers" lists them
+    provider: Provider,
+
+    /// The file with the captured request; - for standard input
+    capture: PathBuf,
+
+    #[command(flatten)]
+    secret: SecretArguments,
+
+    /// What the provider calls, before the path, where it signs the URL [default: https:// and the Host of the capture]
+    #[arg(long, value_name = "URL", value_parser = public_url)]
+    public_url: Option<String>,
+
+    /// When the request came: a date such as 2026-01-31T12:00:00Z, or Unix seconds [default: now]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    at: Option<SystemTime>,
+}
+
+const AFTER_HELP: &str = "A capture is a raw HTTP request: the request line, the headers, an empty line, and the \
+body to the byte, up to the end of the file.
+
+It says at which step the request fails, and what is signed. Then it tries the usual mistakes, by verifying with \
+each one mended, and names the one that makes the request right. It never shows the secret.";
+
+/// How much of what is signed is shown, in characters.
+const MAX_SHOWN: usize = 1000;
+
+fn public_url(text: &str) -> Result<String, String> {
+    let parsed = text.parse::<PublicUrl>();
+    parsed.map_err(|error| error.to_string())?;
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+fn time(text: &str) -> Result<SystemTime, String> {
+    if let Ok(seconds) = text.parse() {
+        let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+        return time.ok_or_else(|| "it is too late".to_owned());
+    }
+    humantime::parse_rfc3339_weak(text).map_err(|error| error.to_string())
+}
+
+fn date(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string()
+}
+
+impl Verify {
+    pub fn run(self) -> Result<Ended, String> {
+        if self.secret.is_stdin() && input::is_stdin(&self.capture) {
+            return Err("standard input cannot be both the secret and the capture".to_owned());
+        }
+        let secret = self.secret.read()?;
+        let capture = Capture::read(&self.capture)?;
+        let remark = capture.remark().map(str::to_owned);
+        let (head, body) = capture.into_received().into_parts();
+        let mut case = Case {
+            provider: self.provider,
+            secret,
+            public_url: self.public_url,
+            head,
+            body,
+            at: self.at.unwrap_or_else(SystemTime::now),
+        };
+        let preset = case.preset().map_err(|failure| failure.reason)?;
+        let is_assumed = case.public_url.is_none() && preset.signs_url();
+        if is_assumed {
+            case.public_url = base_of_host(&case);
+        }
+        let report = Report {
+            // It may have another URL now.
+            preset: case.preset().map_err(|failure| failure.reason)?,
+            masked: masked(&case),
+            case,
+            is_assumed,
+            remark,
+        };
+        report.ended()
+    }
+}
+
+/// The URL with the host that the request was sent to.
+fn base_of_host(case: &Case) -> Option<String> {
+    let host = case.head.headers.get(HOST)?.to_str().ok()?;
+    Some(format!("https://{host}"))
+}
+
+/// The secret, and the password in the URL.
+fn masked(case: &Case) -> Masked {
+    let user = case.public_url.as_deref().and_then(|url| {
+        let (_, rest) = url.split_once("://")?;
+        Some(rest.rsplit_once('@')?.0.as_bytes())
+    });
+    Masked::new(std::iter::once(&*case.secret).chain(user))
+}
+
+struct Report {
+    case: Case,
+    preset: Preset,
+    masked: Masked,
+    /// Nobody has said what the provider calls.
+    is_assumed: bool,
+    remark: Option<String>,
+}
+
+impl Report {
+    fn ended(&self) -> Result<Ended, String> {
+        let judged = self.case.judge();
+        if let Err(Failure {
+            step: Step::Key, ..
+        }) = judged
+        {
+            return Err(format!(
+                "the keys of {} are fetched, which this command does not do: the application does, by \
+                 `Provider::keys`",
+                self.case.provider
+            ));
+        }
+        let mut text = String::new();
+        let written = self.write(&mut text, &judged);
+        written.map_err(|error| error.to_string())?;
+        Ok(Ended {
+            text,
+            is_right: judged.is_ok(),
+        })
+    }
+
+    fn write(&self, text: &mut String, judged: &Result<Verified, Failure>) -> std::fmt::Result {
+        self.write_request(text)?;
+        self.write_steps(text, judged)?;
+        let failure = match judged {
+            Ok(Verified::Handshake(_)) => {
+                return writeln!(text, "\nIt is a handshake, and is answered.");
+            }
+            Ok(_) => return writeln!(text, "\nIt verifies."),
+            Err(failure) => failure,
+        };
+        match failure.step {
+            Step::Method | Step::Key => Ok(()),
+            Step::Time => self.write_time(text, failure),
+            Step::Id => writeln!(
+                text,
+                "\nThe signature is right. The delivery id is: {}.",
+                self.preset.description().delivery_id
+            ),
+            Step::Headers | Step::Body | Step::Secret | Step::Url | Step::Signature => {
+                self.write_signed(text)?;
+                if failure.step == Step::Headers {
+                    self.write_headers(text)?;
+                }
+                self.write_mistake(text)
+            }
+        }
+    }
+
+    fn write_request(&self, text: &mut String) -> std::fmt::Result {
+        let Case { head, body, .. } = &self.case;
+        let path = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        writeln!(
+            text,
+            "{}: {}\n{} {}, a body of {} bytes{}",
+            self.case.provider,
+            self.preset.description().signature.replace('`', ""),
+            head.method,
+            self.masked.show(path.as_bytes(), MAX_SHOWN),
+            body.len(),
+            ending(body),
+        )?;
+        if let Some(url) = self
+            .case
+            .public_url
+            .as_ref()
+            .filter(|_| self.preset.signs_url())
+        {
+            let url = self.masked.show(url.as_bytes(), MAX_SHOWN);
+            let assumed = match self.is_assumed {
+                true => " (of the header Host; --public-url says another one)",
+                false => "",
+            };
+            writeln!(text, "the provider calls {url} and that path{assumed}")?;
+        }
+        if let Some(remark) = &self.remark {
+            writeln!(text, "{remark}")?;
+        }
+        writeln!(text)
+    }
+
+    fn write_steps(
+        &self,
+        text: &mut String,
+        judged: &Result<Verified, Failure>,
+    ) -> std::fmt::Result {
+        let failed = judged.as_ref().err();
+        let delivery = judged.as_ref().ok().and_then(Verified::delivery);
+        for step in Step::ALL {
+            let name = step.name();
+            if let Some(failure) = failed.filter(|failure| failure.step.name() == name) {
+                return writeln!(text, "{name:<9}  FAILS: {}", failure.reason);
+            }
+            let detail = match (step, delivery) {
+                (Step::Time, _) if !self.preset.signs_time() => ", none is signed".to_owned(),
+                (Step::Time, Some(delivery)) => {
+                    let at = delivery.signed_at();
+                    at.map_or_else(String::new, |at| format!(", signed at {}", date(at)))
+                }
+                (Step::Id, Some(delivery)) => {
+                    let id = self
+                        .masked
+                        .show(delivery.id().as_str().as_bytes(), MAX_SHOWN);
+                    let event_type = delivery
+                        .event_type()
+                        .map_or_else(String::new, |event_type| {
+                            format!(
+                                ", event type {}",
+                                self.masked.show(event_type.as_bytes(), MAX_SHOWN)
+                            )
+                        });
+                    format!(", {id}{event_type}")
+                }
+                _ => String::new(),
+            };
+            writeln!(text, "{name:<9}  ok{detail}")?;
+        }
+        Ok(())
+    }
+
+    fn write_signed(&self, text: &mut String) -> std::fmt::Result {
+        if let Ok(Some(content)) = self.preset.signed_content(&self.case.head, &self.case.body) {
+            let length = content.len();
+            let shown = self.masked.show(&content, MAX_SHOWN);
+            writeln!(text, "\nWhat is signed, {length} bytes:\n  {shown}")?;
+        }
+        Ok(())
+    }
+
+    /// Which of the headers are there that the provider sends.
+    fn write_headers(&self, text: &mut String) -> std::fmt::Result {
+        let sample = TestDelivery::new(&self.preset).try_request::<bytes::Bytes>();
+        let Ok(sample) = sample else {
+            return Ok(());
+        };
+        writeln!(text, "\nThe headers of the provider:")?;
+        for name in sample.headers().keys() {
+            let is_there = match self.case.head.headers.contains_key(name) {
+                true => "there",
+                false => "missing",
+            };
+            writeln!(text, "  {name}: {is_there}")?;
+        }
+        Ok(())
+    }
+
+    fn write_mistake(&self, text: &mut String) -> std::fmt::Result {
+        let Some(mistake) = mistakes::find(&self.case) else {
+            return writeln!(
+                text,
+                "\nNone of the usual mistakes makes it right. It is another secret (of another endpoint, of test \
+                 instead of live mode, or one that was replaced), or the request was changed in another way, or it \
+                 is not from {}.",
+                self.case.provider
+            );
+        };
+        let change = self.masked.show(mistake.change.as_bytes(), MAX_SHOWN);
+        writeln!(text, "\nIt verifies if {change}.\n{}", mistake.cure)?;
+        if let Err(next) = mistake.case.judge() {
+            writeln!(
+                text,
+                "\nThen the {} fails: {}",
+                next.step.name(),
+                next.reason
+            )?;
+        }
+        Ok(())
+    }
+
+    fn write_time(&self, text: &mut String, failure: &Failure) -> std::fmt::Result {
+        writeln!(text, "\nThe signature is right.")?;
+        let Some(at) = failure.valid_at else {
+            return Ok(());
+        };
+        let then = Case {
+            at,
+            ..self.case.clone()
+        };
+        if then.judge().is_ok() {
+            let off = at
+                .duration_since(self.case.at)
+                .or_else(|error| Ok::<_, ()>(error.duration()));
+            let off = Duration::from_secs(off.map_or(0, |off| off.as_secs()));
+            let (date, off) = (date(at), humantime::format_duration(off));
+            writeln!(
+                text,
+                "It verifies at {date} (--at {date}), which is {off} away.\nIf it was sent just now, a clock is off by \
+                 that: compare this machine's with a time server. If it is an old capture, --at says when it came, \
+                 and \"webhook replay\" can sign it anew."
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// The last bytes of a body, for line breaks are seen by nobody.
+fn ending(body: &[u8]) -> String {
+    let last = body.len().saturating_sub(2);
+    match body.get(last..) {
+        None | Some([]) => String::new(),
+        Some(bytes) => {
+            let bytes: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!(", the last of which are {}", bytes.join(" "))
+        }
+    }
+}
