@@ -152,9 +152,8 @@ fn cut<'a>(rest: &'a [u8], announced: Option<&HeaderValue>) -> (&'a [u8], Option
     match rest.split_at_checked(announced) {
         Some((body, b"")) => (body, None),
         Some((body, behind)) if behind.trim_ascii().is_empty() => {
-            let behind = behind.len();
             let remark =
-                format!("the last {behind} of the file is no body, as Content-Length says");
+                format!("white space behind the {announced} bytes of Content-Length is left out");
             (body, Some(remark))
         }
         Some(_) | None => {

@@ -1,0 +1,17 @@
+//! The command `webhook`, as a process.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails may panic"
+)]
+
+mod capture;
+mod mistakes;
+mod run;
+mod sending;
+mod usage;
+mod vectors;
+mod verify;
