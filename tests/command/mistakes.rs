@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use crate::capture::Captured;
 use crate::vectors::{KINDS, accepted};
 
-const SECRET: &str = "a secret of the webhook";
+const SECRET: &str = "k7Qw-2bZx-9LpV-3nTd";
 
 /// With a number, a slash, a character that is not ASCII, and keys that are not sorted.
 const EVENT: &str = r#"{"type":"a/b","id":"evt_1","data":{"name":"é","n":[1.50,null]}}"#;
@@ -234,7 +234,7 @@ fn the_url() {
         is_found(&original, right);
         is_found(
             &of("https://example.com", "/hooks").with_path("/hooks?b=2"),
-            "the URL is https://example.com/hooks\n",
+            "the URL is https://example.com/hooks.\n",
         );
 
         // Without --public-url, it is that of the header Host.

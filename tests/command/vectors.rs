@@ -14,6 +14,7 @@ use crate::capture::Captured;
 struct Case {
     secret: String,
     public_key: Option<String>,
+    keys: Option<String>,
     #[serde(default)]
     extra_secrets: Vec<String>,
     headers: BTreeMap<String, String>,
@@ -27,16 +28,27 @@ struct Case {
 
 /// The first request with one secret that the provider's preset accepts.
 pub fn accepted(provider: &str) -> Option<Captured> {
+    accepted_by(provider, |case| case.keys.is_none())
+}
+
+/// The first one whose key is to be fetched.
+pub fn with_fetched_key(provider: &str) -> Option<Captured> {
+    accepted_by(provider, |case| case.keys.is_some())
+}
+
+fn accepted_by(provider: &str, is_wanted: fn(&Case) -> bool) -> Option<Captured> {
     let file = format!("tests/vectors/{}.json", provider.replace('-', "_"));
     let read = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
     let cases: Vec<Case> = serde_json::from_slice(&read).unwrap();
-    let is_plain = |case: &Case| {
+    let is_plain = |case: &&Case| {
         case.expect == "accept"
-            && case.expect_delivery_id.is_some()
+            && is_wanted(case)
             && case.extra_secrets.is_empty()
             && case.headers.values().all(|value| value.is_ascii())
     };
-    let case = cases.into_iter().find(is_plain)?;
+    let mut plain: Vec<_> = cases.iter().filter(is_plain).collect();
+    plain.sort_by_key(|case| case.expect_delivery_id.is_none());
+    let case = *plain.first()?;
     let url = case.url.as_deref().unwrap_or("https://example.com/");
     let host = url.find("://").map_or(0, |scheme| scheme + 3);
     let path = url[host..]
@@ -50,14 +62,14 @@ pub fn accepted(provider: &str) -> Option<Captured> {
     }
     Some(Captured {
         provider: provider.to_owned(),
-        secret: match case.public_key {
-            Some(key) if key != case.secret => format!("{}:{}", case.secret, key.trim()),
-            Some(_) | None => case.secret,
+        secret: match &case.public_key {
+            Some(key) if *key != case.secret => format!("{}:{}", case.secret, key.trim()),
+            Some(_) | None => case.secret.clone(),
         },
-        method: case.method.unwrap_or_else(|| "POST".to_owned()),
+        method: case.method.clone().unwrap_or_else(|| "POST".to_owned()),
         path: if path.is_empty() { "/" } else { path }.to_owned(),
         headers,
-        body: BASE64.decode(case.body_base64).unwrap(),
+        body: BASE64.decode(&case.body_base64).unwrap(),
         public_url: case.url.is_some().then(|| base.to_owned()),
         at: case.now,
     })

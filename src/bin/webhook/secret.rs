@@ -69,6 +69,8 @@ impl Masked {
             let text = String::from_utf8_lossy(secret);
             let bare = bare(&text);
             texts.push(bare.to_owned());
+            // As forms and queries write it.
+            texts.push(form_urlencoded::byte_serialize(bare.as_bytes()).collect());
             texts.push(without_prefix(bare).to_owned());
             texts.push(text.into_owned());
         }
@@ -136,6 +138,8 @@ mod tests {
         let masked = Masked::new([&b" 'whsec_abcdef'\n"[..]]);
         assert_eq!(masked.show(b"a whsec_abcdef b", 99), "a <secret> b");
         assert_eq!(masked.show(b"a abcdef b", 99), "a <secret> b");
+        let masked_form = Masked::new([&b"a+b/c"[..]]);
+        assert_eq!(masked_form.show(b"t=a%2Bb%2Fc&u", 99), "t=<secret>&u");
         let cut = masked.show(b"0123abcdef0123456789", 12);
         assert_eq!(cut, "0123<s [... 10 characters ...] 456789");
     }

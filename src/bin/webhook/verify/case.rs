@@ -32,6 +32,8 @@ pub enum Step {
     Url,
     /// A key that has to be fetched.
     Key,
+    /// The certificate, the algorithm, or whom the request is for.
+    Signer,
     Signature,
     Time,
     Id,
@@ -55,7 +57,7 @@ impl Step {
             Self::Headers => "headers",
             Self::Body => "body",
             Self::Secret => "secret",
-            Self::Url | Self::Key | Self::Signature => "signature",
+            Self::Url | Self::Key | Self::Signer | Self::Signature => "signature",
             Self::Time => "time",
             Self::Id => "id",
         }
@@ -143,7 +145,8 @@ impl Case {
             | Reason::TooNew { .. }
             | Reason::Expired { .. }
             | Reason::NotYetValid { .. } => Step::Time,
-            _ => Step::Signature,
+            Reason::NoMatch => Step::Signature,
+            _ => Step::Signer,
         };
         let valid_at = match &error {
             Reason::TooOld { age, .. } => self.at.checked_sub(*age),

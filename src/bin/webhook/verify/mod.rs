@@ -168,19 +168,23 @@ impl Report {
                 "\nThe signature is right. The delivery id is: {}.",
                 self.preset.description().delivery_id
             ),
-            Step::Headers | Step::Body | Step::Secret | Step::Url | Step::Signature => {
+            step => {
                 self.write_signed(text)?;
-                if failure.step == Step::Headers {
+                if step == Step::Headers {
                     self.write_headers(text)?;
                 }
-                self.write_mistake(text)
+                self.write_mistake(text, step)
             }
         }
     }
 
     fn write_request(&self, text: &mut String) -> std::fmt::Result {
         let Case { head, body, .. } = &self.case;
-        let path = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        // A query that is not signed may have a token.
+        let path = match self.preset.signs_url() {
+            true => head.uri.path_and_query().map_or("/", PathAndQuery::as_str),
+            false => head.uri.path(),
+        };
         writeln!(
             text,
             "{}: {}\n{} {}, a body of {} bytes{}",
@@ -275,15 +279,21 @@ impl Report {
         Ok(())
     }
 
-    fn write_mistake(&self, text: &mut String) -> std::fmt::Result {
+    fn write_mistake(&self, text: &mut String, step: Step) -> std::fmt::Result {
         let Some(mistake) = mistakes::find(&self.case) else {
-            return writeln!(
-                text,
-                "\nNone of the usual mistakes makes it right. It is another secret (of another endpoint, of test \
-                 instead of live mode, or one that was replaced), or the request was changed in another way, or it \
-                 is not from {}.",
-                self.case.provider
-            );
+            let provider = self.case.provider;
+            let cause = match step {
+                Step::Headers => format!(
+                    " A proxy, or the tool that took the capture, has dropped or changed headers, or the request is \
+                     not from {provider}."
+                ),
+                Step::Secret | Step::Signature => format!(
+                    " It is another secret (of another endpoint, of test instead of live mode, or one that was \
+                     replaced), or the request was changed in another way, or it is not from {provider}."
+                ),
+                _ => String::new(),
+            };
+            return writeln!(text, "\nNone of the usual mistakes makes it right.{cause}");
         };
         let change = self.masked.show(mistake.change.as_bytes(), MAX_SHOWN);
         writeln!(text, "\nIt verifies if {change}.\n{}", mistake.cure)?;
