@@ -102,7 +102,7 @@ create table idempotent_webhook.retention_turn (
 create table idempotent_webhook.operator_actions (
     id bigint generated always as identity primary key,
     operator text,
-    -- `retry`, `discard`, `reprocess`, `forget`, `pause`, `resume`.
+    -- `retry`, `discard`, `reprocess`, `forget`, `erase`, `pause`, `resume`.
     action text collate "C" not null,
     -- `null` if it is not for one endpoint alone.
     endpoint text collate "C",

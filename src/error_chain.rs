@@ -17,19 +17,11 @@ pub(crate) struct ErrorChain<'a>(pub(crate) &'a (dyn Error + 'static));
 
 impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        #[cfg(feature = "postgres")]
-        let text_of = {
-            let from_postgres = self.errors().find_map(|error| {
-                let error = error.downcast_ref::<sqlx::Error>()?.as_database_error()?;
-                error.try_downcast_ref::<PgDatabaseError>()
-            });
-            move |error: &dyn Error| match from_postgres {
-                Some(postgres) => without_line(error.to_string(), postgres),
-                None => error.to_string(),
-            }
+        let of_postgres = self.of_postgres();
+        let text_of = |error: &dyn Error| match &of_postgres {
+            Some((with_line, message)) => error.to_string().replace(with_line, message),
+            None => error.to_string(),
         };
-        #[cfg(not(feature = "postgres"))]
-        let text_of = |error: &dyn Error| error.to_string();
         let mut above = text_of(self.0);
         f.write_str(&above)?;
         for error in self.errors().skip(1) {
@@ -47,17 +39,32 @@ impl<'a> ErrorChain<'a> {
     fn errors(&self) -> impl Iterator<Item = &'a (dyn Error + 'static)> + use<'a> {
         std::iter::successors(Some(self.0), |error| Error::source(*error))
     }
+
+    /// The message of Postgres as sqlx writes it, with the line, and without.
+    #[cfg(feature = "postgres")]
+    fn of_postgres(&self) -> Option<(String, String)> {
+        let error = self.errors().find_map(|error| {
+            let error = sqlx_error(error)?.as_database_error()?;
+            error.try_downcast_ref::<PgDatabaseError>()
+        })?;
+        let (message, line) = (error.message(), error.line()?);
+        Some((format!("{message} at line {line}"), message.to_owned()))
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn of_postgres(&self) -> Option<(String, String)> {
+        None
+    }
 }
 
 #[cfg(feature = "postgres")]
-fn without_line(text: String, error: &PgDatabaseError) -> String {
-    match error.line() {
-        Some(line) => {
-            let message = error.message();
-            text.replace(&format!("{message} at line {line}"), message)
-        }
-        None => text,
+fn sqlx_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a sqlx::Error> {
+    // Not a `source` of SeaORM's.
+    #[cfg(feature = "sea-orm")]
+    if let Some(sea_orm::RuntimeErr::SqlxError(error)) = error.downcast_ref() {
+        return Some(error);
     }
+    error.downcast_ref()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use http::StatusCode;
 use sqlx::PgPool;
 use tower_layer::Layer;
 
-use crate::activity::Activity;
+use crate::activity::{Activity, report_last_authentic};
 use crate::delivery::check_text;
 #[cfg(feature = "axum")]
 use crate::event_types::WantedEvents;
@@ -16,7 +16,7 @@ use crate::provider::{Provider, Source};
 use crate::recovery::{Keep, Quota, QuotaLimits};
 use crate::request::IdempotentWebhookService;
 use crate::settings::{Bodies, Settings};
-use crate::verification::MAX_TIMEOUT;
+use crate::verification::{MAX_TIMEOUT, Verification};
 
 /// The longest version of an application, in bytes.
 const MAX_VERSION: usize = 64;
@@ -397,6 +397,27 @@ impl IdempotentWebhook {
     /// ```
     pub fn keep(mut self, keep: Keep) -> Self {
         self.0.keep(keep);
+        self
+    }
+
+    /// The provider sends at least one request in this time: a longer silence is a sign that it has switched the webhook
+    /// off, or that nothing gets through.
+    ///
+    /// No error tells of that. The metric `idempotent_webhook_expected_every_seconds` has this time, and
+    /// `idempotent_webhook_last_authentic_timestamp_seconds` that of the last authentic request. After a restart, that is read
+    /// from the table `activity`, within the tokio runtime in which this is called. An [alert](crate::documentation::operating#metrics-and-alerts) compares them. The dashboard
+    /// shows the endpoint as `silent`.
+    ///
+    /// Take the longest time between two requests that you have seen, nights and weekends included, and twice of that.
+    ///
+    /// Default: it is not known, and there is no alert.
+    pub fn expect_every(mut self, time: Duration) -> Self {
+        self.0.expected_every = Some(time);
+        let Verification {
+            endpoint, metrics, ..
+        } = &self.0.verification;
+        metrics.expected_every(time);
+        report_last_authentic(endpoint, &self.0.store, metrics);
         self
     }
 

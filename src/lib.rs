@@ -95,6 +95,7 @@
 //! | `dashboard` | a router with pages for operators: what arrives, what fails, and actions to mend it |  | 3 |
 //! | `metrics` | the metrics below |  | 3 |
 //! | `reqwest` | the lists of events of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`], and a client for keys of providers that rotate them ([`provider::keys`]). A list of your own ([`reconcile::EventSource`]), and a client of your own for keys, do not need it |  | 13 |
+//! | `sea-orm` | [`DedupeTx`] as a connection of SeaORM 2: `DedupeTx::sea_orm`. The crates are those of SeaORM itself |  | 27 |
 //! | `testing` | signed requests and an assertion, for the tests of applications |  | 0 |
 //!
 //! # Metrics
@@ -113,6 +114,8 @@
 //! | `idempotent_webhook_handler_seconds` | histogram | |
 //! | `idempotent_webhook_commit_seconds` | histogram | |
 //! | `idempotent_webhook_in_flight_waiters` | gauge | |
+//! | `idempotent_webhook_last_authentic_timestamp_seconds` | gauge | Unix time of the last authentic request. With [`expect_every`](IdempotentWebhook::expect_every), after a restart, that of any process |
+//! | `idempotent_webhook_expected_every_seconds` | gauge | the time of [`expect_every`](IdempotentWebhook::expect_every), if it is set |
 //! | `idempotent_webhook_recovery_attempts_total` | counter | `outcome`, as above, of an attempt at a kept delivery, which is no request; `unhandled` if it did not reach its layer |
 //! | `idempotent_webhook_dead_total` | counter | |
 //! | `idempotent_webhook_missed_total` | counter | deliveries that never came, and that [`Reconcile`] has found |
@@ -183,6 +186,8 @@ mod pg_time;
 mod random;
 #[cfg(feature = "postgres")]
 mod stop_signal;
+#[cfg(feature = "postgres")]
+mod traceparent;
 
 pub use delivery::{Delivery, DeliveryId};
 #[cfg(feature = "axum")]
@@ -193,6 +198,8 @@ pub use outcome::{OUTCOME_HEADER, Outcome};
 pub use provider::{JsonPath, Provider, Secret, Secrets, Source, TenantSecrets};
 #[doc(inline)]
 pub use provider::{presets, signature};
+#[cfg(feature = "sea-orm")]
+pub use transaction::{SeaOrmSavepoint, SeaOrmTx};
 pub use verification::VerifiedWebhook;
 #[cfg(feature = "postgres")]
 pub use {

@@ -6,7 +6,8 @@
 //! documentation lists them.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A stage whose duration is measured.
 #[derive(Clone, Copy, Debug)]
@@ -27,15 +28,39 @@ pub(crate) enum Stage {
 pub(crate) struct Metrics {
     endpoint: Arc<str>,
     provider: Arc<str>,
+    /// The time of the last authentic request, in Unix seconds.
+    last_authentic: Arc<AtomicU64>,
 }
 
 impl Metrics {
     pub(crate) fn new(endpoint: Arc<str>, provider: Arc<str>) -> Self {
         describe();
-        let metrics = Self { endpoint, provider };
+        let metrics = Self {
+            endpoint,
+            provider,
+            last_authentic: Arc::default(),
+        };
         metrics.start_at_zero();
         metrics
     }
+
+    /// A request was authentic, now.
+    pub(crate) fn authentic_now(&self) {
+        self.authentic(unix_now());
+    }
+
+    /// A request was authentic at this time, in Unix seconds, perhaps that of another process.
+    pub(crate) fn authentic(&self, at: u64) {
+        if self.last_authentic.fetch_max(at, Ordering::Relaxed) < at {
+            self.last_authentic(at);
+        }
+    }
+}
+
+/// In Unix seconds.
+pub(crate) fn unix_now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_secs()
 }
 
 #[cfg(feature = "metrics")]
@@ -57,6 +82,8 @@ mod facade {
     const OLDEST_DUE: &str = "idempotent_webhook_oldest_due_seconds";
     const FAILING: &str = "idempotent_webhook_failing_deliveries";
     const UNSERVED: &str = "idempotent_webhook_unserved_deliveries";
+    const LAST_AUTHENTIC: &str = "idempotent_webhook_last_authentic_timestamp_seconds";
+    const EXPECTED_EVERY: &str = "idempotent_webhook_expected_every_seconds";
     const PRUNED_ROWS: &str = "idempotent_webhook_pruned_rows_total";
 
     const OUTCOMES: [&str; 10] = [
@@ -161,6 +188,16 @@ mod facade {
         );
         describe_counter!(PRUNED_ROWS, Unit::Count, "Rows that retention has deleted");
         describe_gauge!(
+            LAST_AUTHENTIC,
+            Unit::Seconds,
+            "Unix time of the last authentic request of the provider"
+        );
+        describe_gauge!(
+            EXPECTED_EVERY,
+            Unit::Seconds,
+            "Longest time between two authentic requests, as the application says"
+        );
+        describe_gauge!(
             WAITERS,
             Unit::Count,
             "Duplicates that wait for a delivery in flight in this process"
@@ -220,6 +257,14 @@ mod facade {
             debug_assert!(OUTCOMES.contains(&outcome), "{outcome} is not listed");
             let counter = self.counter(DELIVERIES, [Label::new("outcome", outcome)]);
             counter.increment(1);
+        }
+
+        pub(super) fn last_authentic(&self, at: u64) {
+            gauge!(LAST_AUTHENTIC, self.labels([])).set(at as f64);
+        }
+
+        pub(crate) fn expected_every(&self, time: Duration) {
+            gauge!(EXPECTED_EVERY, self.labels([])).set(time.as_secs_f64());
         }
 
         /// Why a request was rejected.
@@ -300,6 +345,10 @@ mod facade {
         pub(super) fn start_at_zero(&self) {}
 
         pub(crate) fn outcome(&self, _: &'static str) {}
+
+        pub(super) fn last_authentic(&self, _: u64) {}
+
+        pub(crate) fn expected_every(&self, _: Duration) {}
 
         pub(crate) fn rejection(&self, _: &'static str) {}
 

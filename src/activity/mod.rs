@@ -6,6 +6,7 @@
 //! The settings of the layer are written beside the first numbers, and then hourly.
 
 mod flush;
+mod last_authentic;
 mod numbers;
 mod statements;
 
@@ -16,6 +17,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::transaction::Store;
+pub(crate) use last_authentic::report_last_authentic;
 use numbers::Numbers;
 pub(crate) use numbers::{DEAD, MISSED, Source};
 

@@ -22,6 +22,7 @@ use super::mask::masked;
 pub struct Access {
     level: Level,
     payloads: bool,
+    erasure: bool,
     operator: Option<Arc<str>>,
     /// `None` for all of them.
     endpoints: Option<Arc<[String]>>,
@@ -47,7 +48,8 @@ impl Access {
         Self::new(Level::Read)
     }
 
-    /// All pages and actions, but no payloads and no headers of deliveries, as with [`read`](Self::read).
+    /// All pages, and all actions but [erasure](Self::with_erasure), but no payloads and no headers of deliveries, as with
+    /// [`read`](Self::read).
     pub fn operate() -> Self {
         Self::new(Level::Operate)
     }
@@ -56,6 +58,7 @@ impl Access {
         Self {
             level,
             payloads: false,
+            erasure: false,
             operator: None,
             endpoints: None,
             tenants: None,
@@ -66,6 +69,13 @@ impl Access {
     /// given them. All of these may hold personal data. Of no effect with [`none`](Self::none).
     pub fn with_payloads(mut self) -> Self {
         self.payloads = true;
+        self
+    }
+
+    /// Also to [erase](crate::Endpoint::erase) the content of deliveries. Of no effect without
+    /// [`operate`](Self::operate).
+    pub fn with_erasure(mut self) -> Self {
+        self.erasure = true;
         self
     }
 
@@ -140,6 +150,10 @@ impl Access {
 
     pub(super) fn may_operate(&self) -> bool {
         self.level >= Level::Operate
+    }
+
+    pub(super) fn may_erase(&self) -> bool {
+        self.may_operate() && self.erasure
     }
 
     pub(super) fn may_see_payloads(&self) -> bool {

@@ -61,9 +61,23 @@ const ENDPOINTS: &str = concat!(
             limit 1
         ) as overdue,
         list.source is not null as unreconciled,
-        list.source as list, list.failure as list_failure
+        list.source as list, list.failure as list_failure,
+        extract(epoch from now() - last.at)::float8 as silence, told.every
     from unnest($1::text[]) as known (endpoint)
     left join idempotent_webhook.kept_endpoints as state using (endpoint)
+    left join lateral (
+        select (settings ->> 'expected_every_seconds')::float8 as every
+        from idempotent_webhook.endpoint_settings
+        where endpoint_settings.endpoint = known.endpoint
+    ) as told on true
+    left join lateral (
+        select last_at as at
+        from idempotent_webhook.activity
+        where activity.endpoint = known.endpoint and told.every is not null
+            and source = 'request' and outcome not in ('handshake', 'rejected')
+        order by hour desc, last_at desc
+        limit 1
+    ) as last on true
     -- What has reached no layer is tried each minute, so it is among those that are due first.
     cross join lateral (
         select count(*) as due, count(unreached_at) as unreached
@@ -116,6 +130,7 @@ pub(super) enum State {
     Unserved,
     Failing,
     Rejecting,
+    Silent,
     Probing,
     Behind,
     Paused,
@@ -131,6 +146,7 @@ impl State {
             Self::Unserved => "unserved",
             Self::Failing => "failing",
             Self::Rejecting => "rejecting",
+            Self::Silent => "silent",
             Self::Probing => "probing",
             Self::Behind => "behind",
             Self::Paused => "paused",
@@ -149,6 +165,10 @@ impl State {
                  provider, or none was processed since the last failure."
             }
             Self::Rejecting => "No request was authentic since the last one that was rejected.",
+            Self::Silent => {
+                "No authentic request has come for longer than is usual: the provider may have switched the \
+                 webhook off."
+            }
             Self::Probing => "Many failed in a row, so one delivery is tried at a time.",
             Self::Behind => {
                 "Deliveries wait for their first attempt for more than a minute, or reach no layer."
@@ -197,6 +217,9 @@ pub(super) struct Endpoint {
     /// Why a list is not reconciled, for those who look at a page. Programs have all lists of an endpoint.
     #[serde(skip)]
     pub(super) why_unreconciled: Option<String>,
+    /// For how long no authentic request has come, in seconds, and how often one is expected. If that is longer.
+    #[serde(skip)]
+    pub(super) silence: Option<(f64, f64)>,
     pub(super) due: Count,
     /// Of those that are due, how many have last reached no layer of the endpoint.
     pub(super) unreached: Count,
@@ -241,6 +264,7 @@ pub(super) async fn read(
             is_probing: row.try_get("probing")?,
             is_unreconciled: row.try_get("unreconciled")?,
             why_unreconciled: why_unreconciled(row, access)?,
+            silence: silence(row)?,
             due: number("due")?,
             unreached: number("unreached")?,
             dead: number("dead")?,
@@ -277,6 +301,14 @@ fn why_unreconciled(row: &PgRow, access: &Access) -> sqlx::Result<Option<String>
     }))
 }
 
+fn silence(row: &PgRow) -> sqlx::Result<Option<(f64, f64)>> {
+    let silence: Option<f64> = row.try_get("silence")?;
+    let every: Option<f64> = row.try_get("every")?;
+    Ok(silence
+        .zip(every)
+        .filter(|(silence, every)| silence > every))
+}
+
 fn state(row: &PgRow, last: &Recent, rejected: Option<f64>) -> sqlx::Result<State> {
     let is_there = |column| -> sqlx::Result<bool> { Ok(row.try_get::<i64, _>(column)? > 0) };
     let absent: Option<f64> = row.try_get("absent")?;
@@ -295,6 +327,8 @@ fn state(row: &PgRow, last: &Recent, rejected: Option<f64>) -> sqlx::Result<Stat
         State::Failing
     } else if is_later(rejected, last.authentic) {
         State::Rejecting
+    } else if silence(row)?.is_some() {
+        State::Silent
     } else if is_paused {
         State::Paused
     } else if row.try_get("probing")? {

@@ -11,6 +11,7 @@
 //! | What does the layer need from the database? | [`database`] |
 //! | How is a provider set up? | [`providers`], [`provider_table`] |
 //! | What is guaranteed? | [`guarantees`] |
+//! | What is stored, for how long, and how is it erased? | [`personal_data`] |
 //! | What does it work with? | [`works_with`] |
 //! | How does an application move in that has a table of its own? | [`moving_in`] |
 //!
@@ -49,7 +50,9 @@
 //! | `graceful_shutdown` | a shutdown that waits for a handler whose sender has gone |
 //! | `dashboard` | the dashboard of a busy application, in a browser |
 //! | `replay` | a tool that sends a captured webhook again, and judges the responses |
+//! | `examples/traces` | a crate of its own: a failure and its recovery as one trace of OpenTelemetry |
 //! | `examples/typed_events` | a crate of its own: handlers that take the events of async-stripe and of octocrab |
+//! | `examples/drivers/sea_orm` | a crate of its own: entities of SeaORM in the transaction |
 //! | `examples/outbox` | a crate of its own: slow work in jobs of graphile_worker |
 
 #![cfg_attr(
@@ -70,6 +73,7 @@ pub mod guarantees;
 pub mod handling;
 pub mod moving_in;
 pub mod operating;
+pub mod personal_data;
 pub mod provider_table;
 pub mod providers;
 pub mod reconciliation;

@@ -96,6 +96,16 @@
 //! signatures and bodies are never logged. A reason may quote a value of a body, as serde's errors do. The dashboard
 //! masks it for those who may not see payloads.
 //!
+//! # Traces
+//!
+//! A delivery that is recovered should be in the trace of its first attempt, or point back to it. The header
+//! `traceparent` of W3C Trace Context is kept with a request. A later attempt has it as a header, and as the field
+//! `traceparent` of its span `webhook`.
+//!
+//! Providers send no such header, and one of a stranger is not to be trusted. So a middleware in front of the layer writes
+//! the context of its own span there. The crate `examples/traces` in the source does that with OpenTelemetry, and shows a
+//! failure and its recovery as one trace.
+//!
 //! # Metrics and alerts
 //!
 //! The feature `metrics` reports through the crate `metrics` 0.24, for any exporter. For Prometheus:
@@ -133,6 +143,9 @@
 //! [discarded](crate::HandlerError::discard). `WebhooksAllFailing` and `WebhooksRejected` fire after five minutes,
 //! before a provider switches the endpoint off; the comments say how to change that. `WebhooksRetrying` fires if at
 //! least one delivery was failing at every moment of its `for`, an hour.
+//!
+//! `WebhooksSilent` is for a provider that has stopped sending, which no error tells of. It needs the longest usual time
+//! between two requests, for each endpoint: [`expect_every`](crate::IdempotentWebhook::expect_every).
 //!
 //! Without Prometheus, [`Keep::on_dead`](crate::Keep::on_dead) calls a function for each delivery that becomes dead.
 //!
@@ -198,6 +211,7 @@
 //! | `also_commit_on(\|status\| …)`: statuses that commit besides 2xx | none |
 //! | `allow_unused_transaction()`: no WARN if the handler does not take `DedupeTx` | off |
 //! | `count_activity(bool)` | on |
+//! | `expect_every(time)`: a longer silence of the provider is an alert | none |
 //! | `version(text)`: that of the application, by which activity is counted | none |
 //! | `retry_after(time)`: the header of a 503 | 5 s |
 //!

@@ -57,7 +57,7 @@
 //! # What is kept of a request
 //!
 //! The method, the URI with its query, the body, and the headers with content type, content encoding, delivery id and
-//! event type. [`Keep::headers`](crate::Keep::headers) adds others. No other header is kept, so no signature, cookie
+//! event type, and `traceparent` if it is one. [`Keep::headers`](crate::Keep::headers) adds others. No other header is kept, so no signature, cookie
 //! or `Authorization`. A token in the query that authenticates the request is removed. A token that a provider puts
 //! into the body or the path is kept with it.
 //!

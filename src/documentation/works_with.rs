@@ -53,36 +53,43 @@
 //!
 //! # SeaORM 2
 //!
-//! SeaORM 2 has sqlx 0.9, as this crate has. The layer takes the pool of its connection. Its entities make the
-//! statements, and sqlx runs them in the transaction, with the crates `sea-orm` 2 (feature `sqlx-postgres`) and
-//! `sea-query-sqlx` 0.9 (feature `sqlx-postgres`):
+//! SeaORM 2 has sqlx 0.9, as this crate has. The layer takes the pool of its connection. With the feature `sea-orm`,
+//! `tx.sea_orm()` is what entities take, and savepoints are `begin` and `transaction` of its trait `TransactionTrait`:
 //!
 //! ```text
-//! use sea_orm::sea_query::PostgresQueryBuilder;
-//! use sea_orm::{DatabaseConnection, EntityTrait, QueryTrait, Set};
-//! use sea_query_sqlx::SqlxBinder;
-//!
-//! fn layer(database: &DatabaseConnection, stripe: Provider) -> IdempotentWebhook {
-//!     let pool = database.get_postgres_connection_pool().clone();
-//!     IdempotentWebhook::new(pool, "billing", stripe)
-//! }
-//!
 //! async fn paid(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
 //!     let payment = payment::ActiveModel {
 //!         event_id: Set(delivery.id().to_string()),
 //!     };
-//!     let insert = payment::Entity::insert(payment).into_query();
-//!     let (sql, values) = insert.build_sqlx(PostgresQueryBuilder);
-//!     // The values are bound, and are not part of the text.
-//!     sqlx::query_with(sqlx::AssertSqlSafe(sql), values)
-//!         .execute(&mut *tx)
-//!         .await?;
+//!     payment.insert(&tx.sea_orm()).await?;
 //!     Ok(StatusCode::OK)
 //! }
+//!
+//! let pool = database.get_postgres_connection_pool().clone();
+//! let stripe = IdempotentWebhook::new(pool, "billing", presets::stripe(secret));
 //! ```
 //!
-//! `.exec(&database)`, `.one(&database)` and `database.begin()` use a connection of SeaORM's own. What they write is
-//! not part of the transaction, and may happen twice.
+//! Functions that handlers call take `&impl ConnectionTrait`, or `&impl TransactionTrait` if they call `begin` or the
+//! methods of an `ActiveModelEx`. A function that takes `&DatabaseConnection` or `&DatabaseTransaction` cannot be
+//! called, and nothing is streamed. A unique violation is found by `sql_err()`, in a savepoint if the handler goes on.
+//!
+//! **`.insert(&database)`, `.exec(&database)` and `database.begin()` use a connection of SeaORM's own.** What they
+//! write is not part of the transaction, and may happen twice.
+//!
+//! Without the feature, entities make the statements, and sqlx runs them in the transaction, with the crate
+//! `sea-query-sqlx` 0.9 (feature `sqlx-postgres`):
+//!
+//! ```text
+//! use sea_orm::sea_query::PostgresQueryBuilder;
+//! use sea_query_sqlx::SqlxBinder;
+//!
+//! let insert = payment::Entity::insert(payment).into_query();
+//! let (sql, values) = insert.build_sqlx(PostgresQueryBuilder);
+//! // The values are bound, and are not part of the text.
+//! sqlx::query_with(sqlx::AssertSqlSafe(sql), values)
+//!     .execute(&mut *tx)
+//!     .await?;
+//! ```
 //!
 //! # sqlx 0.8, SeaORM 1 and Diesel
 //!

@@ -160,6 +160,54 @@ impl Endpoint {
         Ok(discarded)
     }
 
+    /// Erases the content that is kept of a delivery: its request, and the reasons of its failures, which may quote it.
+    /// Returns whether there was any. An attempt that is under way is waited for.
+    ///
+    /// **It cannot run again.** If it was not processed, it is only [recorded](crate::recovery::KeptState::Recorded) from
+    /// now on, with its state, times and statuses. If it was processed, it leaves the archive, and its id stays known. A
+    /// request that the provider sends later is a new one. [Personal data](crate::documentation::personal_data) says what
+    /// else is stored.
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres.
+    pub async fn erase(&self, delivery_id: &str) -> sqlx::Result<bool> {
+        let mut tx = ShortTx::begin(&self.pool).await?;
+        let erased = operator::erase(&mut tx, self.of(), delivery_id, "0").await?;
+        tx.commit().await?;
+        let endpoint = &*self.name;
+        tracing::info!(
+            endpoint,
+            delivery_id,
+            erased,
+            "content of a webhook delivery erased"
+        );
+        Ok(erased)
+    }
+
+    /// Erases the content of all deliveries of a filter: those of a [tenant](Filter::tenant), for example, or those that
+    /// are [dead](crate::recovery::KeptState::Dead). Without a [state](Filter::state) it takes those that were processed,
+    /// too. Returns how many. One that is running is left out, and so is one that comes after this has begun.
+    ///
+    /// It works in batches, each in a transaction of its own. If it is cancelled, those of the finished batches are
+    /// erased.
+    ///
+    /// # Errors
+    ///
+    /// Any error of Postgres.
+    pub async fn erase_all(&self, filter: &Filter) -> sqlx::Result<u64> {
+        let erased = Batches::new(Change::Erase, self.of(), filter)
+            .run(&self.pool)
+            .await?;
+        tracing::info!(
+            endpoint = &*self.name,
+            ?filter,
+            erased,
+            "content of webhook deliveries erased"
+        );
+        Ok(erased)
+    }
+
     /// Has a processed delivery run again, whose request stays
     /// ([`Keep::processed_for`](crate::Keep::processed_for)): its claim is forgotten, and it is due now with
     /// a new schedule. Returns whether it was there.

@@ -8,6 +8,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method};
 
 use crate::provider::{Provider, received_uri};
+use crate::traceparent::{TRACEPARENT, traceparent};
 
 /// How the columns of `kept_requests` are written.
 pub(super) const FORMAT: i16 = 1;
@@ -34,8 +35,11 @@ impl KeptRequest {
         further_headers: impl IntoIterator<Item = &'a HeaderName>,
         archived_for: Option<Duration>,
     ) -> Self {
+        let has_trace = traceparent(&head.headers).is_some();
         let names = [&CONTENT_TYPE, &CONTENT_ENCODING]
             .into_iter()
+            // For the attempts that follow, to point back to the first.
+            .chain(has_trace.then_some(&TRACEPARENT))
             .chain(provider.identifying_headers())
             .chain(further_headers);
         Self {

@@ -24,6 +24,7 @@ use super::test_kit::{HandleFirst, RollBack};
 use crate::event_types::Wanted;
 use crate::recovery::{Keeper, RecoveryAttempt, What};
 use crate::settings::Settings;
+use crate::traceparent::traceparent;
 use crate::transaction::DedupeTx;
 use crate::verification::{
     self, Authentic, Rejection, ResponseFuture, Unhandled, Verification, buffer, identified, span,
@@ -130,7 +131,11 @@ where
         Some(Wanted::Yes(_)) | None => None,
     };
     let origin = match attempt {
-        Some(attempt) => Origin::Recovered(attempt),
+        Some(attempt) => {
+            // Of the first attempt.
+            Span::current().record("traceparent", traceparent(&head.headers));
+            Origin::Recovered(attempt)
+        }
         None => {
             telemetry::received();
             Origin::Received(settings.kept_request(&head, &body))

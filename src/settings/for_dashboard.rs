@@ -38,6 +38,7 @@ impl Settings {
             "handler_timeout_seconds": seconds(self.handler_timeout),
             "in_flight_timeout_seconds": seconds(self.in_flight_timeout),
             "database_timeout_seconds": seconds(self.store.timeout),
+            "expected_every_seconds": self.expected_every.map(seconds),
             "retry_after_seconds": seconds(self.verification.retry_after),
             "bodies": match self.bodies {
                 Bodies::Ignored => "ignored",

@@ -50,6 +50,8 @@ pub(crate) struct Settings {
     /// Where it is what a delivery is about, if those of one object run one at a time.
     pub(crate) serialized_by: Option<provider::Source>,
     pub(crate) allow_unused_transaction: bool,
+    /// The longest time between two authentic requests of the provider, if it is known.
+    pub(crate) expected_every: Option<Duration>,
     /// That of the application, or an empty text.
     pub(crate) version: Arc<str>,
     /// `None` if it is not counted.
@@ -78,6 +80,7 @@ impl Settings {
             claims_late: false,
             serialized_by: None,
             allow_unused_transaction: false,
+            expected_every: None,
             version: Arc::default(),
             handler_timeout: Duration::from_secs(30),
             in_flight_timeout: in_flight_timeout.min(MAX_TIMEOUT),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::future::Ready;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use http::Extensions;
 use sqlx::{PgConnection, SqlSafeStr};
@@ -115,6 +117,13 @@ impl DedupeTx {
         Self { tx: Some(tx), slot }
     }
 
+    /// Set when a savepoint with writes is dropped without a commit or a rollback.
+    #[expect(clippy::expect_used, reason = "only `drop` takes the transaction out")]
+    pub(super) fn dropped_savepoint(&self) -> Arc<AtomicBool> {
+        let tx = self.tx.as_ref().expect(UNTIL_DROP);
+        tx.dropped_savepoint.clone()
+    }
+
     /// Runs `work` after the commit, in a background task and in the order of these calls.
     ///
     /// It runs **at most once**: only if the commit was confirmed, and not at all if the process
@@ -194,10 +203,8 @@ impl DedupeTx {
     /// # Errors
     ///
     /// Any error of Postgres, for example if the transaction is aborted already.
-    #[expect(clippy::expect_used, reason = "only `drop` takes the transaction out")]
     pub async fn begin(&mut self) -> sqlx::Result<Savepoint<'_>> {
-        let tx = self.tx.as_ref().expect(UNTIL_DROP);
-        let dropped = tx.dropped_savepoint.clone();
+        let dropped = self.dropped_savepoint();
         Savepoint::begin_on(self, dropped).await
     }
 

@@ -16,6 +16,8 @@ mod recency;
 mod registration;
 mod row_keys;
 mod savepoint;
+#[cfg(feature = "sea-orm")]
+mod sea_orm;
 mod short_tx;
 mod store;
 
@@ -32,5 +34,7 @@ pub(crate) use pg_error::{is_lock_timeout, is_query_canceled};
 pub use recency::Recency;
 pub(crate) use row_keys::{RowKeys, keyed};
 pub use savepoint::Savepoint;
+#[cfg(feature = "sea-orm")]
+pub use sea_orm::{SeaOrmSavepoint, SeaOrmTx};
 pub(crate) use short_tx::ShortTx;
 pub(crate) use store::Store;

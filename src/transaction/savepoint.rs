@@ -113,6 +113,39 @@ impl<'t> Savepoint<'t> {
         })
     }
 
+    /// Leaves it open, for [`resume`](Self::resume) at this depth.
+    #[cfg(feature = "sea-orm")]
+    pub(super) fn suspend(mut self) -> usize {
+        self.open = false;
+        self.depth
+    }
+
+    #[cfg(feature = "sea-orm")]
+    pub(super) fn resume(
+        connection: &'t mut PgConnection,
+        depth: usize,
+        dropped: Arc<AtomicBool>,
+        used: bool,
+    ) -> Self {
+        Self {
+            connection,
+            depth,
+            open: true,
+            used,
+            dropped,
+        }
+    }
+
+    #[cfg(feature = "sea-orm")]
+    pub(super) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    #[cfg(feature = "sea-orm")]
+    pub(super) fn dropped(&self) -> Arc<AtomicBool> {
+        self.dropped.clone()
+    }
+
     /// Makes a savepoint within this one.
     ///
     /// # Errors

@@ -75,6 +75,12 @@ where
         Err(VerifyError::Identity(error)) => error.event_type(),
         Ok(Verified::Handshake(_)) | Err(VerifyError::Signature(_)) => None,
     };
+    if !matches!(
+        verified,
+        Ok(Verified::Handshake(_)) | Err(VerifyError::Signature(_))
+    ) {
+        verification.metrics.authentic_now();
+    }
     let wanted = verification.wanted(event_type, head, &body);
     if let (Some(Wanted::Ignored), Some(event_type)) = (wanted, event_type) {
         return Err(Unhandled::Ignored(event_type.to_owned()));

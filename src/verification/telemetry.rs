@@ -23,6 +23,7 @@ pub(crate) fn span(caller: &Span, verification: &Verification) -> Span {
         delivery_id = Empty,
         event_type = Empty,
         attempt = Empty,
+        traceparent = Empty,
         outcome = Empty,
     )
 }

@@ -220,6 +220,7 @@ async fn change_and_count(
         }
         Action::Discard => Some("It is not kept any more."),
         Action::Reprocess => Some("It was not processed, or its request is not kept."),
+        Action::Erase => Some("There is no content that could be erased."),
         _ if is_processed => Some("Its request is kept: it can be processed again from that."),
         _ => Some("It was not processed, or is deleted already."),
     })

@@ -1,4 +1,4 @@
-//! A bulk action: retries, discards or reprocesses many deliveries in the background, until it is cancelled.
+//! A bulk action: retries, discards, reprocesses or erases many deliveries in the background, until it is cancelled.
 
 use std::time::Duration;
 
@@ -103,8 +103,9 @@ impl Bulk {
         let _place = self.database.place_in_background().await;
         let mut tx = ShortTx::begin(&self.database.pool).await?;
         let batch = batches.next(&mut tx).await?;
-        let are_due = change != Change::Discard;
-        let is_cancelled = audit::add(&mut tx, self.id, endpoint, &batch.changed, are_due).await?;
+        let changed = &batch.changed;
+        let is_cancelled =
+            audit::add(&mut tx, self.id, endpoint, changed, change.makes_due()).await?;
         tx.commit().await?;
         batches.committed(&batch);
         Ok(is_cancelled)
@@ -204,6 +205,7 @@ pub(super) async fn change_one(
         // One whose request is kept is processed again from that, and not forgotten with it.
         Action::Forget if operator::is_archived(tx, of, &key.id).await? => Ok(false),
         Action::Forget => operator::forget(tx, of, &key.id).await,
+        Action::Erase => operator::erase(tx, of, &key.id, LOCK_TIMEOUT).await,
         Action::Pause | Action::Resume => Ok(false),
     }
 }

@@ -137,6 +137,7 @@ fn verb(action: Action) -> &'static str {
         Action::Retry => "Retry",
         Action::Discard => "Discard",
         Action::Reprocess | Action::Forget => "Process again",
+        Action::Erase => "Erase",
         Action::Pause => "Pause",
         Action::Resume => "Resume",
     }
@@ -151,6 +152,7 @@ fn title(action: Action, number: &Number) -> String {
     };
     match action {
         Action::Reprocess | Action::Forget => format!("Process {deliveries} again?"),
+        Action::Erase => format!("Erase the content of {deliveries}?"),
         action => format!("{} {deliveries}?", verb(action)),
     }
 }
@@ -171,6 +173,10 @@ fn meaning_for_one(action: Action) -> &'static str {
              delivers it again: this page does not have its request. Undo the effects of the first \
              time before that. This cannot be undone."
         }
+        Action::Erase => {
+            "Its request is deleted, and so are the reasons of its failures. It cannot run again. If it was \
+             not processed, it stays as one that is only recorded. This cannot be undone."
+        }
         Action::Pause | Action::Resume => "",
     }
 }
@@ -190,6 +196,10 @@ fn meaning(action: Action) -> &'static str {
             "What is known of them is deleted, so that they are processed again when the provider \
              delivers them again: this page does not have their requests. Undo the effects of \
              the first time before that. This cannot be undone."
+        }
+        Action::Erase => {
+            "Their requests are deleted, and so are the reasons of their failures. They cannot run again. \
+             Those that were not processed stay as ones that are only recorded. This cannot be undone."
         }
         Action::Pause | Action::Resume => "",
     }
@@ -248,7 +258,10 @@ fn all(action: Action, access: &Access, endpoints: usize, selection: &Selection)
 }
 
 fn form(action: Action, fields: &Markup, back: &str) -> Markup {
-    let is_final = matches!(action, Action::Discard | Action::Reprocess | Action::Forget);
+    let is_final = matches!(
+        action,
+        Action::Discard | Action::Reprocess | Action::Forget | Action::Erase
+    );
     html! {
         form.confirm method="post" action="act" {
             (hidden(&[("action", Some(action.as_str()))]))

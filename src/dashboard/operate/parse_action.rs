@@ -18,6 +18,8 @@ pub(in crate::dashboard) enum Action {
     Reprocess,
     /// Process again once the provider delivers it again.
     Forget,
+    /// Delete what is kept of its content.
+    Erase,
     Pause,
     Resume,
 }
@@ -29,6 +31,7 @@ impl Action {
             Self::Discard => "discard",
             Self::Reprocess => "reprocess",
             Self::Forget => "forget",
+            Self::Erase => "erase",
             Self::Pause => "pause",
             Self::Resume => "resume",
         }
@@ -41,6 +44,7 @@ impl Action {
             Self::Discard,
             Self::Reprocess,
             Self::Forget,
+            Self::Erase,
             Self::Pause,
             Self::Resume,
         ]
@@ -70,6 +74,9 @@ impl Order {
     pub(in crate::dashboard) fn of(params: &Params, access: &Access) -> Result<Self, PageError> {
         let action = Action::of(params);
         let action = action.ok_or(PageError::bad_request("There is no such action."))?;
+        if action == Action::Erase && !access.may_erase() {
+            return Err(PageError::forbidden("You may not erase anything."));
+        }
         Ok(Self {
             action,
             target: Target::of(action, params, access)?,
@@ -110,6 +117,7 @@ impl Target {
                 return missing("No delivery is selected: for all in a state, `state` is missing.");
             }
             (Action::Reprocess, State::Processed) => Change::Reprocess,
+            (Action::Erase, _) => Change::Erase,
             (Action::Retry | Action::Discard, State::Processed) => {
                 return missing("What was processed is only run again by the action `reprocess`.");
             }

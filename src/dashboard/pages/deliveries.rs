@@ -92,9 +92,9 @@ impl View for Deliveries {
             @if let Some(reason) = &self.selection.reason_example {
                 p { "With a reason like “" span.reason { (visible(reason)) } "”." }
             }
-            @if may_operate { (self.bulk_actions()) }
+            @if may_operate { (self.bulk_actions(viewer)) }
             @if !self.deliveries.is_empty() {
-                (self.table(may_operate))
+                (self.table(viewer))
             } @else if self.searched_to.is_none() {
                 (empty(self.selection.meaning_of_nothing()))
             }
@@ -114,11 +114,16 @@ impl Deliveries {
         self.selection.state == State::Processed
     }
 
-    fn bulk_actions(&self) -> Markup {
+    fn bulk_actions(&self, viewer: &Access) -> Markup {
         let selection = &self.selection;
         let confirm = |action: &str| {
             let link = selection.link("confirm");
             link.with("action", action).with("before", self.now.0)
+        };
+        let erase = html! {
+            @if viewer.may_erase() {
+                a.button.danger href=(confirm("erase")) { "Erase all of these…" }
+            }
         };
         html! {
             @if !selection.is_for_bulk_actions() {
@@ -128,6 +133,7 @@ impl Deliveries {
             } @else if self.is_processed() {
                 p.actions {
                     a.button href=(confirm("reprocess")) { "Process all of these again…" }
+                    (erase)
                 }
             } @else {
                 p.actions {
@@ -135,12 +141,14 @@ impl Deliveries {
                         a.button href=(confirm("retry")) { "Retry all of these…" }
                     }
                     a.button.danger href=(confirm("discard")) { "Discard all of these…" }
+                    (erase)
                 }
             }
         }
     }
 
-    fn table(&self, may_operate: bool) -> Markup {
+    fn table(&self, viewer: &Access) -> Markup {
+        let may_operate = viewer.may_operate();
         let has_endpoint = self.selection.endpoint.is_none();
         let table = html! {
             div.scroll {
@@ -182,6 +190,9 @@ impl Deliveries {
                     } @else {
                         button name="action" value="retry" { "Retry the selected…" }
                         button.danger name="action" value="discard" { "Discard the selected…" }
+                    }
+                    @if viewer.may_erase() {
+                        button.danger name="action" value="erase" { "Erase the selected…" }
                     }
                 }
             }

@@ -385,7 +385,7 @@ impl View for DeliveryPage {
         let delivery = &self.delivery;
         html! {
             p.lead { (state(delivery.state())) " " (delivery.meaning()) }
-            @if viewer.may_operate() { (buttons(delivery, &self.key)) }
+            @if viewer.may_operate() { (buttons(delivery, &self.key, viewer)) }
             @if let Some((kept, at)) = delivery.unreached() {
                 (unreached(kept, at, delivery.request.as_ref(), self.now))
             }
@@ -470,7 +470,7 @@ fn unreached(kept: &Kept, at: Timestamp, request: Option<&Request>, now: Timesta
     }
 }
 
-fn buttons(delivery: &Delivery, key: &Key) -> Markup {
+fn buttons(delivery: &Delivery, key: &Key, viewer: &Access) -> Markup {
     let is_processed = delivery.processed.is_some();
     let is_kept = !is_processed && delivery.kept.is_some();
     let has_request = delivery.request.is_some();
@@ -488,6 +488,9 @@ fn buttons(delivery: &Delivery, key: &Key) -> Markup {
             }
             @if is_processed {
                 a.button href=(key.link("confirm").with("action", again)) { "Process again…" }
+            }
+            @if delivery.kept.is_some() && viewer.may_erase() {
+                a.button.danger href=(key.link("confirm").with("action", "erase")) { "Erase…" }
             }
         }
     }

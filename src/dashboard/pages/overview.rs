@@ -158,6 +158,13 @@ pub(super) fn states(endpoint: &Endpoint) -> Markup {
         @if also(endpoint.is_unreconciled, State::Unreconciled) {
             " " (state(State::Unreconciled.name()))
         }
+        @if also(endpoint.silence.is_some(), State::Silent) { " " (state(State::Silent.name())) }
+        @if let Some((silence, every)) = endpoint.silence {
+            " " span.why {
+                "no authentic request for " (duration(silence)) ", and one is expected every "
+                (duration(every))
+            }
+        }
         @if !endpoint.unreached.is_zero() {
             " " span.why {
                 (count(endpoint.unreached)) " of the due reach no layer: see their pages"

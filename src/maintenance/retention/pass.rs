@@ -40,6 +40,8 @@ impl From<sqlx::Error> for Halt {
 pub(super) struct Pass<'a> {
     pool: &'a PgPool,
     older_than: Duration,
+    /// The content of what has been dead for this time is erased, if it is.
+    erase_dead_after: Option<Duration>,
     round: Option<Round<'a>>,
 }
 
@@ -55,16 +57,23 @@ impl<'a> Pass<'a> {
         Self {
             pool,
             older_than,
+            erase_dead_after: None,
             round: None,
         }
     }
 
     /// A pass with pauses, in one process at a time.
-    pub(super) fn round(pool: &'a PgPool, older_than: Duration, stop: &'a mut Stop) -> Self {
+    pub(super) fn round(
+        pool: &'a PgPool,
+        older_than: Duration,
+        erase_dead_after: Option<Duration>,
+        stop: &'a mut Stop,
+    ) -> Self {
         let lease = Lease::new();
         Self {
             pool,
             older_than,
+            erase_dead_after,
             round: Some(Round { lease, stop }),
         }
     }
@@ -88,6 +97,10 @@ impl<'a> Pass<'a> {
         for (endpoint, redelivery_window) in redelivery_window::all(self.pool).await? {
             let resolved = Step::Resolved(endpoint.clone());
             while self.step(&resolved).await?.is_full {}
+            if let Some(age) = self.erase_dead_after {
+                let erase = Step::Erase(endpoint.clone(), age);
+                while self.step(&erase).await?.is_full {}
+            }
             for rows in Rows::ALL {
                 let age = match rows {
                     Rows::Archived => Duration::ZERO,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use sqlx::{AssertSqlSafe, PgConnection, Row};
 
 use crate::pg_time::interval;
+use crate::recovery::operator::erase_chosen;
 use crate::transaction::RowKeys;
 
 /// How many rows are deleted at once: so few that nobody waits for long for one of them.
@@ -23,6 +24,8 @@ pub(super) enum Step {
     /// What is kept of an endpoint's deliveries that were processed since. A failure that was
     /// kept while another process was still running the delivery leaves such a row.
     Resolved(Arc<str>),
+    /// The content of an endpoint's deliveries that died this long ago.
+    Erase(Arc<str>, Duration),
     Old(Old),
 }
 
@@ -161,6 +164,15 @@ const SELECT_RESOLVED: &str = "
     limit {batch}
 ";
 
+const SELECT_DEAD: &str = "
+    select tenant, delivery_id
+    from idempotent_webhook.kept_deliveries
+    where endpoint = $1 and state = 'dead' and last_failed_at < now() - $2
+    order by last_failed_at
+    limit {batch}
+    for update skip locked
+";
+
 const REMEMBER_PRUNED: &str = "
     insert into idempotent_webhook.pruned as known (endpoint, before)
     values ($1, now() - $2)
@@ -244,6 +256,16 @@ impl Step {
                 delete.execute(connection).await?;
                 Ok(Batch {
                     is_full: resolved.len() == BATCH,
+                    ..Batch::default()
+                })
+            }
+            Self::Erase(endpoint, age) => {
+                let dead = sqlx::query(Rows::Dead.sql(SELECT_DEAD)).bind(&**endpoint);
+                let dead = dead.bind(interval(*age)).fetch_all(&mut *connection);
+                let dead = RowKeys::read(&dead.await?)?;
+                erase_chosen(&dead, endpoint, connection).await?;
+                Ok(Batch {
+                    is_full: dead.len() == BATCH,
                     ..Batch::default()
                 })
             }

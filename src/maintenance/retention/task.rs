@@ -52,6 +52,7 @@ pub struct Retention {
     pool: PgPool,
     older_than: Duration,
     every: Duration,
+    erase_dead_after: Option<Duration>,
 }
 
 impl Retention {
@@ -61,12 +62,22 @@ impl Retention {
             pool,
             older_than,
             every: Duration::from_secs(60 * 60),
+            erase_dead_after: None,
         }
     }
 
     /// The time between two rounds, plus or minus a tenth. Default: an hour.
     pub fn every(mut self, interval: Duration) -> Self {
         self.every = interval;
+        self
+    }
+
+    /// Erases the content of a delivery this long after it has died: its request, and the reasons of its failures, as
+    /// [`Endpoint::erase`](crate::Endpoint::erase) does. It cannot be retried then, and does not count as dead any more.
+    ///
+    /// Default: it stays until the delivery is deleted by its age.
+    pub fn erase_dead_after(mut self, time: Duration) -> Self {
+        self.erase_dead_after = Some(time);
         self
     }
 
@@ -91,7 +102,12 @@ impl Retention {
         let mut wait = first_wait(self.every);
         while tokio::time::timeout(wait, stop.asked()).await.is_err() {
             let mut round = Pruned::default();
-            let work = Pass::round(&self.pool, self.older_than, &mut stop);
+            let work = Pass::round(
+                &self.pool,
+                self.older_than,
+                self.erase_dead_after,
+                &mut stop,
+            );
             let interval = match work.run(&mut round).await {
                 Ok(true) => self.every,
                 // If the other process was killed, its lease ends soon.

@@ -16,6 +16,8 @@
 //! | due, dead | an operator retries it | due | `retry.sql` |
 //! | due, dead, recorded | an operator discards it | none | `discard.sql` |
 //! | processed | an operator has it processed again | due | `reprocess.sql` |
+//! | due, dead, recorded | its content is erased: by an operator, or since it has been dead for some time | recorded | `erase.sql` |
+//! | processed | its content is erased | none | `erase.sql` |
 //! | dead, recorded, processed | its time is over | none | retention |
 //!
 //! *Taken* is a row whose number is that of a process that lives (`liveness.rs`). What an attempt writes has an

@@ -1,9 +1,9 @@
-//! Changes of many deliveries: retry, discard and reprocess, a batch at a time.
+//! Changes of many deliveries: retry, discard, reprocess and erase, a batch at a time.
 
 use sqlx::{PgConnection, PgPool, Row};
 
 use super::filter::{Filter, is_chosen, plan_for_values};
-use super::{Of, reprocess_chosen, set_aside};
+use super::{Of, erase_chosen, reprocess_chosen, set_aside};
 use crate::recovery::KeptState;
 use crate::transaction::{RowKeys, ShortTx};
 
@@ -122,6 +122,17 @@ const DISCARD_ALL: &str = concat!(
     result!(),
 );
 
+/// Those that are left to erase. Their content is erased by another statement, in the same transaction.
+const CHOOSE_TO_ERASE: &str = concat!(
+    choose!(
+        "",
+        "and (kept.state <> 'recorded' or kept.reason is distinct from 'its content was erased')"
+    ),
+    "
+    changed as (select tenant, delivery_id from chosen)",
+    result!(),
+);
+
 /// At most `$13` of those that were processed before the change began, at `$14`. Locks them.
 const CHOOSE_PROCESSED: &str = concat!(
     "
@@ -141,8 +152,8 @@ const CHOOSE_PROCESSED: &str = concat!(
 
 /// A change of many deliveries, a batch at a time: state by state, in the order of the last failures.
 ///
-/// Deliveries that somebody has locked are left out, so that no batch waits while it holds locks. A discard
-/// repeats its passes until one changes nothing, since a lock may be that of another change. The deliveries
+/// Deliveries that somebody has locked are left out, so that no batch waits while it holds locks. A discard and an
+/// erasure repeat their passes until one changes nothing, since a lock may be that of another change. The deliveries
 /// left then have an attempt under way. A retry and a reprocess have one pass, since a delivery that they
 /// have changed may be given back at once, and would be changed and counted again.
 pub(crate) struct Batches<'a> {
@@ -169,6 +180,18 @@ pub(crate) enum Change {
     Retry,
     Discard,
     Reprocess,
+    Erase,
+}
+
+impl Change {
+    /// Whether what is changed runs again.
+    #[cfg(feature = "dashboard")]
+    pub(crate) fn makes_due(self) -> bool {
+        match self {
+            Self::Retry | Self::Reprocess => true,
+            Self::Discard | Self::Erase => false,
+        }
+    }
 }
 
 /// A batch that is changed, but not committed yet.
@@ -199,6 +222,7 @@ impl<'a> Batches<'a> {
             (_, Some(state)) => vec![state],
             (Change::Retry, None) => vec!["due or paused", "dead"],
             (Change::Discard, None) => vec!["recorded", "due or paused", "dead"],
+            (Change::Erase, None) => vec!["recorded", "due or paused", "dead", "processed"],
         };
         filter.state = states.first().copied();
         Self {
@@ -223,20 +247,13 @@ impl<'a> Batches<'a> {
                 .started
                 .insert(sqlx::query_scalar(NOW).fetch_one(&mut *tx).await?),
         };
+        if self.is_at_processed() {
+            return self.next_processed(started, tx).await;
+        }
         let statement = match self.change {
             Change::Retry => RETRY_ALL,
             Change::Discard => DISCARD_ALL,
-            Change::Reprocess => {
-                let chosen = self.filter.bind(CHOOSE_PROCESSED, self.of);
-                let chosen = chosen.bind(BATCH).bind(started).fetch_all(&mut *tx);
-                let changed = RowKeys::read(&chosen.await?)?;
-                reprocess_chosen(&changed, self.of, tx).await?;
-                return Ok(Batch {
-                    is_full: changed.len() as u64 == BATCH.unsigned_abs(),
-                    changed,
-                    last: Place::default(),
-                });
-            }
+            Change::Erase | Change::Reprocess => CHOOSE_TO_ERASE,
         };
         let statement = self
             .filter
@@ -249,8 +266,10 @@ impl<'a> Batches<'a> {
         let row = statement.fetch_one(&mut *tx).await?;
         let chosen: i64 = row.try_get("number")?;
         let changed = RowKeys::zip(row.try_get("tenants")?, row.try_get("ids")?);
-        if self.change == Change::Discard {
-            set_aside(&changed, self.of, tx).await?;
+        match self.change {
+            Change::Discard => set_aside(&changed, self.of, tx).await?,
+            Change::Erase => erase_chosen(&changed, self.of.endpoint, tx).await?,
+            Change::Retry | Change::Reprocess => {}
         }
         Ok(Batch {
             changed,
@@ -262,6 +281,26 @@ impl<'a> Batches<'a> {
                     .try_get::<Option<_>, _>("last_tenant")?
                     .unwrap_or_default(),
             },
+        })
+    }
+
+    /// Whether those that were processed are changed now.
+    fn is_at_processed(&self) -> bool {
+        self.filter.state == Some(KeptState::Processed.as_str())
+    }
+
+    async fn next_processed(&self, started: f64, tx: &mut PgConnection) -> sqlx::Result<Batch> {
+        let chosen = self.filter.bind(CHOOSE_PROCESSED, self.of);
+        let chosen = chosen.bind(BATCH).bind(started).fetch_all(&mut *tx);
+        let changed = RowKeys::read(&chosen.await?)?;
+        match self.change {
+            Change::Erase => erase_chosen(&changed, self.of.endpoint, tx).await?,
+            _ => reprocess_chosen(&changed, self.of, tx).await.map(drop)?,
+        }
+        Ok(Batch {
+            is_full: changed.len() as u64 == BATCH.unsigned_abs(),
+            changed,
+            last: Place::default(),
         })
     }
 
@@ -288,7 +327,7 @@ impl<'a> Batches<'a> {
         self.has_changed |= batch.changed.len() > 0;
         match (self.after.failed_at, batch.is_full) {
             (_, true) => self.after = batch.last.clone(),
-            (None, false) if self.change != Change::Reprocess => self.after = Place::first_failed(),
+            (None, false) if !self.is_at_processed() => self.after = Place::first_failed(),
             (_, false) => self.end_state(),
         }
     }
@@ -297,7 +336,8 @@ impl<'a> Batches<'a> {
         self.done += 1;
         if self.done == self.states.len() {
             let has_changed = std::mem::take(&mut self.has_changed);
-            self.is_over = self.change != Change::Discard || !has_changed;
+            let repeats = matches!(self.change, Change::Discard | Change::Erase);
+            self.is_over = !repeats || !has_changed;
             self.done = 0;
         }
         self.filter.state = self.states.get(self.done).copied();

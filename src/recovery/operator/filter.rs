@@ -92,6 +92,14 @@ impl Filter {
         self
     }
 
+    /// Only those of this tenant, by its name, also where ids are not
+    /// [separate](crate::TenantSecrets::separate_ids) by tenant. Of several, those of any of them.
+    #[must_use]
+    pub fn tenant(mut self, name: impl Into<String>) -> Self {
+        self.tenants.get_or_insert_default().push(name.into());
+        self
+    }
+
     /// Only those whose last reason has this text.
     #[must_use]
     pub fn reason_contains(mut self, text: impl Into<String>) -> Self {

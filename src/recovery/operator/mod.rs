@@ -23,6 +23,14 @@ const LOCK_PROCESSED: &str = "
     for update
 ";
 
+const LOCK_CONTENT: &str = "
+    select tenant, delivery_id
+    from idempotent_webhook.kept_deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+        and (state <> 'recorded' or reason is distinct from 'its content was erased')
+    for update
+";
+
 /// Waits for whoever changes what is kept of the delivery, as a reprocess does.
 const LOCK_KEPT: &str = "
     select 1
@@ -119,6 +127,34 @@ pub(crate) async fn discard(
     let discarded = RowKeys::read(&discarded)?;
     set_aside(&discarded, of, tx).await?;
     Ok(discarded.len() > 0)
+}
+
+/// Erases the content of a delivery. Returns whether there was any. Waits for an attempt under way, as a discard
+/// does.
+pub(crate) async fn erase(
+    tx: &mut PgConnection,
+    of: Of<'_>,
+    delivery_id: &str,
+    lock_timeout: &str,
+) -> sqlx::Result<bool> {
+    one(include_str!("../kept/lock.sql"), of, delivery_id)
+        .bind(lock_timeout)
+        .execute(&mut *tx)
+        .await?;
+    let locked = one(LOCK_CONTENT, of, delivery_id).fetch_all(&mut *tx);
+    let locked = RowKeys::read(&locked.await?)?;
+    erase_chosen(&locked, of.endpoint, tx).await?;
+    Ok(locked.len() > 0)
+}
+
+/// Erases the content of deliveries whose rows are locked.
+pub(crate) async fn erase_chosen(
+    chosen: &RowKeys,
+    endpoint: &str,
+    tx: &mut PgConnection,
+) -> sqlx::Result<()> {
+    let erase = sqlx::query(include_str!("../kept/erase.sql"));
+    chosen.bind(erase, endpoint).execute(tx).await.map(drop)
 }
 
 /// Reconciliation leaves these deliveries alone.

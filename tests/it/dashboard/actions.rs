@@ -881,3 +881,59 @@ async fn d3_an_action_on_all_of_too_many_endpoints_is_refused() {
     answer.shows("Choose one.");
     assert_eq!(actions(&database).await, []);
 }
+
+/// A right of its own: whoever may retry and discard may not erase.
+#[tokio::test(flavor = "multi_thread")]
+async fn q2_content_is_erased_by_those_who_may() {
+    let app = with_a_dead_delivery().await;
+    let pool = &app.database.pool;
+    let operator = Board::operator(pool);
+    let form = "action=erase&endpoint=test&id=a";
+    assert_eq!(operator.post("act", form).await.status, 403);
+    assert_eq!(operator.get(&format!("confirm?{form}")).await.status, 403);
+    let reader = Board::of(pool, Access::read().with_erasure());
+    assert_eq!(reader.post("act", form).await.status, 403);
+    let page = operator.page("delivery?endpoint=test&id=a").await;
+    assert!(!page.text().contains("Erase"));
+
+    let access = Access::operate()
+        .with_payloads()
+        .with_erasure()
+        .named("ada");
+    let board = Board::of(pool, access);
+    board
+        .page("delivery?endpoint=test&id=a")
+        .await
+        .shows("Erase…");
+    let list = board.page("deliveries?endpoint=test&state=dead").await;
+    list.shows("Erase the selected…");
+    list.shows("Erase all of these…");
+    let confirmation = board.page(&format!("confirm?{form}")).await;
+    confirmation.shows("Erase the content of 1 delivery?");
+    confirmation.shows("It cannot run again.");
+    assert_eq!(board.post("act", form).await.status, 303);
+    assert_eq!(
+        actions(&app.database).await,
+        [action("erase", Some("a"), 1)]
+    );
+    assert!(!app.database.dump(&[]).await.has("12345678901234567890"));
+    let page = board.page("delivery?endpoint=test&id=a").await;
+    page.shows("its content was erased");
+    board.post("act", form).await;
+    board
+        .page("delivery?endpoint=test&id=a")
+        .await
+        .shows("There is no content that could be erased.");
+
+    // All of a selection, in the background.
+    app.database
+        .run("update idempotent_webhook.kept_deliveries set state = 'dead', reason = 'geheim'")
+        .await;
+    let before = unix_now(&app.database).await;
+    let all = format!("action=erase&endpoint=test&state=dead&before={before}");
+    assert_eq!(board.post("act", &all).await.status, 303);
+    app.database
+        .until("exists (select from idempotent_webhook.kept_deliveries where state = 'recorded')")
+        .await;
+    assert!(!app.database.dump(&[]).await.has("geheim"));
+}

@@ -224,6 +224,11 @@ async fn d3_an_endpoint_is_fine_only_if_nothing_fails_or_is_rejected() {
                 ('is behind', 'accepted', interval '1 minute'),
                 ('records', 'processed', interval '1 minute'),
                 ('is quiet', 'processed', interval '25 hours'),
+                ('is silent', 'processed', interval '3 hours'),
+                ('is silent', 'rejected', interval '4 hours'),
+                ('is silent for long', 'duplicate', interval '40 days'),
+                ('is silent for long', 'handshake', interval '1 minute'),
+                ('is not silent yet', 'processed', interval '3 hours'),
                 ('is left', 'failed', interval '1 minute'),
                 ('has duplicates', 'failed', interval '2 minutes'),
                 ('has duplicates', 'duplicate', interval '1 minute'),
@@ -232,6 +237,11 @@ async fn d3_an_endpoint_is_fine_only_if_nothing_fails_or_is_rejected() {
                 ('paused and rejects', 'rejected', interval '1 minute')
              ) as counted (endpoint, outcome, age)
              cross join lateral (select now() - age as at) as known;
+             insert into idempotent_webhook.endpoint_settings (endpoint, settings, told_at)
+             values
+                ('is silent', jsonb_build_object('expected_every_seconds', 3600), now()),
+                ('is silent for long', jsonb_build_object('expected_every_seconds', 864000), now()),
+                ('is not silent yet', jsonb_build_object('expected_every_seconds', 14400), now());
              insert into idempotent_webhook.rejections
                 (endpoint, hour, cause, count, last_at, reason)
              select endpoint, hour, case endpoint
@@ -278,16 +288,22 @@ async fn d3_an_endpoint_is_fine_only_if_nothing_fails_or_is_rejected() {
         ("paused and rejects", "rejecting"),
         ("rejects all", "rejecting"),
         ("rejects since", "rejecting"),
+        ("is silent", "silent"),
+        ("is silent for long", "silent"),
         ("is behind", "behind"),
         ("is paused", "paused"),
         ("rejects some", "mixed"),
         ("works again", "mixed"),
         ("is quiet", "quiet"),
         ("accepts", "fine"),
+        ("is not silent yet", "fine"),
         ("is scanned", "fine"),
         ("worked again long ago", "fine"),
     ];
     assert_eq!(states, expected);
+    let page = Board::operator(&database.pool).page("overview").await;
+    page.shows("no authentic request for 3 h, and one is expected every 1 h");
+    page.shows("data-state=\"silent\"");
 }
 
 /// Whatever else is wrong with it, what is paused can be resumed.

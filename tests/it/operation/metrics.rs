@@ -39,6 +39,10 @@ impl Scraped {
     }
 }
 
+fn unix_now() -> f64 {
+    crate::support::now() as f64
+}
+
 #[tokio::test]
 async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     let recorder = PrometheusBuilder::new().install_recorder().unwrap();
@@ -51,6 +55,7 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
         Scraped(scraped.text().await.unwrap())
     };
 
+    let before = unix_now();
     let database = Database::new().await;
     let (mut gate, gated) = crate::support::gated();
     let handler = async move |tx: DedupeTx, delivery: Delivery| match delivery.id().as_str() {
@@ -124,6 +129,50 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     soon(waiters(0.0)).await;
     let scraped = scrape().await;
     assert_eq!(scraped.outcome("duplicate"), Some(4.0));
+
+    // The last authentic request, not the last one. A process that begins knows of those of others.
+    const LAST: &str = "idempotent_webhook_last_authentic_timestamp_seconds";
+    let last = scraped.value(LAST, "").unwrap();
+    assert!(last >= before && last <= unix_now(), "{last}");
+    database
+        .run(
+            "insert into idempotent_webhook.activity (endpoint, hour, source, outcome, count, last_at)
+             select 'metered-silent', to_timestamp(at - 60), source, outcome, 1, to_timestamp(at)
+             from (values
+                (1700000000, 'request', 'duplicate'),
+                (1600000000, 'request', 'processed'),
+                (1750000000, 'request', 'rejected'),
+                (1750000000, 'recovery', 'processed')
+             ) as counted (at, source, outcome)",
+        )
+        .await;
+    let silent = |endpoint| {
+        let provider = presets::github(secret());
+        IdempotentWebhook::new(database.pool.clone(), endpoint, provider)
+            .expect_every(Duration::from_secs(3600))
+    };
+    let _layers = ["metered-silent", "metered-never"].map(silent);
+    let series = |name: &str, endpoint: &str| {
+        format!("{name}{{endpoint=\"{endpoint}\",provider=\"github\"}} ")
+    };
+    let every = series(
+        "idempotent_webhook_expected_every_seconds",
+        "metered-silent",
+    );
+    soon(async {
+        loop {
+            let scraped = scrape().await.0;
+            let has = |series: &str| scraped.contains(series);
+            if has(&(series(LAST, "metered-silent") + "1700000000\n"))
+                && has(&(every.clone() + "3600\n"))
+                && has(&series(LAST, "metered-never"))
+            {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
 
     database
         .run("update idempotent_webhook.deliveries set received_at = now() - interval '9 days'")
@@ -268,11 +317,15 @@ async fn the_alerts_see_the_first_event_of_a_process() {
     told(waiting, 0.0).await;
 
     let before = exporter.render();
-    assert_eq!(alerts().len(), 11);
-    // A gauge, of endpoints that this one is not among.
-    let unserved = ("idempotent_webhook_unserved_deliveries", "");
+    assert_eq!(alerts().len(), 13);
+    // Gauges, of endpoints that this one is not among.
+    let of_others = [
+        ("idempotent_webhook_unserved_deliveries", ""),
+        ("idempotent_webhook_last_authentic_timestamp_seconds", ""),
+        ("idempotent_webhook_expected_every_seconds", ""),
+    ];
     for alert in alerts() {
-        let expected = (alert != unserved).then_some(0.0);
+        let expected = (!of_others.contains(&alert)).then_some(0.0);
         assert_eq!(
             alerted(&before, "buries", alert),
             expected,

@@ -1,6 +1,7 @@
 //! What an operator learns and does, the dashboard aside.
 
 mod activity;
+mod erase;
 mod failures;
 mod forget;
 mod log;

@@ -5,6 +5,7 @@ mod accept;
 mod cancelled;
 mod citus;
 mod database;
+mod dump;
 mod gate;
 mod gauge;
 mod logged;

@@ -1,0 +1,49 @@
+//! A delivery that fails and is recovered, as one trace.
+//!
+//! The layer keeps the header `traceparent` with a request. A middleware in front of it writes the context of its own
+//! span there, and takes that for the parent when recovery runs the request again.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+use axum::routing::MethodRouter;
+use idempotent_webhook::Recovery;
+use opentelemetry::propagation::TextMapPropagator;
+use opentelemetry_http::{HeaderExtractor, HeaderInjector};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use tracing::Instrument;
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+
+/// In the extensions of a request that recovery runs again.
+#[derive(Clone)]
+struct Again;
+
+/// A recovery whose requests are known as such.
+pub fn recovery(pool: sqlx::PgPool) -> Recovery {
+    Recovery::new(pool).prepare_request(|head| {
+        head.extensions.insert(Again);
+    })
+}
+
+/// The router of the application, traced.
+pub fn app(webhook: MethodRouter) -> Router {
+    Router::new()
+        .route("/webhooks/github", webhook)
+        .layer(from_fn(traced))
+}
+
+async fn traced(mut request: Request, next: Next) -> Response {
+    let span = tracing::info_span!("request", path = request.uri().path());
+    let propagator = TraceContextPropagator::new();
+    if request.extensions().get::<Again>().is_some() {
+        let first = propagator.extract(&HeaderExtractor(request.headers()));
+        // It fails without a layer of OpenTelemetry, and then there is no trace.
+        let _ = span.set_parent(first);
+    } else {
+        // In place of what a sender says of a trace of his own.
+        let headers = request.headers_mut();
+        propagator.inject_context(&span.context(), &mut HeaderInjector(headers));
+    }
+    next.run(request).instrument(span).await
+}

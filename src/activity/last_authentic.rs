@@ -1,0 +1,57 @@
+//! The last authentic request that any process has had, for the metrics of a process that has just begun.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::Row;
+use tokio::runtime::Handle;
+
+use crate::metrics::{Metrics, unix_now};
+use crate::transaction::{DatabaseError, Store};
+
+/// How long it waits after an error of Postgres.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// The newest hour comes first, by the key.
+const LAST_AUTHENTIC: &str = "
+    select extract(epoch from max(last_at))::float8 as at
+    from (
+        select last_at
+        from idempotent_webhook.activity
+        where endpoint = $1 and source = 'request' and outcome not in ('handshake', 'rejected')
+        order by hour desc
+        -- As many as there are outcomes in an hour, and more.
+        limit 100
+    ) as newest
+";
+
+/// Tells the metrics when the last authentic request came, as soon as the database can be read. If there was none, it
+/// is now, so that an endpoint that nobody sends to is noticed, too.
+pub(crate) fn report_last_authentic(endpoint: &Arc<str>, store: &Store, metrics: &Metrics) {
+    // A router may be built before there is a runtime. Then the first request tells.
+    let Ok(runtime) = Handle::try_current() else {
+        return;
+    };
+    let (endpoint, store, metrics) = (endpoint.clone(), store.clone(), metrics.clone());
+    runtime.spawn(async move {
+        loop {
+            match last_authentic(&endpoint, &store).await {
+                Ok(at) => return metrics.authentic(at),
+                Err(_) if store.pool().is_closed() => return,
+                Err(_) => tokio::time::sleep(AGAIN).await,
+            }
+        }
+    });
+}
+
+/// In Unix seconds, by the clock of the database.
+async fn last_authentic(endpoint: &str, store: &Store) -> Result<u64, DatabaseError> {
+    let rows = store
+        .run(sqlx::query(LAST_AUTHENTIC).bind(endpoint))
+        .await?;
+    let at = match rows.first() {
+        Some(row) => row.try_get::<Option<f64>, _>("at")?,
+        None => None,
+    };
+    Ok(at.map_or_else(unix_now, |at| at as u64))
+}

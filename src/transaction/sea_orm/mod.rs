@@ -1,0 +1,269 @@
+//! The transaction of a delivery as a connection of SeaORM.
+
+mod savepoint;
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use sea_orm::entity::prelude::async_trait::async_trait;
+use sea_orm::{
+    AccessMode, ConnectionTrait, DbBackend, DbErr, ExecResult, IsolationLevel, QueryResult,
+    RuntimeErr, Statement, TransactionError, TransactionOptions, TransactionTrait, Values,
+};
+use sea_query_sqlx::SqlxValues;
+use sqlx::postgres::Postgres;
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, PgConnection};
+use tokio::sync::Mutex;
+
+use super::dedupe_tx::DedupeTx;
+use super::savepoint::{CLAIM_DEPTH, Savepoint, intact};
+pub use savepoint::SeaOrmSavepoint;
+
+/// A [`DedupeTx`] or a [`Savepoint`] as a connection of SeaORM 2, see [`DedupeTx::sea_orm`].
+///
+/// It implements [`ConnectionTrait`], which `insert`, `one`, `exec` and the other methods of
+/// entities take. A function that is called by handlers and by others takes
+/// `&impl ConnectionTrait`. It also implements [`TransactionTrait`]: `begin` and `transaction` make
+/// a savepoint, a [`SeaOrmSavepoint`].
+///
+/// It has no `commit` and no `rollback`: the status of the response decides, as ever.
+///
+/// # Differences from SeaORM's own transaction
+///
+/// - While a savepoint is open, statements run through it. Those through what it was made from
+///   panic before anything is sent, and so does a second savepoint beside it.
+/// - A savepoint has neither an isolation level nor an access mode. A `begin` that asks for one is
+///   [refused](DbErr::BackendNotSupported), and nothing is sent.
+/// - There is no `StreamTrait`, and no callback for metrics. `ConnectOptions` does not apply,
+///   except to the pool that the layer has taken from SeaORM.
+/// - A function that takes `&DatabaseConnection` or `&DatabaseTransaction` cannot be called. Change
+///   its parameter to `&impl ConnectionTrait`, or to `&impl TransactionTrait` if it begins
+///   transactions, as the methods of an `ActiveModelEx` do.
+pub struct SeaOrmTx<'t> {
+    /// Shared with the savepoints, which SeaORM does not let borrow from this value.
+    session: Arc<Mutex<Session<'t>>>,
+    /// sqlx's transaction depth at which it is used.
+    depth: usize,
+}
+
+struct Session<'t> {
+    connection: &'t mut PgConnection,
+    dropped: Arc<AtomicBool>,
+    /// Whether the last statement has succeeded, since the last savepoint was made.
+    succeeded: bool,
+}
+
+impl<'t> Session<'t> {
+    /// # Panics
+    ///
+    /// If its innermost open transaction or savepoint is not the one at `depth`.
+    #[track_caller]
+    fn at(&mut self, depth: usize) -> &mut PgConnection {
+        intact(self.connection, depth)
+    }
+
+    fn done<T>(&mut self, result: sqlx::Result<T>) -> sqlx::Result<T> {
+        self.succeeded = result.is_ok();
+        result
+    }
+}
+
+impl DedupeTx {
+    /// The transaction as a connection of SeaORM 2. What entities do through it commits or is
+    /// rolled back with the claim.
+    ///
+    /// ```text
+    /// async fn paid(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+    ///     let payment = payment::ActiveModel {
+    ///         event_id: Set(delivery.id().to_string()),
+    ///     };
+    ///     payment.insert(&tx.sea_orm()).await?;
+    ///     Ok(StatusCode::OK)
+    /// }
+    /// ```
+    ///
+    /// For several statements, `let db = tx.sea_orm()`, and pass `&db`. Statements wait for each
+    /// other: there is one connection.
+    ///
+    /// **What is given SeaORM's own `DatabaseConnection` is not part of the transaction**, and may
+    /// happen twice: `.exec(&database)`, `.one(&database)`, `database.begin()`.
+    ///
+    /// Return errors with `?`. A statement that fails aborts the transaction, whatever the handler
+    /// makes of the error: if it answers success, the layer answers 500. One that may fail, like an
+    /// insert whose [`sql_err`](DbErr::sql_err) the handler looks at, runs in a savepoint:
+    ///
+    /// ```text
+    /// let db = tx.sea_orm();
+    /// let savepoint = db.begin().await?;
+    /// match payment.insert(&savepoint).await {
+    ///     Ok(_) => savepoint.commit().await?,
+    ///     Err(error) => match error.sql_err() {
+    ///         Some(SqlErr::UniqueConstraintViolation(_)) => savepoint.rollback().await?,
+    ///         _ => return Err(error.into()),
+    ///     },
+    /// }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the transaction is lost, see [what is refused](Self#what-is-refused). The same applies to
+    /// each statement.
+    #[track_caller]
+    pub fn sea_orm(&mut self) -> SeaOrmTx<'_> {
+        let dropped = self.dropped_savepoint();
+        SeaOrmTx::new(self, CLAIM_DEPTH, dropped)
+    }
+}
+
+impl Savepoint<'_> {
+    /// The savepoint as a connection of SeaORM 2, see [`DedupeTx::sea_orm`].
+    ///
+    /// # Panics
+    ///
+    /// If the savepoint is lost, see [what is refused](DedupeTx#what-is-refused).
+    #[track_caller]
+    pub fn sea_orm(&mut self) -> SeaOrmTx<'_> {
+        let (depth, dropped) = (self.depth(), self.dropped());
+        SeaOrmTx::new(self, depth, dropped)
+    }
+}
+
+impl<'t> SeaOrmTx<'t> {
+    fn new(connection: &'t mut PgConnection, depth: usize, dropped: Arc<AtomicBool>) -> Self {
+        let session = Session {
+            connection,
+            dropped,
+            succeeded: false,
+        };
+        Self {
+            session: Arc::new(Mutex::new(session)),
+            depth,
+        }
+    }
+}
+
+#[async_trait]
+impl ConnectionTrait for SeaOrmTx<'_> {
+    fn get_database_backend(&self) -> DbBackend {
+        DbBackend::Postgres
+    }
+
+    async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
+        let mut session = self.session.lock().await;
+        let executed = query(statement).execute(session.at(self.depth)).await;
+        let executed = session.done(executed).map_err(exec_error)?;
+        Ok(executed.into())
+    }
+
+    async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
+        let mut session = self.session.lock().await;
+        let executed = sqlx::raw_sql(AssertSqlSafe(sql))
+            .execute(session.at(self.depth))
+            .await;
+        let executed = session.done(executed).map_err(exec_error)?;
+        Ok(executed.into())
+    }
+
+    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        let mut session = self.session.lock().await;
+        let row = query(statement)
+            .fetch_optional(session.at(self.depth))
+            .await;
+        let row = session.done(row).map_err(query_error)?;
+        Ok(row.map(Into::into))
+    }
+
+    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        let mut session = self.session.lock().await;
+        let rows = query(statement).fetch_all(session.at(self.depth)).await;
+        let rows = session.done(rows).map_err(query_error)?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+}
+
+#[async_trait]
+impl<'t> TransactionTrait for SeaOrmTx<'t> {
+    type Transaction = SeaOrmSavepoint<'t>;
+
+    async fn begin(&self) -> Result<SeaOrmSavepoint<'t>, DbErr> {
+        SeaOrmSavepoint::begin_in(self).await
+    }
+
+    async fn begin_with_config(
+        &self,
+        isolation_level: Option<IsolationLevel>,
+        access_mode: Option<AccessMode>,
+    ) -> Result<SeaOrmSavepoint<'t>, DbErr> {
+        if isolation_level.is_some() || access_mode.is_some() {
+            return Err(DbErr::BackendNotSupported {
+                db: "Postgres",
+                ctx: "an isolation level or an access mode of a savepoint",
+            });
+        }
+        self.begin().await
+    }
+
+    async fn begin_with_options(
+        &self,
+        options: TransactionOptions,
+    ) -> Result<SeaOrmSavepoint<'t>, DbErr> {
+        // The third option is one of SQLite.
+        self.begin_with_config(options.isolation_level, options.access_mode)
+            .await
+    }
+
+    async fn transaction<F, T, E>(&self, work: F) -> Result<T, TransactionError<E>>
+    where
+        F: for<'c> FnOnce(&'c SeaOrmSavepoint<'t>) -> Work<'c, T, E> + Send,
+        T: Send,
+        E: fmt::Display + fmt::Debug + Send,
+    {
+        self.transaction_with_config(work, None, None).await
+    }
+
+    async fn transaction_with_config<F, T, E>(
+        &self,
+        work: F,
+        isolation_level: Option<IsolationLevel>,
+        access_mode: Option<AccessMode>,
+    ) -> Result<T, TransactionError<E>>
+    where
+        F: for<'c> FnOnce(&'c SeaOrmSavepoint<'t>) -> Work<'c, T, E> + Send,
+        T: Send,
+        E: fmt::Display + fmt::Debug + Send,
+    {
+        let savepoint = self
+            .begin_with_config(isolation_level, access_mode)
+            .await
+            .map_err(TransactionError::Connection)?;
+        savepoint.run(work).await
+    }
+}
+
+impl fmt::Debug for SeaOrmTx<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SeaOrmTx").finish_non_exhaustive()
+    }
+}
+
+/// What SeaORM's `transaction` runs.
+type Work<'c, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'c>>;
+
+/// With its values bound.
+fn query(statement: Statement) -> Query<'static, Postgres, SqlxValues> {
+    let values = statement.values.unwrap_or(Values(Vec::new()));
+    sqlx::query_with(AssertSqlSafe(statement.sql), SqlxValues(values))
+}
+
+// The same as of SeaORM's own connections, so that `DbErr::sql_err` recognises them.
+
+fn exec_error(error: sqlx::Error) -> DbErr {
+    DbErr::Exec(RuntimeErr::SqlxError(Arc::new(error)))
+}
+
+fn query_error(error: sqlx::Error) -> DbErr {
+    DbErr::Query(RuntimeErr::SqlxError(Arc::new(error)))
+}

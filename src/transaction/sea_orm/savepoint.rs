@@ -1,0 +1,175 @@
+//! A savepoint as a transaction of SeaORM.
+
+use std::fmt;
+use std::sync::Arc;
+
+use sea_orm::entity::prelude::async_trait::async_trait;
+use sea_orm::{
+    AccessMode, ConnectionTrait, DbBackend, DbErr, ExecResult, IsolationLevel, QueryResult,
+    Statement, TransactionError, TransactionOptions, TransactionSession, TransactionTrait,
+};
+
+use super::{SeaOrmTx, Session, Work, query_error};
+use crate::transaction::savepoint::Savepoint;
+
+/// What `begin` of a [`SeaOrmTx`] makes: a savepoint in the transaction of a delivery.
+///
+/// It ends with `commit` or `rollback` of [`TransactionSession`]. What it has committed is kept if
+/// the delivery commits. Dropping it rolls it back, along with the next statement. If its last
+/// statement had succeeded, and the handler answers success, that is logged at WARN: it is easy to
+/// forget the commit.
+///
+/// What applies to a [`Savepoint`] that is cancelled applies to it, too.
+#[must_use = "a savepoint that is dropped is rolled back"]
+pub struct SeaOrmSavepoint<'t> {
+    within: SeaOrmTx<'t>,
+    open: bool,
+}
+
+impl<'t> SeaOrmSavepoint<'t> {
+    pub(super) async fn begin_in(outer: &SeaOrmTx<'t>) -> Result<Self, DbErr> {
+        let mut session = outer.session.lock().await;
+        let dropped = session.dropped.clone();
+        let begun = Savepoint::begin_on(session.at(outer.depth), dropped).await;
+        let depth = begun.map(Savepoint::suspend).map_err(query_error)?;
+        session.succeeded = false;
+        Ok(Self {
+            within: SeaOrmTx {
+                session: Arc::clone(&outer.session),
+                depth,
+            },
+            open: true,
+        })
+    }
+
+    pub(super) async fn run<T, E: fmt::Display + fmt::Debug>(
+        self,
+        work: impl for<'c> FnOnce(&'c Self) -> Work<'c, T, E> + Send,
+    ) -> Result<T, TransactionError<E>> {
+        let done = work(&self).await;
+        let ended = match &done {
+            Ok(_) => self.commit().await,
+            Err(_) => self.rollback().await,
+        };
+        ended.map_err(TransactionError::Connection)?;
+        done.map_err(TransactionError::Transaction)
+    }
+
+    /// To end it.
+    fn resume<'s>(&self, session: &'s mut Session<'t>) -> Savepoint<'s> {
+        Savepoint::resume(
+            session.connection,
+            self.within.depth,
+            session.dropped.clone(),
+            session.succeeded,
+        )
+    }
+}
+
+#[async_trait]
+impl TransactionSession for SeaOrmSavepoint<'_> {
+    async fn commit(mut self) -> Result<(), DbErr> {
+        let session = Arc::clone(&self.within.session);
+        let mut session = session.lock().await;
+        self.open = false;
+        let savepoint = self.resume(&mut session);
+        savepoint.commit().await.map_err(query_error)
+    }
+
+    async fn rollback(mut self) -> Result<(), DbErr> {
+        let session = Arc::clone(&self.within.session);
+        let mut session = session.lock().await;
+        self.open = false;
+        let savepoint = self.resume(&mut session);
+        savepoint.rollback().await.map_err(query_error)
+    }
+}
+
+impl Drop for SeaOrmSavepoint<'_> {
+    fn drop(&mut self) {
+        // If somebody has the lock, or is next to have it, the savepoint stays open. Then their statement
+        // is refused, and so is the delivery's commit.
+        if self.open
+            && let Ok(mut session) = self.within.session.try_lock()
+        {
+            drop(self.resume(&mut session));
+        }
+    }
+}
+
+#[async_trait]
+impl ConnectionTrait for SeaOrmSavepoint<'_> {
+    fn get_database_backend(&self) -> DbBackend {
+        self.within.get_database_backend()
+    }
+
+    async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
+        self.within.execute_raw(statement).await
+    }
+
+    async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
+        self.within.execute_unprepared(sql).await
+    }
+
+    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        self.within.query_one_raw(statement).await
+    }
+
+    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        self.within.query_all_raw(statement).await
+    }
+}
+
+#[async_trait]
+impl<'t> TransactionTrait for SeaOrmSavepoint<'t> {
+    type Transaction = Self;
+
+    async fn begin(&self) -> Result<Self, DbErr> {
+        self.within.begin().await
+    }
+
+    async fn begin_with_config(
+        &self,
+        isolation_level: Option<IsolationLevel>,
+        access_mode: Option<AccessMode>,
+    ) -> Result<Self, DbErr> {
+        self.within
+            .begin_with_config(isolation_level, access_mode)
+            .await
+    }
+
+    async fn begin_with_options(&self, options: TransactionOptions) -> Result<Self, DbErr> {
+        self.within.begin_with_options(options).await
+    }
+
+    async fn transaction<F, T, E>(&self, work: F) -> Result<T, TransactionError<E>>
+    where
+        F: for<'c> FnOnce(&'c Self) -> Work<'c, T, E> + Send,
+        T: Send,
+        E: fmt::Display + fmt::Debug + Send,
+    {
+        self.within.transaction(work).await
+    }
+
+    async fn transaction_with_config<F, T, E>(
+        &self,
+        work: F,
+        isolation_level: Option<IsolationLevel>,
+        access_mode: Option<AccessMode>,
+    ) -> Result<T, TransactionError<E>>
+    where
+        F: for<'c> FnOnce(&'c Self) -> Work<'c, T, E> + Send,
+        T: Send,
+        E: fmt::Display + fmt::Debug + Send,
+    {
+        self.within
+            .transaction_with_config(work, isolation_level, access_mode)
+            .await
+    }
+}
+
+impl fmt::Debug for SeaOrmSavepoint<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SeaOrmSavepoint").finish_non_exhaustive()
+    }
+}

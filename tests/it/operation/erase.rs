@@ -1,0 +1,278 @@
+//! Q2: the content of deliveries is erased, and what is known of them stays.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use idempotent_webhook::recovery::{Filter, KeptState};
+use idempotent_webhook::{
+    DedupeTx, Delivery, HandlerError, Keep, Provider, Retention, Secret, TenantSecrets, presets,
+};
+
+use crate::support::{
+    Database, NONE_TAKEN, NOTHING_KEPT, TestApp, answer, assert_kept, assert_rows, endpoint,
+    failing_behind_gate, github, github_delivery, insert_effect, recover, write_effect,
+};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What somebody wants to be forgotten.
+const NAME: &str = "lovelace";
+
+/// Fails, and quotes the body. It succeeds with the id `good`.
+async fn quote(
+    mut tx: DedupeTx,
+    delivery: Delivery,
+    body: String,
+) -> Result<StatusCode, HandlerError> {
+    insert_effect(&mut tx, &delivery).await?;
+    match delivery.id().as_str() {
+        "good" => Ok(StatusCode::OK),
+        _ => Err(HandlerError::new(format_args!("no such customer: {body}"))),
+    }
+}
+
+fn delivery(id: &str) -> axum::http::Request<axum::body::Body> {
+    github_delivery()
+        .id(id)
+        .event_type("push")
+        .uri("/?name=lovelace")
+        .body(format!("{{\"name\":\"{NAME}\"}}"))
+        .request()
+}
+
+/// All is kept, and what was processed stays. `due` waits for its next attempt, `dead` is dead.
+async fn app_with(ids: &[&str]) -> TestApp {
+    let set = |keep: Keep| keep.processed_for(DAY).retry_delays([DAY]);
+    let app = TestApp::keeping_all(set, quote).await;
+    for id in ids {
+        app.send(delivery(id)).await;
+    }
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set state = 'dead', next_attempt_at = null, died_at = now() where delivery_id = 'dead'",
+        )
+        .await;
+    app
+}
+
+/// The states of what is kept, by id.
+async fn states(database: &Database) -> Vec<(String, String)> {
+    sqlx::query_as(
+        "select delivery_id, state from idempotent_webhook.kept_deliveries order by delivery_id",
+    )
+    .fetch_all(&database.pool)
+    .await
+    .unwrap()
+}
+
+fn pair(id: &str, state: &str) -> (String, String) {
+    (id.to_owned(), state.to_owned())
+}
+
+#[tokio::test]
+async fn q2_nothing_of_the_content_is_left_in_any_table() {
+    let app = app_with(&["good", "due", "dead"]).await;
+    assert!(app.database.dump(&[]).await.has(NAME));
+    let endpoint = endpoint(&app);
+    for id in ["good", "due", "dead"] {
+        assert!(endpoint.erase(id).await.unwrap(), "{id}");
+        assert!(!endpoint.erase(id).await.unwrap(), "{id}, again");
+    }
+    assert!(!app.database.dump(&[]).await.has(NAME));
+    assert!(!endpoint.erase("unknown").await.unwrap());
+
+    // What is known of them stays.
+    let left = [pair("dead", "recorded"), pair("due", "recorded")];
+    assert_eq!(states(&app.database).await, left);
+    app.database
+        .until(
+            "2 = (
+                select count(*) from idempotent_webhook.kept_deliveries
+                where attempts = 1 and status = 500 and reason = 'its content was erased'
+                    and body_bytes is null and taken_by is null and next_attempt_at is null
+                    and jsonb_array_length(history) = 1
+                    and history -> 0 ->> 'status' = '500' and history -> 0 ->> 'reason' is null
+            )",
+        )
+        .await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+    assert_eq!(app.send(delivery("good")).await.outcome, "duplicate");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn q2_what_is_erased_does_not_run_unless_the_provider_sends_it_again() {
+    let app = app_with(&["due"]).await;
+    assert!(endpoint(&app).erase("due").await.unwrap());
+    let recovery = recover(&app);
+    assert!(!endpoint(&app).reprocess("due").await.unwrap());
+    let retried = endpoint(&app).retry_all(&Filter::new()).await.unwrap();
+    assert_eq!(retried, 0);
+    app.database.run("select pg_sleep(0.3)").await;
+    recovery.stop().await;
+    assert_eq!(app.runs(), 1);
+
+    let again = app.elsewhere(write_effect).await;
+    let sent = crate::support::send(&again, github("due", "{}")).await;
+    assert_eq!(sent, answer(200, "processed", "done"));
+    app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+#[tokio::test]
+async fn q2_all_of_a_filter_are_erased_and_no_others() {
+    let app = app_with(&["good", "due", "dead"]).await;
+    let endpoint = endpoint(&app);
+    let dead = Filter::new().state(KeptState::Dead);
+    assert_eq!(endpoint.erase_all(&dead).await.unwrap(), 1);
+    assert_eq!(endpoint.erase_all(&dead).await.unwrap(), 0);
+    let all = [
+        pair("dead", "recorded"),
+        pair("due", "due"),
+        pair("good", "processed"),
+    ];
+    assert_eq!(states(&app.database).await, all);
+    let other = Filter::new().event_type("pull");
+    assert_eq!(endpoint.erase_all(&other).await.unwrap(), 0);
+    let elsewhere = idempotent_webhook::Endpoint::new(app.database.pool.clone(), "other");
+    assert_eq!(elsewhere.erase_all(&Filter::new()).await.unwrap(), 0);
+    // Those that were processed, too.
+    assert_eq!(endpoint.erase_all(&Filter::new()).await.unwrap(), 2);
+    assert_eq!(endpoint.erase_all(&Filter::new()).await.unwrap(), 0);
+    assert!(!app.database.dump(&[]).await.has(NAME));
+    let left = [pair("dead", "recorded"), pair("due", "recorded")];
+    assert_eq!(states(&app.database).await, left);
+}
+
+#[tokio::test]
+async fn q2_thousands_are_erased_in_batches() {
+    let database = Database::new().await;
+    for (state, time) in [
+        ("processed", "archived_until"),
+        ("due", "next_attempt_at"),
+        ("dead", "died_at"),
+    ] {
+        database
+            .run(&format!(
+                "insert into idempotent_webhook.kept_deliveries
+                     (endpoint, delivery_id, state, attempts, processed_at, last_failed_at, {time})
+                 select 'test', '{state}-' || n, '{state}', 1, now() - interval '1 minute',
+                     case when n % 2 = 0 then now() - interval '1 minute' end, now()
+                 from generate_series(1, 1500) as n;
+                 insert into idempotent_webhook.kept_requests
+                     (endpoint, delivery_id, format, method, uri, headers, body)
+                 select 'test', '{state}-' || n, 1, 'POST', '/', '', '{NAME}'
+                 from generate_series(1, 1500) as n;
+                 update idempotent_webhook.kept_deliveries
+                 set first_received_at = now() - interval '1 minute'"
+            ))
+            .await;
+    }
+    let endpoint = idempotent_webhook::Endpoint::new(database.pool.clone(), "test");
+    assert_eq!(endpoint.erase_all(&Filter::new()).await.unwrap(), 4500);
+    assert!(!database.dump(&[]).await.has(NAME));
+    database
+        .until(
+            "3000 = (
+                select count(*) from idempotent_webhook.kept_deliveries where state = 'recorded'
+            )
+            and 3000 = (select count(*) from idempotent_webhook.kept_deliveries)",
+        )
+        .await;
+}
+
+fn by_host() -> Provider {
+    let tenant = |head: &axum::http::request::Parts| {
+        Some(head.headers.get("x-tenant")?.to_str().ok()?.to_owned())
+    };
+    presets::github(TenantSecrets::new(tenant, async |_| {
+        Ok(Some(Secret::new(crate::support::SECRET)?))
+    }))
+}
+
+#[tokio::test]
+async fn q2_all_of_a_tenant_are_erased_also_where_ids_are_not_separate() {
+    let set = |layer: idempotent_webhook::IdempotentWebhook, recovery: &_| {
+        layer.keep(Keep::failed(recovery).retry_delays([DAY]))
+    };
+    let app = TestApp::recovered(by_host(), set, quote).await;
+    for (id, tenant) in [("a", "acme"), ("b", "acme"), ("c", "other")] {
+        let mut request = delivery(id);
+        let tenant = tenant.parse().unwrap();
+        request.headers_mut().insert("x-tenant", tenant);
+        assert_eq!(app.send(request).await.outcome, "kept");
+    }
+    let acme = Filter::new().tenant("acme");
+    assert_eq!(endpoint(&app).erase_all(&acme).await.unwrap(), 2);
+    let all = [
+        pair("a", "recorded"),
+        pair("b", "recorded"),
+        pair("c", "due"),
+    ];
+    assert_eq!(states(&app.database).await, all);
+    let both = acme.tenant("other");
+    assert_eq!(endpoint(&app).erase_all(&both).await.unwrap(), 1);
+    assert!(!app.database.dump(&[]).await.has(NAME));
+}
+
+/// It is waited for, and what it writes down then is of no effect.
+#[tokio::test(flavor = "multi_thread")]
+async fn q2_an_attempt_under_way_brings_no_content_back() {
+    let (mut gate, handler) = failing_behind_gate();
+    let set = |keep: Keep| keep.retry_delays([DAY]);
+    let app = TestApp::keeping_all(set, handler).await;
+    let sent = crate::support::spawn_send(&app.router, github("a", NAME));
+    gate.reached().await;
+    let of = endpoint(&app);
+    let erasing = tokio::spawn(async move { of.erase("a").await.unwrap() });
+    app.database
+        .until(crate::support::ONE_WAITS_FOR_A_LOCK)
+        .await;
+    gate.open();
+    assert!(erasing.await.unwrap());
+    assert_eq!(sent.await.unwrap().status, 502);
+    app.database.until(NONE_TAKEN).await;
+    assert_kept!(app.database, "recorded", attempts: 1, retries: 0);
+    assert!(!app.database.dump(&[]).await.has(NAME));
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn q2_retention_erases_what_has_been_dead_for_some_time() {
+    let app = app_with(&["good", "due", "dead"]).await;
+    app.send(delivery("young")).await;
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set last_failed_at = now() - interval '8 days'
+             where delivery_id in ('due', 'dead');
+             update idempotent_webhook.kept_deliveries
+             set state = 'dead', next_attempt_at = null where delivery_id = 'young'",
+        )
+        .await;
+    let retention = Retention::new(app.database.pool.clone(), 90 * DAY)
+        .every(Duration::from_millis(100))
+        .erase_dead_after(7 * DAY)
+        .spawn();
+    let erased = "exists (
+        select from idempotent_webhook.kept_deliveries
+        where delivery_id = 'dead' and state = 'recorded'
+    )";
+    app.database.until(erased).await;
+    retention.stop().await;
+    let all = [
+        pair("dead", "recorded"),
+        pair("due", "due"),
+        pair("good", "processed"),
+        pair("young", "dead"),
+    ];
+    assert_eq!(states(&app.database).await, all);
+    app.database
+        .until(
+            "not exists (
+                select from idempotent_webhook.kept_requests where delivery_id = 'dead'
+            )
+            and 3 = (select count(*) from idempotent_webhook.kept_requests)",
+        )
+        .await;
+}
