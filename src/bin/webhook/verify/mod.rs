@@ -3,19 +3,17 @@
 mod case;
 mod json;
 mod mistakes;
+mod report;
 
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use http::header::HOST;
-use http::uri::PathAndQuery;
-use idempotent_webhook::Provider as Preset;
-use idempotent_webhook::provider::{PublicUrl, Verified};
-use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::provider::PublicUrl;
 
-use self::case::{Case, Failure, Step};
+use self::case::Case;
+use self::report::Report;
 use crate::Ended;
 use crate::capture::Capture;
 use crate::input;
@@ -49,9 +47,6 @@ body to the byte, up to the end of the file.
 It says at which step the request fails, and what is signed. Then it tries the usual mistakes, by verifying with \
 each one mended, and names the one that makes the request right. It never shows the secret.";
 
-/// How much of what is signed is shown, in characters.
-const MAX_SHOWN: usize = 1000;
-
 fn public_url(text: &str) -> Result<String, String> {
     let parsed = text.parse::<PublicUrl>();
     parsed.map_err(|error| error.to_string())?;
@@ -64,10 +59,6 @@ fn time(text: &str) -> Result<SystemTime, String> {
         return time.ok_or_else(|| "it is too late".to_owned());
     }
     humantime::parse_rfc3339_weak(text).map_err(|error| error.to_string())
-}
-
-fn date(time: SystemTime) -> String {
-    humantime::format_rfc3339_seconds(time).to_string()
 }
 
 impl Verify {
@@ -117,231 +108,4 @@ fn masked(case: &Case) -> Masked {
         Some(rest.rsplit_once('@')?.0.as_bytes())
     });
     Masked::new(std::iter::once(&*case.secret).chain(user))
-}
-
-struct Report {
-    case: Case,
-    preset: Preset,
-    masked: Masked,
-    /// Nobody has said what the provider calls.
-    is_assumed: bool,
-    remark: Option<String>,
-}
-
-impl Report {
-    fn ended(&self) -> Result<Ended, String> {
-        let judged = self.case.judge();
-        if let Err(Failure {
-            step: Step::Key, ..
-        }) = judged
-        {
-            return Err(format!(
-                "the keys of {} are fetched, which this command does not do: the application does, by \
-                 `Provider::keys`",
-                self.case.provider
-            ));
-        }
-        let mut text = String::new();
-        let written = self.write(&mut text, &judged);
-        written.map_err(|error| error.to_string())?;
-        Ok(Ended {
-            text,
-            is_right: judged.is_ok(),
-        })
-    }
-
-    fn write(&self, text: &mut String, judged: &Result<Verified, Failure>) -> std::fmt::Result {
-        self.write_request(text)?;
-        self.write_steps(text, judged)?;
-        let failure = match judged {
-            Ok(Verified::Handshake(_)) => {
-                return writeln!(text, "\nIt is a handshake, and is answered.");
-            }
-            Ok(_) => return writeln!(text, "\nIt verifies."),
-            Err(failure) => failure,
-        };
-        match failure.step {
-            Step::Method | Step::Key => Ok(()),
-            Step::Time => self.write_time(text, failure),
-            Step::Id => writeln!(
-                text,
-                "\nThe signature is right. The delivery id is: {}.",
-                self.preset.description().delivery_id
-            ),
-            step => {
-                self.write_signed(text)?;
-                if step == Step::Headers {
-                    self.write_headers(text)?;
-                }
-                self.write_mistake(text, step)
-            }
-        }
-    }
-
-    fn write_request(&self, text: &mut String) -> std::fmt::Result {
-        let Case { head, body, .. } = &self.case;
-        // A query that is not signed may have a token.
-        let path = match self.preset.signs_url() {
-            true => head.uri.path_and_query().map_or("/", PathAndQuery::as_str),
-            false => head.uri.path(),
-        };
-        writeln!(
-            text,
-            "{}: {}\n{} {}, a body of {} bytes{}",
-            self.case.provider,
-            self.preset.description().signature.replace('`', ""),
-            head.method,
-            self.masked.show(path.as_bytes(), MAX_SHOWN),
-            body.len(),
-            ending(body),
-        )?;
-        if let Some(url) = self
-            .case
-            .public_url
-            .as_ref()
-            .filter(|_| self.preset.signs_url())
-        {
-            let url = self.masked.show(url.as_bytes(), MAX_SHOWN);
-            let assumed = match self.is_assumed {
-                true => " (of the header Host; --public-url says another one)",
-                false => "",
-            };
-            writeln!(text, "the provider calls {url} and that path{assumed}")?;
-        }
-        if let Some(remark) = &self.remark {
-            writeln!(text, "{remark}")?;
-        }
-        writeln!(text)
-    }
-
-    fn write_steps(
-        &self,
-        text: &mut String,
-        judged: &Result<Verified, Failure>,
-    ) -> std::fmt::Result {
-        let failed = judged.as_ref().err();
-        let delivery = judged.as_ref().ok().and_then(Verified::delivery);
-        for step in Step::ALL {
-            let name = step.name();
-            if let Some(failure) = failed.filter(|failure| failure.step.name() == name) {
-                return writeln!(text, "{name:<9}  FAILS: {}", failure.reason);
-            }
-            let detail = match (step, delivery) {
-                (Step::Time, _) if !self.preset.signs_time() => ", none is signed".to_owned(),
-                (Step::Time, Some(delivery)) => {
-                    let at = delivery.signed_at();
-                    at.map_or_else(String::new, |at| format!(", signed at {}", date(at)))
-                }
-                (Step::Id, Some(delivery)) => {
-                    let id = self
-                        .masked
-                        .show(delivery.id().as_str().as_bytes(), MAX_SHOWN);
-                    let event_type = delivery
-                        .event_type()
-                        .map_or_else(String::new, |event_type| {
-                            format!(
-                                ", event type {}",
-                                self.masked.show(event_type.as_bytes(), MAX_SHOWN)
-                            )
-                        });
-                    format!(", {id}{event_type}")
-                }
-                _ => String::new(),
-            };
-            writeln!(text, "{name:<9}  ok{detail}")?;
-        }
-        Ok(())
-    }
-
-    fn write_signed(&self, text: &mut String) -> std::fmt::Result {
-        if let Ok(Some(content)) = self.preset.signed_content(&self.case.head, &self.case.body) {
-            let length = content.len();
-            let shown = self.masked.show(&content, MAX_SHOWN);
-            writeln!(text, "\nWhat is signed, {length} bytes:\n  {shown}")?;
-        }
-        Ok(())
-    }
-
-    /// Which of the headers are there that the provider sends.
-    fn write_headers(&self, text: &mut String) -> std::fmt::Result {
-        let sample = TestDelivery::new(&self.preset).try_request::<bytes::Bytes>();
-        let Ok(sample) = sample else {
-            return Ok(());
-        };
-        writeln!(text, "\nThe headers of the provider:")?;
-        for name in sample.headers().keys() {
-            let is_there = match self.case.head.headers.contains_key(name) {
-                true => "there",
-                false => "missing",
-            };
-            writeln!(text, "  {name}: {is_there}")?;
-        }
-        Ok(())
-    }
-
-    fn write_mistake(&self, text: &mut String, step: Step) -> std::fmt::Result {
-        let Some(mistake) = mistakes::find(&self.case) else {
-            let provider = self.case.provider;
-            let cause = match step {
-                Step::Headers => format!(
-                    " A proxy, or the tool that took the capture, has dropped or changed headers, or the request is \
-                     not from {provider}."
-                ),
-                Step::Secret | Step::Signature => format!(
-                    " It is another secret (of another endpoint, of test instead of live mode, or one that was \
-                     replaced), or the request was changed in another way, or it is not from {provider}."
-                ),
-                _ => String::new(),
-            };
-            return writeln!(text, "\nNone of the usual mistakes makes it right.{cause}");
-        };
-        let change = self.masked.show(mistake.change.as_bytes(), MAX_SHOWN);
-        writeln!(text, "\nIt verifies if {change}.\n{}", mistake.cure)?;
-        if let Err(next) = mistake.case.judge() {
-            writeln!(
-                text,
-                "\nThen the {} fails: {}",
-                next.step.name(),
-                next.reason
-            )?;
-        }
-        Ok(())
-    }
-
-    fn write_time(&self, text: &mut String, failure: &Failure) -> std::fmt::Result {
-        writeln!(text, "\nThe signature is right.")?;
-        let Some(at) = failure.valid_at else {
-            return Ok(());
-        };
-        let then = Case {
-            at,
-            ..self.case.clone()
-        };
-        if then.judge().is_ok() {
-            let off = at
-                .duration_since(self.case.at)
-                .or_else(|error| Ok::<_, ()>(error.duration()));
-            let off = Duration::from_secs(off.map_or(0, |off| off.as_secs()));
-            let (date, off) = (date(at), humantime::format_duration(off));
-            writeln!(
-                text,
-                "It verifies at {date} (--at {date}), which is {off} away.\nIf it was sent just now, a clock is off by \
-                 that: compare this machine's with a time server. If it is an old capture, --at says when it came, \
-                 and \"webhook replay\" can sign it anew."
-            )?;
-        }
-        Ok(())
-    }
-}
-
-/// The last bytes of a body, for line breaks are seen by nobody.
-fn ending(body: &[u8]) -> String {
-    let last = body.len().saturating_sub(2);
-    match body.get(last..) {
-        None | Some([]) => String::new(),
-        Some(bytes) => {
-            let bytes: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!(", the last of which are {}", bytes.join(" "))
-        }
-    }
 }
