@@ -5,7 +5,7 @@
 //! the provider:
 //!
 //! ```text
-//! WARN webhook{endpoint="deployments" provider="github" outcome="rejected"}: webhook rejected status=401
+//! WARN webhook{endpoint="deployments" provider="github"}: webhook rejected status=401
 //!     reason="signature matches none of the secrets: another secret, or a body that was changed on the way"
 //! ```
 //!
@@ -75,19 +75,44 @@
 //! A capture is a raw HTTP request, in a file:
 //!
 //! ```http
-CAPTURE
+//! POST /webhooks/github HTTP/1.1
+//! Host: hooks.example.com
+//! Content-Type: application/json
+//! X-GitHub-Delivery: 72d3162e-cc78-11e3-81ab-4c9367dc0958
+//! X-GitHub-Event: pull_request
+//! X-Hub-Signature-256: sha256=4106e73fde30412620dabe442549eefdc60ed51cc8dfbf211b047750b020811c
+//!
+//! {"action": "opened", "number": 7, "title": "caf\u00e9"}
 //! ```
 //!
 //! ```text
 //! $ webhook verify github capture.http
-FOUND
+//! github: HMAC-SHA256 in hex, x-hub-signature-256
+//! POST /webhooks/github, a body of 55 bytes, the last of which are 22 7d
+//!
+//! method     ok
+//! headers    ok
+//! body       ok
+//! secret     ok
+//! signature  FAILS: it does not match
+//!
+//! What is signed, 55 bytes:
+//!   {"action": "opened", "number": 7, "title": "caf\u00e9"}
+//!
+//! It verifies if the body is written without any white space, as JSON.stringify writes it.
+//! Something has parsed the body and written it again: a body parser before the verification, a proxy,
+//! or the tool that took the capture. Verify the bytes as they came.
 //! ```
 //!
 //! With another secret it does not guess:
 //!
 //! ```text
 //! $ WEBHOOK_SECRET=another webhook verify github capture.http
-OTHER
+//! ...
+//!
+//! None of the usual mistakes makes it right. It is another secret (of another endpoint, of test
+//! instead of live mode, or one that was replaced), or the request was changed in another way, or it is
+//! not from github.
 //! ```
 //!
 //! It verifies with each of the usual mistakes mended: what is around the secret, its prefix and its encoding; renamed,
@@ -97,7 +122,7 @@ OTHER
 //!
 //! # How to take a capture
 //!
-//! The body counts to the byte, so the tool must not show it prettily:
+//! The body counts to the byte, so the tool has to keep it as it came:
 //!
 //! - mitmproxy between the proxy and the server: `mitmproxy --mode reverse:http://127.0.0.1:3000`, then
 //!   `:export.file raw_request @focus capture.http`;

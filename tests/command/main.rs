@@ -9,6 +9,7 @@
 )]
 
 mod capture;
+mod guide;
 mod mistakes;
 mod run;
 mod sending;

@@ -19,9 +19,12 @@ impl Run {
         self
     }
 
+    /// Wherever its lines end.
     #[track_caller]
     pub fn says(&self, text: &str) -> &Self {
-        assert!(self.out.contains(text), "{text}:\n{}{}", self.out, self.err);
+        let one_line = |text: &str| text.replace('\n', " ");
+        let is_said = one_line(&self.out).contains(&one_line(text));
+        assert!(is_said, "{text}:\n{}{}", self.out, self.err);
         self
     }
 

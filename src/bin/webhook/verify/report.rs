@@ -16,6 +16,8 @@ use crate::secret::Masked;
 /// How much of what is signed is shown, in characters.
 const MAX_SHOWN: usize = 1000;
 
+const MAX_LINE: usize = 100;
+
 pub struct Report {
     pub case: Case,
     pub preset: Preset,
@@ -184,10 +186,12 @@ impl Report {
                 ),
                 _ => String::new(),
             };
-            return writeln!(text, "\nNone of the usual mistakes makes it right.{cause}");
+            let said = format!("None of the usual mistakes makes it right.{cause}");
+            return writeln!(text, "\n{}", wrapped(&said));
         };
         let change = self.show(&mistake.change);
-        writeln!(text, "\nIt verifies if {change}.\n{}", mistake.cure)?;
+        let (change, cure) = (format!("It verifies if {change}."), wrapped(&mistake.cure));
+        writeln!(text, "\n{}\n{cure}", wrapped(&change))?;
         if let Err(next) = mistake.case.judge() {
             writeln!(
                 text,
@@ -213,12 +217,12 @@ impl Report {
             let off = off.unwrap_or_else(|error| error.duration()).as_secs();
             let off = Duration::from_secs(off);
             let (date, off) = (date(at), humantime::format_duration(off));
-            writeln!(
-                text,
-                "It verifies at {date} (--at {date}), which is {off} away.\nIf it was sent just now, a clock is off by \
+            let said = format!(
+                "It verifies at {date} (--at {date}), which is {off} away. If it was sent just now, a clock is off by \
                  that: compare this machine's with a time server. If it is an old capture, --at says when it came, \
                  and \"webhook replay\" can sign it anew."
-            )?;
+            );
+            writeln!(text, "{}", wrapped(&said))?;
         }
         Ok(())
     }
@@ -234,6 +238,23 @@ fn ending(body: &[u8]) -> String {
             format!(", the last of which are {}", bytes.join(" "))
         }
     }
+}
+
+/// In lines that fit into a terminal.
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut length = 0;
+    for word in text.split(' ') {
+        if length + word.len() > MAX_LINE {
+            lines.push('\n');
+            length = 0;
+        } else if length > 0 {
+            lines.push(' ');
+        }
+        lines.push_str(word);
+        length += word.len() + 1;
+    }
+    lines
 }
 
 fn date(time: SystemTime) -> String {
