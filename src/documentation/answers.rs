@@ -111,7 +111,7 @@
 //! ...
 //!
 //! None of the usual mistakes makes it right. It is another secret (of another endpoint, of test
-//! instead of live mode, or one that was replaced), or the request was changed in another way, or it is
+//! instead of live mode, or one that was replaced), the request was changed in another way, or it is
 //! not from github.
 //! ```
 //!

@@ -224,10 +224,10 @@ fn the_url() {
             .with_public_url(Some("http://10.0.0.1:8080"))
             .with_header("x-forwarded-host", "example.com");
         is_found(&behind, right);
-        let stripped = captured
-            .with_path("/?a=1")
+        let stripped = of("https://example.com", "/hooks/sms?a=1")
+            .with_path("/sms?a=1")
             .with_header("x-forwarded-prefix", "/hooks");
-        assert_eq!(stripped.verify().code, 1);
+        is_found(&stripped, "the URL is https://example.com/hooks/sms?a=1");
         let original = captured
             .with_path("/?a=1")
             .with_header("x-original-uri", "/hooks?a=1");

@@ -195,7 +195,7 @@ async fn what_the_provider_did_not_sign_or_long_ago_is_refused() {
 async fn a_wrong_secret_is_not_as_expected() {
     let (app, url) = stripe().await;
     let send = ["send", "stripe", "--to", &url];
-    let run = webhook_as("another secret", &send, "").await;
+    let run = webhook_as("of-somebody-else", &send, "").await;
     run.ends(1, NOT_ONCE);
     assert_eq!(run.answers("401", "rejected"), 1);
     assert_rows!(app.database, claims: 0, effects: 0);

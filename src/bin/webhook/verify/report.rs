@@ -180,10 +180,16 @@ impl Report {
                     " A proxy, or the tool that took the capture, has dropped or changed headers, or the request is \
                      not from {provider}."
                 ),
-                Step::Secret | Step::Signature => format!(
-                    " It is another secret (of another endpoint, of test instead of live mode, or one that was \
-                     replaced), or the request was changed in another way, or it is not from {provider}."
-                ),
+                Step::Secret | Step::Signature => {
+                    let url = match self.preset.signs_url() {
+                        true => "the provider calls another URL, ",
+                        false => "",
+                    };
+                    format!(
+                        " It is another secret (of another endpoint, of test instead of live mode, or one that was \
+                         replaced), {url}the request was changed in another way, or it is not from {provider}."
+                    )
+                }
                 _ => String::new(),
             };
             let said = format!("None of the usual mistakes makes it right.{cause}");
