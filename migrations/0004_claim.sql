@@ -28,6 +28,14 @@ begin
     if not found then
         return false;
     end if;
+    -- Retention keeps the deliveries of an endpoint that has no window. A layer with the endpoint registers the one of
+    -- its provider, and deletes this one.
+    insert into idempotent_webhook.redelivery_windows (endpoint, redelivery_window)
+    select claim.endpoint, interval '30 days'
+    where not exists (
+        select from idempotent_webhook.redelivery_windows as known where known.endpoint = claim.endpoint
+    )
+    on conflict do nothing;
     -- As `src/recovery/kept/end_with_claim.sql` does. Most deliveries are not kept.
     if exists (
         select

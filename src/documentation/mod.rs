@@ -14,6 +14,7 @@
 //! | What is guaranteed? | [`guarantees`] |
 //! | What is stored, for how long, and how is it erased? | [`personal_data`] |
 //! | What does it work with? | [`works_with`] |
+//! | Diesel, tokio-postgres, sqlx 0.8, actix-web, AWS Lambda, other languages | [`drivers`] |
 //! | How does an application move in that has a table of its own? | [`moving_in`] |
 //!
 //! # The usual advice
@@ -52,13 +53,14 @@
 //! | `dashboard` | the dashboard of a busy application, in a browser |
 //! | `examples/traces` | a crate of its own: a failure and its recovery as one trace of OpenTelemetry |
 //! | `examples/typed_events` | a crate of its own: handlers that take the events of async-stripe and of octocrab |
-//! | `examples/drivers/sea_orm` | a crate of its own: entities of SeaORM in the transaction |
+//! | `examples/drivers` | crates of their own: SeaORM, Diesel, tokio-postgres, sqlx 0.8, actix-web and AWS Lambda, and a race with kills |
 //! | `examples/outbox` | a crate of its own: slow work in jobs of graphile_worker |
 
 #![cfg_attr(
     not(all(
         feature = "p256",
         feature = "reqwest",
+        feature = "sea-orm",
         feature = "testing",
         feature = "x509"
     )),
@@ -70,6 +72,7 @@
 
 pub mod answers;
 pub mod database;
+pub mod drivers;
 pub mod guarantees;
 pub mod handling;
 pub mod moving_in;

@@ -91,13 +91,12 @@
 //!     .await?;
 //! ```
 //!
-//! # sqlx 0.8, SeaORM 1 and Diesel
+//! # sqlx 0.8, SeaORM 1, Diesel and tokio-postgres
 //!
-//! They have connections of their own, and cannot write in this transaction. SeaORM 1 is made with sqlx 0.8, whose
-//! types are not those of sqlx 0.9: the compiler says of its pool that another version of the crate is in the graph.
-//! Both versions can be in one application, with a pool each. What an application writes by them is not part of the
-//! transaction, and may happen twice. Two ways out:
+//! They have connections of their own, and cannot write in this transaction. What they write there may happen twice.
+//! Three ways out:
 //!
+//! - Claim the delivery in a transaction of theirs: [drivers](super::drivers) has a program for each.
 //! - Write with sqlx 0.9 in webhook handlers.
 //! - Insert a job through `&mut *tx`, and use the ORM in the worker, with
 //!   [`Delivery::idempotency_key`](crate::Delivery::idempotency_key) as a unique key of what it

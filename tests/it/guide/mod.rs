@@ -61,6 +61,8 @@ async fn each_statement_of_the_guide_runs() {
     let database = Database::new().await;
     // The application's own.
     database.run(moving_in::PROCESSED_EVENTS).await;
+    let payments = "create table payments (event_id text, amount bigint)";
+    database.run(payments).await;
     let mut connection = database.pool.acquire().await.unwrap();
     let mut ran = 0;
     for (page, text) in pages() {

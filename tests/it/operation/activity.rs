@@ -652,6 +652,7 @@ async fn the_settings_of_the_finished_layer_are_told() {
         .handler_timeout(seconds(12))
         .in_flight_timeout(seconds(7))
         .database_timeout(seconds(4))
+        .expect_every(Duration::from_secs(86400))
         .retry_after(seconds(9))
         .replay_guard();
     send(&route(&layer, write_effect), github_delivery().request()).await;
@@ -670,6 +671,7 @@ async fn the_settings_of_the_finished_layer_are_told() {
             "handler_timeout_seconds": 12,
             "in_flight_timeout_seconds": 7,
             "database_timeout_seconds": 4,
+            "expected_every_seconds": 86400,
             "retry_after_seconds": 9,
             "bodies": "guarded",
             "late_claim": false,

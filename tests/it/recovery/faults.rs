@@ -107,14 +107,20 @@ async fn r14_connections_that_are_lost_before_the_keep_is_committed_are_no_succe
 /// Ends connections that wait for a lock, one after the other.
 async fn lose_connections(database: &Database, connections: u32) {
     for _ in 0..connections {
-        database.until(ONE_WAITS_FOR_A_LOCK).await;
-        let (ended, _): (i32, bool) = sqlx::query_as(
-            "select pid, pg_terminate_backend(pid) from pg_stat_activity
-             where datname = current_database() and wait_event_type = 'Lock'",
-        )
-        .fetch_one(&database.pool)
-        .await
-        .unwrap();
+        // One that is seen to wait may have got its lock by now.
+        let ended: i32 = loop {
+            database.until(ONE_WAITS_FOR_A_LOCK).await;
+            let ended: Option<(i32, bool)> = sqlx::query_as(
+                "select pid, pg_terminate_backend(pid) from pg_stat_activity
+                 where datname = current_database() and wait_event_type = 'Lock'",
+            )
+            .fetch_optional(&database.pool)
+            .await
+            .unwrap();
+            if let Some((pid, _)) = ended {
+                break pid;
+            }
+        };
         let is_gone = format!("not exists (select from pg_stat_activity where pid = {ended})");
         database.until(&is_gone).await;
     }

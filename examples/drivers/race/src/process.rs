@@ -1,0 +1,79 @@
+//! A program of the guide, as a process.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+use crate::{Database, SECRET};
+
+/// It is killed when it is dropped.
+pub struct Process {
+    child: Child,
+    /// Such as `http://127.0.0.1:1234`. Empty until it is [listening](Self::until_it_listens).
+    pub url: String,
+    stdout: Lines<BufReader<ChildStdout>>,
+}
+
+impl Process {
+    /// Starts a program, with these variables besides its usual ones.
+    ///
+    /// # Panics
+    ///
+    /// If the program is not built.
+    pub fn spawn(name: &str, database: &Database, variables: &[(&str, &str)]) -> Self {
+        let program = program(name);
+        let child = Command::new(&program)
+            .env("DATABASE_URL", &database.url)
+            .env("STRIPE_WEBHOOK_SECRET", SECRET)
+            .env("PORT", "0")
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn();
+        let mut child = child.unwrap_or_else(|error| {
+            panic!(
+                "{}: {error}. Run `cargo build --workspace --manifest-path examples/drivers/Cargo.toml` first, with \
+                 the same --target-dir",
+                program.display()
+            )
+        });
+        let stdout = child.stdout.take().expect("it is piped");
+        Self {
+            child,
+            url: String::new(),
+            stdout: BufReader::new(stdout).lines(),
+        }
+    }
+
+    /// Starts a program that serves, and waits until it does.
+    ///
+    /// # Panics
+    ///
+    /// If it ends before.
+    pub async fn start(name: &str, database: &Database) -> Self {
+        let mut process = Self::spawn(name, database, &[]);
+        let said = process.stdout.next_line().await.expect("a line");
+        let said = said.unwrap_or_else(|| panic!("{name} has ended"));
+        let url = said.strip_prefix("listening on ");
+        process.url = url
+            .unwrap_or_else(|| panic!("{name} says {said:?}"))
+            .to_owned();
+        process
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub async fn kill(mut self) {
+        self.child.kill().await.expect("it was running");
+    }
+}
+
+/// Beside the folder of this test.
+fn program(name: &str) -> PathBuf {
+    let test = env::current_exe().expect("the path of the test");
+    let folder = test.ancestors().nth(2).expect("the folder of the target");
+    folder.join(name).with_extension(env::consts::EXE_EXTENSION)
+}

@@ -1,0 +1,69 @@
+//! Payments of Stripe, inserted once on AWS Lambda, behind a function URL or an HTTP API.
+
+use std::env;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use axum::routing::post;
+use axum::{Json, Router};
+use idempotent_webhook::{
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, Secret, presets,
+};
+use lambda_http::Error;
+use serde::Deserialize;
+use sqlx::postgres::PgPoolOptions;
+
+#[derive(Deserialize)]
+struct Event {
+    data: Data,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    object: PaymentIntent,
+}
+
+#[derive(Deserialize)]
+struct PaymentIntent {
+    amount: i64,
+}
+
+async fn paid(
+    mut tx: DedupeTx,
+    delivery: Delivery,
+    Json(event): Json<Event>,
+) -> Result<StatusCode, HandlerError> {
+    sqlx::query("insert into payments (event_id, amount) values ($1, $2)")
+        .bind(delivery.id())
+        .bind(event.data.object.amount)
+        .execute(&mut *tx)
+        .await?;
+    Ok(StatusCode::OK)
+}
+
+const TABLE: &str =
+    "create table if not exists payments (event_id text primary key, amount bigint not null)";
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    lambda_http::tracing::init_default_subscriber();
+    // An instance has one request at a time. A connection that was lost while it was frozen is found by the pool.
+    let pool = PgPoolOptions::new().max_connections(2);
+    let pool = pool.connect(&env::var("DATABASE_URL")?).await?;
+    // At each start of an instance. A step of the deploy is better.
+    idempotent_webhook::migrate(&pool).await?;
+    sqlx::query(TABLE).execute(&pool).await?;
+
+    let secret = Secret::new(env::var("STRIPE_WEBHOOK_SECRET")?)?;
+    // A process that is not frozen runs what is kept, through the same route, with `Recovery::spawn`.
+    let kept = Recovery::elsewhere(pool.clone());
+    let stripe = IdempotentWebhook::new(pool, "billing", presets::stripe(secret))
+        .only(["payment_intent.succeeded"])
+        .keep(Keep::failed(&kept))
+        // Activity is written in the background.
+        .count_activity(false)
+        // Below the timeout of the function, so that the layer rolls back and answers.
+        .handler_timeout(Duration::from_secs(8));
+    let app: Router = Router::new().route("/webhooks/stripe", post(paid).layer(stripe));
+    lambda_http::run(app).await
+}
