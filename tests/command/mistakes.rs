@@ -313,7 +313,15 @@ fn headers() {
 fn another_provider() {
     let mut shopify = Captured::of("shopify", SECRET, EVENT);
     shopify.provider = "github".to_owned();
-    is_found(&shopify, "the provider is shopify");
+    is_found(&shopify, "the provider is shopify.");
+
+    // Those with the same scheme and another place of the id are not named.
+    let secret = BASE64.encode(SECRET);
+    let mut standard = Captured::of("standard-webhooks", &secret, r#"{"a":1}"#);
+    standard.provider = "stripe".to_owned();
+    let run = standard.verify();
+    run.ends(1).says("It verifies if the provider is ");
+    assert!(!run.out.contains("anthropic"), "{}", run.out);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
+use http::header::CONTENT_TYPE;
 use http::uri::PathAndQuery;
 use idempotent_webhook::Provider as Preset;
 use idempotent_webhook::provider::Verified;
@@ -162,7 +163,7 @@ impl Report {
             return Ok(());
         };
         writeln!(text, "\nThe headers of the provider:")?;
-        for name in sample.headers().keys() {
+        for name in sample.headers().keys().filter(|name| *name != CONTENT_TYPE) {
             let is_there = match self.case.head.headers.contains_key(name) {
                 true => "there",
                 false => "missing",

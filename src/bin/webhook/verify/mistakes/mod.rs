@@ -5,7 +5,7 @@ mod headers;
 mod secret;
 mod url;
 
-use super::case::Case;
+use super::case::{Case, Step};
 use crate::preset::Provider;
 
 /// A change that may make a request right.
@@ -27,7 +27,7 @@ pub fn find(case: &Case) -> Option<Mistake> {
         .or_else(|| other_provider(case))
 }
 
-/// Several may sign alike.
+/// Several sign alike, of which few have the delivery id at the same place.
 fn other_provider(case: &Case) -> Option<Mistake> {
     let of = |provider| Case {
         provider,
@@ -35,13 +35,21 @@ fn other_provider(case: &Case) -> Option<Mistake> {
     };
     let others: Vec<_> = Provider::all()
         .filter(|provider| provider.name() != case.provider.name())
-        .filter(|provider| of(*provider).is_authentic())
+        .filter(|provider| match of(*provider).judge() {
+            Ok(_) => true,
+            Err(failure) => failure.step == Step::Time,
+        })
         .collect();
-    let names: Vec<_> = others.iter().map(|provider| provider.name()).collect();
     let first = others.first()?;
+    let named: Vec<_> = others.iter().take(4).map(|one| one.name()).collect();
+    let named = named.join(" or ");
+    let more = match others.len() {
+        ..=4 => "",
+        _ => ", or another one that signs alike",
+    };
     Some(Mistake {
         case: of(*first),
-        change: format!("the provider is {}", names.join(" or ")),
+        change: format!("the provider is {named}{more}"),
         cure: "Take the preset of the provider that sends it.".to_owned(),
     })
 }
