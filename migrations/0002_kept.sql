@@ -168,6 +168,15 @@ create table idempotent_webhook.kept_endpoints (
     served_at timestamptz
 );
 
+-- The problems that endpoints have, so that each is told once over all processes.
+create table idempotent_webhook.problems (
+    endpoint text collate "C" not null,
+    -- `failing`, `probing`, `unreached`, `not reconciled`.
+    problem text collate "C" not null,
+    since timestamptz not null default now(),
+    primary key (endpoint, problem)
+);
+
 -- The group of a reason: words with digits, such as ids and times, do not count. With a random key of the
 -- database: readers of the dashboard who may not see a reason see its group, and could try out what it says.
 -- The key is in the function's text, so that each insert has the function inlined, and reads no table.

@@ -147,7 +147,16 @@
 //! `WebhooksSilent` is for a provider that has stopped sending, which no error tells of. It needs the longest usual time
 //! between two requests, for each endpoint: [`expect_every`](crate::IdempotentWebhook::expect_every).
 //!
-//! Without Prometheus, [`Keep::on_dead`](crate::Keep::on_dead) calls a function for each delivery that becomes dead.
+//! Without Prometheus, [`Recovery::on_change`](crate::Recovery::on_change) calls a function when a problem of an endpoint
+//! begins and when it is over, once over all processes, and [`Keep::on_dead`](crate::Keep::on_dead) for each delivery that
+//! becomes dead. A log that raises alerts has both: `webhook problem`, `webhook problem over` and `webhook dead`.
+//!
+//! | problem | begins | is over |
+//! |---|---|---|
+//! | `failing` | a delivery has failed and waits | all of them were processed, discarded or deleted |
+//! | `probing` | the [breaker](super::recovery#breaker-and-pause) opens | an attempt has succeeded, or an operator resumes the endpoint |
+//! | `unreached` | a delivery that is run again reaches no layer of the endpoint | all that wait have reached it |
+//! | `not reconciled` | a list of the provider could not be read as a whole, or is late by an hour | a round is complete |
 //!
 //! # Activity
 //!

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use super::failed_attempt::FailedAttempt;
 use super::kept::AttemptBy;
 use super::liveness::Taker;
+use super::problems::OnChange;
 use super::recovery_attempt::{RecoveryAttempt, Taken};
 use super::router::Router;
 use super::served_endpoints::Served;
@@ -36,6 +37,7 @@ pub(super) struct Runner {
     pub(super) shared: Arc<Shared>,
     pub(super) router: Router,
     pub(super) poll_interval: Duration,
+    pub(super) on_change: Option<OnChange>,
 }
 
 /// The result of an attempt of [`Recovery::run_due`](crate::Recovery::run_due).
@@ -66,7 +68,11 @@ struct DueEndpoint {
 impl Runner {
     pub(super) async fn run(self, mut stop: Stop) {
         self.shared.stay_alive();
-        let serving = tokio::spawn(serving::tell(self.shared.clone(), stop.clone()));
+        let serving = tokio::spawn(serving::tell(
+            self.shared.clone(),
+            self.on_change.clone(),
+            stop.clone(),
+        ));
         let runner = Arc::new(self);
         let mut agenda = runner.look().await;
         let mut turn = 0;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::problems::{OnChange, tell_changes};
 use super::task::Shared;
 use crate::metrics;
 use crate::stop_signal::Stop;
@@ -33,7 +34,7 @@ const FIRST_LOOK: Duration = Duration::from_secs(5);
 const MAX_COUNT: i64 = 10_000;
 
 /// Says every half a minute what this process recovers, until recovery is asked to stop.
-pub(super) async fn tell(shared: Arc<Shared>, mut stop: Stop) {
+pub(super) async fn tell(shared: Arc<Shared>, on_change: Option<OnChange>, mut stop: Stop) {
     let mut look_at = Instant::now() + FIRST_LOOK;
     let mut unserved = Unserved::new();
     loop {
@@ -46,6 +47,11 @@ pub(super) async fn tell(shared: Arc<Shared>, mut stop: Stop) {
         }
         if cfg!(feature = "metrics") && !names.is_empty() {
             count_failing(&shared, &names).await;
+        }
+        if !names.is_empty()
+            && let Err(error) = tell_changes(&shared.store, &names, on_change.as_ref()).await
+        {
+            tracing::debug!(%error, "could not look for problems of webhook endpoints");
         }
         if Instant::now() >= look_at {
             look_at = Instant::now() + LOOK_INTERVAL;

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use tower_service::Service;
 
 use super::liveness::{Liveness, Taker};
+use super::problems::{EndpointChange, OnChange};
 use super::reconciled_lists::ReconciledLists;
 use super::router::{Prepare, Router};
 use super::run_due::{AttemptResult, Runner};
@@ -75,6 +76,7 @@ pub struct Recovery {
     pub(super) shared: Arc<Shared>,
     poll_interval: Duration,
     prepare: Option<Prepare>,
+    on_change: Option<OnChange>,
 }
 
 /// What the handles and the layers share.
@@ -126,6 +128,7 @@ impl Recovery {
             }),
             poll_interval: Duration::from_secs(5),
             prepare: None,
+            on_change: None,
         }
     }
 
@@ -178,6 +181,30 @@ impl Recovery {
     /// ```
     pub fn prepare_request(mut self, prepare: impl Fn(&mut Parts) + Send + Sync + 'static) -> Self {
         self.prepare = Some(Arc::new(prepare));
+        self
+    }
+
+    /// Calls a function when a [problem](super::recovery::Problem) of an endpoint begins, and when it is over: for a
+    /// message to a chat, for example.
+    ///
+    /// ```no_run
+    /// # use idempotent_webhook::Recovery;
+    /// # fn recovery(pool: sqlx::PgPool, send: fn(String)) -> Recovery {
+    /// Recovery::new(pool).on_change(move |change| {
+    ///     let state = if change.is_over { "over" } else { "begun" };
+    ///     send(format!("{}: {}, {state}", change.endpoint, change.problem));
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// Each change is told once, by one of all processes that have spawned a recovery for the endpoint, within half a
+    /// minute. A problem that is over before that is not told. If that process is killed at this moment, nobody tells.
+    /// The log has the same: `webhook problem` at WARN, and `webhook problem over` at INFO, with the fields `endpoint` and
+    /// `problem`.
+    ///
+    /// The function must not block. What takes longer belongs into a task.
+    pub fn on_change(mut self, hook: impl Fn(&EndpointChange) + Send + Sync + 'static) -> Self {
+        self.on_change = Some(Arc::new(hook));
         self
     }
 
@@ -247,6 +274,7 @@ impl Recovery {
             shared: self.shared.clone(),
             router: Router::new(service, self.prepare.clone()),
             poll_interval: self.poll_interval,
+            on_change: self.on_change.clone(),
         }
     }
 

@@ -11,6 +11,7 @@ mod locks;
 mod liveness;
 mod log;
 mod operate;
+mod problems;
 mod quota;
 mod races;
 mod replays;
