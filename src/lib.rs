@@ -98,6 +98,7 @@
 //! | `reqwest` | the lists of events of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`], and a client for keys of providers that rotate them ([`provider::keys`]). A list of your own ([`reconcile::EventSource`]), and a client of your own for keys, do not need it |  | 13 |
 //! | `sea-orm` | [`DedupeTx`] as a connection of SeaORM 2: `DedupeTx::sea_orm`. The crates are those of SeaORM itself |  | 27 |
 //! | `testing` | signed requests and an assertion, for the tests of applications |  | 0 |
+//! | `command` | the binary `webhook`, which sends, replays and [verifies](documentation::answers) at a shell, without Postgres; with `all-presets` and `testing` | all | 55 |
 //!
 //! # Metrics
 //!

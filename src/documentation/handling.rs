@@ -229,6 +229,8 @@
 //! | an event of a type that no handler is for ([`Events`](crate::Events), [`only`](crate::IdempotentWebhook::only)) | 200, empty | `ignored` |
 //! | handshake, such as Slack's `url_verification` | that of the provider, usually 200 with the challenge | `handshake` |
 //!
+//! [`answers`](super::answers) has the cure for each.
+//!
 //! A failure is never answered with 410, which some senders take as an order to delete the endpoint: a handler's 410
 //! becomes 500, unless [`also_commit_on`](crate::IdempotentWebhook::also_commit_on) commits it.
 //!

@@ -7,6 +7,7 @@
 //! | What happens to a delivery that fails? | [`recovery`] |
 //! | What if a webhook never arrives? | [`reconciliation`] |
 //! | How is it operated? Log, metrics, alerts, SQL, retention, shutdown, upgrade | [`operating`] |
+//! | Why is it 401? What does each answer mean, and what is the cure? | [`answers`] |
 //! | How are handlers tested? | [`testing`] |
 //! | What does the layer need from the database? | [`database`] |
 //! | How is a provider set up? | [`providers`], [`provider_table`] |
@@ -50,7 +51,6 @@
 //! | `metrics` | what Prometheus scrapes |
 //! | `graceful_shutdown` | a shutdown that waits for a handler whose sender has gone |
 //! | `dashboard` | the dashboard of a busy application, in a browser |
-//! | `replay` | a tool that sends a captured webhook again, and judges the responses |
 //! | `examples/traces` | a crate of its own: a failure and its recovery as one trace of OpenTelemetry |
 //! | `examples/typed_events` | a crate of its own: handlers that take the events of async-stripe and of octocrab |
 //! | `examples/drivers` | crates of their own: SeaORM, Diesel, tokio-postgres, sqlx 0.8, actix-web and AWS Lambda, and a race with kills |
@@ -70,6 +70,7 @@
     )
 )]
 
+pub mod answers;
 pub mod database;
 pub mod drivers;
 pub mod guarantees;

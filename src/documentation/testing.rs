@@ -207,12 +207,18 @@
 //!
 //! # Against a running server
 //!
-//! In a checkout of this crate, the example `replay` sends a body, signed as the provider signs, or a captured
-//! request as it is. It judges the responses:
+//! The command `webhook` sends a delivery, signed as the provider signs it, for each of the presets. It judges the
+//! answers, and counts them by status and outcome with their times:
 //!
 //! ```sh
+//! cargo install idempotent-webhook --no-default-features --features command
 //! export WEBHOOK_SECRET=whsec_demo    # what the quickstart prints
-//! echo '{"id":"evt_1","type":"invoice.paid","data":{"object":{"id":"in_1"}}}' > event.json
-//! cargo run --example replay -- --provider stripe \
-//!     --url http://127.0.0.1:3000/webhooks/stripe --times 5 --concurrency 5 event.json
+//! webhook send stripe --to http://127.0.0.1:3000/webhooks/stripe --event invoice.paid --times 50 --concurrency 10
 //! ```
+//!
+//! All 50 have one id, so that one of them is processed; `--distinct` gives each its own. `--body FILE` sends a body to
+//! the byte. `--tampered`, `--expired` and `--unsigned` have to be refused. `webhook replay capture.http --to ...` sends a
+//! captured request again, and signs it anew with `--provider`. `webhook verify` says [why it is a
+//! 401](super::answers), and `webhook providers` what each provider signs.
+//!
+//! Another machine needs `--anywhere`. There is no TLS: the command is for the server behind its proxy.

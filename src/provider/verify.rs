@@ -255,6 +255,36 @@ impl Provider {
         })
     }
 
+    /// What the signature of a request covers, to the byte, such as `<time>.<body>`. It is for those who ask why a
+    /// signature does not match, and has nothing of the secret. `None` if the scheme does not say, as
+    /// most of those do that a single preset has.
+    ///
+    /// ```
+    /// use http::Request;
+    /// use idempotent_webhook::{Secret, presets};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let stripe = presets::stripe(Secret::new("whsec_test")?);
+    /// let request = Request::post("/").header("stripe-signature", "t=1700000000,v1=00");
+    /// let (head, ()) = request.body(())?.into_parts();
+    /// let content = stripe.signed_content(&head, b"{}")?;
+    /// assert_eq!(content.as_deref(), Some(&b"1700000000.{}"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SignatureError`] if the request lacks a part of it.
+    pub fn signed_content(
+        &self,
+        head: &Parts,
+        body: &[u8],
+    ) -> Result<Option<Vec<u8>>, SignatureError> {
+        let request = self.signed_request(head, body, &[]);
+        self.scheme.signed_content(&request)
+    }
+
     /// The delivery of an event as the provider's API lists it, with the headers and the body that its
     /// webhook has.
     pub(crate) fn identify(

@@ -15,6 +15,7 @@ mod hmac;
 mod key_floods;
 mod key_lifetimes;
 mod properties;
+mod signed_content;
 mod support;
 
 mod tampering;

@@ -70,6 +70,13 @@ impl SignatureScheme for ByHeader {
         self.scheme(request.headers()).verify(request, secrets)
     }
 
+    fn signed_content(
+        &self,
+        request: &SignedRequest<'_>,
+    ) -> Result<Option<Vec<u8>>, SignatureError> {
+        self.scheme(request.headers()).signed_content(request)
+    }
+
     fn signed_headers(&self) -> &[HeaderName] {
         &self.signed_headers
     }

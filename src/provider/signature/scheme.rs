@@ -127,6 +127,20 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// What the signature of a request covers, to the byte, for those who ask why it does not match. It has nothing of
+    /// the secret. Default: `None`, the scheme does not say.
+    ///
+    /// # Errors
+    ///
+    /// A [`SignatureError`] if the request lacks a part of it.
+    fn signed_content(
+        &self,
+        request: &SignedRequest<'_>,
+    ) -> Result<Option<Vec<u8>>, SignatureError> {
+        let _ = request;
+        Ok(None)
+    }
+
     /// The scheme in a few words, such as ``HMAC-SHA256 in hex, `x-hub-signature-256` ``.
     fn description(&self) -> Cow<'static, str> {
         Cow::Borrowed("custom")

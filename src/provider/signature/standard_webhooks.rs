@@ -170,6 +170,15 @@ impl SignatureScheme for StandardWebhooks {
         Err(error)
     }
 
+    fn signed_content(
+        &self,
+        request: &SignedRequest<'_>,
+    ) -> Result<Option<Vec<u8>>, SignatureError> {
+        let head = self.read(request.headers())?;
+        let content = content(head.id, head.timestamp, request.body());
+        Ok(Some(content.concat()))
+    }
+
     fn signed_headers(&self) -> &[HeaderName] {
         // The id is signed in the first of them that is present, which is the one that a `Source`
         // with the same alternatives reads.

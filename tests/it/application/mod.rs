@@ -1,7 +1,7 @@
 //! The application around the layer: its mistakes, its types and its own tests.
 
 mod auto_traits;
+mod command;
 mod extractors;
 mod mistakes;
-mod replay_example;
 mod testing_kit;

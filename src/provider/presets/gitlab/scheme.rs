@@ -66,6 +66,16 @@ impl SignatureScheme for GitLab {
         }
     }
 
+    fn signed_content(
+        &self,
+        request: &SignedRequest<'_>,
+    ) -> Result<Option<Vec<u8>>, SignatureError> {
+        match request.headers().contains_key(SIGNATURE) {
+            true => self.signing.signed_content(request),
+            false => Ok(None),
+        }
+    }
+
     fn signed_headers(&self) -> &[HeaderName] {
         self.signing.signed_headers()
     }

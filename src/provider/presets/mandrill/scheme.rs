@@ -41,6 +41,15 @@ impl SignatureScheme for Mandrill {
         }
     }
 
+    fn signed_content(
+        &self,
+        request: &SignedRequest<'_>,
+    ) -> Result<Option<Vec<u8>>, SignatureError> {
+        let url = request.url()?;
+        let fields = sorted_fields(request.body()).ok_or(SignatureError::MalformedBody)?;
+        Ok(Some(content(&url, &fields).concat()))
+    }
+
     fn signs_url(&self) -> bool {
         true
     }
@@ -64,9 +73,12 @@ fn signature(headers: &http::HeaderMap) -> Result<Vec<u8>, SignatureError> {
 }
 
 fn mac(secret: &Secret, url: &str, fields: &[Field]) -> Vec<u8> {
+    hmac(Hash::Sha1, secret.expose(), content(url, fields))
+}
+
+fn content<'a>(url: &'a str, fields: &'a [Field]) -> Vec<&'a [u8]> {
     let fields = fields
         .iter()
         .flat_map(|(name, value)| [name.as_slice(), value.as_slice()]);
-    let parts = std::iter::once(url.as_bytes()).chain(fields);
-    hmac(Hash::Sha1, secret.expose(), parts)
+    std::iter::once(url.as_bytes()).chain(fields).collect()
 }

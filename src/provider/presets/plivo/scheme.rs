@@ -74,19 +74,25 @@ impl<'a> Head<'a> {
     }
 
     /// `None` if there are too many fields.
-    fn mac(&self, secret: &Secret, method: &Method, url: &str, body: &[u8]) -> Option<Vec<u8>> {
-        let key = secret.expose();
-        Some(match self {
-            Self::V3 { nonce, .. } => v3_mac(key, method, url, body, nonce)?,
+    fn hash(&self) -> Hash {
+        match self {
+            Self::V3 { .. } | Self::V2 { .. } => Hash::Sha256,
+            Self::V1 { .. } => Hash::Sha1,
+        }
+    }
+
+    fn content(&self, method: &Method, url: &str, body: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Self::V3 { nonce, .. } => v3_content(method, url, body, nonce),
             Self::V2 { nonce, .. } => {
                 let (base, _) = split(url);
-                hmac(Hash::Sha256, key, [base.as_bytes(), nonce.as_bytes()])
+                Some([base, nonce].concat().into_bytes())
             }
             Self::V1 { .. } => {
                 let form = concatenated(&sorted_fields(body)?);
-                hmac(Hash::Sha1, key, [url.as_bytes(), &form])
+                Some([url.as_bytes(), &form].concat())
             }
-        })
+        }
     }
 }
 
@@ -105,7 +111,9 @@ impl SignatureScheme for Plivo {
         let signatures = head.signatures();
         let matches = |secret: &Secret| {
             forms_of(&url).any(|url| {
-                let mac = head.mac(secret, request.method(), &url, request.body());
+                let content = head.content(request.method(), &url, request.body());
+                let mac =
+                    content.map(|content| hmac(head.hash(), secret.expose(), [content.as_slice()]));
                 let is_mac =
                     |signature: &Vec<u8>| mac.as_ref().is_some_and(|mac| is_same(mac, signature));
                 signatures.iter().any(is_mac)
@@ -123,6 +131,14 @@ impl SignatureScheme for Plivo {
         })
     }
 
+    fn signed_content(
+        &self,
+        request: &SignedRequest<'_>,
+    ) -> Result<Option<Vec<u8>>, SignatureError> {
+        let head = Head::read(request.headers())?;
+        Ok(head.content(request.method(), &request.url()?, request.body()))
+    }
+
     fn signs_body(&self) -> bool {
         false
     }
@@ -138,20 +154,15 @@ impl SignatureScheme for Plivo {
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         const NONCE: &str = "12345678901234567890";
         let url = request.url()?;
-        let mac = v3_mac(
-            secret.expose(),
-            request.method(),
-            &url,
-            request.body(),
-            NONCE,
-        )
-        .ok_or(SignError::new("the form has too many fields"))?;
+        let content = v3_content(request.method(), &url, request.body(), NONCE)
+            .ok_or(SignError::new("the form has too many fields"))?;
+        let mac = hmac(Hash::Sha256, secret.expose(), [content.as_slice()]);
         request.insert_header(V3_NONCE, NONCE)?;
         request.insert_header(V3, BASE64.encode(mac))
     }
 }
 
-fn v3_mac(key: &[u8], method: &Method, url: &str, body: &[u8], nonce: &str) -> Option<Vec<u8>> {
+fn v3_content(method: &Method, url: &str, body: &[u8], nonce: &str) -> Option<Vec<u8>> {
     let (base, query) = split(url);
     let form = match *method {
         // The parameters of a GET are those of its URL.
@@ -168,8 +179,9 @@ fn v3_mac(key: &[u8], method: &Method, url: &str, body: &[u8], nonce: &str) -> O
         content.push(b'.');
     }
     content.extend_from_slice(&concatenated(&form));
-    let parts = [content.as_slice(), b".", nonce.as_bytes()];
-    Some(hmac(Hash::Sha256, key, parts))
+    content.push(b'.');
+    content.extend_from_slice(nonce.as_bytes());
+    Some(content)
 }
 
 /// Whether the parameters, in the query or in the form, name a message: two requests about one call

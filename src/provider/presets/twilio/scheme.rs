@@ -59,6 +59,15 @@ impl SignatureScheme for Twilio {
         }
     }
 
+    fn signed_content(
+        &self,
+        request: &SignedRequest<'_>,
+    ) -> Result<Option<Vec<u8>>, SignatureError> {
+        let url = request.url()?;
+        let fields = signed_fields(&url, request.body()).ok_or(SignatureError::NoMatch)?;
+        Ok(Some([url.as_bytes(), &fields].concat()))
+    }
+
     fn signs_url(&self) -> bool {
         true
     }

@@ -31,6 +31,35 @@ impl Hmac {
         Ok(mac.finish())
     }
 
+    /// What the parts of the content are. The URL is that of `url_of`.
+    fn values<'a>(
+        &self,
+        request: &SignedRequest<'a>,
+        timestamp: &'a str,
+        url: &'a str,
+    ) -> Result<Values<'a>, SignatureError> {
+        Ok(Values {
+            timestamp,
+            id: self.id(request.headers())?,
+            body: request.body(),
+            method: request.method(),
+            headers: request.headers(),
+            path_and_query: match self.signs_path {
+                true => request.path_and_query(),
+                false => "",
+            },
+            url,
+        })
+    }
+
+    /// Empty if it is not signed.
+    fn url_of(&self, request: &SignedRequest<'_>) -> Result<String, SignatureError> {
+        match self.signs_url {
+            true => request.url(),
+            false => Ok(String::new()),
+        }
+    }
+
     /// The delivery id in its header.
     fn id<'a>(&self, headers: &'a HeaderMap) -> Result<&'a str, SignatureError> {
         match &self.id {
@@ -65,22 +94,9 @@ impl SignatureScheme for Hmac {
         self.check_required(headers)?;
         let signatures = self.signatures(headers)?;
         let header_time = self.header_time(headers)?;
-        let url = match self.signs_url {
-            true => request.url()?,
-            false => String::new(),
-        };
-        let values = Values {
-            timestamp: header_time.map_or("", |time| time.text),
-            id: self.id(headers)?,
-            body: request.body(),
-            method: request.method(),
-            headers,
-            path_and_query: match self.signs_path {
-                true => request.path_and_query(),
-                false => "",
-            },
-            url: &url,
-        };
+        let url = self.url_of(request)?;
+        let timestamp = header_time.map_or("", |time| time.text);
+        let values = self.values(request, timestamp, &url)?;
         let mut is_well_formed = false;
         let mut unusable = false;
         for secret in secrets.iter() {
@@ -123,6 +139,28 @@ impl SignatureScheme for Hmac {
         } else {
             signatures.malformed()
         })
+    }
+
+    /// Of several lists, that of the first.
+    fn signed_content(
+        &self,
+        request: &SignedRequest<'_>,
+    ) -> Result<Option<Vec<u8>>, SignatureError> {
+        let signatures = self.signatures(request.headers())?;
+        let list_time = match self.lists(&signatures).next() {
+            Some(list) => self.list_time(&signatures, list)?,
+            None => None,
+        };
+        let time = match list_time {
+            Some(time) => Some(time),
+            None => self.header_time(request.headers())?,
+        };
+        let url = self.url_of(request)?;
+        let values = self.values(request, time.map_or("", |time| time.text), &url)?;
+        let mut content = Vec::new();
+        self.content
+            .feed(&values, &mut |part| content.extend_from_slice(part))?;
+        Ok(Some(content))
     }
 
     fn signed_headers(&self) -> &[HeaderName] {

@@ -209,6 +209,26 @@ impl PublicKeySignature {
         Ok(Some((text, time)))
     }
 
+    fn message_of(
+        &self,
+        request: &SignedRequest<'_>,
+        timestamp: &str,
+    ) -> Result<Vec<u8>, SignatureError> {
+        let url = match self.content.has(&Part::Url) {
+            true => request.url()?,
+            false => String::new(),
+        };
+        self.message(&Values {
+            timestamp,
+            id: "",
+            body: request.body(),
+            method: request.method(),
+            headers: request.headers(),
+            path_and_query: request.path_and_query(),
+            url: &url,
+        })
+    }
+
     fn message(&self, values: &Values<'_>) -> Result<Vec<u8>, SignatureError> {
         let mut message = Vec::with_capacity(values.body.len() + 32);
         self.content
@@ -231,19 +251,7 @@ impl SignatureScheme for PublicKeySignature {
         let headers = request.headers();
         let signature = self.signature(headers)?;
         let time = self.time(headers)?;
-        let url = match self.content.has(&Part::Url) {
-            true => request.url()?,
-            false => String::new(),
-        };
-        let message = self.message(&Values {
-            timestamp: time.map_or("", |(text, _)| text),
-            id: "",
-            body: request.body(),
-            method: request.method(),
-            headers,
-            path_and_query: request.path_and_query(),
-            url: &url,
-        })?;
+        let message = self.message_of(request, time.map_or("", |(text, _)| text))?;
         let signed = time.map_or_else(Signed::new, |(_, time)| Signed::new().at(time));
         if let Some(at) = &self.keys {
             self.verify_by_fetched(at, request, &message, &signature)?;
@@ -258,6 +266,15 @@ impl SignatureScheme for PublicKeySignature {
             }
         }
         Err(error)
+    }
+
+    fn signed_content(
+        &self,
+        request: &SignedRequest<'_>,
+    ) -> Result<Option<Vec<u8>>, SignatureError> {
+        let time = self.time(request.headers())?;
+        let message = self.message_of(request, time.map_or("", |(text, _)| text))?;
+        Ok(Some(message))
     }
 
     fn signs_time(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What the kit knows how to sign, and what of it is in the body.
+//! The providers by name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,15 @@ use idempotent_webhook::{Secret, Source};
 pub struct Provider(&'static Preset);
 
 impl Provider {
-    pub fn preset(self, secret: Secret) -> idempotent_webhook::Provider {
+    pub fn all() -> impl Iterator<Item = Self> {
+        presets::ALL.iter().map(Self)
+    }
+
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    pub fn with(self, secret: Secret) -> idempotent_webhook::Provider {
         self.0.provider(secret)
     }
 }
@@ -20,20 +28,22 @@ impl FromStr for Provider {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        match presets::by_name(name) {
-            Ok(preset) => Ok(Self(preset)),
-            Err(error) if !error.features().is_empty() => Err(error.to_string()),
-            Err(_) => {
-                let names: Vec<_> = presets::ALL.iter().map(Preset::name).collect();
-                Err(format!("not one of {}", names.join(", ")))
-            }
+        if let Ok(preset) = presets::by_name(name) {
+            return Ok(Self(preset));
         }
+        let likeness = |known: &Preset| strsim::jaro_winkler(&name.to_lowercase(), known.name());
+        let nearest = presets::ALL
+            .iter()
+            .max_by(|one, other| likeness(one).total_cmp(&likeness(other)))
+            .filter(|known| likeness(known) > 0.7)
+            .map_or(String::new(), |known| format!("is it {}? ", known.name()));
+        Err(format!("{nearest}\"webhook providers\" lists them all"))
     }
 }
 
 impl fmt::Display for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.name())
+        f.write_str(self.name())
     }
 }
 

@@ -1,0 +1,216 @@
+//! A captured request: the request line, the headers, an empty line, and the body.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Request, Uri};
+
+use crate::input;
+
+pub struct Capture {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+    remark: Option<String>,
+}
+
+/// Those that belong to the connection it came on, and those that are written anew.
+const NOT_SENT: [&str; 11] = [
+    "connection",
+    "content-length",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+impl Capture {
+    pub fn read(file: &Path) -> Result<Self, String> {
+        Self::parse(&input::read(file)?).map_err(|error| match input::is_stdin(file) {
+            true => format!("standard input is no captured request: {error}"),
+            false => format!("{} is no captured request: {error}", file.display()),
+        })
+    }
+
+    fn parse(text: &[u8]) -> Result<Self, String> {
+        let mut rest = text;
+        let first = line(&mut rest).ok_or("it is empty")?;
+        let (method, uri) = request_line(first)
+            .ok_or("its first line is no request line, such as POST /webhooks HTTP/1.1")?;
+        let mut headers = HeaderMap::new();
+        for number in 2.. {
+            match line(&mut rest) {
+                None => return Err("the empty line after the headers is missing".to_owned()),
+                Some(b"") => break,
+                Some(line) => {
+                    let (name, value) =
+                        header(line).ok_or_else(|| format!("line {number} is no header"))?;
+                    headers.append(name, value);
+                }
+            }
+        }
+        if let (Some(authority), false) = (uri.authority(), headers.contains_key(HOST)) {
+            let host = HeaderValue::try_from(authority.as_str()).map_err(|_| "its host is none")?;
+            headers.insert(HOST, host);
+        }
+        let (body, remark) = cut(rest, headers.get(CONTENT_LENGTH));
+        Ok(Self {
+            method,
+            uri,
+            headers,
+            body: Bytes::copy_from_slice(body),
+            remark,
+        })
+    }
+
+    pub fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    /// How the length of the body differs from what was announced.
+    pub fn remark(&self) -> Option<&str> {
+        self.remark.as_deref()
+    }
+
+    /// To be sent again.
+    pub fn into_request(self) -> Request<Bytes> {
+        let mut request = self.into_received();
+        let headers = request.headers_mut();
+        // `Connection` names more of its kind.
+        let named: Vec<HeaderName> = headers
+            .get_all("connection")
+            .into_iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .filter_map(|name| name.trim().parse().ok())
+            .collect();
+        for name in named {
+            headers.remove(name);
+        }
+        for name in NOT_SENT {
+            headers.remove(name);
+        }
+        request
+    }
+
+    /// As the server has received it.
+    pub fn into_received(self) -> Request<Bytes> {
+        let mut request = Request::new(self.body);
+        *request.method_mut() = self.method;
+        *request.uri_mut() = self.uri;
+        *request.headers_mut() = self.headers;
+        request
+    }
+}
+
+/// The next line, without its end.
+fn line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let (line, after) = rest.split_at(end);
+    *rest = after.get(1..).unwrap_or_default();
+    Some(line.strip_suffix(b"\r").unwrap_or(line))
+}
+
+fn request_line(line: &[u8]) -> Option<(Method, Uri)> {
+    let mut words = std::str::from_utf8(line).ok()?.split(' ');
+    let (method, uri) = (words.next()?, words.next()?);
+    let is_http = words.next().is_none_or(|word| word.starts_with("HTTP/"));
+    let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
+    if !is_http || !is_method || words.next().is_some() {
+        return None;
+    }
+    let uri: Uri = uri.parse().ok()?;
+    uri.path_and_query()?;
+    Some((method.parse().ok()?, uri))
+}
+
+fn header(line: &[u8]) -> Option<(HeaderName, HeaderValue)> {
+    let colon = line.iter().position(|byte| *byte == b':')?;
+    let (name, value) = line.split_at(colon);
+    let value = value.get(1..)?.trim_ascii();
+    Some((
+        HeaderName::from_bytes(name).ok()?,
+        HeaderValue::from_bytes(value).ok()?,
+    ))
+}
+
+/// The body, and how its length differs from what was announced. White space behind it is that of an editor.
+fn cut<'a>(rest: &'a [u8], announced: Option<&HeaderValue>) -> (&'a [u8], Option<String>) {
+    let announced = announced
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.parse::<usize>().ok());
+    let (Some(announced), length) = (announced, rest.len()) else {
+        return (rest, None);
+    };
+    match rest.split_at_checked(announced) {
+        Some((body, b"")) => (body, None),
+        Some((body, behind)) if behind.trim_ascii().is_empty() => {
+            let remark =
+                format!("white space behind the {announced} bytes of Content-Length is left out");
+            (body, Some(remark))
+        }
+        Some(_) | None => {
+            let remark =
+                format!("the body has {length} bytes, and Content-Length says {announced}");
+            (rest, Some(remark))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_with_lf_or_crlf_and_the_body_is_the_exact_rest() -> Result<(), String> {
+        for text in [
+            &b"POST /a?b HTTP/1.1\r\nHost: c\r\nX-D:  e \r\n\r\n{\r\n}\n"[..],
+            b"POST https://c/a?b HTTP/2\nX-D:e\n\n{\r\n}\n",
+            b"POST /a?b\nhost: c\nx-d: e\n\n{\r\n}\n",
+        ] {
+            let request = Capture::parse(text)?.into_received();
+            assert_eq!(request.method(), "POST");
+            let path = request.uri().path_and_query();
+            assert_eq!(path.map(|path| path.as_str()), Some("/a?b"));
+            for (name, value) in [("host", "c"), ("x-d", "e")] {
+                let found = request.headers().get(name);
+                assert_eq!(found.map(HeaderValue::as_bytes), Some(value.as_bytes()));
+            }
+            assert_eq!(&**request.body(), b"{\r\n}\n");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        for (text, reason) in [
+            ("", "it is empty"),
+            ("{}\n", "its first line"),
+            ("POST /a HTTP/1.1\nno header\n\n", "line 2"),
+            ("POST /a HTTP/1.1\nA: b\n", "the empty line"),
+        ] {
+            let error = Capture::parse(text.as_bytes()).err().unwrap_or_default();
+            assert!(error.contains(reason), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_announced_length_is_compared() {
+        let of = |rest: &'static str, announced| {
+            let announced = HeaderValue::from_static(announced);
+            let (body, remark) = cut(rest.as_bytes(), Some(&announced));
+            (body.len(), remark.is_some())
+        };
+        assert_eq!(of("{}", "2"), (2, false));
+        assert_eq!(of("{}\r\n", "2"), (2, true));
+        assert_eq!(of("{ }", "2"), (3, true));
+        assert_eq!(of("{}", "3"), (2, true));
+    }
+}

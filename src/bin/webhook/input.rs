@@ -1,0 +1,34 @@
+//! Files, and standard input.
+
+use std::fs::File;
+use std::io::{IsTerminal, Read};
+use std::path::Path;
+
+/// Whether a file stands for standard input.
+pub fn is_stdin(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+/// The whole of a file, or of standard input for `-`.
+pub fn read(file: &Path) -> Result<Vec<u8>, String> {
+    if is_stdin(file) {
+        return read_stdin();
+    }
+    let mut content = Vec::new();
+    File::open(file)
+        .and_then(|mut file| file.read_to_end(&mut content))
+        .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    Ok(content)
+}
+
+pub fn read_stdin() -> Result<Vec<u8>, String> {
+    let mut content = Vec::new();
+    let mut stdin = std::io::stdin().lock();
+    if stdin.is_terminal() {
+        eprintln!("reading from standard input, up to ctrl-d");
+    }
+    stdin
+        .read_to_end(&mut content)
+        .map_err(|error| format!("cannot read standard input: {error}"))?;
+    Ok(content)
+}

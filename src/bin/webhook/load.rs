@@ -1,0 +1,50 @@
+//! Where to send, how often, and how many at once.
+
+use std::time::Duration;
+
+use clap::{Args, value_parser};
+
+use crate::target::Target;
+
+#[derive(Args)]
+pub struct Load {
+    /// Where to send it: http:// only, with no redirect followed and no proxy used
+    #[arg(long, value_name = "URL")]
+    pub to: Target,
+
+    /// Also to another machine
+    #[arg(long)]
+    anywhere: bool,
+
+    /// How often
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = value_parser!(u32).range(1..))]
+    pub times: u32,
+
+    /// How many at once; with 1, each is answered before the next is sent
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = value_parser!(u32).range(1..=1000))]
+    pub concurrency: u32,
+
+    /// How long to wait for each answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(value_parser = value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+}
+
+impl Load {
+    /// Refuses to send to another machine by mistake.
+    pub fn check(&self) -> Result<(), String> {
+        match self.anywhere || self.to.is_loopback() {
+            true => Ok(()),
+            false => Err(format!(
+                "{} is not this machine: if it is yours, or you may, add --anywhere",
+                self.to.host()
+            )),
+        }
+    }
+
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout)
+    }
+}

@@ -1,0 +1,78 @@
+//! Sends, replays and verifies webhooks, at a shell: `webhook --help`.
+
+mod capture;
+mod expectation;
+mod input;
+mod load;
+mod message;
+mod plan;
+mod preset;
+mod providers;
+mod replay;
+mod report;
+mod secret;
+mod send;
+mod sending;
+mod target;
+mod verify;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Sends, replays and verifies webhooks, for 150 providers.
+#[derive(Parser)]
+#[command(name = "webhook", version, after_help = AFTER_HELP, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+// No `Debug`: secrets are in it.
+#[derive(Subcommand)]
+enum Command {
+    /// Sends a delivery, signed as the provider signs it
+    Send(send::Send),
+    /// Sends a captured request again, as it is or signed anew
+    Replay(replay::Replay),
+    /// Says why a captured request is a 401
+    Verify(verify::Verify),
+    /// Lists the providers, or says more of one
+    Providers(providers::Providers),
+}
+
+const AFTER_HELP: &str = "The arguments of a command are seen by other users of the machine, and kept in the \
+history of the shell. Give a secret by an environment variable (--secret-env, or WEBHOOK_SECRET) or by standard \
+input (--secret -):
+  read -rs WEBHOOK_SECRET; export WEBHOOK_SECRET
+
+Exit status: 0 if a request verifies, or all answers are as expected; 1 if not; 2 for wrong usage, or if nothing \
+was answered.";
+
+fn main() -> ExitCode {
+    let ended = match Arguments::parse().command {
+        Command::Send(send) => send.run(),
+        Command::Replay(replay) => replay.run(),
+        Command::Verify(verify) => verify.run(),
+        Command::Providers(providers) => providers.run(),
+    };
+    let (said, code) = match ended {
+        Ok(Ended { text, is_right }) => (
+            std::io::stdout().write_all(text.as_bytes()),
+            if is_right { 0 } else { 1 },
+        ),
+        Err(error) => (writeln!(std::io::stderr(), "error: {error}"), 2),
+    };
+    match said {
+        Ok(()) => ExitCode::from(code),
+        // Nobody reads it.
+        Err(_) => ExitCode::from(2),
+    }
+}
+
+/// What a command has to say, and whether all is as it should be.
+struct Ended {
+    text: String,
+    is_right: bool,
+}

@@ -1,0 +1,79 @@
+//! What is sent, each time.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::Request;
+use idempotent_webhook::testing::{self, TestDelivery};
+use idempotent_webhook::{Provider, Secret};
+
+pub enum Message {
+    /// A delivery, signed for each request.
+    Delivery {
+        provider: &'static str,
+        delivery: Box<TestDelivery>,
+        id: Id,
+    },
+    /// A captured request as it is.
+    Captured(Request<Bytes>),
+    /// A captured request, signed for each request.
+    SignedAnew {
+        request: Request<Bytes>,
+        provider: Box<Provider>,
+        secret: Secret,
+    },
+}
+
+pub enum Id {
+    /// One for all requests.
+    Same(String),
+    /// What the body says in another way, such as its digest.
+    OfBody,
+    /// One for each.
+    Distinct,
+}
+
+impl Message {
+    pub fn request(&self) -> Result<Request<Bytes>, String> {
+        match self {
+            Self::Delivery { delivery, id, .. } => match id {
+                Id::Same(_) | Id::OfBody => delivery.try_request(),
+                Id::Distinct => (**delivery).clone().id(random_id()).try_request(),
+            }
+            .map_err(|error| error.to_string()),
+            Self::Captured(request) => Ok(request.clone()),
+            Self::SignedAnew {
+                request,
+                provider,
+                secret,
+            } => testing::sign(provider, secret, request.clone(), SystemTime::now())
+                .map_err(|error| error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Delivery { provider, id, .. } => match id {
+                Id::Same(id) => write!(f, "{provider} delivery {id:?}"),
+                Id::OfBody => write!(f, "{provider} delivery"),
+                Id::Distinct => write!(f, "{provider} deliveries with distinct ids"),
+            },
+            Self::Captured(_) => f.write_str("a capture"),
+            Self::SignedAnew { provider, .. } => {
+                write!(f, "a capture, signed anew for {}", provider.name())
+            }
+        }
+    }
+}
+
+pub fn random_id() -> String {
+    // The keys of each are random.
+    format!(
+        "webhook_{:016x}",
+        RandomState::new().build_hasher().finish()
+    )
+}

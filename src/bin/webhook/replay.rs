@@ -1,0 +1,94 @@
+//! `webhook replay`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use idempotent_webhook::Secret;
+use idempotent_webhook::provider::PublicUrl;
+
+use crate::Ended;
+use crate::capture::Capture;
+use crate::expectation::Expectation;
+use crate::input;
+use crate::load::Load;
+use crate::message::Message;
+use crate::plan::Plan;
+use crate::preset::Provider;
+use crate::secret::SecretArguments;
+
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Replay {
+    /// The file with the captured request; - for standard input
+    capture: PathBuf,
+
+    #[command(flatten)]
+    load: Load,
+
+    /// Sign it anew, as this provider does now: a capture may be too old
+    #[arg(long)]
+    provider: Option<Provider>,
+
+    #[command(flatten)]
+    secret: SecretArguments,
+
+    /// What the provider calls, before the path, where it signs the URL [default: that of --to]
+    #[arg(long, value_name = "URL", requires = "provider")]
+    public_url: Option<PublicUrl>,
+}
+
+const AFTER_HELP: &str = "A capture is a raw HTTP request: the request line, the headers, an empty line, and the \
+body. All of it is sent but Host, Content-Length and the headers of the connection. Without a path in --to, it goes \
+to the path of the capture.
+
+Expected, or else the exit status is 1: every answer 2xx, and at most one of them processed.";
+
+impl Replay {
+    pub fn run(self) -> Result<Ended, String> {
+        if self.secret.is_given() && self.provider.is_none() {
+            return Err(
+                "a capture is sent as it is, unless --provider says who signs it anew".to_owned(),
+            );
+        }
+        if self.secret.is_stdin() && input::is_stdin(&self.capture) {
+            return Err("standard input cannot be both the secret and the capture".to_owned());
+        }
+        let capture = Capture::read(&self.capture)?;
+        let mut load = self.load;
+        load.to = load.to.with_default_path(capture.uri());
+        let mut request = capture.into_request();
+        *request.uri_mut() = load
+            .to
+            .path_and_query()
+            .parse()
+            .map_err(|_| "the path is none")?;
+        let message = match self.provider {
+            None => Message::Captured(request),
+            Some(provider) => {
+                let secret = Secret::exact(self.secret.read()?);
+                let secret = secret.map_err(|error| error.to_string())?;
+                let public_url = match self.public_url {
+                    Some(url) => url,
+                    None => format!("http://{}", load.to.authority())
+                        .parse()
+                        .map_err(|error| format!("--to: {error}"))?,
+                };
+                let provider = provider.with(secret.clone()).public_url(public_url);
+                provider
+                    .check_secrets()
+                    .map_err(|error| error.to_string())?;
+                Message::SignedAnew {
+                    request,
+                    provider: Box::new(provider),
+                    secret,
+                }
+            }
+        };
+        Plan {
+            load,
+            message,
+            expectation: Expectation::Once,
+        }
+        .run()
+    }
+}

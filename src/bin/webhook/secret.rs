@@ -1,0 +1,154 @@
+//! Where the secret comes from, and how it is kept out of what is printed.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use crate::input;
+
+const DEFAULT: &str = "WEBHOOK_SECRET";
+
+#[derive(Args)]
+pub struct SecretArguments {
+    /// The secret as the provider shows it; - for standard input. As an argument, other users of this machine see it
+    #[arg(long, value_name = "SECRET", allow_hyphen_values = true)]
+    #[arg(conflicts_with = "secret_env")]
+    secret: Option<OsString>,
+
+    /// The environment variable that has the secret [default: WEBHOOK_SECRET]
+    #[arg(long, value_name = "NAME")]
+    secret_env: Option<OsString>,
+}
+
+impl SecretArguments {
+    pub fn is_given(&self) -> bool {
+        self.secret.is_some() || self.secret_env.is_some()
+    }
+
+    pub fn is_stdin(&self) -> bool {
+        self.secret.as_ref().is_some_and(|secret| secret == "-")
+    }
+
+    /// The secret to the byte: white space around it is one of the mistakes to be found.
+    pub fn read(&self) -> Result<Vec<u8>, String> {
+        if self.is_stdin() {
+            let mut secret = input::read_stdin()?;
+            // That of `echo`.
+            if secret.ends_with(b"\n") {
+                secret.pop();
+            }
+            return Ok(secret);
+        }
+        if let Some(secret) = &self.secret {
+            return Ok(secret.clone().into_encoded_bytes());
+        }
+        let name = self.secret_env.clone().unwrap_or_else(|| DEFAULT.into());
+        match std::env::var_os(&name) {
+            Some(secret) => Ok(secret.into_encoded_bytes()),
+            None => Err(format!(
+                "the secret is missing: give it by the environment variable {}, or with --secret",
+                name.to_string_lossy()
+            )),
+        }
+    }
+}
+
+/// What is not to be shown.
+pub struct Masked {
+    /// The longest first.
+    texts: Vec<String>,
+}
+
+const MASK: &str = "<secret>";
+
+impl Masked {
+    /// Hides the secrets, also without what is around them.
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut texts = Vec::new();
+        for secret in secrets {
+            let text = String::from_utf8_lossy(secret);
+            let bare = bare(&text);
+            texts.push(bare.to_owned());
+            // As forms and queries write it.
+            texts.push(form_urlencoded::byte_serialize(bare.as_bytes()).collect());
+            texts.push(without_prefix(bare).to_owned());
+            texts.push(text.into_owned());
+        }
+        texts.retain(|text| !text.trim().is_empty());
+        texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        Self { texts }
+    }
+
+    /// A text of a request, with escapes for what cannot be seen. What is longer than `max` characters is cut in the
+    /// middle.
+    pub fn show(&self, bytes: &[u8], max: usize) -> String {
+        let mut text = String::from_utf8_lossy(bytes).into_owned();
+        // Before it is cut, so that no half of a secret remains.
+        for secret in &self.texts {
+            text = text.replace(secret, MASK);
+        }
+        let count = text.chars().count();
+        let shown = |part: &str| -> String {
+            let visible = |char: char| match char.is_control() || char == '\u{feff}' {
+                true => char.escape_default().to_string(),
+                false => char.to_string(),
+            };
+            part.chars().map(visible).collect()
+        };
+        if count <= max {
+            return shown(&text);
+        }
+        let half = max / 2;
+        let start: String = text.chars().take(half).collect();
+        let end: String = text.chars().skip(count - half).collect();
+        let (start, end, left_out) = (shown(&start), shown(&end), count - 2 * half);
+        format!("{start} [... {left_out} characters ...] {end}")
+    }
+}
+
+/// A secret without white space and quotes around it.
+pub fn bare(text: &str) -> &str {
+    let text = text.trim();
+    // A line break that a file of settings has as an escape.
+    let text = text.strip_suffix("\\n").unwrap_or(text);
+    let text = text.strip_suffix("\\r").unwrap_or(text);
+    for quote in ['"', '\'', '`'] {
+        let inner = text.strip_prefix(quote);
+        if let Some(inner) = inner.and_then(|inner| inner.strip_suffix(quote)) {
+            return bare(inner);
+        }
+    }
+    text
+}
+
+pub const PREFIXES: [&str; 2] = ["whsec_", "v1,whsec_"];
+
+pub fn without_prefix(text: &str) -> &str {
+    let mut prefixes = PREFIXES.iter();
+    let bare = prefixes.find_map(|prefix| text.strip_prefix(prefix));
+    bare.unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_not_shown_in_part_where_a_text_is_cut() {
+        let masked = Masked::new([&b" 'whsec_abcdef'\n"[..]]);
+        assert_eq!(masked.show(b"a whsec_abcdef b", 99), "a <secret> b");
+        assert_eq!(masked.show(b"a abcdef b", 99), "a <secret> b");
+        let masked_form = Masked::new([&b"a+b/c"[..]]);
+        assert_eq!(masked_form.show(b"t=a%2Bb%2Fc&u", 99), "t=<secret>&u");
+        let cut = masked.show(b"0123abcdef0123456789", 12);
+        assert_eq!(cut, "0123<s [... 10 characters ...] 456789");
+    }
+
+    #[test]
+    fn what_is_around_a_secret_is_taken_off() {
+        for text in ["a", " a\n", "\"a\"", "'a' ", "' a'", "a\\n", "`a`"] {
+            assert_eq!(bare(text), "a", "{text:?}");
+        }
+        assert_eq!(bare("a'"), "a'");
+    }
+}

@@ -1,0 +1,232 @@
+//! `webhook send`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use http::{HeaderName, HeaderValue};
+use idempotent_webhook::provider::PublicUrl;
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Provider as Preset, Secret};
+use serde_json::Value;
+
+use crate::Ended;
+use crate::expectation::Expectation;
+use crate::input;
+use crate::load::Load;
+use crate::message::{Id, Message, random_id};
+use crate::plan::Plan;
+use crate::preset::{Provider, has_place, pointer};
+use crate::secret::SecretArguments;
+
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Send {
+    /// Who signs it: "webhook providers" lists them
+    provider: Provider,
+
+    #[command(flatten)]
+    load: Load,
+
+    #[command(flatten)]
+    secret: SecretArguments,
+
+    /// The event type [default: what the body says, or "test"]
+    #[arg(long, value_name = "TYPE", value_parser = text_of_header)]
+    event: Option<String>,
+
+    /// The delivery id [default: what the body says, or a random one]
+    #[arg(long, value_parser = text_of_header)]
+    id: Option<String>,
+
+    /// The file with the body; - for standard input [default: JSON with what the provider has there]
+    #[arg(long, value_name = "FILE")]
+    body: Option<PathBuf>,
+
+    /// A further header, or another Content-Type than that of JSON
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<Header>,
+
+    /// Each request under an id of its own
+    #[arg(long, conflicts_with = "id")]
+    distinct: bool,
+
+    /// What the provider calls, before the path, where it signs the URL [default: that of --to]
+    #[arg(long, value_name = "URL")]
+    public_url: Option<PublicUrl>,
+
+    /// Another body than the one that was signed
+    #[arg(long, group = "fault")]
+    tampered: bool,
+
+    /// Signed a year ago
+    #[arg(long, group = "fault")]
+    expired: bool,
+
+    /// Without the signature
+    #[arg(long, group = "fault")]
+    unsigned: bool,
+}
+
+const AFTER_HELP: &str = r#"Examples:
+  One delivery twice, the second after the first:
+    webhook send stripe --to http://127.0.0.1:3000/webhooks/stripe --event invoice.paid --times 2
+  Five copies at the same moment:
+    webhook send stripe --to http://... --body event.json --times 5 --concurrency 5
+  A body that somebody changed on the way:
+    webhook send github --to http://... --body push.json --tampered
+  A load of different deliveries:
+    webhook send shopify --to http://... --body order.json --distinct --times 200 --concurrency 20
+
+Expected, or else the exit status is 1:
+  the same id   every answer 2xx, and at most one of them processed
+  --distinct    every answer 2xx, and none of them duplicate
+  --tampered, --expired, --unsigned
+                every answer 401
+
+A body is sent to the byte, unless the id, the event type or the time has to be written into it, as
+--id does for stripe, and linear always: then it is JSON that says the same otherwise."#;
+
+#[derive(Clone)]
+struct Header(HeaderName, String);
+
+impl FromStr for Header {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text.split_once(':').ok_or("it has no colon")?;
+        let name = name.trim().parse().map_err(|_| "it has no usable name")?;
+        Ok(Self(name, text_of_header(value.trim())?))
+    }
+}
+
+fn text_of_header(text: &str) -> Result<String, String> {
+    match !text.is_empty() && HeaderValue::try_from(text).is_ok() {
+        true => Ok(text.to_owned()),
+        false => Err("it would not fit in a header".to_owned()),
+    }
+}
+
+impl Send {
+    pub fn run(self) -> Result<Ended, String> {
+        if self.secret.is_stdin() && self.body.as_deref().is_some_and(input::is_stdin) {
+            return Err("standard input cannot be both the secret and the body".to_owned());
+        }
+        let (message, expectation) = self.message()?;
+        let load = self.load;
+        Plan {
+            load,
+            message,
+            expectation,
+        }
+        .run()
+    }
+
+    fn message(&self) -> Result<(Message, Expectation), String> {
+        let body = self.body.as_deref().map(input::read).transpose()?;
+        let preset = self.preset()?;
+        let said = said_id(&preset, body.as_deref());
+        let is_asked_for = self.distinct || self.id.is_some();
+        let is_written =
+            is_asked_for || said.is_none() && has_place(preset.description().delivery_id);
+        self.check_writable(&preset, body.as_deref(), is_written)?;
+
+        let mut delivery = TestDelivery::new(&preset).uri(self.load.to.path_and_query());
+        if let Some(body) = body {
+            delivery = delivery.body(body);
+        }
+        for Header(name, value) in &self.headers {
+            delivery = delivery.header(name.clone(), value);
+        }
+        if let Some(event_type) = &self.event {
+            delivery = delivery.event_type(event_type);
+        }
+        let id = if self.distinct {
+            Id::Distinct
+        } else if !is_written && said.is_none() {
+            Id::OfBody
+        } else {
+            let id = self.id.clone().or(said).unwrap_or_else(random_id);
+            if is_written {
+                delivery = delivery.id(id.clone());
+            }
+            Id::Same(id)
+        };
+        if self.expired && !preset.signs_time() {
+            let provider = self.provider;
+            return Err(format!(
+                "{provider} signs no time, so nothing of it expires"
+            ));
+        }
+        let (delivery, expectation) = if self.tampered {
+            (delivery.tampered(), Expectation::Refused)
+        } else if self.expired {
+            (delivery.expired(), Expectation::Refused)
+        } else if self.unsigned {
+            (delivery.unsigned(), Expectation::Refused)
+        } else if self.distinct {
+            (delivery, Expectation::EachForItself)
+        } else {
+            (delivery, Expectation::Once)
+        };
+        let message = Message::Delivery {
+            provider: self.provider.name(),
+            delivery: Box::new(delivery),
+            id,
+        };
+        Ok((message, expectation))
+    }
+
+    fn preset(&self) -> Result<Preset, String> {
+        let secret = Secret::exact(self.secret.read()?).map_err(|error| error.to_string())?;
+        let public_url = match &self.public_url {
+            Some(url) => url.clone(),
+            None => format!("http://{}", self.load.to.authority())
+                .parse()
+                .map_err(|error| format!("--to: {error}"))?,
+        };
+        let preset = self.provider.with(secret).public_url(public_url);
+        preset.check_secrets().map_err(|error| error.to_string())?;
+        Ok(preset)
+    }
+
+    /// Whether what has to be written into the body can be.
+    fn check_writable(
+        &self,
+        preset: &Preset,
+        body: Option<&[u8]>,
+        writes_id: bool,
+    ) -> Result<(), String> {
+        let Some(body) = body.filter(|body| !json(body).is_object()) else {
+            return Ok(());
+        };
+        let description = preset.description();
+        let id_is_in_body = pointer(description.delivery_id).is_some();
+        let type_is_in_body = description.event_type.and_then(pointer).is_some();
+        let what = if writes_id && id_is_in_body {
+            "id"
+        } else if self.event.is_some() && type_is_in_body {
+            "event type"
+        } else {
+            return Ok(());
+        };
+        let provider = self.provider;
+        let length = body.len();
+        Err(format!(
+            "{provider} says the {what} in the body, and this body of {length} bytes is no JSON object"
+        ))
+    }
+}
+
+fn said_id(preset: &Preset, body: Option<&[u8]>) -> Option<String> {
+    let pointer = pointer(preset.description().delivery_id)?;
+    match json(body?).pointer(&pointer)? {
+        Value::Null => None,
+        Value::String(id) => Some(id.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+fn json(body: &[u8]) -> Value {
+    serde_json::from_slice(body).unwrap_or_default()
+}

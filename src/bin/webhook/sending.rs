@@ -1,0 +1,143 @@
+//! Sending, and what comes back.
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{HOST, HeaderValue};
+use http::{Request, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use indicatif::ProgressBar;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::load::Load;
+use crate::message::Message;
+use crate::target::Target;
+
+pub type Sent = Result<Answer, NoAnswer>;
+
+pub struct Answer {
+    pub status: u16,
+    /// What `x-webhook-outcome` says, if it is there.
+    pub outcome: Option<String>,
+    /// From before the connection to the end of the answer.
+    pub took: Duration,
+}
+
+pub struct NoAnswer {
+    pub reason: String,
+    is_unconnected: bool,
+}
+
+impl Answer {
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// Sends them all.
+///
+/// An error if not one was answered.
+pub async fn send_all(load: &Load, message: &Message) -> Result<Vec<Sent>, String> {
+    // On standard error, and on a terminal only.
+    let bar = ProgressBar::new(load.times.into());
+    let mut left = load.times;
+    let mut is_connected = true;
+    let mut sending = JoinSet::new();
+    let mut all = Vec::new();
+    loop {
+        while is_connected && left > 0 && sending.len() < concurrency(load) {
+            left -= 1;
+            let request = prepare(message.request()?, &load.to)?;
+            sending.spawn(send(load.to.clone(), request, load.timeout()));
+        }
+        let Some(sent) = sending.join_next().await else {
+            break;
+        };
+        let sent = sent.map_err(|error| error.to_string())?;
+        // Where one finds nobody, the others would fare no better.
+        is_connected &= !sent.as_ref().is_err_and(|none| none.is_unconnected);
+        all.push(sent);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    match all.first() {
+        Some(Err(none)) if all.iter().all(Result::is_err) => Err(format!(
+            "no answer from {}: {}",
+            load.to.authority(),
+            none.reason
+        )),
+        _ => Ok(all),
+    }
+}
+
+fn concurrency(load: &Load) -> usize {
+    usize::try_from(load.concurrency).unwrap_or(usize::MAX)
+}
+
+/// As HTTP/1.1 has it.
+fn prepare(request: Request<Bytes>, to: &Target) -> Result<Request<Full<Bytes>>, String> {
+    let mut request = request.map(Full::new);
+    *request.uri_mut() = to
+        .path_and_query()
+        .parse::<Uri>()
+        .map_err(|error| error.to_string())?;
+    let host = HeaderValue::try_from(to.authority()).map_err(|error| error.to_string())?;
+    request.headers_mut().insert(HOST, host);
+    Ok(request)
+}
+
+async fn send(to: Target, request: Request<Full<Bytes>>, limit: Duration) -> Sent {
+    let started = Instant::now();
+    timeout(limit, exchange(&to, request, started))
+        .await
+        .unwrap_or_else(|_| {
+            Err(NoAnswer {
+                reason: "the time was up".to_owned(),
+                is_unconnected: false,
+            })
+        })
+}
+
+/// On a connection of its own, so that the times can be compared.
+async fn exchange(to: &Target, request: Request<Full<Bytes>>, started: Instant) -> Sent {
+    let stream = TcpStream::connect((to.host(), to.port()))
+        .await
+        .map_err(|error| NoAnswer {
+            reason: error.to_string(),
+            is_unconnected: true,
+        })?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // It ends with the exchange.
+    tokio::spawn(connection);
+    let mut response = sender.send_request(request).await?;
+    // The end of the body is the end of the answer. What it says is not asked for.
+    while let Some(frame) = response.frame().await {
+        frame?;
+    }
+    let outcome = response.headers().get(idempotent_webhook::OUTCOME_HEADER);
+    Ok(Answer {
+        status: response.status().as_u16(),
+        // What is not plain text would not be one that this crate gives.
+        outcome: outcome.map(|outcome| outcome.to_str().unwrap_or("?").to_owned()),
+        took: started.elapsed(),
+    })
+}
+
+impl From<hyper::Error> for NoAnswer {
+    /// With the cause at the bottom.
+    fn from(error: hyper::Error) -> Self {
+        let mut cause: &dyn Error = &error;
+        while let Some(deeper) = cause.source() {
+            cause = deeper;
+        }
+        Self {
+            reason: cause.to_string(),
+            is_unconnected: false,
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The usual mistakes. Each is tried: the request is verified with that one change.
+
+mod body;
+mod headers;
+mod secret;
+mod url;
+
+use super::case::{Case, Step};
+use crate::preset::Provider;
+
+/// A change that may make a request right.
+pub struct Mistake {
+    pub case: Case,
+    /// What is otherwise then: "it verifies if ...".
+    pub change: String,
+    pub cure: String,
+}
+
+/// The first change that makes a request right.
+pub fn find(case: &Case) -> Option<Mistake> {
+    secret::mistakes(case)
+        .into_iter()
+        .chain(headers::mistakes(case))
+        .chain(body::mistakes(case))
+        .chain(url::mistakes(case))
+        .find(|mistake| mistake.case.is_authentic())
+        .or_else(|| other_provider(case))
+}
+
+/// Several sign alike, of which few have the delivery id at the same place.
+fn other_provider(case: &Case) -> Option<Mistake> {
+    let of = |provider| Case {
+        provider,
+        ..case.clone()
+    };
+    let others: Vec<_> = Provider::all()
+        .filter(|provider| provider.name() != case.provider.name())
+        .filter(|provider| match of(*provider).judge() {
+            Ok(_) => true,
+            Err(failure) => failure.step == Step::Time,
+        })
+        .collect();
+    let first = others.first()?;
+    let named: Vec<_> = others.iter().take(4).map(|one| one.name()).collect();
+    let named = named.join(" or ");
+    let more = match others.len() {
+        ..=4 => "",
+        _ => ", or another one that signs alike",
+    };
+    Some(Mistake {
+        case: of(*first),
+        change: format!("the provider is {named}{more}"),
+        cure: "Take the preset of the provider that sends it.".to_owned(),
+    })
+}

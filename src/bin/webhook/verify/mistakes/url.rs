@@ -1,0 +1,139 @@
+//! The URL, where it is signed: its scheme, its host, and what a proxy has done to its path.
+
+use std::collections::BTreeSet;
+
+use http::uri::PathAndQuery;
+
+use super::Mistake;
+use crate::verify::case::Case;
+
+const CURE: &str = "The signature covers the URL that the provider calls. Set `Provider::public_url` to its scheme \
+and host, and to the path that a proxy removes. What a proxy adds to the path it has to leave out.";
+
+/// Those with the fewest changes first.
+pub fn mistakes(case: &Case) -> Vec<Mistake> {
+    let mut found = Vec::new();
+    for (path_changes, path) in with_changes(paths(case)) {
+        for (base_changes, base) in with_changes(bases(case)) {
+            let mut case = case.clone();
+            let mut parts = case.head.uri.clone().into_parts();
+            parts.path_and_query = Some(path.clone());
+            let Ok(uri) = http::Uri::from_parts(parts) else {
+                continue;
+            };
+            case.head.uri = uri;
+            let change = match &base {
+                Some(base) => format!("the URL is {}{path}", without_user(base)),
+                None => format!("the path is {path}"),
+            };
+            case.public_url = base;
+            let mistake = Mistake {
+                case,
+                change,
+                cure: CURE.to_owned(),
+            };
+            found.push((path_changes + base_changes, mistake));
+        }
+    }
+    found.sort_by_key(|(changes, _)| *changes);
+    found
+        .into_iter()
+        .skip(1)
+        .map(|(_, mistake)| mistake)
+        .collect()
+}
+
+/// How far down the list each of them is, and each but once.
+fn with_changes<T: Clone + PartialEq>(values: Vec<T>) -> impl Iterator<Item = (usize, T)> {
+    let mut seen = Vec::<T>::new();
+    for value in values {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    }
+    seen.into_iter().enumerate()
+}
+
+/// What may be before the path: as it is, then with another scheme, host or prefix.
+fn bases(case: &Case) -> Vec<Option<String>> {
+    let Some(given) = &case.public_url else {
+        return vec![None];
+    };
+    let Some((scheme, rest)) = given.split_once("://") else {
+        return vec![Some(given.clone())];
+    };
+    let (host, prefix) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let other = match scheme {
+        "https" => "http",
+        _ => "https",
+    };
+    let header = |name| case.head.headers.get(name)?.to_str().ok();
+    let without_port = host.rsplit_once(':').map(|(host, _)| host);
+    let hosts = [
+        Some(host),
+        header("x-forwarded-host"),
+        header("x-original-host"),
+        header("host"),
+        without_port,
+    ];
+    let prefixes = [Some(prefix), header("x-forwarded-prefix"), Some("")];
+    let mut bases = vec![Some(given.clone())];
+    for prefix in prefixes.into_iter().flatten() {
+        for host in hosts.into_iter().flatten() {
+            for scheme in [scheme, other] {
+                bases.push(Some(format!("{scheme}://{host}{prefix}")));
+            }
+        }
+    }
+    bases
+}
+
+/// The path with the query: as it is, then as it may have been before a proxy.
+fn paths(case: &Case) -> Vec<PathAndQuery> {
+    let given = case.head.uri.path_and_query();
+    let given = given.map_or("/", PathAndQuery::as_str);
+    let (path, query) = match given.split_once('?') {
+        Some((path, query)) => (path, format!("?{query}")),
+        None => (given, String::new()),
+    };
+    let other_end = match path.strip_suffix('/') {
+        Some(shorter) => shorter.to_owned(),
+        None => format!("{path}/"),
+    };
+    let mut texts = vec![
+        given.to_owned(),
+        format!("{other_end}{query}"),
+        path.to_owned(),
+    ];
+    // What proxies say of the path as it came to them.
+    for name in [
+        "x-original-uri",
+        "x-forwarded-uri",
+        "x-original-url",
+        "x-rewrite-url",
+    ] {
+        let value = case
+            .head
+            .headers
+            .get(name)
+            .and_then(|value| value.to_str().ok());
+        texts.extend(
+            value
+                .filter(|value| value.starts_with('/'))
+                .map(str::to_owned),
+        );
+    }
+    // Without what a proxy may have put before it.
+    let starts: BTreeSet<_> = path.match_indices('/').map(|(at, _)| at).skip(1).collect();
+    for rest in starts.into_iter().filter_map(|at| path.get(at..)) {
+        texts.push(format!("{rest}{query}"));
+    }
+    texts.iter().filter_map(|text| text.parse().ok()).collect()
+}
+
+fn without_user(base: &str) -> String {
+    match (base.split_once("://"), base.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, host))) => format!("{scheme}://<user>@{host}"),
+        _ => base.to_owned(),
+    }
+}

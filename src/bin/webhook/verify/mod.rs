@@ -1,0 +1,111 @@
+//! `webhook verify`: why a request is a 401.
+
+mod case;
+mod json;
+mod mistakes;
+mod report;
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use http::header::HOST;
+use idempotent_webhook::provider::PublicUrl;
+
+use self::case::Case;
+use self::report::Report;
+use crate::Ended;
+use crate::capture::Capture;
+use crate::input;
+use crate::preset::Provider;
+use crate::secret::{Masked, SecretArguments};
+
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Verify {
+    /// Who has sent it: "webhook providers" lists them
+    provider: Provider,
+
+    /// The file with the captured request; - for standard input
+    capture: PathBuf,
+
+    #[command(flatten)]
+    secret: SecretArguments,
+
+    /// What the provider calls, before the path, where it signs the URL [default: https:// and the Host of the capture]
+    #[arg(long, value_name = "URL", value_parser = public_url)]
+    public_url: Option<String>,
+
+    /// When the request came: a date such as 2026-01-31T12:00:00Z, or Unix seconds [default: now]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    at: Option<SystemTime>,
+}
+
+const AFTER_HELP: &str = "A capture is a raw HTTP request: the request line, the headers, an empty line, and the \
+body to the byte, up to the end of the file.
+
+It says at which step the request fails, and what is signed. Then it tries the usual mistakes, by verifying with \
+each one mended, and names the one that makes the request right. It never shows the secret.";
+
+fn public_url(text: &str) -> Result<String, String> {
+    let parsed = text.parse::<PublicUrl>();
+    parsed.map_err(|error| error.to_string())?;
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+fn time(text: &str) -> Result<SystemTime, String> {
+    if let Ok(seconds) = text.parse() {
+        let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+        return time.ok_or_else(|| "it is too late".to_owned());
+    }
+    humantime::parse_rfc3339_weak(text).map_err(|error| error.to_string())
+}
+
+impl Verify {
+    pub fn run(self) -> Result<Ended, String> {
+        if self.secret.is_stdin() && input::is_stdin(&self.capture) {
+            return Err("standard input cannot be both the secret and the capture".to_owned());
+        }
+        let secret = self.secret.read()?;
+        let capture = Capture::read(&self.capture)?;
+        let remark = capture.remark().map(str::to_owned);
+        let (head, body) = capture.into_received().into_parts();
+        let mut case = Case {
+            provider: self.provider,
+            secret,
+            public_url: self.public_url,
+            head,
+            body,
+            at: self.at.unwrap_or_else(SystemTime::now),
+        };
+        let preset = case.preset().map_err(|failure| failure.reason)?;
+        let is_assumed = case.public_url.is_none() && preset.signs_url();
+        if is_assumed {
+            case.public_url = base_of_host(&case);
+        }
+        let report = Report {
+            // It may have another URL now.
+            preset: case.preset().map_err(|failure| failure.reason)?,
+            masked: masked(&case),
+            case,
+            is_assumed,
+            remark,
+        };
+        report.ended()
+    }
+}
+
+/// The URL with the host that the request was sent to.
+fn base_of_host(case: &Case) -> Option<String> {
+    let host = case.head.headers.get(HOST)?.to_str().ok()?;
+    Some(format!("https://{host}"))
+}
+
+/// The secret, and the password in the URL.
+fn masked(case: &Case) -> Masked {
+    let user = case.public_url.as_deref().and_then(|url| {
+        let (_, rest) = url.split_once("://")?;
+        Some(rest.rsplit_once('@')?.0.as_bytes())
+    });
+    Masked::new(std::iter::once(&*case.secret).chain(user))
+}

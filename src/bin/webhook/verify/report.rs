@@ -1,0 +1,269 @@
+//! What is said of a request.
+
+use std::fmt::Write;
+use std::time::{Duration, SystemTime};
+
+use http::header::CONTENT_TYPE;
+use http::uri::PathAndQuery;
+use idempotent_webhook::Provider as Preset;
+use idempotent_webhook::provider::Verified;
+use idempotent_webhook::testing::TestDelivery;
+
+use super::case::{Case, Failure, Step};
+use super::mistakes;
+use crate::Ended;
+use crate::secret::Masked;
+
+/// How much of what is signed is shown, in characters.
+const MAX_SHOWN: usize = 1000;
+
+const MAX_LINE: usize = 100;
+
+pub struct Report {
+    pub case: Case,
+    pub preset: Preset,
+    pub masked: Masked,
+    /// Nobody has said what the provider calls.
+    pub is_assumed: bool,
+    /// Of the capture.
+    pub remark: Option<String>,
+}
+
+impl Report {
+    pub fn ended(&self) -> Result<Ended, String> {
+        let judged = self.case.judge();
+        if let Err(Failure {
+            step: Step::Key, ..
+        }) = judged
+        {
+            return Err(format!(
+                "the keys of {} are fetched, which this command does not do: the application does, by \
+                 `Provider::keys`",
+                self.case.provider
+            ));
+        }
+        let mut text = String::new();
+        let written = self.write(&mut text, &judged);
+        written.map_err(|error| error.to_string())?;
+        Ok(Ended {
+            text,
+            is_right: judged.is_ok(),
+        })
+    }
+
+    fn show(&self, text: &str) -> String {
+        self.masked.show(text.as_bytes(), MAX_SHOWN)
+    }
+
+    fn write(&self, text: &mut String, judged: &Result<Verified, Failure>) -> std::fmt::Result {
+        self.write_request(text)?;
+        self.write_steps(text, judged)?;
+        let failure = match judged {
+            Ok(Verified::Handshake(_)) => {
+                return writeln!(text, "\nIt is a handshake, and is answered.");
+            }
+            Ok(_) => return writeln!(text, "\nIt verifies."),
+            Err(failure) => failure,
+        };
+        match failure.step {
+            Step::Method | Step::Key => Ok(()),
+            Step::Time => self.write_time(text, failure),
+            Step::Id => writeln!(
+                text,
+                "\nThe signature is right. The delivery id is: {}.",
+                self.preset.description().delivery_id
+            ),
+            step => {
+                self.write_signed(text)?;
+                if step == Step::Headers {
+                    self.write_headers(text)?;
+                }
+                self.write_mistake(text, step)
+            }
+        }
+    }
+
+    fn write_request(&self, text: &mut String) -> std::fmt::Result {
+        let Case { head, body, .. } = &self.case;
+        // A query that is not signed may have a token.
+        let path = match self.preset.signs_url() {
+            true => head.uri.path_and_query().map_or("/", PathAndQuery::as_str),
+            false => head.uri.path(),
+        };
+        writeln!(
+            text,
+            "{}: {}\n{} {}, a body of {} bytes{}",
+            self.case.provider,
+            self.preset.description().signature.replace('`', ""),
+            head.method,
+            self.show(path),
+            body.len(),
+            ending(body),
+        )?;
+        let url = self.case.public_url.as_ref();
+        if let Some(url) = url.filter(|_| self.preset.signs_url()) {
+            let url = self.show(url);
+            let assumed = match self.is_assumed {
+                true => " (of the header Host; --public-url says another one)",
+                false => "",
+            };
+            writeln!(text, "the provider calls {url} and that path{assumed}")?;
+        }
+        if let Some(remark) = &self.remark {
+            writeln!(text, "{remark}")?;
+        }
+        writeln!(text)
+    }
+
+    fn write_steps(
+        &self,
+        text: &mut String,
+        judged: &Result<Verified, Failure>,
+    ) -> std::fmt::Result {
+        let failed = judged.as_ref().err();
+        let delivery = judged.as_ref().ok().and_then(Verified::delivery);
+        for step in Step::ALL {
+            let name = step.name();
+            if let Some(failure) = failed.filter(|failure| failure.step.name() == name) {
+                return writeln!(text, "{name:<9}  FAILS: {}", failure.reason);
+            }
+            let detail = match (step, delivery) {
+                (Step::Time, _) if !self.preset.signs_time() => ", none is signed".to_owned(),
+                (Step::Time, Some(delivery)) => {
+                    let at = delivery.signed_at();
+                    at.map_or_else(String::new, |at| format!(", signed at {}", date(at)))
+                }
+                (Step::Id, Some(delivery)) => {
+                    let event_type = delivery.event_type();
+                    let event_type =
+                        event_type.map(|name| format!(", event type {}", self.show(name)));
+                    let id = self.show(delivery.id().as_str());
+                    format!(", {id}{}", event_type.unwrap_or_default())
+                }
+                _ => String::new(),
+            };
+            writeln!(text, "{name:<9}  ok{detail}")?;
+        }
+        Ok(())
+    }
+
+    fn write_signed(&self, text: &mut String) -> std::fmt::Result {
+        if let Ok(Some(content)) = self.preset.signed_content(&self.case.head, &self.case.body) {
+            let length = content.len();
+            let shown = self.masked.show(&content, MAX_SHOWN);
+            writeln!(text, "\nWhat is signed, {length} bytes:\n  {shown}")?;
+        }
+        Ok(())
+    }
+
+    /// Which of the headers are there that the provider sends.
+    fn write_headers(&self, text: &mut String) -> std::fmt::Result {
+        let sample = TestDelivery::new(&self.preset).try_request::<bytes::Bytes>();
+        let Ok(sample) = sample else {
+            return Ok(());
+        };
+        writeln!(text, "\nThe headers of the provider:")?;
+        for name in sample.headers().keys().filter(|name| *name != CONTENT_TYPE) {
+            let is_there = match self.case.head.headers.contains_key(name) {
+                true => "there",
+                false => "missing",
+            };
+            writeln!(text, "  {name}: {is_there}")?;
+        }
+        Ok(())
+    }
+
+    fn write_mistake(&self, text: &mut String, step: Step) -> std::fmt::Result {
+        let Some(mistake) = mistakes::find(&self.case) else {
+            let provider = self.case.provider;
+            let cause = match step {
+                Step::Headers => format!(
+                    " A proxy, or the tool that took the capture, has dropped or changed headers, or the request is \
+                     not from {provider}."
+                ),
+                Step::Secret | Step::Signature => {
+                    let url = match self.preset.signs_url() {
+                        true => "the provider calls another URL, ",
+                        false => "",
+                    };
+                    format!(
+                        " It is another secret (of another endpoint, of test instead of live mode, or one that was \
+                         replaced), {url}the request was changed in another way, or it is not from {provider}."
+                    )
+                }
+                _ => String::new(),
+            };
+            let said = format!("None of the usual mistakes makes it right.{cause}");
+            return writeln!(text, "\n{}", wrapped(&said));
+        };
+        let change = self.show(&mistake.change);
+        let (change, cure) = (format!("It verifies if {change}."), wrapped(&mistake.cure));
+        writeln!(text, "\n{}\n{cure}", wrapped(&change))?;
+        if let Err(next) = mistake.case.judge() {
+            writeln!(
+                text,
+                "\nThen the {} fails: {}",
+                next.step.name(),
+                next.reason
+            )?;
+        }
+        Ok(())
+    }
+
+    fn write_time(&self, text: &mut String, failure: &Failure) -> std::fmt::Result {
+        writeln!(text, "\nThe signature is right.")?;
+        let Some(at) = failure.valid_at else {
+            return Ok(());
+        };
+        let then = Case {
+            at,
+            ..self.case.clone()
+        };
+        if then.judge().is_ok() {
+            let off = at.duration_since(self.case.at);
+            let off = off.unwrap_or_else(|error| error.duration()).as_secs();
+            let off = Duration::from_secs(off);
+            let (date, off) = (date(at), humantime::format_duration(off));
+            let said = format!(
+                "It verifies at {date} (--at {date}), which is {off} away. If it was sent just now, a clock is off by \
+                 that: compare this machine's with a time server. If it is an old capture, --at says when it came, \
+                 and \"webhook replay\" can sign it anew."
+            );
+            writeln!(text, "{}", wrapped(&said))?;
+        }
+        Ok(())
+    }
+}
+
+/// The last bytes of a body, for line breaks are seen by nobody.
+fn ending(body: &[u8]) -> String {
+    let last = body.len().saturating_sub(2);
+    match body.get(last..) {
+        None | Some([]) => String::new(),
+        Some(bytes) => {
+            let bytes: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!(", the last of which are {}", bytes.join(" "))
+        }
+    }
+}
+
+/// In lines that fit into a terminal.
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut length = 0;
+    for word in text.split(' ') {
+        if length + word.len() > MAX_LINE {
+            lines.push('\n');
+            length = 0;
+        } else if length > 0 {
+            lines.push(' ');
+        }
+        lines.push_str(word);
+        length += word.len() + 1;
+    }
+    lines
+}
+
+fn date(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string()
+}

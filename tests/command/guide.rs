@@ -1,0 +1,35 @@
+//! What the guide shows of the command.
+
+use crate::run::{run, webhook};
+
+const GUIDE: &str = include_str!("../../src/documentation/answers.rs");
+
+/// The lines of a block of the guide that begins with this one.
+fn block(first: &str) -> Vec<&'static str> {
+    let lines = GUIDE.lines().map(|line| line.trim_start_matches("//!"));
+    let lines = lines.map(|line| line.strip_prefix(' ').unwrap_or(line));
+    let block = lines.skip_while(|line| *line != first).skip(1);
+    block.take_while(|line| *line != "```").collect()
+}
+
+#[test]
+fn the_guide_shows_what_the_command_says() {
+    let capture = block("```http").join("\n");
+    let verify = ["verify", "github", "-"];
+
+    let found = webhook("It's a Secret to Everybody", &verify, capture.as_bytes());
+    found.ends(1);
+    let shown = block("$ webhook verify github capture.http").join("\n");
+    assert_eq!(found.out.trim_end(), shown);
+
+    let other = run(Some("another"), &verify, capture.as_bytes());
+    other.ends(1);
+    let shown = block("$ WEBHOOK_SECRET=another webhook verify github capture.http");
+    let (dots, end) = shown.split_first().unwrap();
+    assert_eq!(*dots, "...");
+    assert!(
+        other.out.trim_end().ends_with(&end.join("\n")),
+        "{}",
+        other.out
+    );
+}

@@ -1,0 +1,18 @@
+//! The command `webhook`, as a process.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that fails may panic"
+)]
+
+mod capture;
+mod guide;
+mod mistakes;
+mod run;
+mod sending;
+mod usage;
+mod vectors;
+mod verify;

@@ -1,0 +1,335 @@
+//! The usual mistakes: each is made, found and named.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
+use crate::capture::Captured;
+use crate::vectors::{KINDS, accepted};
+
+const SECRET: &str = "k7Qw-2bZx-9LpV-3nTd";
+
+/// With a number, a slash, a character that is not ASCII, and keys that are not sorted.
+const EVENT: &str = r#"{"type":"a/b","id":"evt_1","data":{"name":"é","n":[1.50,null]}}"#;
+
+#[track_caller]
+fn is_found(captured: &Captured, change: &str) {
+    let run = captured.verify();
+    run.ends(1).says(&format!("\nIt verifies if {change}"));
+    assert_eq!(run.out.matches("It verifies if").count(), 1);
+}
+
+#[test]
+fn what_is_around_the_secret() {
+    for provider in KINDS {
+        let captured = accepted(provider).unwrap();
+        captured.verify().ends(0);
+        let secret = &captured.secret;
+        let around = [
+            (format!("{secret}\n"), "white space"),
+            (format!(" {secret}\r\n"), "white space"),
+            (format!("\"{secret}\""), "quotes"),
+            (format!("'{secret}'"), "quotes"),
+            (format!("'{secret}'\n"), "white space and the quotes"),
+        ];
+        for (secret, what) in around {
+            let run = captured.with_secret(&secret).verify();
+            // Some take a key with white space around it.
+            if run.code != 0 {
+                run.ends(1)
+                    .says(&format!("It verifies if the secret is without the {what}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_prefix_of_the_secret() {
+    let stripe = accepted("stripe").unwrap();
+    let core = stripe.secret.trim_start_matches("whsec_");
+    is_found(
+        &stripe.with_secret(core),
+        "the secret is with the prefix whsec_",
+    );
+    is_found(
+        &stripe.with_secret(&format!("'{core}'")),
+        "the secret is without the quotes or escapes around it, and with the prefix whsec_",
+    );
+    let github = Captured::of("github", SECRET, EVENT);
+    is_found(
+        &github.with_secret(&format!("whsec_{SECRET}")),
+        "the secret is without its prefix",
+    );
+}
+
+#[test]
+fn a_secret_that_is_to_be_decoded_or_not() {
+    let github = Captured::of("github", SECRET, EVENT);
+    let slack = Captured::of("slack", SECRET, r#"{"event_id":"Ev1","type":"a"}"#);
+    for captured in [&github, &slack] {
+        is_found(
+            &captured.with_secret(&BASE64.encode(SECRET)),
+            "the secret is decoded from base64",
+        );
+        let hex: String = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
+        is_found(
+            &captured.with_secret(&hex),
+            "the secret is decoded from hex",
+        );
+    }
+    let encoded = BASE64.encode(SECRET);
+    let standard = Captured::of("standard-webhooks", &encoded, EVENT);
+    is_found(
+        &standard.with_secret(SECRET),
+        "the secret is encoded in base64",
+    );
+}
+
+#[test]
+fn json_that_was_written_again() {
+    let spaced = r#"{"type": "a/b", "id": "evt_1", "data": {"name": "\u00e9", "n": [1.50, null]}}"#;
+    let php = r#"{"type":"a\/b","id":"evt_1","data":{"name":"\u00e9","n":[1.50,null]}}"#;
+    let sorted = r#"{"data":{"n":[1.50,null],"name":"é"},"id":"evt_1","type":"a/b"}"#;
+    let pretty = |by: usize| {
+        let json: serde_json::Value = serde_json::from_str(sorted).unwrap();
+        let two = serde_json::to_string_pretty(&json).unwrap();
+        two.replace("  ", &" ".repeat(by)).replace("1.5,", "1.50,")
+    };
+    let (two, four) = (pretty(2), pretty(4));
+    for provider in ["github", "stripe", "shopify", "standard-webhooks"] {
+        let secret = match provider {
+            "standard-webhooks" => BASE64.encode(SECRET),
+            _ => SECRET.to_owned(),
+        };
+        for (signed, received, change) in [
+            (EVENT, spaced, "the body is written without any white space"),
+            (
+                EVENT,
+                &*pretty(2),
+                "the body is written without any white space",
+            ),
+            (
+                spaced,
+                EVENT,
+                "the body is written with a space after each comma and colon, as Python's json.dumps writes it, \
+                 with \\u escapes for what is not ASCII",
+            ),
+            (
+                php,
+                EVENT,
+                "the body is written without any white space, as JSON.stringify writes it, with escapes for slashes \
+                 and for what is not ASCII, as PHP does",
+            ),
+            (
+                sorted,
+                EVENT,
+                "the body is written without any white space, as JSON.stringify writes it, with its keys sorted",
+            ),
+            (
+                &two,
+                sorted,
+                "the body is written with lines that are indented by 2",
+            ),
+            (
+                &four,
+                sorted,
+                "the body is written with lines that are indented by 4",
+            ),
+            (
+                r#"{"id":"evt_1","a":"\u003c\u0026"}"#,
+                r#"{"id":"evt_1","a":"<&"}"#,
+                "the body is written without any white space, as JSON.stringify writes it, with \\u escapes for <",
+            ),
+        ] {
+            // A sorted body is not what the provider sends if it was not.
+            if signed == EVENT && received == pretty(2) {
+                continue;
+            }
+            let captured = Captured::of(provider, &secret, signed);
+            captured.verify().ends(0);
+            is_found(&captured.with_body(received), change);
+        }
+    }
+    let discord = accepted("discord").unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&discord.body).unwrap();
+    let members: Vec<_> = json.as_object().unwrap().keys().cloned().collect();
+    assert_eq!(members.len(), 3);
+    let body = String::from_utf8(discord.body.clone()).unwrap();
+    let body = body.replace(':', ": ").replace(',', ", ");
+    is_found(
+        &discord.with_body(body),
+        "the body is written without any white space",
+    );
+}
+
+#[test]
+fn line_breaks() {
+    let lines = "{\n\"id\":\"evt_1\"\n}";
+    for provider in ["github", "stripe", "shopify"] {
+        let captured = Captured::of(provider, SECRET, lines);
+        let with = |body: String| captured.with_body(body);
+        is_found(
+            &with(format!("{lines}\n")),
+            "the body has no line break at its end",
+        );
+        is_found(
+            &with(format!("{lines}\r\n")),
+            "the body has no line break at its end",
+        );
+        is_found(
+            &with(format!("{lines} \n\n")),
+            "the body has no white space at its end",
+        );
+        is_found(
+            &with(lines.replace('\n', "\r\n")),
+            "the lines of the body end with \\n in place of \\r\\n",
+        );
+        let crlf = lines.replace('\n', "\r\n");
+        let signed = Captured::of(provider, SECRET, &crlf);
+        is_found(
+            &signed.with_body(lines),
+            "the lines of the body end with \\r\\n in place of \\n",
+        );
+        for (end, change) in [
+            ("\n", "the body has a line break (\\n) at its end"),
+            ("\r\n", "the body has a line break (\\r\\n) at its end"),
+        ] {
+            let signed = Captured::of(provider, SECRET, &format!("{lines}{end}"));
+            is_found(&signed.with_body(lines), change);
+        }
+        let chunked = format!("4\r\n{}\r\nc\r\n{}\r\n0\r\n\r\n", &lines[..4], &lines[4..]);
+        assert_eq!(lines.len(), 16);
+        is_found(
+            &captured.with_body(chunked),
+            "the body is put together from its chunks",
+        );
+    }
+}
+
+#[test]
+fn the_url() {
+    let form = "From=1&MessageUUID=m-1";
+    for provider in ["twilio", "plivo", "mandrill"] {
+        let of = |base, path| Captured::at_url(provider, SECRET, base, path, form);
+        let captured = of("https://example.com", "/hooks?a=1");
+        captured.verify().ends(0);
+        let right = "the URL is https://example.com/hooks?a=1";
+        is_found(&captured.with_public_url(Some("http://example.com")), right);
+        is_found(&captured.with_path("/hooks/?a=1"), right);
+        is_found(&captured.with_path("/v1/hooks?a=1"), right);
+        // The whole URL in place of what is before the path.
+        let whole = Some("https://example.com/hooks");
+        is_found(&captured.with_public_url(whole), right);
+        // A proxy has sent it on to another host, and has removed the start of the path.
+        let behind = captured
+            .with_public_url(Some("http://10.0.0.1:8080"))
+            .with_header("x-forwarded-host", "example.com");
+        is_found(&behind, right);
+        let stripped = of("https://example.com", "/hooks/sms?a=1")
+            .with_path("/sms?a=1")
+            .with_header("x-forwarded-prefix", "/hooks");
+        is_found(&stripped, "the URL is https://example.com/hooks/sms?a=1");
+        let original = captured
+            .with_path("/?a=1")
+            .with_header("x-original-uri", "/hooks?a=1");
+        is_found(&original, right);
+        is_found(
+            &of("https://example.com", "/hooks").with_path("/hooks?b=2"),
+            "the URL is https://example.com/hooks.\n",
+        );
+
+        // Without --public-url, it is that of the header Host.
+        let unknown = captured.with_public_url(None);
+        unknown
+            .verify()
+            .ends(1)
+            .says("signature  FAILS: it covers the URL that the provider calls: give that with --public-url");
+        let of_host = unknown.with_header("host", "example.com");
+        of_host
+            .verify()
+            .ends(0)
+            .says("the provider calls https://example.com and that path (of the header Host");
+    }
+}
+
+#[test]
+fn a_password_in_the_url_is_not_shown() {
+    let mandrill = accepted("mandrill").unwrap();
+    assert_eq!(
+        mandrill.public_url.as_deref(),
+        Some("https://user:pw@example.com")
+    );
+    let run = mandrill.verify();
+    run.ends(0);
+    assert!(!run.out.contains("user:pw"), "{}", run.out);
+    let run = mandrill
+        .with_public_url(Some("http://user:pw@example.com"))
+        .verify();
+    run.ends(1)
+        .says("It verifies if the URL is https://<user>@example.com/m?x=1");
+    assert!(!run.out.contains("user:pw"), "{}", run.out);
+}
+
+#[test]
+fn headers() {
+    let github = Captured::of("github", SECRET, EVENT);
+    let mut renamed = github.clone();
+    renamed.headers = github
+        .headers
+        .iter()
+        .map(|(name, value)| {
+            let name = name.as_str().replace('-', "_").parse().unwrap();
+            (name, value.clone())
+        })
+        .collect();
+    is_found(&renamed, "the names of its headers have - in place of _");
+    renamed
+        .verify()
+        .says("headers    FAILS: header x-hub-signature-256 is missing");
+
+    let mut dropped = github.clone();
+    dropped.headers.remove("x-hub-signature-256");
+    dropped
+        .verify()
+        .ends(1)
+        .says("  x-github-delivery: there\n")
+        .says("  x-hub-signature-256: missing\n")
+        .says("None of the usual mistakes");
+
+    let signature = github.headers["x-hub-signature-256"].clone();
+    let mut twice = github.clone();
+    twice
+        .headers
+        .append("x-hub-signature-256", signature.clone());
+    is_found(&twice, "each header is there once");
+
+    let quoted = format!("\"{}\"", signature.to_str().unwrap());
+    is_found(
+        &github.with_header("x-hub-signature-256", &quoted),
+        "the values of its headers have no quotes around them",
+    );
+}
+
+#[test]
+fn another_provider() {
+    let mut shopify = Captured::of("shopify", SECRET, EVENT);
+    shopify.provider = "github".to_owned();
+    is_found(&shopify, "the provider is shopify.");
+
+    // Those with the same scheme and another place of the id are not named.
+    let secret = BASE64.encode(SECRET);
+    let mut standard = Captured::of("standard-webhooks", &secret, r#"{"a":1}"#);
+    standard.provider = "stripe".to_owned();
+    let run = standard.verify();
+    run.ends(1).says("It verifies if the provider is ");
+    assert!(!run.out.contains("anthropic"), "{}", run.out);
+}
+
+#[test]
+fn what_fails_next_is_told() {
+    let mut captured = Captured::of("stripe", SECRET, EVENT);
+    captured.at = captured.at.map(|at| at + 3600);
+    let run = captured.with_secret(&format!("{SECRET}\n")).verify();
+    run.ends(1)
+        .says("It verifies if the secret is without the white space around it")
+        .says("Then the time fails: signed 3600 s ago");
+}

@@ -1,0 +1,88 @@
+//! A run of the command.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use idempotent_webhook::presets;
+
+/// What it has said, and its exit status.
+pub struct Run {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Run {
+    #[track_caller]
+    pub fn ends(&self, code: i32) -> &Self {
+        assert_eq!(self.code, code, "{}{}", self.out, self.err);
+        self
+    }
+
+    /// Wherever its lines end.
+    #[track_caller]
+    pub fn says(&self, text: &str) -> &Self {
+        let one_line = |text: &str| text.replace('\n', " ");
+        let is_said = one_line(&self.out).contains(&one_line(text));
+        assert!(is_said, "{text}:\n{}{}", self.out, self.err);
+        self
+    }
+
+    #[track_caller]
+    pub fn is_error(&self, text: &str) -> &Self {
+        assert_eq!((self.code, &*self.out), (2, ""), "{}", self.err);
+        assert!(self.err.contains(text), "{}", self.err);
+        self
+    }
+}
+
+/// Runs it with a secret in `WEBHOOK_SECRET`, which nothing that it says may show.
+#[track_caller]
+pub fn webhook(secret: &str, arguments: &[&str], stdin: &[u8]) -> Run {
+    let run = run(Some(secret), arguments, stdin);
+    shows_nothing_of(secret, &run);
+    run
+}
+
+#[track_caller]
+pub fn shows_nothing_of(secret: &str, run: &Run) {
+    let bare = secret.trim().trim_matches(['"', '\'']);
+    let core = bare.trim_start_matches("whsec_");
+    let halves = core.split_at(core.floor_char_boundary(core.len() / 2));
+    for (part, at_least) in [
+        (secret, 6),
+        (bare, 6),
+        (core, 6),
+        // What is shorter may be a word.
+        (halves.0, 9),
+        (halves.1, 9),
+    ] {
+        let is_shown = run.out.contains(part) || run.err.contains(part);
+        // Some cases have the name of the provider for a secret.
+        let is_name = presets::by_name(part).is_ok();
+        let is_shown = is_shown && part.len() >= at_least && !is_name;
+        assert!(!is_shown, "{}{}", run.out, run.err);
+    }
+}
+
+pub fn run(secret: Option<&str>, arguments: &[&str], stdin: &[u8]) -> Run {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_webhook"));
+    command
+        .args(arguments)
+        .env_remove("WEBHOOK_SECRET")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if let Some(secret) = secret {
+        command.env("WEBHOOK_SECRET", secret);
+    }
+    let mut running = command.spawn().unwrap();
+    // It may have ended by now without having read it.
+    let _ = running.stdin.take().unwrap().write_all(stdin);
+    let output = running.wait_with_output().unwrap();
+    Run {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
