@@ -248,14 +248,14 @@ pub struct EventsLayer(Kind);
 #[derive(Clone, Debug)]
 enum Kind {
     #[cfg(feature = "postgres")]
-    Idempotent(IdempotentWebhook),
+    Idempotent(Box<IdempotentWebhook>),
     Verified(VerifiedWebhook),
 }
 
 #[cfg(feature = "postgres")]
 impl From<IdempotentWebhook> for EventsLayer {
     fn from(webhook: IdempotentWebhook) -> Self {
-        Self(Kind::Idempotent(webhook))
+        Self(Kind::Idempotent(Box::new(webhook)))
     }
 }
 
