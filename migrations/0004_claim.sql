@@ -29,13 +29,14 @@ begin
         return false;
     end if;
     -- Retention keeps the deliveries of an endpoint that has no window. A layer with the endpoint registers the one of
-    -- its provider, and deletes this one.
-    insert into idempotent_webhook.redelivery_windows (endpoint, redelivery_window)
-    select claim.endpoint, interval '30 days'
-    where not exists (
+    -- its provider, and deletes this one, which is that of no preset. Nobody waits for who writes it at this moment.
+    if not exists (
         select 1 from idempotent_webhook.redelivery_windows as known where known.endpoint = claim.endpoint
-    )
-    on conflict do nothing;
+    ) and pg_try_advisory_xact_lock(hashtextextended(claim.endpoint, 3)) then
+        insert into idempotent_webhook.redelivery_windows (endpoint, redelivery_window)
+        values (claim.endpoint, interval '32 days')
+        on conflict do nothing;
+    end if;
     -- As `src/recovery/kept/end_with_claim.sql` does. Most deliveries are not kept.
     if exists (
         select

@@ -15,8 +15,8 @@
 //! | another language | its own verification, and the function | the claim |
 //!
 //! All of these can be in use for one database, and for one endpoint: they take the same lock and write the same row.
-//! [`Retention`], the dashboard and [`Endpoint`] see no difference. But only [`IdempotentWebhook`] tells
-//! `Retention` how long its provider may still send a delivery. Without that layer, ids are kept for 30 days at least:
+//! [`Retention`] and [`Endpoint`] see no difference, nor does the dashboard, but for the activity, which layers count. Only [`IdempotentWebhook`] tells
+//! `Retention` how long its provider may still send a delivery. Without that layer, ids are kept for 32 days at least:
 //! for a provider whose window in the [table of providers](super::provider_table) is longer, set an age above it.
 //!
 //! The programs below listen on one machine, and connect without TLS. Each of them, but that of Lambda, is raced in the
@@ -63,8 +63,8 @@
 //! - **The wait.** It waits while another attempt is at the delivery. Without `lock_timeout`, that is without end. Set
 //!   it below the time after which the provider gives up ([`Provider::response_deadline`]).
 //! - **A frozen process** holds its claim until Postgres notices. `idle_in_transaction_session_timeout` ends it.
-//! - **Isolation.** In `repeatable read` and `serializable`, who has waited gets `40001` in place of `false`. Run the
-//!   transaction again.
+//! - **Isolation.** In `repeatable read` and `serializable`, who has waited gets `40001` in place of `false`, and so may
+//!   another one at the first claim of an endpoint. Run the transaction again.
 //! - **Rights.** It runs with the rights of the caller, who needs those of
 //!   [the guide](super::database#tables-and-rights). Everyone may execute a function, unless your database has taken
 //!   that away: `grant execute on all functions in schema idempotent_webhook to app`.
@@ -85,9 +85,13 @@
 //!
 //! ## What it does not do
 //!
+//! It claims what an operator has discarded or forgotten while the handler ran, and what another attempt has taken over.
+//! [`LateClaim::begin`] refuses that. One effect it is in any case.
+//!
 //! [`replay_guard`], `compare_bodies` and [`serialize_by`] are part of the layer's own claim. What the function claims has
 //! no digest of the body, and takes no lock of the object. `select pg_advisory_xact_lock(..)` with a key of your own
-//! does the latter.
+//! does the latter. Nor is the [version](crate::IdempotentWebhook::version) of the application recorded, by which
+//! [`Filter::processed_by`](crate::recovery::Filter::processed_by) finds what it has processed.
 //!
 //! # tokio-postgres
 //!
@@ -127,11 +131,25 @@
 //!
 //! - `transaction` returns `Ok` after a swallowed error, as tokio-postgres does. [`LateClaim::committed`] makes the layer
 //!   look for the claim before it answers, and the event is not lost.
+//! - **200 without `committed` is for `false` alone.** The layer claims the delivery then, as one whose handler had
+//!   nothing to do. Return the errors of the transaction.
+//! - A handler that panics, or is ended by [`handler_timeout`], leaves its transaction open in the pool of Diesel. The
+//!   claim lasts until the pool looks at that connection, or for `idle_in_transaction_session_timeout`: keep that low.
 //! - Diesel does not tell the code `55P03`. So a wait that is over is answered with 500, and is a failed attempt.
 //! - An event that is [reprocessed](super::recovery#the-archive) meets its payment: delete that first, or insert with
 //!   `on_conflict_do_nothing`.
 //! - Without diesel-async, the same transaction runs in `tokio::task::spawn_blocking`. It goes on when the layer has
 //!   answered for its [`handler_timeout`], and the next attempt finds the claim.
+//!
+//! In a test, [`assert_idempotent`](crate::testing::assert_idempotent) needs a layer with
+//! [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction), since what the handler has committed
+//! cannot be rolled back. The database of `#[sqlx::test]` is one for Diesel by its URL, without the parameters of sqlx:
+//!
+//! ```ignore
+//! let mut url = pool.connect_options().to_url_lossy();
+//! url.set_query(None);
+//! let connections = AsyncDieselConnectionManager::<AsyncPgConnection>::new(url.as_str());
+//! ```
 //!
 //! # sqlx 0.8
 //!
@@ -228,6 +246,7 @@
 //! [`handler_timeout`]: crate::IdempotentWebhook::handler_timeout
 //! [`IdempotentWebhook`]: crate::IdempotentWebhook
 //! [`late_claim`]: crate::IdempotentWebhook::late_claim
+//! [`LateClaim::begin`]: crate::LateClaim::begin
 //! [`LateClaim::committed`]: crate::LateClaim::committed
 //! [`migrate`]: crate::migrate
 //! [`Provider::response_deadline`]: crate::Provider::response_deadline

@@ -36,7 +36,8 @@
 //!    on conflict do nothing;
 //!    ```
 //!
-//! 4. Deploy the handler without that insert. Your table can go.
+//! 4. Deploy the handler without that insert. Your table can go. Until then, to run a delivery again
+//!    ([`Endpoint::reprocess`](crate::Endpoint::reprocess), [`forget`](crate::Endpoint::forget)), delete its row there, too.
 //!
 //! # What to look at before
 //!

@@ -102,7 +102,7 @@
 //! `traceparent` of W3C Trace Context is kept with a request. A later attempt has it as a header, and as the field
 //! `traceparent` of its span `webhook`.
 //!
-//! Providers send no such header, and one of a stranger is not to be trusted. So a middleware in front of the layer writes
+//! Providers do not send this header, and a stranger's is not to be trusted. So a middleware in front of the layer writes
 //! the context of its own span there. The crate `examples/traces` in the source does that with OpenTelemetry, and shows a
 //! failure and its recovery as one trace.
 //!

@@ -10,13 +10,14 @@
 //! | id, endpoint, event type and time of each processed delivery, and its tenant if ids are separate | `deliveries` | retention |
 //! | the SHA-256 of event type and body, with `compare_bodies` or `replay_guard` | `deliveries`, `bodies` | retention |
 //! | the name of what an event is about, and its version, with `advance` | `subjects` | retention, since the last event |
-//! | **the request**: body, path and query without tokens, content type, and the headers that the preset or [`Keep::headers`](crate::Keep::headers) names | `kept_requests` | the delivery is processed or discarded; [`processed_for`](crate::Keep::processed_for) that time after it was processed; retention if it is dead |
+//! | **the request**: body, path and query without tokens, content type, `traceparent`, and the headers that the preset or [`Keep::headers`](crate::Keep::headers) names | `kept_requests` | the delivery is processed or discarded; [`processed_for`](crate::Keep::processed_for) that time after it was processed; retention if it is dead |
 //! | id, tenant, event type, times, and **the reasons of failures** as the handler gives them: the last in up to 1000 characters, those of the last 20 attempts in up to 200 | `kept_deliveries` | the same |
 //! | the id of a delivery that was discarded or forgotten | `discarded` | retention |
 //! | the id of a delivery that its provider was asked to send again | `redelivery_requests` | a year, or retention if that is longer |
-//! | the names of operators, what they did, and the ids of the deliveries | `operator_actions`, `operator_action_deliveries` | a year, and 30 days for the ids, or retention if that is longer |
+//! | the names of operators, what they did, the filters that they have chosen, and the ids of the deliveries | `operator_actions`, `operator_action_deliveries` | a year, and 30 days for the ids, or retention if that is longer |
 //! | numbers by hour: outcomes, event types that are ignored | `activity` | retention |
 //! | why requests were rejected, without anything that a sender can choose | `rejections` | retention |
+//! | the ids of deliveries that have failed since the last success of their endpoint | `kept_endpoints` | the next success |
 //! | settings, without secrets; times of lists and processes | the others | as long as they are used |
 //!
 //! **Requests and reasons are what may hold personal data.** They are stored only with a [`Keep`](crate::Keep), and reasons

@@ -161,10 +161,11 @@ impl Endpoint {
     }
 
     /// Erases the content that is kept of a delivery: its request, and the reasons of its failures, which may quote it.
-    /// Returns whether there was any. An attempt that is under way is waited for.
+    /// Returns whether there was any. An attempt that is under way is waited for. If it is one of a request of the provider
+    /// and fails, that request is kept anew: look again once it has ended.
     ///
     /// **It cannot run again.** If it was not processed, it is only [recorded](crate::recovery::KeptState::Recorded) from
-    /// now on, with its state, times and statuses. If it was processed, it leaves the archive, and its id stays known. A
+    /// now on, with its times and statuses, and counts as one that has failed until it is discarded or deleted. If it was processed, it leaves the archive, and its id stays known. A
     /// request that the provider sends later is a new one. [Personal data](crate::documentation::personal_data) says what
     /// else is stored.
     ///

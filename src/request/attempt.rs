@@ -243,7 +243,7 @@ impl Admitted {
             Err(Lost::Outlived) => return Failure::Outlived.into(),
         };
         match to_commit {
-            Ok(_) if roll_back && left.is_committed() => Failure::CannotRollBack.into(),
+            _ if roll_back && left.is_committed() => Failure::CannotRollBack.into(),
             Ok(mut response) if roll_back => {
                 left.roll_back().await;
                 RollBack::done(&mut response);
@@ -254,6 +254,14 @@ impl Admitted {
                 Ok(Claimed::Elsewhere) => Answer::Processed(response),
                 Err(NotThere::NotClaimed(not_claimed)) => not_claimed.into(),
                 Err(NotThere::NotCommitted) => Failure::NotCommitted.into(),
+            },
+            Err(answer) if left.is_committed() => match left.claimed().await {
+                // Nothing is left to do, whatever has failed after that.
+                Ok(_) => {
+                    telemetry::event(&self.settings, &answer);
+                    Answer::Duplicate(DuplicateOf::Id)
+                }
+                Err(_) => answer,
             },
             Err(Answer::RolledBack(mut response)) => {
                 explain_missing_handler(&mut response, &left);

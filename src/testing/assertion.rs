@@ -110,9 +110,11 @@ where
         return;
     }
     match extensions.get() {
-        Some(Outcome::Duplicate) => {
-            panic!("the delivery was processed before: use a database or an id of its own")
-        }
+        Some(Outcome::Duplicate) => panic!(
+            "the delivery was processed before: use a database or an id of its own. Or its handler has \
+             committed it by another driver (`LateClaim::committed`): set `allow_unused_transaction` on the \
+             layer"
+        ),
         Some(Outcome::Ignored) => {
             panic!("the layer ignores events of this type: it is not in `Events` or `only`")
         }

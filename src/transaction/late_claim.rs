@@ -114,7 +114,8 @@ impl LateClaim {
     ///
     /// The layer looks for the claim before it acknowledges: if it is not there, the sender gets a 500. So a commit that
     /// the driver has taken for a success, and Postgres has not, loses no event. If the function returned `false`, drop the
-    /// `LateClaim`, and answer 200.
+    /// `LateClaim`, and answer 200. If the handler fails after its commit, that is logged, and the sender gets a 200 as for
+    /// a duplicate.
     ///
     /// With [`assert_idempotent`](crate::testing::assert_idempotent), such a layer needs
     /// [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction): what is committed cannot be

@@ -33,6 +33,8 @@ impl Store {
 
     async fn try_look_up(&self, request: &ClaimRequest) -> Result<Known, DatabaseError> {
         let (delivery, fingerprint) = (&request.delivery, request.fingerprint);
+        // The claim may be one of another driver.
+        self.ensure_registered(delivery).await?;
         let mut tx = self.begin_short().await?;
         let known = keyed(LOOK_UP, delivery).fetch_one(&mut *tx);
         let known = with_timeout(self.timeout, known).await?;

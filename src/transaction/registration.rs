@@ -83,6 +83,17 @@ impl Store {
         }
     }
 
+    /// Registers the window if that is due, for a delivery that the layer may not claim itself.
+    pub(super) async fn ensure_registered(&self, delivery: &Delivery) -> Result<(), DatabaseError> {
+        if self.registered().is_some() {
+            return Ok(());
+        }
+        let mut connection = self.begin().await?;
+        self.register(&mut connection, delivery).await?;
+        connection.roll_back(self.timeout).await;
+        Ok(())
+    }
+
     /// The pool's own settings, unless this delivery has to register the window. When a
     /// registration is due again, one delivery does it and the others go on.
     fn registered(&self) -> Option<PoolSettings> {

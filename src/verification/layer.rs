@@ -47,7 +47,7 @@ use crate::provider::Provider;
 /// A request that is not authentic, not usable or too large is answered as by `IdempotentWebhook`
 /// ([what is answered](crate::documentation::handling#what-is-answered)). The handler's response leaves as it is, but for
 /// what the provider insists on: its [status of success](Provider::success_status) or of
-/// [failure](Provider::failure_status), and never 410, for which some providers delete the endpoint. The header
+/// [failure](Provider::failure_status), a text or an empty body, and never 410, for which some providers delete the endpoint. The header
 /// `x-webhook-outcome` says `verified` after a 2xx, and `failed` otherwise.
 ///
 /// As any handler of axum, it is dropped when the sender hangs up. A panic is left to the server.

@@ -94,7 +94,13 @@ where
             #[cfg(feature = "axum")]
             axum_core::extract::DefaultBodyLimit::disable().apply(&mut request);
 
-            let response = inner.call(request).await?;
+            let response = match inner.call(request).await {
+                Ok(response) => response,
+                Err(error) => {
+                    telemetry::inner_error(&verification);
+                    return Err(error);
+                }
+            };
             let outcome = match response.status().is_success() {
                 true => Outcome::Verified,
                 false => Outcome::Failed,

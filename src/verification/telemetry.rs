@@ -44,6 +44,12 @@ pub(super) fn count(verification: &Verification, outcome: Outcome) {
     Span::current().record("outcome", outcome.as_str());
 }
 
+/// Logs and counts that the inner service has failed.
+pub(super) fn inner_error(verification: &Verification) {
+    count(verification, Outcome::Failed);
+    warn!("webhook verified: the inner service failed");
+}
+
 /// Logs and counts what the handler has answered to a delivery that was passed on.
 pub(super) fn answered<B>(verification: &Verification, response: &Response<B>, outcome: Outcome) {
     count(verification, outcome);

@@ -79,16 +79,13 @@ impl Bulk {
             // For half of the time the database is left to deliveries.
             tokio::time::sleep(started.elapsed().min(MAX_PAUSE)).await;
         }
-        if change != Change::Discard {
-            return Ok(Ended::WithLeft(0));
-        }
-        Ok(Ended::WithLeft(self.left(of, filter).await?))
+        Ok(Ended::WithLeft(self.left(change, of, filter).await?))
     }
 
-    async fn left(&self, of: Of<'_>, filter: &Filter) -> sqlx::Result<i64> {
+    async fn left(&self, change: Change, of: Of<'_>, filter: &Filter) -> sqlx::Result<i64> {
         let _place = self.database.place_in_background().await;
         let mut tx = ShortTx::begin(&self.database.pool).await?;
-        let left = operator::count(&mut tx, of, filter, MOST_LEFT).await?;
+        let left = Batches::left(change, of, filter, MOST_LEFT, &mut tx).await?;
         tx.commit().await?;
         Ok(left)
     }

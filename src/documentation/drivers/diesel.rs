@@ -13,7 +13,8 @@ use diesel_async::pooled_connection::AsyncDieselConnectionManager;
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
 use idempotent_webhook::{
-    Delivery, HandlerError, IdempotentWebhook, Keep, LateClaim, Recovery, Secret, presets,
+    Delivery, HandlerError, IdempotentWebhook, Keep, LateClaim, Recovery, Retention, Secret,
+    presets,
 };
 use serde::Deserialize;
 use sqlx::PgPool;
@@ -52,9 +53,10 @@ struct PaymentIntent {
     amount: i64,
 }
 
-/// The wait ends before Stripe gives up, and the claim of a process that is frozen ends, too.
+/// The wait ends before Stripe gives up. The claim ends that a process has left: one that is frozen, or whose handler has
+/// panicked, which leaves its transaction open in the pool.
 const LIMITS: &str = "set local lock_timeout = '5s';
-    set local idle_in_transaction_session_timeout = '30s'";
+    set local idle_in_transaction_session_timeout = '5s'";
 
 async fn paid(
     State(pool): State<Pool<AsyncPgConnection>>,
@@ -104,7 +106,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let secret = Secret::new(env::var("STRIPE_WEBHOOK_SECRET")?)?;
     let recovery = Recovery::new(layers.clone());
-    let stripe = IdempotentWebhook::new(layers, "billing", presets::stripe(secret))
+    let stripe = IdempotentWebhook::new(layers.clone(), "billing", presets::stripe(secret))
         .only(["payment_intent.succeeded"])
         .late_claim()
         .keep(Keep::all(&recovery).processed_for(MONTH));
@@ -112,6 +114,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .route("/webhooks/stripe", post(paid).layer(stripe))
         .with_state(pool);
     recovery.spawn(app.clone());
+    Retention::new(layers, MONTH).spawn();
 
     let port = env::var("PORT").unwrap_or("3000".to_owned());
     let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await?;

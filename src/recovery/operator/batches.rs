@@ -3,6 +3,8 @@
 use sqlx::{PgConnection, PgPool, Row};
 
 use super::filter::{Filter, is_chosen, plan_for_values};
+#[cfg(feature = "dashboard")]
+use super::list::count;
 use super::{Of, erase_chosen, reprocess_chosen, set_aside};
 use crate::recovery::KeptState;
 use crate::transaction::{RowKeys, ShortTx};
@@ -282,6 +284,30 @@ impl<'a> Batches<'a> {
                     .unwrap_or_default(),
             },
         })
+    }
+
+    /// How many of a filter a change has left out, since they were running or somebody held them: up to `limit`. What was
+    /// erased is still there, as one that is recorded.
+    #[cfg(feature = "dashboard")]
+    pub(crate) async fn left(
+        change: Change,
+        of: Of<'_>,
+        filter: &Filter,
+        limit: i64,
+        tx: &mut PgConnection,
+    ) -> sqlx::Result<i64> {
+        let states = match (change, filter.state) {
+            (Change::Retry | Change::Reprocess, _) | (Change::Erase, Some("recorded")) => vec![],
+            (Change::Erase, None) => vec![Some("due or paused"), Some("dead"), Some("processed")],
+            (Change::Discard | Change::Erase, state) => vec![state],
+        };
+        let mut left = 0;
+        for state in states {
+            let mut filter = filter.clone();
+            filter.state = state;
+            left += count(tx, of, &filter, limit).await?;
+        }
+        Ok(left)
     }
 
     /// Whether those that were processed are changed now.

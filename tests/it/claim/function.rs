@@ -246,6 +246,78 @@ async fn v1_what_does_not_run_again_ends_too() {
     }
 }
 
+/// Also at the first claim of an endpoint, which retention does not know of yet.
+#[tokio::test]
+async fn v1_deliveries_of_a_new_endpoint_do_not_wait_for_each_other() {
+    let app = TestApp::github(write_effect).await;
+    let mut first = app.database.pool.begin().await.unwrap();
+    assert!(claim(&mut first, "a").await.unwrap());
+    let mut second = app.database.pool.begin().await.unwrap();
+    sqlx::query("set local lock_timeout = '100ms'")
+        .execute(&mut *second)
+        .await
+        .unwrap();
+    assert!(claim(&mut second, "b").await.unwrap());
+    // Stripe, for example, has a window of 30 days.
+    let month = presets::github(secret()).redelivery_window(30 * DAY);
+    let layer = IdempotentWebhook::new(app.database.another_pool(1).await, "test", month)
+        .database_timeout(Duration::from_secs(20));
+    let router: Router = Router::new().route("/", post(write_effect).layer(layer));
+    assert_eq!(send(&router, github("c", "{}")).await.outcome, "processed");
+    first.rollback().await.unwrap();
+    second.commit().await.unwrap();
+    assert_rows!(app.database, claims: 2, effects: 1);
+}
+
+/// A layer registers how long its provider may still send a delivery, whoever claims it.
+#[tokio::test]
+async fn g12_a_late_handler_that_claims_by_the_function_registers_the_window() {
+    let database = Database::new().await;
+    let elsewhere = database.another_pool(3).await;
+    let handler = move |claim: LateClaim, delivery: Delivery| {
+        let elsewhere = elsewhere.clone();
+        async move {
+            assert!(process(&elsewhere, delivery.id().as_str()).await?);
+            claim.committed();
+            Ok::<_, HandlerError>(StatusCode::OK)
+        }
+    };
+    let long = presets::github(secret()).redelivery_window(60 * DAY);
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", long).late_claim();
+    let router: Router = Router::new().route("/", post(handler).layer(layer));
+    assert_eq!(send(&router, github("a", "{}")).await.outcome, "processed");
+    assert!(prune(&database.pool, 35 * DAY).await.is_err());
+    assert!(prune(&database.pool, 60 * DAY).await.is_ok());
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+/// The sender has nothing to send again, and there is nothing to keep.
+#[tokio::test]
+async fn v1_a_handler_that_fails_after_its_commit_has_processed_the_delivery() {
+    let pool = Arc::new(OnceLock::<PgPool>::new());
+    let elsewhere = pool.clone();
+    let handler = move |claim: LateClaim, delivery: Delivery| {
+        let pool = pool.clone();
+        async move {
+            assert!(process(pool.get().unwrap(), delivery.id().as_str()).await?);
+            claim.committed();
+            match delivery.id().as_str() {
+                "panics" => panic!("after the commit"),
+                _ => Err::<StatusCode, _>(HandlerError::new("after the commit")),
+            }
+        }
+    };
+    let set = |layer: IdempotentWebhook, recovery: &_| layer.late_claim().keep(Keep::all(recovery));
+    let app = TestApp::recovered(presets::github(secret()), set, handler).await;
+    elsewhere.set(app.database.another_pool(1).await).unwrap();
+    for id in ["fails", "panics"] {
+        let sent = app.send(github(id, "{}")).await;
+        assert_eq!(sent, answer(200, "duplicate", ""), "{id}");
+    }
+    app.database.until(NOTHING_KEPT).await;
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
 #[tokio::test]
 async fn v1_retention_sees_no_difference() {
     let database = Database::new().await;
@@ -254,11 +326,11 @@ async fn v1_retention_sees_no_difference() {
     assert!(process(&database.pool, "b").await.unwrap());
     // Retention leaves alone what it does not know of.
     let window = "(
-        select array_agg(redelivery_window) = array[interval '30 days']
+        select array_agg(redelivery_window) = array[interval '32 days']
         from idempotent_webhook.redelivery_windows where endpoint = 'test'
     )";
     database.until(window).await;
-    let month = Duration::from_secs(30 * 24 * 60 * 60);
+    let month = 32 * DAY;
     assert_eq!(prune(&database.pool, month).await.unwrap().deliveries, 1);
     assert!(!process(&database.pool, "b").await.unwrap());
     assert_rows!(database, claims: 1, effects: 2);

@@ -931,6 +931,22 @@ async fn q2_content_is_erased_by_those_who_may() {
         .await;
     let before = unix_now(&app.database).await;
     let all = format!("action=erase&endpoint=test&state=dead&before={before}");
+    // It says what it has left out.
+    let mut held = pool.begin().await.unwrap();
+    sqlx::query("select from idempotent_webhook.kept_deliveries for update")
+        .execute(&mut *held)
+        .await
+        .unwrap();
+    assert_eq!(board.post("act", &all).await.status, 303);
+    app.database
+        .until(
+            "exists (
+                select from idempotent_webhook.operator_actions
+                where note like '1 are running%' and ended_at is not null and changed = 0
+            )",
+        )
+        .await;
+    held.rollback().await.unwrap();
     assert_eq!(board.post("act", &all).await.status, 303);
     app.database
         .until("exists (select from idempotent_webhook.kept_deliveries where state = 'recorded')")
