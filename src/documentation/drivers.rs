@@ -72,7 +72,8 @@
 //!   the start of a connection (`options`), or ignores it (`ignore_startup_parameters`): use `set local`, or
 //!   `alter role app set lock_timeout = '5s'`. Drivers that prepare statements need
 //!   [its setting](super::database#pgbouncer).
-//! - **Citus.** The function is on the coordinator, so call it there.
+//! - **Citus.** The function is on the coordinator, so call it there. Until the first claim of an endpoint has committed,
+//!   layers of that endpoint wait for it: it writes to a reference table.
 //!   [What holds for the layer](super::database#citus) holds for your tables.
 //!
 //! What is kept of the delivery ends with the claim: the row is deleted, or archived.

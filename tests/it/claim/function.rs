@@ -115,6 +115,7 @@ async fn v1_the_function_waits_for_the_layer() {
 #[tokio::test]
 async fn v1_the_layer_waits_for_the_function() {
     let app = TestApp::github(write_effect).await;
+    assert_eq!(app.send(github("b", "{}")).await.outcome, "processed");
     let mut other = app.database.another_pool(1).await.begin().await.unwrap();
     assert!(claim(&mut other, "a").await.unwrap());
     let sent = spawn_send(&app.router, github("a", "{}"));
@@ -122,7 +123,7 @@ async fn v1_the_layer_waits_for_the_function() {
     write(&mut other, "a").await.unwrap();
     other.commit().await.unwrap();
     assert_eq!(sent.await.unwrap(), answer(200, "duplicate", ""));
-    assert_rows!(app.database, claims: 1, effects: 1);
+    assert_rows!(app.database, claims: 2, effects: 2);
 }
 
 #[tokio::test]
