@@ -404,14 +404,15 @@ impl IdempotentWebhook {
     /// off, or that nothing gets through.
     ///
     /// No error tells of that. The metric `idempotent_webhook_expected_every_seconds` has this time, and
-    /// `idempotent_webhook_last_authentic_timestamp_seconds` that of the last authentic request. After a restart, that is read
-    /// from the table `activity`, within the tokio runtime in which this is called. An [alert](crate::documentation::operating#metrics-and-alerts) compares them. The dashboard
-    /// shows the endpoint as `silent`.
+    /// `idempotent_webhook_last_authentic_timestamp_seconds` that of the last authentic request. An
+    /// [alert](crate::documentation::operating#metrics-and-alerts) compares them, and the dashboard shows the endpoint as
+    /// `silent`.
     ///
-    /// The table is written unless [`count_activity`](Self::count_activity) is off. An endpoint that has never had an
+    /// After a restart, the time of the last request is read from the table `activity`, which is written unless
+    /// [`count_activity`](Self::count_activity) is off. Call this within a tokio runtime. An endpoint that has never had an
     /// authentic request counts from the start of the process.
     ///
-    /// Take the longest time between two requests that you have seen, nights and weekends included, and twice of that.
+    /// Take twice the longest time between two requests that you have seen, nights and weekends included.
     ///
     /// Default: it is not known, and there is no alert.
     pub fn expect_every(mut self, time: Duration) -> Self {
