@@ -146,10 +146,15 @@
 //! [`allow_unused_transaction`](crate::IdempotentWebhook::allow_unused_transaction), since what the handler has committed
 //! cannot be rolled back. The database of `#[sqlx::test]` is one for Diesel by its URL, without the parameters of sqlx:
 //!
-//! ```ignore
-//! let mut url = pool.connect_options().to_url_lossy();
-//! url.set_query(None);
-//! let connections = AsyncDieselConnectionManager::<AsyncPgConnection>::new(url.as_str());
+//! ```
+//! use sqlx::{ConnectOptions, PgPool};
+//!
+//! /// For `AsyncDieselConnectionManager::new`.
+//! fn url_of(pool: &PgPool) -> String {
+//!     let mut url = pool.connect_options().to_url_lossy();
+//!     url.set_query(None);
+//!     url.into()
+//! }
 //! ```
 //!
 //! # sqlx 0.8

@@ -5,12 +5,14 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use idempotent_webhook::recovery::{Filter, KeptState};
 use idempotent_webhook::{
-    DedupeTx, Delivery, HandlerError, Keep, Provider, Retention, Secret, TenantSecrets, presets,
+    DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, LateClaim, Provider,
+    Retention, Secret, TenantSecrets, presets,
 };
 
 use crate::support::{
-    Database, NONE_TAKEN, NOTHING_KEPT, TestApp, answer, assert_kept, assert_rows, endpoint,
-    failing_behind_gate, github, github_delivery, insert_effect, recover, write_effect,
+    Database, NONE_TAKEN, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, SECRET, TestApp, answer,
+    assert_kept, assert_rows, endpoint, failing_behind_gate, gate, github, github_delivery,
+    insert_effect, keep, recover, secret, send, spawn_send, write_effect,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -113,7 +115,7 @@ async fn q2_what_is_erased_does_not_run_unless_the_provider_sends_it_again() {
     assert_eq!(app.runs(), 1);
 
     let again = app.elsewhere(write_effect).await;
-    let sent = crate::support::send(&again, github("due", "{}")).await;
+    let sent = send(&again, github("due", "{}")).await;
     assert_eq!(sent, answer(200, "processed", "done"));
     app.database.until(NOTHING_KEPT).await;
     assert_rows!(app.database, claims: 1, effects: 1);
@@ -134,7 +136,7 @@ async fn q2_all_of_a_filter_are_erased_and_no_others() {
     assert_eq!(states(&app.database).await, all);
     let other = Filter::new().event_type("pull");
     assert_eq!(endpoint.erase_all(&other).await.unwrap(), 0);
-    let elsewhere = idempotent_webhook::Endpoint::new(app.database.pool.clone(), "other");
+    let elsewhere = Endpoint::new(app.database.pool.clone(), "other");
     assert_eq!(elsewhere.erase_all(&Filter::new()).await.unwrap(), 0);
     // Those that were processed, too.
     assert_eq!(endpoint.erase_all(&Filter::new()).await.unwrap(), 2);
@@ -168,7 +170,7 @@ async fn q2_thousands_are_erased_in_batches() {
             ))
             .await;
     }
-    let endpoint = idempotent_webhook::Endpoint::new(database.pool.clone(), "test");
+    let endpoint = Endpoint::new(database.pool.clone(), "test");
     assert_eq!(endpoint.erase_all(&Filter::new()).await.unwrap(), 4500);
     assert!(!database.dump(&[]).await.has(NAME));
     database
@@ -186,13 +188,13 @@ fn by_host() -> Provider {
         Some(head.headers.get("x-tenant")?.to_str().ok()?.to_owned())
     };
     presets::github(TenantSecrets::new(tenant, async |_| {
-        Ok(Some(Secret::new(crate::support::SECRET)?))
+        Ok(Some(Secret::new(SECRET)?))
     }))
 }
 
 #[tokio::test]
 async fn q2_all_of_a_tenant_are_erased_also_where_ids_are_not_separate() {
-    let set = |layer: idempotent_webhook::IdempotentWebhook, recovery: &_| {
+    let set = |layer: IdempotentWebhook, recovery: &_| {
         layer.keep(Keep::failed(recovery).retry_delays([DAY]))
     };
     let app = TestApp::recovered(by_host(), set, quote).await;
@@ -221,18 +223,52 @@ async fn q2_an_attempt_under_way_brings_no_content_back() {
     let (mut gate, handler) = failing_behind_gate();
     let set = |keep: Keep| keep.retry_delays([DAY]);
     let app = TestApp::keeping_all(set, handler).await;
-    let sent = crate::support::spawn_send(&app.router, github("a", NAME));
+    let sent = spawn_send(&app.router, github("a", NAME));
     gate.reached().await;
     let of = endpoint(&app);
     let erasing = tokio::spawn(async move { of.erase("a").await.unwrap() });
-    app.database
-        .until(crate::support::ONE_WAITS_FOR_A_LOCK)
-        .await;
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
     gate.open();
     assert!(erasing.await.unwrap());
     assert_eq!(sent.await.unwrap().status, 502);
     app.database.until(NONE_TAKEN).await;
     assert_kept!(app.database, "recorded", attempts: 1, retries: 0);
+    assert!(!app.database.dump(&[]).await.has(NAME));
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// One that holds no lock, and ends once the provider has sent the delivery again.
+#[tokio::test(flavor = "multi_thread")]
+async fn q2_an_attempt_of_before_has_no_effect_on_what_is_kept_anew() {
+    let (mut gate, way) = gate();
+    let handler = move |claim: LateClaim| {
+        let way = way.clone();
+        async move {
+            way.pass().await;
+            drop(claim);
+            Err::<StatusCode, _>(HandlerError::new(NAME))
+        }
+    };
+    let set = |layer: IdempotentWebhook, recovery: &_| {
+        layer
+            .late_claim()
+            .keep(Keep::all(recovery).retry_delays([DAY]))
+    };
+    let app = TestApp::recovered(presets::github(secret()), set, handler).await;
+    let sent = spawn_send(&app.router, delivery("a"));
+    gate.reached().await;
+    assert!(endpoint(&app).erase("a").await.unwrap());
+    assert_kept!(app.database, "recorded", attempts: 1, retries: 0);
+
+    let failing = async |_: DedupeTx| StatusCode::CONFLICT;
+    let elsewhere = Process::new(app.database.another_pool(2).await, keep, failing);
+    assert_eq!(
+        send(&elsewhere.router, github("a", "{}")).await.outcome,
+        "kept"
+    );
+    gate.open();
+    assert_eq!(sent.await.unwrap().status, 500);
+    assert_kept!(app.database, "due", attempts: 2, retries: 0);
     assert!(!app.database.dump(&[]).await.has(NAME));
     assert_rows!(app.database, claims: 0, effects: 0);
 }
