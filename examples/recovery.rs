@@ -85,7 +85,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let keep = Keep::failed(&recovery).retry_delays([Duration::from_millis(200); 2]);
     let pushes = IdempotentWebhook::new(pool.clone(), "pushes", github.clone()).keep(keep);
     // Processed ones stay for a day, to be run again on purpose.
-    let keep = Keep::all(&recovery).accept_first().processed_for(DAY);
+    let keep = Keep::accepted(&recovery).processed_for(DAY);
     let commands = IdempotentWebhook::new(pool.clone(), "commands", slack.clone()).keep(keep);
     let app = Router::new()
         .route("/github", post(push).layer(pushes))
@@ -100,10 +100,10 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let answer = send(&app, &push("a")).await?;
     step("a push, which GitHub never sends again", answer, "500 kept")?;
     let dead = Filter::new().state(KeptState::Dead);
-    while endpoint.kept(&dead, 1).await?.is_empty() {
+    while endpoint.kept(&dead, None, 1).await?.is_empty() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let kept = endpoint.kept(&dead, 1).await?.remove(0);
+    let kept = endpoint.kept(&dead, None, 1).await?.remove(0);
     step(
         "its state after the last attempt",
         kept.state.as_str(),
@@ -145,7 +145,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     )?;
 
     println!("It turns out that its deployment was a wrong one");
-    let today = Filter::new().processed_from(SystemTime::now() - DAY);
+    let today = Filter::new().processed(SystemTime::now() - DAY..);
     let commands = Endpoint::new(pool.clone(), "commands");
     step("reprocessed", commands.reprocess_all(&today).await?, "1")?;
     while processed(&pool, "Ev1").await? == "attempt 1" {

@@ -17,8 +17,10 @@ create table idempotent_webhook.kept_deliveries (
     attempts integer not null,
     -- Attempts of the schedule. Each is counted before it runs.
     retries integer not null default 0,
-    -- How often it was taken for an attempt. An attempt has no effect on the row once it was taken again.
-    takes integer not null default 0,
+    -- Counts how often it was taken for an attempt, from the microsecond of its first row on: an attempt has no effect
+    -- on the row once it was taken again, nor on a later row of the same delivery. Without this: A takes it as number 1,
+    -- the row is discarded and kept anew, B takes that as number 1, and A gives back what B runs.
+    takes bigint not null default (extract(epoch from now()) * 1000000)::bigint,
     -- Who has taken it: a number in `processes`. `null` if no attempt is under way. If the number is not
     -- there any more, the attempt did not end, and anybody may take it.
     taken_by bigint,

@@ -92,8 +92,7 @@ impl HandlerError {
 
     /// The status of the response. Default: 500.
     ///
-    /// With 2xx, or another status that [commits](crate::IdempotentWebhook::also_commit_on), the
-    /// delivery is processed.
+    /// With 2xx, the delivery is processed.
     #[must_use]
     pub fn status(mut self, status: StatusCode) -> Self {
         self.status = status;

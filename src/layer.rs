@@ -4,18 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
 use sqlx::PgPool;
 use tower_layer::Layer;
 
-use crate::activity::{Activity, report_last_authentic};
+use crate::activity::report_last_authentic;
 use crate::delivery::check_text;
 #[cfg(feature = "axum")]
 use crate::event_types::WantedEvents;
 use crate::provider::{Provider, Source};
 use crate::recovery::{Keep, Quota, QuotaLimits};
 use crate::request::IdempotentWebhookService;
-use crate::settings::{Bodies, Settings};
+use crate::settings::Settings;
 use crate::verification::{MAX_TIMEOUT, Verification};
 
 /// The longest version of an application, in bytes.
@@ -311,23 +310,6 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Logs a WARN for a duplicate whose event type or body differs from the first.
-    ///
-    /// It is a duplicate all the same: some providers render the body anew for each retry. The
-    /// event has both SHA-256 digests, and never the body.
-    ///
-    /// This computes the SHA-256 of each body, stores it with the delivery, and takes one more
-    /// query for each duplicate. Duplicates that were in flight in this process together with the
-    /// first are not compared.
-    ///
-    /// Default: off.
-    pub fn compare_bodies(mut self) -> Self {
-        if let Bodies::Ignored = self.0.bodies {
-            self.0.bodies = Bodies::Compared;
-        }
-        self
-    }
-
     /// Takes a delivery for a duplicate if one with the same event type and an identical body was
     /// processed under another id.
     ///
@@ -336,7 +318,8 @@ impl IdempotentWebhook {
     /// it under a fresh id. The guard claims the SHA-256 of event type and body in the same
     /// transaction as the id, with one more round trip, and logs a replay at WARN as suspicious.
     /// If the event type is not signed either, as with GitHub, a replay under another type still
-    /// reaches the handler.
+    /// reaches the handler. So does one of a form that is written in another way, where the signature covers its fields
+    /// only ([`signs_body_bytes`](crate::provider::signature::SignatureScheme::signs_body_bytes)): Twilio, Mandrill, Braintree.
     ///
     /// **It drops what a provider sends twice on purpose.** Two events with identical bodies, such
     /// as a ping, or a star that is given, withdrawn and given again, are one to the guard until
@@ -346,11 +329,9 @@ impl IdempotentWebhook {
     /// With [`keep`](Self::keep), what was kept of such a duplicate ends. Where the endpoint is reconciled
     /// ([`Reconcile`](crate::Reconcile)), it is discarded, since the provider may list it.
     ///
-    /// It includes [`compare_bodies`](Self::compare_bodies).
-    ///
     /// Default: off.
     pub fn replay_guard(mut self) -> Self {
-        self.0.bodies = Bodies::Guarded;
+        self.0.guards_replays = true;
         self
     }
 
@@ -409,7 +390,7 @@ impl IdempotentWebhook {
     /// `silent`.
     ///
     /// After a restart, the time of the last request is read from the table `activity`, which is written unless
-    /// [`count_activity`](Self::count_activity) is off. Call this within a tokio runtime. An endpoint that has never had an
+    /// it is [switched off](Self::without_activity). Call this within a tokio runtime. An endpoint that has never had an
     /// authentic request counts from the start of the process.
     ///
     /// Take twice the longest time between two requests that you have seen, nights and weekends included.
@@ -427,7 +408,7 @@ impl IdempotentWebhook {
         self
     }
 
-    /// Whether the activity is counted by hour, for the plots of the dashboard. The table
+    /// Does not count the activity by hour, which the plots of the dashboard show. The table
     /// `idempotent_webhook.activity` has requests and attempts by outcome, and handlers by the time that they
     /// took. `idempotent_webhook.rejections` has rejected requests by cause.
     ///
@@ -440,9 +421,9 @@ impl IdempotentWebhook {
     /// For each cause of rejections, the last reason is stored, up to 300 characters. It has nothing that a
     /// sender who is not authentic can choose.
     ///
-    /// Default: `true`.
-    pub fn count_activity(mut self, count: bool) -> Self {
-        self.0.activity = count.then(|| Activity::new(self.0.verification.endpoint.clone()));
+    /// Default: it is counted.
+    pub fn without_activity(mut self) -> Self {
+        self.0.activity = None;
         self
     }
 
@@ -493,20 +474,6 @@ impl IdempotentWebhook {
     /// Default: 5 seconds.
     pub fn retry_after(mut self, time: Duration) -> Self {
         self.0.verification.retry_after = time;
-        self
-    }
-
-    /// Statuses that commit in addition to 2xx, which always do.
-    ///
-    /// For example, `|status| status == StatusCode::UNPROCESSABLE_ENTITY` records an event that
-    /// can never be processed, so that its retries are duplicates.
-    ///
-    /// Default: none.
-    pub fn also_commit_on(
-        mut self,
-        commits: impl Fn(StatusCode) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        self.0.also_commit_on = Some(Arc::new(commits));
         self
     }
 

@@ -122,9 +122,9 @@
 //! | `idempotent_webhook_dead_total` | counter | |
 //! | `idempotent_webhook_missed_total` | counter | deliveries that never came, and that [`Reconcile`] has found |
 //! | `idempotent_webhook_reconciliation_failures_total` | counter | rounds of [`Reconcile`] that have failed, left something out, or follow a gap |
-//! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: for how long the delivery has been due that runs next, 0 if none; set by each process with [`Recovery`] |
+//! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: the age of the oldest due delivery, 0 if none; set by each process with [`Recovery`] |
 //! | `idempotent_webhook_failing_deliveries` | gauge | only `endpoint`, and `state`: `due`, `dead`, `recorded`. Deliveries that have failed and wait, counted up to 10,000; set within 5 seconds and then every 30 by each process that has spawned [`Recovery`] |
-//! | `idempotent_webhook_unserved_deliveries` | gauge | only `endpoint`: deliveries that are due and that no process recovers, counted up to 10,000; set each minute by each process with [`Recovery`] |
+//! | `idempotent_webhook_unserved_deliveries` | gauge | only `endpoint`: deliveries that are due and that no process recovers, counted up to 10,000; set each minute by each process with [`Recovery`], from the first such delivery on |
 //! | `idempotent_webhook_pruned_rows_total` | counter | only `table`: `deliveries`, `subjects`, `kept_deliveries`, `discarded` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -167,6 +167,7 @@ mod transaction;
 #[cfg(feature = "postgres")]
 mod in_flight;
 mod verification;
+pub mod presets;
 pub mod provider;
 #[cfg(feature = "axum")]
 mod extract;
@@ -196,10 +197,11 @@ pub use delivery::{Delivery, DeliveryId};
 pub use events::{EventHandlers, Events, EventsLayer};
 pub use handler_error::HandlerError;
 pub use outcome::{OUTCOME_HEADER, Outcome};
-#[doc(inline)]
-pub use provider::{JsonPath, Provider, Secret, Secrets, Source, TenantSecrets};
-#[doc(inline)]
-pub use provider::{presets, signature};
+pub use provider::definition::Provider;
+pub use provider::json_path::JsonPath;
+pub use provider::secret::{Secret, Secrets};
+pub use provider::source::Source;
+pub use provider::tenant::TenantSecrets;
 #[cfg(feature = "sea-orm")]
 pub use transaction::{SeaOrmSavepoint, SeaOrmTx};
 pub use verification::VerifiedWebhook;
@@ -208,8 +210,8 @@ pub use {
     layer::IdempotentWebhook,
     maintenance::retention::{Retention, prune},
     maintenance::{Endpoint, migrate},
-    reconcile::Reconcile,
-    recovery::{Keep, Recovery},
+    reconcile::settings::Reconcile,
+    recovery::{keep_settings::Keep, task::Recovery},
     transaction::{BeginError, DedupeTx, LateClaim, Recency, Savepoint},
 };
 

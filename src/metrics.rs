@@ -174,7 +174,7 @@ mod facade {
         describe_counter!(
             DEAD,
             Unit::Count,
-            "Deliveries that are not run again unless an operator says so"
+            "Deliveries that have died, and wait for an operator"
         );
         describe_counter!(
             MISSED,

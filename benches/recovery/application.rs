@@ -17,7 +17,7 @@ pub const VARIANT: &str = "BENCHMARK_VARIANT";
 pub const DATABASE: &str = "BENCHMARK_DATABASE";
 
 /// Accepts first, at an endpoint that is paused.
-pub const ACCEPT_FIRST: &str = "accept_first";
+pub const ACCEPTED: &str = "accepted";
 /// What teams write to answer at once: insert the raw body, answer 200.
 pub const ACCEPT_BY_HAND: &str = "hand-written, inbox";
 /// The layer without any recovery.
@@ -45,7 +45,7 @@ pub async fn run() {
         .connect_lazy_with(options.disable_statement_logging());
     // It has to notice soon that an endpoint is resumed.
     let mut recovery = match variant.as_str() {
-        ACCEPT_FIRST => Recovery::elsewhere(pool.clone()),
+        ACCEPTED => Recovery::elsewhere(pool.clone()),
         _ => Recovery::new(pool.clone()).poll_interval(Duration::from_millis(100)),
     };
     if let Some(slots) = slots {
@@ -57,7 +57,7 @@ pub async fn run() {
     let all = || Keep::all(&recovery);
     let router = match variant.as_str() {
         // Nothing is handled, so all that is sent is kept.
-        ACCEPT_FIRST => at_root(all().accept_first().quota(u32::MAX, 1 << 40)),
+        ACCEPTED => at_root(Keep::accepted(&recovery).quota(u32::MAX, 1 << 40)),
         ACCEPT_BY_HAND => Router::new().route("/", post(inbox).with_state(pool.clone())),
         LAYER => Router::new().route("/", post(handle).layer(layer())),
         KEEP_ALL => at_root(all()),
@@ -74,7 +74,7 @@ pub async fn run() {
         }
         other => panic!("no variant {other}"),
     };
-    if variant == ACCEPT_FIRST {
+    if variant == ACCEPTED {
         return serve(router).await;
     }
     let recovery = recovery.spawn(router.clone());

@@ -26,7 +26,7 @@ pub async fn run(server: &Server) {
         std::future::ready(())
     };
     let recovery = Recovery::new(pool.clone());
-    let layer = github(&pool, "latency").keep(Keep::all(&recovery).accept_first());
+    let layer = github(&pool, "latency").keep(Keep::accepted(&recovery));
     let app: Router = Router::new().route("/", post(handler).layer(layer));
     let recovery = recovery.spawn(app.clone());
     let provider = presets::github(Secret::new(SECRET).unwrap());

@@ -47,7 +47,7 @@ use std::time::Duration;
 use idempotent_webhook::Endpoint;
 use sqlx::{Executor, PgPool};
 
-use application::{ACCEPT_BY_HAND, ACCEPT_FIRST, KEEP_ALL, KEEP_FAILED, LAYER};
+use application::{ACCEPT_BY_HAND, ACCEPTED, KEEP_ALL, KEEP_FAILED, LAYER};
 use load::Mode;
 use measure::median;
 use proxy::Proxy;
@@ -111,9 +111,9 @@ async fn main() {
 
 /// The rate of acceptance alone: the endpoint is paused, so that nothing is handled.
 async fn acceptance(server: &Server, pool: &PgPool) {
-    let endpoint = Endpoint::new(pool.clone(), ACCEPT_FIRST);
+    let endpoint = Endpoint::new(pool.clone(), ACCEPTED);
     endpoint.pause().await.unwrap();
-    let first = Contender::own(server, ACCEPT_FIRST).await;
+    let first = Contender::own(server, ACCEPTED).await;
     let by_hand = Contender::own(server, ACCEPT_BY_HAND).await;
     println!("\nacceptance, in answers a second\n");
     for connections in [1, CONNECTIONS, 64] {

@@ -97,17 +97,16 @@ pub fn child(program: &Path) -> tokio::process::Command {
 
 /// Builds the contenders that have dependencies of their own, and returns the program.
 pub fn build_peers() -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers");
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet", "--manifest-path"])
-        .arg(folder.join("Cargo.toml"))
-        .arg("--target-dir")
-        .arg(folder.join("target"))
+        .args(["build", "--release", "--quiet", "--package", "peers"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stdin(Stdio::null())
         .status()
         .unwrap();
     assert!(built.success(), "the peers did not build");
-    folder.join("target/release/peers")
+    // This benchmark is in `release/deps`.
+    let release = std::env::current_exe().unwrap();
+    release.ancestors().nth(2).unwrap().join("peers")
 }
 
 /// An application under test.

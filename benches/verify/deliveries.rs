@@ -4,7 +4,7 @@ use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use http::request::Parts;
 use idempotent_webhook::provider::SecretSource;
-use idempotent_webhook::signature::Tolerance;
+use idempotent_webhook::provider::signature::Tolerance;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret, presets};
 use sha2::Sha256;

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use idempotent_webhook::presets::{self, AppStoreApp, SnsTopic};
 use idempotent_webhook::provider::keys::{KeyRequest, KeySource};
-use idempotent_webhook::signature::{Encoding, Hmac, Jwt, SignatureAlgorithm, Tolerance};
+use idempotent_webhook::provider::signature::{Encoding, Hmac, Jwt, SignatureAlgorithm, Tolerance};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret, Source};
 use serde_json::json;

@@ -19,7 +19,9 @@ use std::time::{Duration, SystemTime};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use http::Request;
-use idempotent_webhook::signature::{SignatureError, SignatureScheme, Signed, SignedRequest};
+use idempotent_webhook::provider::signature::{
+    SignatureError, SignatureScheme, Signed, SignedRequest,
+};
 use idempotent_webhook::{JsonPath, Provider, Secret, Secrets, Source};
 use serde_json::Value;
 

@@ -43,20 +43,20 @@ impl Shop {
         };
         // In earnest the default: from 10 seconds to a day, ten times.
         let soon = |keep: Keep| keep.retry_delays([2, 5, 10].map(Duration::from_secs));
-        let failed = || soon(Keep::failed(recovery));
-        let all = || soon(Keep::all(recovery).processed_for(DAY));
+        let archived = |keep: Keep| soon(keep.processed_for(DAY));
         let router = Router::new()
             .route(
                 "/stripe",
-                post(handle).layer(layer("billing", stripe).keep(all())),
+                post(handle).layer(layer("billing", stripe).keep(archived(Keep::all(recovery)))),
             )
             .route(
                 "/github",
-                post(handle).layer(layer("deployments", github).keep(failed())),
+                post(handle).layer(layer("deployments", github).keep(soon(Keep::failed(recovery)))),
             )
             .route(
                 "/slack",
-                post(handle).layer(layer("commands", slack).keep(all().accept_first())),
+                post(handle)
+                    .layer(layer("commands", slack).keep(archived(Keep::accepted(recovery)))),
             )
             .route(
                 "/shopify",

@@ -1,9 +1,8 @@
 //! A captured request under another id. GitHub signs the body and not the id, so the
 //! signature is right: only the body tells.
 //!
-//! `replay_guard` takes every body for one delivery, and warns the operator of a replay.
-//! Where a provider may well send the same body twice, `compare_bodies` drops nothing: it
-//! only warns of an id that comes with another body, which the guard does as well.
+//! `replay_guard` takes every body for one delivery, and warns the operator of a replay. It is not for a
+//! provider that may well send the same body twice.
 
 use axum::Router;
 use axum::http::StatusCode;

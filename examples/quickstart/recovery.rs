@@ -30,9 +30,7 @@ const ENDPOINTS: [(&str, &str, Set); 5] = [
     ("all", "github", |recovery| {
         Keep::all(recovery).processed_for(DAY)
     }),
-    ("accepted", "acme", |recovery| {
-        Keep::all(recovery).accept_first()
-    }),
+    ("accepted", "acme", Keep::accepted),
     (LATE, "github", Keep::all),
 ];
 
@@ -184,7 +182,7 @@ async fn list(State(pool): State<PgPool>) -> Result<Json<Vec<Listed>>, StatusCod
     let mut listed = Vec::new();
     for (endpoint, ..) in ENDPOINTS {
         let kept = Endpoint::new(pool.clone(), endpoint)
-            .kept(&Filter::new(), LISTED)
+            .kept(&Filter::new(), None, LISTED)
             .await
             .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
         listed.extend(kept.into_iter().map(|kept| Listed::new(endpoint, kept)));
@@ -214,6 +212,6 @@ async fn reprocess(
         .await
         .map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
     Ok(Json(Reprocessed {
-        reprocessed: reprocessed.into(),
+        reprocessed: (reprocessed == idempotent_webhook::recovery::Reprocessed::Due).into(),
     }))
 }

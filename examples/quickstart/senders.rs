@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::body::Bytes;
 use axum::http::{HeaderName, Request};
-use idempotent_webhook::signature::Hmac;
+use idempotent_webhook::provider::signature::Hmac;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret, Source, presets};
 

@@ -37,7 +37,8 @@ enum Level {
 }
 
 impl Access {
-    /// Nothing: the answer is a 403.
+    /// Nothing: the answer is a 403, which asks nobody for a password. A login that has to ask, such as basic auth, is a
+    /// middleware in front of the dashboard.
     pub fn none() -> Self {
         Self::new(Level::None)
     }

@@ -5,8 +5,8 @@ use http::header::{CONTENT_TYPE, HeaderName, ORIGIN, REFERER};
 use http::request::Parts;
 
 use super::error::PageError;
+use super::format::Format;
 use super::origins::{Site, single};
-use super::routes::Format;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 

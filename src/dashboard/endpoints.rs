@@ -11,7 +11,7 @@ use super::Access;
 use super::activity::{self, Hour, Recent};
 use super::html::Timestamp;
 use super::rows::{Count, count_kept};
-use crate::recovery::serving::ABSENT_AFTER;
+use crate::recovery::presence::ABSENT_AFTER;
 
 /// A wait for a first attempt that is longer than this, in seconds, has a cause.
 const BEHIND_AFTER: f64 = 60.0;
@@ -164,14 +164,16 @@ impl State {
                 "Deliveries have failed and wait for another attempt, for an operator or for their \
                  provider, or none was processed since the last failure."
             }
-            Self::Rejecting => "No request was authentic since the last one that was rejected.",
+            Self::Rejecting => {
+                "The last request was rejected, and no authentic one has come since."
+            }
             Self::Silent => {
                 "No authentic request has come for longer than is usual: the provider may have switched the \
                  webhook off."
             }
             Self::Probing => "Many failed in a row, so one delivery is tried at a time.",
             Self::Behind => {
-                "Deliveries wait for their first attempt for more than a minute, or reach no layer."
+                "Deliveries have waited for their first attempt for more than a minute, or reach no layer."
             }
             Self::Paused => {
                 "An operator has paused recovery. Requests are handled as before, but those that are \

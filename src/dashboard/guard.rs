@@ -16,8 +16,8 @@ use http::request::Parts;
 use super::assets::Asset;
 use super::csrf;
 use super::error::PageError;
+use super::format::Format;
 use super::html::HeldBack;
-use super::routes::Format;
 use super::{Access, Shared};
 use crate::panic::{self, catch_panic};
 

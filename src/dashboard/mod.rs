@@ -98,8 +98,8 @@
 //! A list that the application does not reconcile any more is late, until its row in the table
 //! `reconciliations` is deleted.
 //!
-//! The numbers of the last hours come from the tables `activity` and `rejections`
-//! ([`count_activity`](crate::IdempotentWebhook::count_activity)), which layers write every 5 seconds.
+//! The numbers of the last hours come from the tables `activity` and `rejections`,
+//! which layers write every 5 seconds unless it is [switched off](crate::IdempotentWebhook::without_activity).
 //!
 //! # Who may see it
 //!
@@ -148,7 +148,7 @@
 //! page. `missed` is how many deliveries reconciliation has received. `not_reconciled` is true even if a worse
 //! state hides it. `reconciliation` of `api/endpoint` has each list of the provider, with the `failure` of its last
 //! round, and `late_since` if no process has begun one. `is_reconciled` of `api/delivery` says that a delivery
-//! comes from such a list. `ids` of `api/lookup` are apart by spaces or lines. Its `cut` has those with more than
+//! comes from such a list. `ids` of `api/lookup` are separated by spaces or new lines. Its `cut` has those with more than
 //! 100 deliveries. Its `discarded` has what was discarded or forgotten, and when. Its `has_request` says that the
 //! archive has the request of a processed delivery. A number that was not counted to its end has `or_more`. Errors
 //! are `{"error": ".."}` with a status.
@@ -190,6 +190,7 @@ mod cursor;
 mod database;
 mod endpoints;
 mod error;
+mod format;
 mod guard;
 mod html;
 mod mask;

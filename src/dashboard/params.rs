@@ -19,7 +19,7 @@ impl Params {
         let pairs = |encoded| form_urlencoded::parse(encoded).into_owned();
         let all: Vec<_> = pairs(query.as_bytes()).chain(pairs(form)).collect();
         if all.iter().any(|(_, value)| value.contains('\0')) {
-            return Err(PageError::bad_request("No name or id can have a NUL."));
+            return Err(PageError::bad_request("Names and ids cannot contain NUL."));
         }
         Ok(Self(all))
     }
@@ -28,7 +28,7 @@ impl Params {
     /// of objects with the key of a delivery each.
     pub(super) fn parse_json(query: &str, json: &[u8]) -> Result<Self, PageError> {
         const INVALID: PageError = PageError::bad_request(
-            "The body has to be a JSON object of texts, numbers, lists of texts, and `keys`.",
+            "The body has to be a JSON object of strings, numbers, lists of strings, and `keys`.",
         );
         let Ok(Value::Object(object)) = serde_json::from_slice(json) else {
             return Err(INVALID);

@@ -14,21 +14,17 @@ use http::{Method, StatusCode};
 use tracing::Instrument;
 
 use super::error::PageError;
+use super::format::{Format, page_of};
 use super::guard::guard;
-use super::html::Layout;
 use super::operate::{act, confirm};
 use super::pages::{
     action_progress, actions, deliveries, delivery, endpoint, lookup, overview, rejected,
 };
 use super::params::Params;
-use super::view::{View, json};
 use super::{Access, Shared};
 
 /// The largest form, in bytes.
 const MAX_FORM: usize = 1024 * 1024;
-
-/// Where the pages are as JSON.
-const API: &str = "api/";
 
 /// What a proxy has taken away from the path.
 const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
@@ -41,48 +37,6 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>(shared: Arc<Shared>) -> R
         .route("/{*page}", any(serve))
         .layer(from_fn_with_state(shared.clone(), guard))
         .with_state(shared)
-}
-
-/// What a request asks for: a page, or the same for a program.
-#[derive(Clone, Debug)]
-pub(super) enum Format {
-    Page(Layout),
-    Json,
-}
-
-impl Format {
-    pub(super) fn of(request: &Request) -> Self {
-        match page_name(request.uri().path()).strip_prefix(API) {
-            Some(_) => Self::Json,
-            None => Self::Page(Layout::of(request)),
-        }
-    }
-
-    fn answer(self, view: &impl View, viewer: &Access) -> Response {
-        match self {
-            Self::Page(layout) => layout
-                .refreshed(view.refresh())
-                .page(&view.title(), view.content(viewer)),
-            Self::Json => json(view),
-        }
-    }
-
-    pub(super) fn error(&self, error: PageError) -> Response {
-        match self {
-            Self::Page(layout) => error.into_page(layout),
-            Self::Json => error.into_json(),
-        }
-    }
-}
-
-fn page_name(path: &str) -> &str {
-    path.trim_start_matches('/')
-}
-
-/// The name of a page, whatever its format is.
-fn page_of(head: &Parts) -> &str {
-    let name = page_name(head.uri.path());
-    name.strip_prefix(API).unwrap_or(name)
 }
 
 async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response {
@@ -107,7 +61,7 @@ async fn answer(
         true => to_bytes(body, MAX_FORM).await,
         false => Ok(Default::default()),
     };
-    let form = form.map_err(|_| PageError::bad_request("The form is too large, or broken off."))?;
+    let form = form.map_err(|_| PageError::bad_request("The form is too large, or incomplete."))?;
     let query = head.uri.query().unwrap_or_default();
     let params = match format {
         Format::Json if is_post => Params::parse_json(query, &form)?,

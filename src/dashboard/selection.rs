@@ -1,5 +1,6 @@
 //! Which deliveries a list shows, or an action changes.
 
+use std::ops::Bound;
 use std::time::{Duration, SystemTime};
 
 use maud::Markup;
@@ -213,19 +214,14 @@ impl Selection {
             State::Recorded => Filter::new().state(KeptState::Recorded),
             State::Processed => Filter::new().state(KeptState::Processed),
         };
-        let is_processed = self.state == State::Processed;
-        if let Some(from) = from {
-            filter = match is_processed {
-                true => filter.processed_from(from),
-                false => filter.failed_from(from),
-            };
-        }
-        if let Some(until) = until {
-            filter = match is_processed {
-                true => filter.processed_until(until),
-                false => filter.failed_before(until),
-            };
-        }
+        let times = (
+            from.map_or(Bound::Unbounded, Bound::Included),
+            until.map_or(Bound::Unbounded, Bound::Excluded),
+        );
+        filter = match self.state {
+            State::Processed => filter.processed(times),
+            _ => filter.failed(times),
+        };
         if let Some(event_type) = &self.event_type {
             filter = filter.event_type(event_type);
         }
@@ -313,13 +309,13 @@ impl Selection {
                 "Nothing is dead here. Deliveries whose attempts are used up will be here until \
                  somebody retries or discards them."
             }
-            State::Due => "Nothing is due here. Deliveries that run again will be here.",
+            State::Due => "Nothing is due. Deliveries that run again will be listed here.",
             State::Recorded => {
                 "Nothing here. Failures whose request is not kept will be here, until the provider \
                  delivers them again."
             }
             State::Processed => {
-                "Nothing here. What is processed will be here, until retention deletes it."
+                "Nothing yet. Processed deliveries will be listed here, until retention deletes them."
             }
         }
     }

@@ -10,7 +10,7 @@ select create_reference_table('idempotent_webhook.endpoint_settings');
 -- What is kept is on the coordinator. A claim through a worker looks for it, too, and finds nothing.
 select run_command_on_workers($$
     create table idempotent_webhook.kept_deliveries (
-        endpoint text, tenant text, delivery_id text, state text, takes int, taken_by bigint,
+        endpoint text, tenant text, delivery_id text, state text, takes bigint, taken_by bigint,
         reprocessed boolean, next_attempt_at timestamptz, archived_for interval, processed_at timestamptz, processed_version text,
         archived_until timestamptz, unreached_at timestamptz, unreached_status smallint
     )

@@ -1,61 +1,5 @@
-//! The guide: one page for each question.
-//!
-//! | question | page |
-//! |---|---|
-//! | How does a handler process a delivery? | [`handling`] |
-//! | How does a handler fetch an object first? Two events of one object | [`thin_events`] |
-//! | What happens to a delivery that fails? | [`recovery`] |
-//! | What if a webhook never arrives? | [`reconciliation`] |
-//! | How is it operated? Log, metrics, alerts, SQL, retention, shutdown, upgrade | [`operating`] |
-//! | Why is it 401? What does each answer mean, and what is the cure? | [`answers`] |
-//! | How are handlers tested? | [`testing`] |
-//! | What does the layer need from the database? | [`database`] |
-//! | How is a provider set up? | [`providers`], [`provider_table`] |
-//! | What is guaranteed? | [`guarantees`] |
-//! | What is stored, for how long, and how is it erased? | [`personal_data`] |
-//! | What does it work with? | [`works_with`] |
-//! | Diesel, tokio-postgres, sqlx 0.8, actix-web, AWS Lambda, other languages | [`drivers`] |
-//! | How does an application move in that has a table of its own? | [`moving_in`] |
-//!
-//! # The usual advice
-//!
-//! What guides to webhooks advise, and who follows it here:
-//!
-//! | advice | followed by |
-//! |---|---|
-//! | Expect every delivery more than once. | the layer |
-//! | Identify a delivery by the provider's stable id, and not by one of your own. | the preset ([`provider_table`]) |
-//! | Verify the signature over the raw body. | the layer |
-//! | Dedupe on receipt, in one step with the work. | the layer, and you through [`DedupeTx`](crate::DedupeTx) |
-//! | Let ids expire, but not before the provider's last retry. | [`Retention`](crate::Retention) |
-//! | Make effects conditional: expect any order. | you ([stale events](handling#stale-events)) |
-//! | Pass idempotency keys on. | you ([a call to another API](handling#a-call-to-another-api)) |
-//! | Put slow work into an outbox. | you ([slow work](handling#slow-work)) |
-//! | Answer with the right status. | the layer ([what is answered](handling#what-is-answered)) |
-//! | Test with duplicates. | you ([`testing`]) |
-//! | Retry what failed. | [`Recovery`](crate::Recovery) ([`recovery`]) |
-//! | Compare with the provider's list. | [`Reconcile`](crate::Reconcile) ([`reconciliation`]) |
-//! | Watch it. | you ([alerts](operating#metrics-and-alerts)) |
-//!
-//! # Examples
-//!
-//! In a checkout of the source, `cargo run --example NAME` runs one on a Postgres of its own. Each prints what happens,
-//! and checks it:
-//!
-//! | example | shows |
-//! |---|---|
-//! | `quickstart` | a tour of the layer and of recovery; then it serves until Ctrl-C, or ends with `-- --exit` |
-//! | `handlers` | stale events, idempotency keys, savepoints, jobs, work after the commit |
-//! | `recovery`, `reconcile` | a delivery that fails, and one that never came |
-//! | `tenants` | secrets that are looked up |
-//! | `metrics` | what Prometheus scrapes |
-//! | `graceful_shutdown` | a shutdown that waits for a handler whose sender has gone |
-//! | `dashboard` | the dashboard of a busy application, in a browser |
-//! | `examples/traces` | a crate of its own: a failure and its recovery as one trace of OpenTelemetry |
-//! | `examples/typed_events` | a crate of its own: handlers that take the events of async-stripe and of octocrab |
-//! | `examples/drivers` | crates of their own: SeaORM, Diesel, tokio-postgres, sqlx 0.8, actix-web and AWS Lambda, and a race with kills |
-//! | `examples/outbox` | a crate of its own: slow work in jobs of graphile_worker |
-
+#![doc = include_str!("links.md")]
+#![doc = include_str!("README.md")]
 #![cfg_attr(
     not(all(
         feature = "p256",
@@ -70,18 +14,78 @@
     )
 )]
 
-pub mod answers;
-pub mod database;
-pub mod drivers;
-pub mod guarantees;
-pub mod handling;
-pub mod moving_in;
-pub mod operating;
-pub mod personal_data;
-pub mod provider_table;
-pub mod providers;
-pub mod reconciliation;
-pub mod recovery;
-pub mod testing;
-pub mod thin_events;
-pub mod works_with;
+// The pages are Markdown, to be read on a forge, too. There their links are those at the end of each page; here they are
+// those of `links.md`, which come first.
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("answers.md")]
+pub mod answers {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("capacity.md")]
+pub mod capacity {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("compared_with.md")]
+pub mod compared_with {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("database.md")]
+pub mod database {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("drivers.md")]
+pub mod drivers {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("guarantees.md")]
+pub mod guarantees {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("handling.md")]
+pub mod handling {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("moving_in.md")]
+pub mod moving_in {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("operating.md")]
+pub mod operating {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("personal_data.md")]
+pub mod personal_data {}
+
+/// How does each preset's provider sign, identify and retry?
+///
+#[doc = include_str!("../../PROVIDERS.md")]
+pub mod provider_table {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("providers.md")]
+pub mod providers {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("reconciliation.md")]
+pub mod reconciliation {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("recovery.md")]
+pub mod recovery {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("stability.md")]
+pub mod stability {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("testing.md")]
+pub mod testing {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("thin_events.md")]
+pub mod thin_events {}
+
+#[doc = include_str!("links.md")]
+#[doc = include_str!("works_with.md")]
+pub mod works_with {}

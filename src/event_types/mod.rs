@@ -1,8 +1,8 @@
 //! Names of event types, and the groups that `*` makes of them.
 
-mod wanted;
+mod wanted_events;
 
-pub(crate) use wanted::{Matched, Wanted, WantedEvents, add};
+pub(crate) use wanted_events::{Matched, Wanted, WantedEvents, add};
 
 /// Names of event types, as a provider has them.
 #[derive(Clone, Debug, PartialEq, Eq)]

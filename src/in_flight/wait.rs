@@ -1,4 +1,5 @@
-//! The wait for another attempt of this process, up to a deadline.
+//! The wait for another attempt of this process, up to a deadline: `in_flight_timeout` after the request has come.
+//! The claim waits for other processes, up to the same deadline (`transaction/claim.rs`).
 
 use std::collections::hash_map::Entry;
 

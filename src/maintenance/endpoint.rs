@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sqlx::PgPool;
 
 use crate::recovery::operator::{self, Batches, Change, Of};
-use crate::recovery::{Filter, KeptDelivery, Retried};
+use crate::recovery::{Discarded, Filter, KeptDelivery, Reprocessed, Retried};
 use crate::transaction::ShortTx;
 
 /// The deliveries of an endpoint, for an operator's tool.
@@ -52,15 +52,37 @@ impl Endpoint {
     }
 
     /// The deliveries that are not processed yet, by delivery id: those that are kept, and those
-    /// whose failure is recorded. At most `limit`. With a filter of
-    /// [`KeptState::Processed`](crate::recovery::KeptState::Processed), those whose requests stay after they
-    /// were processed.
+    /// whose failure is recorded. At most `limit`, and only those `after` the last one of the page before. With a
+    /// filter of [`KeptState::Processed`](crate::recovery::KeptState::Processed), those whose requests stay
+    /// after they were processed.
+    ///
+    /// ```no_run
+    /// use idempotent_webhook::Endpoint;
+    /// use idempotent_webhook::recovery::{Filter, KeptState};
+    ///
+    /// # async fn main_(billing: Endpoint) -> sqlx::Result<()> {
+    /// let dead = Filter::new().state(KeptState::Dead);
+    /// let mut page = billing.kept(&dead, None, 100).await?;
+    /// while let Some(last) = page.last() {
+    ///     for delivery in &page {
+    ///         println!("{} {:?}", delivery.delivery_id, delivery.reason);
+    ///     }
+    ///     page = billing.kept(&dead, Some(last), 100).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
     /// Any error of Postgres.
-    pub async fn kept(&self, filter: &Filter, limit: u32) -> sqlx::Result<Vec<KeptDelivery>> {
-        operator::list(&self.pool, self.of(), filter, limit).await
+    pub async fn kept(
+        &self,
+        filter: &Filter,
+        after: Option<&KeptDelivery>,
+        limit: u32,
+    ) -> sqlx::Result<Vec<KeptDelivery>> {
+        operator::list(&self.pool, self.of(), filter, after, limit).await
     }
 
     /// Has a kept delivery run again now, with a new schedule. It is a dead one, or one that is due
@@ -113,7 +135,7 @@ impl Endpoint {
         Ok(retried)
     }
 
-    /// Deletes a kept delivery that should not be processed. Returns whether it was kept.
+    /// Deletes a kept delivery that should not be processed.
     ///
     /// One that was to be [reprocessed](Self::reprocess) stays forgotten: if the provider sends it again, it is
     /// processed again.
@@ -121,19 +143,27 @@ impl Endpoint {
     /// # Errors
     ///
     /// Any error of Postgres.
-    pub async fn discard(&self, delivery_id: &str) -> sqlx::Result<bool> {
+    pub async fn discard(&self, delivery_id: &str) -> sqlx::Result<Discarded> {
         let mut tx = ShortTx::begin(&self.pool).await?;
-        let discarded = operator::discard(&mut tx, self.of(), delivery_id, "0").await?;
+        let discarded = match operator::discard(&mut tx, self.of(), delivery_id, "0").await? {
+            true => Discarded::Discarded,
+            false if operator::is_processed(&mut tx, self.of(), delivery_id).await? => {
+                Discarded::Processed
+            }
+            false => Discarded::NotKept,
+        };
         tx.commit().await?;
         let endpoint = &*self.name;
-        if discarded {
-            tracing::info!(endpoint, delivery_id, "webhook delivery discarded");
-        } else {
-            tracing::info!(
+        match discarded {
+            Discarded::Discarded => {
+                tracing::info!(endpoint, delivery_id, "webhook delivery discarded");
+            }
+            result => tracing::info!(
                 endpoint,
                 delivery_id,
-                "webhook delivery not discarded: it is not kept"
-            );
+                ?result,
+                "webhook delivery not discarded"
+            ),
         }
         Ok(discarded)
     }
@@ -211,7 +241,7 @@ impl Endpoint {
 
     /// Has a processed delivery run again, whose request stays
     /// ([`Keep::processed_for`](crate::Keep::processed_for)): its claim is forgotten, and it is due now with
-    /// a new schedule. Returns whether it was there.
+    /// a new schedule.
     ///
     /// This is for repairs: the handler had a bug, and is fixed. Undo its effects first, or have the
     /// handler find them: [`Delivery::is_reprocessed`](crate::Delivery::is_reprocessed). A row with a unique
@@ -221,25 +251,33 @@ impl Endpoint {
     /// # Errors
     ///
     /// Any error of Postgres.
-    pub async fn reprocess(&self, delivery_id: &str) -> sqlx::Result<bool> {
+    pub async fn reprocess(&self, delivery_id: &str) -> sqlx::Result<Reprocessed> {
         let mut tx = ShortTx::begin(&self.pool).await?;
-        let reprocessed = operator::reprocess(&mut tx, self.of(), delivery_id).await?;
+        let reprocessed = match operator::reprocess(&mut tx, self.of(), delivery_id).await? {
+            true => Reprocessed::Due,
+            false if operator::is_processed(&mut tx, self.of(), delivery_id).await? => {
+                Reprocessed::NotKept
+            }
+            false => Reprocessed::NotProcessed,
+        };
         tx.commit().await?;
         let endpoint = &*self.name;
-        if reprocessed {
-            tracing::info!(endpoint, delivery_id, "webhook delivery reprocessed");
-        } else {
-            tracing::info!(
+        match reprocessed {
+            Reprocessed::Due => {
+                tracing::info!(endpoint, delivery_id, "webhook delivery reprocessed");
+            }
+            result => tracing::info!(
                 endpoint,
                 delivery_id,
-                "webhook delivery not reprocessed: its request is not there, or it is not processed"
-            );
+                ?result,
+                "webhook delivery not reprocessed"
+            ),
         }
         Ok(reprocessed)
     }
 
     /// The same for all processed deliveries of a filter, such as those that were processed
-    /// [since](Filter::processed_from) a deploy. Returns how many.
+    /// [since](Filter::processed) a deploy. Returns how many.
     ///
     /// It works in batches of a thousand, each in a transaction of its own. If it is cancelled, those of
     /// the finished batches are run again.
@@ -252,7 +290,7 @@ impl Endpoint {
     ///
     /// # async fn main_(pool: sqlx::PgPool) -> sqlx::Result<()> {
     /// let yesterday = SystemTime::now() - Duration::from_secs(24 * 60 * 60);
-    /// let filter = Filter::new().event_type("invoice.paid").processed_from(yesterday);
+    /// let filter = Filter::new().event_type("invoice.paid").processed(yesterday..);
     /// Endpoint::new(pool, "billing").reprocess_all(&filter).await?;
     /// # Ok(())
     /// # }
@@ -275,7 +313,7 @@ impl Endpoint {
     }
 
     /// Pauses recovery of the endpoint, in all processes. Requests of the provider are handled as
-    /// before, but with [`accept_first`](crate::Keep::accept_first) they are only kept. The
+    /// before, but with [`Keep::accepted`](crate::Keep::accepted) they are only kept. The
     /// name need not be known: an endpoint can be paused before its first delivery.
     ///
     /// # Errors

@@ -29,6 +29,9 @@ const APPLIED: &str = "
 /// do not interfere with an application's own `sqlx::migrate!()` on the same database, in either
 /// order. Calling it again changes nothing. Several processes may call it at once.
 ///
+/// A database that a later version has migrated is left as it is: within a major version, later tables are also right
+/// for the versions before. So an old process starts during a deploy, and after a rollback.
+///
 /// The role needs the right to create a schema, unless the tables are up to date. If the
 /// application's role has fewer rights, call this with the owner's role first, and grant these:
 ///
@@ -44,7 +47,7 @@ const APPLIED: &str = "
 ///
 /// [`MigrateError::Execute`] with [`sqlx::Error::Configuration`] for a database whose encoding is
 /// not UTF-8 and so cannot store every delivery id. Otherwise any error of sqlx's migrator, for
-/// example for a database that is newer than this crate.
+/// example for a migration that was changed by hand.
 pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     check_encoding(pool).await?;
     let migrations = (1..).zip(MIGRATIONS).map(|(version, (name, sql))| {
@@ -52,6 +55,8 @@ pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
         Migration::new(version, name.into(), MigrationType::Simple, sql, false)
     });
     let mut migrator = Migrator::with_migrations(migrations.collect());
+    // Those of a later version.
+    migrator.set_ignore_missing(true);
     if is_up_to_date(pool, &migrator).await {
         return Ok(());
     }
@@ -68,7 +73,8 @@ async fn is_up_to_date(pool: &PgPool, migrator: &Migrator) -> bool {
     let known = migrator
         .iter()
         .map(|migration| (migration.version, migration.checksum.to_vec()));
-    applied.into_iter().eq(known)
+    // Later ones may follow.
+    known.len() <= applied.len() && known.eq(applied.into_iter().take(MIGRATIONS.len()))
 }
 
 /// Every attempt at a delivery would fail if the database could not store its id.

@@ -50,8 +50,7 @@ impl Provider {
     /// handler alone.
     ///
     /// A method that no delivery has is answered with 405 all the same. What is committed keeps its status: a
-    /// handler that wants no retry answers success, or a status that
-    /// [`also_commit_on`](crate::IdempotentWebhook::also_commit_on) commits. A 2xx as the status of
+    /// handler that wants no retry answers success. A 2xx as the status of
     /// failures would lose them.
     #[must_use]
     pub fn failure_status(mut self, status: StatusCode) -> Self {
@@ -80,7 +79,7 @@ impl Provider {
     /// The text of every success, for providers that take no other one. A body of the handler is
     /// dropped.
     #[must_use]
-    pub(super) fn success_text(mut self, text: &'static str) -> Self {
+    pub(crate) fn success_text(mut self, text: &'static str) -> Self {
         self.answers.success_text = Some(text);
         self
     }

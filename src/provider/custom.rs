@@ -8,7 +8,6 @@ use http::Method;
 use super::answers::Answers;
 use super::handshake::Handshakes;
 use super::identity::Identity;
-use super::public_url::UrlBase;
 use super::secret_source::SecretSource;
 use super::signature::{SignatureScheme, Tolerance};
 use super::source::Source;
@@ -55,7 +54,7 @@ impl SignedProvider {
             scheme: self.scheme,
             secrets: self.secrets,
             methods: vec![Method::POST],
-            url_base: UrlBase::Unknown,
+            public_url: None,
             keys,
             tolerance: Tolerance::two_sided(Duration::from_secs(300)),
             identity: Identity::new(source),

@@ -3,418 +3,43 @@
 
 mod answers;
 mod custom;
+pub(crate) mod definition;
 mod description;
-mod handshake;
+pub(crate) mod handshake;
 mod identity;
 pub(crate) mod json_path;
 pub mod keys;
-pub mod presets;
 mod public_url;
-mod secret;
+pub(crate) mod secret;
 mod secret_source;
 pub mod signature;
-mod source;
-mod tenant;
+pub(crate) mod source;
+pub(crate) mod tenant;
 mod verify;
 
-use std::sync::Arc;
 use std::time::Duration;
-
-use http::request::Parts;
-use http::{HeaderName, Method};
-
-use answers::Answers;
-use handshake::Handshakes;
-#[cfg(not(feature = "testing"))]
-use identity::Identity;
-use keys::KeySource;
-use public_url::UrlBase;
-use signature::{SignatureError, SignatureScheme, Tolerance};
 
 pub use crate::delivery::VerifiedDelivery;
 pub use custom::{CustomProvider, SignedProvider};
+pub(crate) use definition::Provider;
 pub use description::Description;
 pub use handshake::{Handshake, HandshakeRequest};
 pub use identity::IdentityError;
 #[cfg(feature = "testing")]
 pub(crate) use identity::{Identified, Identity};
-pub use json_path::{JsonPath, JsonPathError};
+pub(crate) use json_path::JsonPath;
+pub use json_path::JsonPathError;
 pub(crate) use public_url::received_uri;
 pub use public_url::{PublicUrl, PublicUrlError};
-pub use secret::{Secret, SecretError, Secrets};
+pub use secret::SecretError;
+pub(crate) use secret::{Secret, Secrets};
 pub use secret_source::SecretSource;
 #[cfg(feature = "testing")]
 pub(crate) use source::Kind;
-pub use source::Source;
-pub(crate) use source::Unreadable;
-pub use tenant::{ResolvedTenant, TenantSecrets};
+pub(crate) use source::{Source, Unreadable};
+pub use tenant::ResolvedTenant;
 pub use verify::{Verified, VerifyError};
 
-const MIB: usize = 1024 * 1024;
-const HOUR: Duration = Duration::from_secs(60 * 60);
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// How a provider signs, identifies and redelivers its webhooks.
-///
-/// The [`presets`] and [`custom`](Self::custom) make values of this type, so
-/// every setting of a preset can be adjusted:
-///
-/// ```
-/// use std::time::Duration;
-/// use idempotent_webhook::signature::Tolerance;
-/// use idempotent_webhook::{Secret, presets};
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let stripe = presets::stripe(Secret::new("whsec_…")?)
-///     .tolerance(Tolerance::two_sided(Duration::from_secs(60)))
-///     .body_limit(512 * 1024);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-pub struct Provider {
-    name: Arc<str>,
-    scheme: Arc<dyn SignatureScheme>,
-    secrets: SecretSource,
-    pub(crate) methods: Vec<Method>,
-    url_base: UrlBase,
-    keys: Option<KeySource>,
-    pub(crate) tolerance: Tolerance,
-    identity: Identity,
-    handshakes: Handshakes,
-    pub(crate) answers: Answers,
-    pub(crate) body_limit: usize,
-    pub(crate) response_deadline: Duration,
-    pub(crate) redelivery_window: Duration,
-}
-
-impl Provider {
-    /// Begins a provider that has no preset. The name appears in
-    /// [`Delivery::provider`](crate::Delivery::provider) and in logs.
-    ///
-    /// ```
-    /// use http::HeaderName;
-    /// use idempotent_webhook::signature::Hmac;
-    /// use idempotent_webhook::{Provider, Secret, Source};
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let acme = Provider::custom("acme")
-    ///     .signature(
-    ///         Hmac::hex(HeaderName::from_static("x-acme-signature")).prefix("sha256="),
-    ///         Secret::new("a secret")?,
-    ///     )
-    ///     .delivery_id(Source::header(HeaderName::from_static("x-acme-delivery")));
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// The defaults are: method POST, a [tolerance](Self::tolerance) of 5 minutes on both sides,
-    /// a [body limit](Self::body_limit) of 2 MiB, a
-    /// [response deadline](Self::response_deadline) of 10 seconds and a
-    /// [redelivery window](Self::redelivery_window) of 30 days.
-    pub fn custom(name: impl Into<Arc<str>>) -> CustomProvider {
-        CustomProvider { name: name.into() }
-    }
-
-    /// Where the delivery id is. It must be the same on every retry and different for every
-    /// delivery.
-    #[must_use]
-    pub fn delivery_id(mut self, source: Source) -> Self {
-        self.identity = self.identity.with_id(source);
-        self
-    }
-
-    /// Where the event type is.
-    #[must_use]
-    pub fn event_type(mut self, source: Source) -> Self {
-        self.identity = self.identity.with_event_type(source);
-        self
-    }
-
-    /// What qualifies the event type, such as GitHub's `$.action`: an event of the type `pull_request` with the
-    /// action `opened` can be named `pull_request.opened` in `Events` and in
-    /// [`only`](crate::IdempotentWebhook::only). [`Delivery::event_type`](crate::Delivery::event_type) is without it.
-    ///
-    /// # Panics
-    ///
-    /// If the source is one of a signature, or a [receipt](Source::receipt): it has to be found in a request that is
-    /// kept, too.
-    #[must_use]
-    #[track_caller]
-    pub fn event_action(mut self, source: Source) -> Self {
-        source.assert_is_in_requests();
-        self.identity = self.identity.with_event_action(source);
-        self
-    }
-
-    /// The methods of deliveries. The layer answers others with 405. Default: POST.
-    #[must_use]
-    pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
-        self.methods = methods.into_iter().collect();
-        self
-    }
-
-    /// The public base of the URL that the provider calls, for schemes that sign the URL: what
-    /// stands before the path that the server sees.
-    ///
-    /// Without it, such a scheme refuses every request with
-    /// [`SignatureError::NoPublicUrl`]. No effect on other schemes.
-    ///
-    /// ```
-    /// use idempotent_webhook::{Secret, presets};
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let github = presets::github(Secret::new("a secret")?)
-    ///     .public_url("https://hooks.example.com".parse()?);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn public_url(mut self, base: PublicUrl) -> Self {
-        self.url_base = UrlBase::Public(base);
-        self
-    }
-
-    /// Takes the scheme and the host of the URL that the provider calls from the request:
-    /// `X-Forwarded-Proto`, and `X-Forwarded-Host` or else `Host`.
-    ///
-    /// This is only for a server that can be reached through a proxy alone, which sets these headers.
-    /// Otherwise anyone can write them, and so pass off a request that was signed for another URL.
-    /// [`public_url`](Self::public_url) needs no such trust.
-    #[must_use]
-    pub fn trust_forwarded_headers(mut self) -> Self {
-        self.url_base = UrlBase::Forwarded;
-        self
-    }
-
-    /// Where the provider's public keys come from, for schemes whose keys rotate and are found at an
-    /// address: see [`keys`]. Those schemes need it. No effect on others.
-    ///
-    /// ```
-    /// use idempotent_webhook::provider::keys::KeySource;
-    /// # use idempotent_webhook::Provider;
-    ///
-    /// # fn with_keys(provider: Provider) -> Result<Provider, Box<dyn std::error::Error>> {
-    /// // In a test, or where the keys are fetched by other means:
-    /// let jwks = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1",
-    ///     "x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
-    /// # #[cfg(feature = "ed25519")]
-    /// let provider = provider.keys(KeySource::given(jwks)?);
-    /// # Ok(provider)
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn keys(mut self, source: KeySource) -> Self {
-        self.keys = Some(source);
-        self
-    }
-
-    /// How old a signature may be. No effect on schemes that do not sign a time.
-    ///
-    /// A retry with the time of the first attempt is refused once it is older than this. If the provider does
-    /// not sign each retry anew, make the tolerance as long as the [redelivery
-    /// window](Self::redelivery_window), as the presets do. Where the delivery id is
-    /// [signed](Self::signs_delivery_id), a replay is a duplicate in that time.
-    #[must_use]
-    pub fn tolerance(mut self, tolerance: Tolerance) -> Self {
-        self.tolerance = tolerance;
-        self
-    }
-
-    /// The largest accepted body, in bytes.
-    #[must_use]
-    pub fn body_limit(mut self, bytes: usize) -> Self {
-        self.body_limit = bytes;
-        self
-    }
-
-    /// How long the provider waits for the response before it counts the attempt as failed. A
-    /// duplicate of a delivery in flight waits for at most three fifths of it, unless
-    /// [`in_flight_timeout`](crate::IdempotentWebhook::in_flight_timeout) is set.
-    #[must_use]
-    pub fn response_deadline(mut self, deadline: Duration) -> Self {
-        self.response_deadline = deadline;
-        self
-    }
-
-    /// How long after the first attempt the provider may deliver again, automatically or on
-    /// request. [`prune`](crate::prune) refuses a shorter retention.
-    ///
-    /// At most 1000 years.
-    #[must_use]
-    pub fn redelivery_window(mut self, window: Duration) -> Self {
-        self.redelivery_window = window.min(365_000 * DAY);
-        self
-    }
-
-    /// The provider's name, such as `stripe`.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Whether the signature covers the delivery id.
-    ///
-    /// If it does not, anyone who has captured one signed request can replay it under a fresh
-    /// id.
-    pub fn signs_delivery_id(&self) -> bool {
-        self.identity.id().is_signed(&*self.scheme)
-    }
-
-    /// Whether the signature covers the body.
-    ///
-    /// If it does not, anyone who has captured one request, or knows the token of a provider that
-    /// signs nothing, can send any body.
-    pub fn signs_body(&self) -> bool {
-        self.scheme.signs_body()
-    }
-
-    /// Whether the signature covers a time, so that the [tolerance](Self::tolerance) has an effect.
-    pub fn signs_time(&self) -> bool {
-        self.scheme.signs_time()
-    }
-
-    /// Whether the signature covers the URL, so that it depends on [`public_url`](Self::public_url).
-    pub fn signs_url(&self) -> bool {
-        self.scheme.signs_url()
-    }
-
-    /// Checks that the signature scheme can use the secrets.
-    /// [`IdempotentWebhook::new`](crate::IdempotentWebhook::new) calls it and panics on an error.
-    ///
-    /// # Errors
-    ///
-    /// [`SecretError`] for a secret that could match no signature: for example one that is not
-    /// base64, with [`StandardWebhooks`](crate::signature::StandardWebhooks); or if the scheme needs
-    /// [keys](Self::keys) that are not set. Secrets of [`TenantSecrets`] are not checked here; an unusable
-    /// one is logged when it is used.
-    pub fn check_secrets(&self) -> Result<(), SecretError> {
-        let (none, fixed) = (Secrets::none(), self.secrets.fixed());
-        let secrets = fixed.unwrap_or(&none);
-        if self.keys.is_none() && self.scheme.needs_keys(secrets) {
-            return Err(SecretError::new(
-                "the provider signs with keys that are fetched: set `Provider::keys`",
-            ));
-        }
-        if fixed.is_some() && secrets.iter().next().is_none() && self.scheme.takes_secrets() {
-            return Err(SecretError::new(
-                "there is none: give it in place of the keys, which `Provider::keys` takes",
-            ));
-        }
-        secrets
-            .iter()
-            .try_for_each(|secret| self.scheme.check_secret(secret))
-    }
-
-    pub(crate) fn has_event_type(&self) -> bool {
-        self.identity.event_type().is_some()
-    }
-
-    /// Whether the signature covers the event type.
-    pub(crate) fn signs_event_type(&self) -> bool {
-        let source = self.identity.event_type();
-        source.is_some_and(|source| source.is_signed(&*self.scheme))
-    }
-
-    /// The event type with what qualifies it, if there is that.
-    ///
-    /// # Errors
-    ///
-    /// [`Unreadable`] if nobody knows whether there is.
-    pub(crate) fn qualified_type(
-        &self,
-        event_type: &str,
-        head: &Parts,
-        body: &[u8],
-    ) -> Result<Option<String>, Unreadable> {
-        let action = self.identity.read_action(head, body)?;
-        Ok(action.map(|action| format!("{event_type}.{action}")))
-    }
-
-    /// The headers with the delivery id, the event type and what qualifies it.
-    pub(crate) fn identifying_headers(&self) -> impl Iterator<Item = &HeaderName> {
-        let sources = [
-            Some(self.identity.id()),
-            self.identity.event_type(),
-            self.identity.event_action(),
-        ];
-        sources.into_iter().flatten().flat_map(Source::headers)
-    }
-
-    /// The header that a request without any lacks first: the one with the signature.
-    pub(crate) fn signature_header(&self) -> Option<HeaderName> {
-        let (head, ()) = http::Request::new(()).into_parts();
-        match self.scheme.check_head(&head) {
-            Err(SignatureError::MissingHeader(name)) => Some(name),
-            _ => None,
-        }
-    }
-
-    /// Whether a header is known for the provider: it has the signature, the delivery id or the event type,
-    /// or the signature covers it.
-    pub(crate) fn is_known_for(&self, name: &HeaderName) -> bool {
-        self.signature_header().as_ref() == Some(name)
-            || self.scheme.signed_headers().contains(name)
-            || self.identifying_headers().any(|known| known == name)
-    }
-
-    pub(crate) fn shared_name(&self) -> Arc<str> {
-        self.name.clone()
-    }
-
-    /// Whether its secrets are those of tenants.
-    pub(crate) fn has_tenants(&self) -> bool {
-        self.secrets.fixed().is_none()
-    }
-
-    /// Whether its keys are fetched, and its secrets are those of tenants.
-    pub(crate) fn fetches_keys_of_tenants(&self) -> bool {
-        self.has_tenants() && self.keys.as_ref().is_some_and(KeySource::is_fetched)
-    }
-
-    pub(crate) fn secrets(&self) -> &SecretSource {
-        &self.secrets
-    }
-
-    /// The path and the query without the parameters that have a secret.
-    pub(crate) fn without_secrets(&self, path_and_query: &str) -> String {
-        let names = self.scheme.secret_parameters();
-        let Some((path, query)) = path_and_query.split_once('?').filter(|_| !names.is_empty())
-        else {
-            return path_and_query.to_owned();
-        };
-        let is_secret = |part: &&str| {
-            let mut decoded = form_urlencoded::parse(part.as_bytes());
-            decoded.any(|(name, _)| names.contains(&&*name))
-        };
-        let rest: Vec<_> = query.split('&').filter(|part| !is_secret(part)).collect();
-        format!("{path}?{}", rest.join("&"))
-    }
-
-    #[cfg(feature = "testing")]
-    pub(crate) fn key_source(&self) -> Option<&KeySource> {
-        self.keys.as_ref()
-    }
-
-    pub(crate) fn url_base(&self) -> &UrlBase {
-        &self.url_base
-    }
-}
-
-/// The scheme, the secrets and the places that a test delivery needs.
-#[cfg(feature = "testing")]
-impl Provider {
-    pub(crate) fn scheme(&self) -> &dyn SignatureScheme {
-        &*self.scheme
-    }
-
-    /// `None` if the secrets are those of tenants. Any, where public keys are all that it takes.
-    pub(crate) fn first_secret(&self) -> Option<Secret> {
-        let secrets = self.secrets.fixed()?;
-        let first = secrets.iter().next().cloned();
-        first.or_else(|| Some(self.scheme.dummy_secret()))
-    }
-
-    pub(crate) fn identity(&self) -> &Identity {
-        &self.identity
-    }
-}
+pub(crate) const MIB: usize = 1024 * 1024;
+pub(crate) const HOUR: Duration = Duration::from_secs(60 * 60);
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -5,8 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use http::Uri;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, Uri};
 
 /// The public base of an endpoint's URL: scheme, host, and optionally a port and a path that a
 /// proxy removes.
@@ -30,13 +30,13 @@ use http::{HeaderMap, HeaderName, Uri};
 pub struct PublicUrl(Arc<str>);
 
 impl PublicUrl {
-    /// The URL of a request with this path and query.
-    fn join(&self, path_and_query: &str) -> String {
-        format!("{}{path_and_query}", self.0)
+    /// The URL that the provider has called.
+    pub(super) fn url_of(&self, head: &Parts) -> String {
+        format!("{}{}", self.0, path_and_query(head))
     }
 
     /// Without the user and the password.
-    fn redacted(&self) -> String {
+    pub(crate) fn redacted(&self) -> String {
         match (self.0.split_once("://"), self.0.rsplit_once('@')) {
             (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://redacted@{rest}"),
             _ => self.0.to_string(),
@@ -61,8 +61,26 @@ impl FromStr for PublicUrl {
         if uri.host().is_none_or(str::is_empty) {
             return Err(PublicUrlError("it has no host"));
         }
+        if !has_usable_port(&uri) {
+            return Err(PublicUrlError("its port is no number up to 65535"));
+        }
         Ok(Self(text.trim_end_matches('/').into()))
     }
+}
+
+/// Whether the port is a number, or missing. `Uri` takes any text for one.
+fn has_usable_port(uri: &Uri) -> bool {
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let port = match host.rsplit_once(']') {
+        Some((_, "")) => Some(""),
+        Some((_, after)) => after.strip_prefix(':'),
+        None => Some(host.split_once(':').map_or("", |(_, port)| port)),
+    };
+    port.is_some_and(|port| {
+        let are_digits = port.bytes().all(|byte| byte.is_ascii_digit());
+        are_digits && (port.is_empty() || port.parse::<u16>().is_ok())
+    })
 }
 
 impl fmt::Debug for PublicUrl {
@@ -83,61 +101,13 @@ impl fmt::Display for PublicUrlError {
 
 impl std::error::Error for PublicUrlError {}
 
-/// From where the scheme and the host of a request's URL are known.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum UrlBase {
-    #[default]
-    Unknown,
-    Public(PublicUrl),
-    /// `X-Forwarded-Proto`, and `X-Forwarded-Host` or `Host`.
-    Forwarded,
-}
-
-impl UrlBase {
-    /// What the URL of a request is taken to be, for the operator: without its path and its query,
-    /// which may have a token.
-    pub(crate) fn describe(&self) -> Option<String> {
-        match self {
-            Self::Unknown => None,
-            Self::Public(base) => Some(format!("{}/... (`public_url`)", base.redacted())),
-            Self::Forwarded => Some(
-                "the one in `X-Forwarded-Proto` and `X-Forwarded-Host` (`trust_forwarded_headers`)"
-                    .to_owned(),
-            ),
-        }
-    }
-
-    /// The URL that the provider has called, if the base is known.
-    pub(super) fn url_of(&self, head: &Parts) -> Option<String> {
-        match self {
-            Self::Unknown => None,
-            Self::Public(base) => Some(base.join(path_and_query(head))),
-            Self::Forwarded => {
-                let headers = &head.headers;
-                let scheme = first_item(headers, HeaderName::from_static("x-forwarded-proto"))?;
-                let host = first_item(headers, HeaderName::from_static("x-forwarded-host"))
-                    .or_else(|| first_item(headers, http::header::HOST))
-                    .or_else(|| received_uri(head).authority().map(|host| host.as_str()))?;
-                let base: PublicUrl = format!("{scheme}://{host}").parse().ok()?;
-                Some(base.join(path_and_query(head)))
-            }
-        }
-    }
-}
-
-/// The first item of a list in a header, which the proxy next to the provider has written.
-fn first_item(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    let value = headers.get(name)?.to_str().ok()?;
-    value.split(',').next().map(str::trim)
-}
-
 /// The path and the query that the provider has called: with the path of the public URL, if it is
 /// set.
-pub(super) fn public_path_and_query(base: &UrlBase, head: &Parts) -> String {
+pub(super) fn public_path_and_query(base: Option<&PublicUrl>, head: &Parts) -> String {
     let received = path_and_query(head);
     match base {
-        UrlBase::Unknown | UrlBase::Forwarded => received.to_owned(),
-        UrlBase::Public(PublicUrl(base)) => {
+        None => received.to_owned(),
+        Some(PublicUrl(base)) => {
             let after_scheme = base.split_once("://").map_or("", |(_, rest)| rest);
             let prefix = after_scheme.find('/').and_then(|at| after_scheme.get(at..));
             format!("{}{received}", prefix.unwrap_or_default())
@@ -181,13 +151,8 @@ mod tests {
 
     use super::*;
 
-    fn head(uri: &str, headers: &[(&str, &str)]) -> Result<Parts, http::Error> {
-        let request = headers
-            .iter()
-            .fold(Request::post(uri), |request, (name, value)| {
-                request.header(*name, *value)
-            });
-        Ok(request.body(())?.into_parts().0)
+    fn head(uri: &str) -> Result<Parts, http::Error> {
+        Ok(Request::post(uri).body(())?.into_parts().0)
     }
 
     #[test]
@@ -197,7 +162,9 @@ mod tests {
             "http://localhost:8080",
             "https://example.com/hooks/",
             "https://user:pass@example.com",
+            "https://[::1]",
             "https://[::1]:80",
+            "https://example.com:/",
         ] {
             assert!(right.parse::<PublicUrl>().is_ok(), "{right}");
         }
@@ -211,6 +178,10 @@ mod tests {
             "https://example.com?a",
             "https://example.com#a",
             "https://exa mple.com",
+            "https://example.com:84x3",
+            "https://example.com:99999",
+            "https://user:password@example.com:x",
+            "https://[::1]x",
         ] {
             assert!(wrong.parse::<PublicUrl>().is_err(), "{wrong}");
         }
@@ -228,34 +199,15 @@ mod tests {
 
     #[test]
     fn the_path_and_the_query_are_appended_as_they_are() -> Result<(), Box<dyn std::error::Error>> {
-        let base = UrlBase::Public("https://example.com:8443/hooks/".parse()?);
+        let base: PublicUrl = "https://example.com:8443/hooks/".parse()?;
         for (uri, url) in [
             ("/", "https://example.com:8443/hooks/"),
             ("/a%2Fb/?", "https://example.com:8443/hooks/a%2Fb/?"),
             ("/a?b=%7e&b=+", "https://example.com:8443/hooks/a?b=%7e&b=+"),
             ("http://10.0.0.1/a?b", "https://example.com:8443/hooks/a?b"),
         ] {
-            assert_eq!(base.url_of(&head(uri, &[])?).as_deref(), Some(url));
+            assert_eq!(base.url_of(&head(uri)?), url);
         }
-        assert_eq!(UrlBase::Unknown.url_of(&head("/", &[])?), None);
-        Ok(())
-    }
-
-    #[test]
-    fn forwarded_headers_name_the_scheme_and_the_host() -> Result<(), http::Error> {
-        let of = |headers: &[(&str, &str)]| -> Result<_, http::Error> {
-            Ok(UrlBase::Forwarded.url_of(&head("/a?b", headers)?))
-        };
-        let proto = ("x-forwarded-proto", "https");
-        let outer = ("x-forwarded-host", "example.com, inner");
-        let host = ("host", "10.0.0.1");
-        let forwarded = of(&[proto, outer, host])?;
-        assert_eq!(forwarded.as_deref(), Some("https://example.com/a?b"));
-        let direct = of(&[proto, host])?;
-        assert_eq!(direct.as_deref(), Some("https://10.0.0.1/a?b"));
-        assert_eq!(of(&[outer, host])?, None);
-        assert_eq!(of(&[proto])?, None);
-        assert_eq!(of(&[proto, ("x-forwarded-host", "a/b?c")])?, None);
         Ok(())
     }
 
@@ -263,15 +215,20 @@ mod tests {
     #[test]
     fn the_prefix_of_a_nested_router_is_part_of_the_path() -> Result<(), Box<dyn std::error::Error>>
     {
-        let mut head = head("/twilio?a=b", &[])?;
+        let mut head = head("/twilio?a=b")?;
         let original = axum::extract::OriginalUri("/hooks/twilio?a=b".parse()?);
         head.extensions.insert(original);
-        let base = UrlBase::Public("https://example.com".parse()?);
-        let url = base.url_of(&head);
-        assert_eq!(url.as_deref(), Some("https://example.com/hooks/twilio?a=b"));
-        assert_eq!(public_path_and_query(&base, &head), "/hooks/twilio?a=b");
-        let base = UrlBase::Public("https://example.com/api/".parse()?);
-        assert_eq!(public_path_and_query(&base, &head), "/api/hooks/twilio?a=b");
+        let base: PublicUrl = "https://example.com".parse()?;
+        assert_eq!(base.url_of(&head), "https://example.com/hooks/twilio?a=b");
+        assert_eq!(
+            public_path_and_query(Some(&base), &head),
+            "/hooks/twilio?a=b"
+        );
+        let base: PublicUrl = "https://example.com/api/".parse()?;
+        assert_eq!(
+            public_path_and_query(Some(&base), &head),
+            "/api/hooks/twilio?a=b"
+        );
         Ok(())
     }
 }

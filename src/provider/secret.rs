@@ -17,7 +17,7 @@ const PREFIXES: [&str; 3] = ["whsec_", "whsk_", "whpk_"];
 
 impl Secret {
     /// Nobody's. It is valid base64, which some schemes decode.
-    pub(in crate::provider) fn dummy() -> Self {
+    pub(crate) fn dummy() -> Self {
         Self(b"bm9ib2R5".as_slice().into())
     }
 
@@ -69,38 +69,38 @@ impl Secret {
     }
 
     /// The text form of a value of another type, which that type has checked.
-    pub(super) fn of_text_form(text: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn of_text_form(text: impl Into<Vec<u8>>) -> Self {
         Self(text.into().into())
     }
 
     /// The text form of a pair, of which the second part is a secret.
-    pub(super) fn of_pair(first: &str, second: &Secret) -> Self {
+    pub(crate) fn of_pair(first: &str, second: &Secret) -> Self {
         Self::of_text_form([first.as_bytes(), b":", &second.0].concat())
     }
 
     /// The parts of such a text form.
-    pub(super) fn split_pair(text: &str) -> Option<(&str, Self)> {
+    pub(crate) fn split_pair(text: &str) -> Option<(&str, Self)> {
         let (first, second) = text.split_once(':')?;
         Some((first, Self::exact(second).ok()?))
     }
 
     /// The value whose text form it is, such as an [`SnsTopic`](crate::presets::SnsTopic).
-    pub(super) fn parse<T: FromStr<Err = SecretError>>(&self) -> Result<T, SecretError> {
+    pub(crate) fn parse<T: FromStr<Err = SecretError>>(&self) -> Result<T, SecretError> {
         self.as_text()?.parse()
     }
 
     /// The secret as a part of a text form.
-    pub(super) fn as_text(&self) -> Result<&str, SecretError> {
+    pub(crate) fn as_text(&self) -> Result<&str, SecretError> {
         std::str::from_utf8(&self.0).map_err(|_| SecretError::new("it is not UTF-8"))
     }
 
     /// Whether it can be the last part of a text form, which may have come from a file with a line break at its
     /// end.
-    pub(super) fn is_last_part(&self) -> bool {
+    pub(crate) fn is_last_part(&self) -> bool {
         self.as_text().is_ok_and(|text| text.trim() == text)
     }
 
-    /// The bytes of the secret, for a [`SignatureScheme`](crate::signature::SignatureScheme) of
+    /// The bytes of the secret, for a [`SignatureScheme`](crate::provider::signature::SignatureScheme) of
     /// your own.
     pub fn expose(&self) -> &[u8] {
         &self.0
@@ -114,7 +114,7 @@ impl fmt::Debug for Secret {
 }
 
 /// Whether a text can be a part of a text form whose parts are separated by this.
-pub(super) fn is_part(text: &str, separator: char) -> bool {
+pub(crate) fn is_part(text: &str, separator: char) -> bool {
     !text.is_empty() && text.trim() == text && !text.contains(separator)
 }
 
@@ -123,7 +123,7 @@ pub(super) fn is_part(text: &str, separator: char) -> bool {
 pub struct SecretError(&'static str);
 
 impl SecretError {
-    /// For a [`SignatureScheme`](crate::signature::SignatureScheme) of your own.
+    /// For a [`SignatureScheme`](crate::provider::signature::SignatureScheme) of your own.
     pub const fn new(reason: &'static str) -> Self {
         Self(reason)
     }

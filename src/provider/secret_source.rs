@@ -79,7 +79,7 @@ impl SecretSource {
 impl<S> SecretSource<S> {
     /// The same text forms as those of another type: of a preset's values for its scheme, and of text for a
     /// preset that is found by its name.
-    pub(super) fn cast<T>(self) -> SecretSource<T> {
+    pub(crate) fn cast<T>(self) -> SecretSource<T> {
         SecretSource {
             kind: self.kind,
             keys: self.keys,

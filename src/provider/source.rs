@@ -72,7 +72,7 @@ impl Source {
     }
 
     /// A value that the signature scheme has read with the signature, such as a claim of a token:
-    /// see [`Signed::value`](crate::signature::Signed::value).
+    /// see [`Signed::value`](crate::provider::signature::Signed::value).
     pub fn signed_value(name: &'static str) -> Self {
         Self(Kind::SignedValue(name))
     }
@@ -119,7 +119,8 @@ impl Source {
     pub(super) fn is_signed(&self, scheme: &dyn SignatureScheme) -> bool {
         match &self.0 {
             Kind::Header(name) => scheme.signed_headers().contains(name),
-            Kind::Json(_) | Kind::BodyDigest => scheme.signs_body(),
+            Kind::Json(_) => scheme.signs_body(),
+            Kind::BodyDigest => scheme.signs_body_bytes(),
             Kind::SignedTime => scheme.signs_time(),
             Kind::SignedValue(name) => scheme.signs_value(name),
             Kind::Receipt => false,

@@ -126,7 +126,7 @@ impl Provider {
     /// use http::StatusCode;
     /// use idempotent_webhook::Provider;
     /// use idempotent_webhook::provider::VerifyError;
-    /// use idempotent_webhook::signature::SignatureError;
+    /// use idempotent_webhook::provider::signature::SignatureError;
     ///
     /// async fn check(provider: &Provider, head: &Parts, body: &[u8]) -> StatusCode {
     ///     match provider.verify_fetching(head, body, SystemTime::now()).await {
@@ -323,7 +323,7 @@ impl Provider {
         tried: &'a [TriedFetch],
     ) -> SignedRequest<'a> {
         SignedRequest::new(head, body)
-            .url_base(&self.url_base)
+            .public_url(self.public_url.as_ref())
             .key_source(self.keys.as_ref(), tried)
     }
 

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use super::event_source::SourceError;
+use crate::error_chain::BoxError;
 use crate::transaction::DatabaseError;
 
 /// Why a list of events cannot be reconciled, or a round of it has failed.
@@ -22,11 +23,11 @@ pub enum ReconcileError {
     /// Another list needs a name of its own, such as `StripeEvents::named` gives it.
     /// Another use of the same list takes a clone of its [`Reconcile`](crate::Reconcile).
     NameTaken(String),
-    /// The path belongs to no tenant.
-    Tenant(String),
+    /// The path belongs to no tenant, or its secrets could not be looked up.
+    Tenant(BoxError),
     /// Another process reconciles the list now.
     Busy,
-    /// The list could not be read.
+    /// The list could not be read. The reason is the whole chain of errors, as it is logged and stored.
     Source(SourceError),
     /// The [`quota`](crate::Keep::quota) of the endpoint is exhausted.
     QuotaExhausted,
@@ -53,7 +54,7 @@ impl fmt::Display for ReconcileError {
                 "the list {name:?} of the endpoint is reconciled already: give another list a name of its own, \
                  and take a clone for another use of this one"
             ),
-            Self::Tenant(reason) => write!(f, "there is no tenant for the path: {reason}"),
+            Self::Tenant(_) => f.write_str("there is no tenant with secrets for the path"),
             Self::Busy => f.write_str("another process reconciles the list now"),
             Self::Source(error) => write!(f, "the provider's list: {error}"),
             Self::QuotaExhausted => {
@@ -68,6 +69,7 @@ impl Error for ReconcileError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Database(error) => Some(error),
+            Self::Tenant(error) => Some(&**error),
             _ => None,
         }
     }

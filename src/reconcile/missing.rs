@@ -304,7 +304,7 @@ impl<S: EventSource> Rounds<'_, S> {
             endpoint = delivery.endpoint(),
             delivery_id = delivery.id().as_str(),
             event_type = delivery.event_type(),
-            "a webhook that never came is run"
+            "a webhook never came: running it"
         );
     }
 }

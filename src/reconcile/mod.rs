@@ -8,6 +8,7 @@ mod position;
 mod round;
 #[cfg(feature = "reqwest")]
 mod sources;
+pub(crate) mod settings;
 mod task;
 
 pub use error::ReconcileError;
@@ -17,4 +18,4 @@ pub use round::{MissingDelivery, Reconciled};
 pub use sources::{
     ChargebeeEvents, GitHubDeliveries, Http, PaddleNotifications, StripeEvents, WorkOsEvents,
 };
-pub use task::{Reconcile, ReconcileTask};
+pub use task::ReconcileTask;

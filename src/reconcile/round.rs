@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::error::ReconcileError;
 use super::event_source::{EventPage, EventSource, PageQuery, SourceError};
 use super::position::{Begun, Limits, Position, Span, TURN};
-use super::task::Reconcile;
+use super::settings::Reconcile;
 use crate::delivery::{DeliveryId, DeliveryKey, Tenant};
 use crate::panic::{catch_panic, message};
 
@@ -281,11 +281,11 @@ impl<S: EventSource> Rounds<'_, S> {
         let secrets = self.reconcile.settings.verification.provider.secrets();
         let found = catch_panic(secrets.find(&head))
             .await
-            .map_err(|payload| ReconcileError::Tenant(message(&*payload).to_owned()))?
-            .map_err(|error| ReconcileError::Tenant(error.to_string()))?;
+            .map_err(|payload| ReconcileError::Tenant(message(&*payload).into()))?
+            .map_err(ReconcileError::Tenant)?;
         match found.secrets {
             Ok(_) => Ok(found.tenant),
-            Err(error) => Err(ReconcileError::Tenant(error.to_string())),
+            Err(error) => Err(ReconcileError::Tenant(error.into())),
         }
     }
 
@@ -368,7 +368,7 @@ impl Seen {
                 endpoint,
                 source,
                 missed,
-                "webhooks never came: they are run as the provider's list has them"
+                "webhooks never came: running them from the provider's list"
             );
         }
         if let Some(reason) = &self.left_out {

@@ -1,4 +1,4 @@
-//! Writes acceptances: requests that are kept before their handlers run. With `accept_first` they are written
+//! Writes acceptances: requests that are kept before their handlers run. With `Keep::accepted` they are written
 //! in batches: what arrives during one commit shares the next transaction. Where Postgres is behind a network
 //! or a disk that syncs, that is several times as fast.
 
@@ -110,7 +110,9 @@ impl Writer {
                 for ((_, reply), accepted) in group.into_iter().zip(accepted) {
                     let _ = reply.send(Ok(accepted));
                 }
-                if !self.receiver.is_empty() {
+                // A queue that requests keep filling is never empty, and `PgPool::close` waits for every
+                // connection.
+                if !self.receiver.is_empty() && !self.store.pool().is_closed() {
                     return Some(tx);
                 }
                 tx.end();

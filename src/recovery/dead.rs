@@ -1,4 +1,4 @@
-//! When a delivery becomes dead, and who hears of it. A dead delivery runs again only if an operator says so.
+//! When a delivery becomes dead, and who hears of it. A dead delivery waits for an operator.
 
 use std::any::Any;
 use std::fmt;
@@ -44,7 +44,7 @@ impl DeadReport {
             endpoint = delivery.endpoint(),
             delivery_id = delivery.id().as_str(),
             reason,
-            "webhook dead: it is not run again unless an operator says so"
+            "webhook dead: it does not run again unless an operator retries it"
         );
         if let Some(hook) = &self.hook
             && let Err(payload) = catch_panic(async { hook(delivery, reason) }).await

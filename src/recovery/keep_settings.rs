@@ -17,11 +17,11 @@ use crate::delivery::Delivery;
 /// Which deliveries a layer keeps for [`Recovery`], and how: see
 /// [`IdempotentWebhook::keep`](crate::IdempotentWebhook::keep).
 ///
-/// | | kept | kill -9 in the handler | the provider hears | costs |
+/// | | kept | if the process dies in the handler | the provider hears | costs |
 /// |---|---|---|---|---|
-/// | [`failed`](Self::failed) | what failed, after the rollback | takes the delivery with it, unless the provider retries | the handler's answer | nothing for a success |
-/// | [`all`](Self::all) | everything, committed before the handler runs | loses nothing | the handler's answer | one more transaction |
-/// | [`all`](Self::all) and [`accept_first`](Self::accept_first) | everything | loses nothing | 200 before the handler runs | one more transaction |
+/// | [`failed`](Self::failed) | what failed, after the rollback | lost, unless the provider retries | the handler's answer | nothing for a success |
+/// | [`all`](Self::all) | everything, committed before the handler runs | nothing is lost | the handler's answer | one more transaction |
+/// | [`accepted`](Self::accepted) | everything | nothing is lost | 200 before the handler runs | one more transaction |
 ///
 /// It is a value of settings only: layers that are given clones of one share nothing but the [`Recovery`].
 ///
@@ -63,7 +63,7 @@ pub(crate) enum What {
     Failed,
     All,
     /// The same, and the answer leaves before the handler runs.
-    AcceptedFirst,
+    Accepted,
 }
 
 impl Keep {
@@ -104,8 +104,8 @@ impl Keep {
         Self::new(recovery, What::All)
     }
 
-    /// Answers 200 with the outcome `accepted` once a delivery is kept, and runs the handler in the
-    /// background: at once and in this process, if one of the attempts that
+    /// Keeps all deliveries, answers 200 with the outcome `accepted` once one is kept, and runs the handler
+    /// in the background: at once and in this process, if one of the attempts that
     /// [`Recovery::concurrency`] allows is free.
     ///
     /// This is for handlers that are slower than the provider's deadline. Handshakes are answered as
@@ -113,11 +113,8 @@ impl Keep {
     /// a 503. A body over the [`body_limit`](Self::body_limit) is handled before the answer. If the
     /// provider sends a delivery again before it is processed, it is due at once, with a new schedule if
     /// it was dead.
-    ///
-    /// It includes [`all`](Self::all). Default: off.
-    pub fn accept_first(mut self) -> Self {
-        self.what = What::AcceptedFirst;
-        self
+    pub fn accepted(recovery: &Recovery) -> Self {
+        Self::new(recovery, What::Accepted)
     }
 
     /// Answers 200 with the outcome `kept` if the handler fails and the delivery is kept, so that the
@@ -158,7 +155,7 @@ impl Keep {
     /// that are dead or only recorded count, and processed ones do not.
     ///
     /// A failure beyond the quota is only logged, with the outcome `failed`. [`all`](Self::all) handles a
-    /// delivery beyond it without keeping it, and [`accept_first`](Self::accept_first) answers 503. A
+    /// delivery beyond it without keeping it, and [`accepted`](Self::accepted) answers 503. A
     /// delivery that is kept or processed already needs no room. The quota is counted every 5 seconds while
     /// deliveries are kept, so somewhat more may be kept.
     ///

@@ -29,14 +29,14 @@ impl Keeper {
         }
     }
 
-    /// Keeps a request before its handler runs. With [`accept_first`](Keep::accept_first), one that is kept
+    /// Keeps a request before its handler runs. With [`Keep::accepted`], one that is kept
     /// already is due now.
     pub(crate) async fn accept(
         &self,
         store: &Store,
         acceptance: Acceptance,
     ) -> Result<Accepted, DatabaseError> {
-        if self.settings.what != What::AcceptedFirst {
+        if self.settings.what != What::Accepted {
             return acceptance_writer::write_now(store, acceptance).await;
         }
         let again = acceptance.clone();

@@ -14,7 +14,7 @@ use sqlx::{PgConnection, PgPool};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::task::Shared;
+use super::shared::Shared;
 use crate::pg_time::interval;
 use crate::random::random;
 use crate::transaction::{DatabaseError, with_timeout};
@@ -279,7 +279,7 @@ async fn run(shared: Weak<Shared>) {
         match spoken.await {
             Ok(others) if others.gone > 0 => {
                 tracing::info!(
-                    "a process of webhook recovery has stopped or is gone: others run what it had taken"
+                    "a process of webhook recovery has stopped or died: others take over its deliveries"
                 );
                 shared.news.notify_waiters();
             }
@@ -299,5 +299,55 @@ async fn run(shared: Weak<Shared>) {
 impl fmt::Debug for Liveness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Liveness").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> State {
+        State {
+            current: Taker::new(),
+            since: Instant::now(),
+            next: Taker::new(),
+            earlier: Vec::new(),
+            heard: None,
+            task: None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_silent_cannot_tell_at_once_who_is_gone() {
+        let mut state = state();
+        for before in [Duration::ZERO, DEAF_AFTER] {
+            tokio::time::advance(before).await;
+            for (wait, expected) in [(0, false), (2, false), (2, false), (2, true), (2, true)] {
+                tokio::time::advance(Duration::from_secs(wait)).await;
+                let message = state.message();
+                assert_eq!(message.can_tell, expected);
+                state.note_heard(message);
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_number_is_given_up_once_no_attempt_holds_it() {
+        let mut state = state();
+        let held = state.current.clone();
+        for _ in 0..3 {
+            tokio::time::advance(TERM).await;
+            let message = state.message();
+            assert!(message.numbers.contains(&held.number()));
+            assert!(!message.given_up.contains(&held.number()));
+            state.note_heard(message);
+        }
+        let number = held.number();
+        drop(held);
+        let message = state.message();
+        assert!(!message.numbers.contains(&number));
+        assert!(message.given_up.contains(&number));
+        state.note_heard(message);
+        assert!(!state.message().given_up.contains(&number));
     }
 }

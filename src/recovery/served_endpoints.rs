@@ -87,6 +87,40 @@ impl Served {
     pub(super) fn turn(&self) -> u64 {
         self.turn.load(Ordering::Relaxed)
     }
+
+    /// An attempt has failed.
+    pub(crate) fn note_failure(&self) {
+        self.breaker_state
+            .has_failures
+            .store(true, Ordering::Relaxed);
+    }
+
+    /// Whether attempts have failed since the last success. Only the first caller gets to know, who
+    /// closes the breaker.
+    pub(crate) fn take_failures(&self) -> bool {
+        self.breaker_state.has_failures.load(Ordering::Relaxed)
+            && self
+                .breaker_state
+                .has_failures
+                .swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether the breaker is open, as the database has it.
+    pub(super) fn set_open(&self, is_open: bool) {
+        let endpoint = &*self.endpoint;
+        if self.breaker_state.is_open.swap(is_open, Ordering::Relaxed) == is_open {
+            return;
+        }
+        if is_open {
+            tracing::warn!(
+                endpoint,
+                "webhook recovery probes this endpoint: too many deliveries have failed in a row, so \
+                 the others wait without using up attempts"
+            );
+        } else {
+            tracing::info!(endpoint, "webhook recovery no longer probes this endpoint");
+        }
+    }
 }
 
 /// A running attempt.

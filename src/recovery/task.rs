@@ -10,17 +10,18 @@ use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::Full;
 use sqlx::PgPool;
-use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tower_service::Service;
 
 use super::liveness::{Liveness, Taker};
+use super::presence;
 use super::problems::{EndpointChange, OnChange};
 use super::reconciled_lists::ReconciledLists;
 use super::router::{Prepare, Router};
-use super::run_due::{AttemptResult, Runner};
+use super::runner::{AttemptResult, Runner};
 use super::served_endpoints::{Endpoints, Served, ServedLayer};
-use super::serving;
+use super::shared::Shared;
 use crate::stop_signal::{Stop, StopSender};
 use crate::transaction::{DatabaseError, Store};
 
@@ -79,23 +80,6 @@ pub struct Recovery {
     on_change: Option<OnChange>,
 }
 
-/// What the handles and the layers share.
-pub(super) struct Shared {
-    pub(super) store: Store,
-    pub(super) liveness: Liveness,
-    pub(super) endpoints: Endpoints,
-    pub(super) reconciled_lists: ReconciledLists,
-    /// One for each attempt that may run at once in the background, of recovery and of all layers.
-    pub(super) slots: Arc<Semaphore>,
-    concurrency: Mutex<usize>,
-    /// Whether other processes run what this one keeps.
-    elsewhere: bool,
-    is_spawned: AtomicBool,
-    has_kept: AtomicBool,
-    /// Something may be due.
-    pub(super) news: Notify,
-}
-
 impl Recovery {
     /// Recovery of deliveries that are kept in the database of `pool`, which has to be that of the
     /// layers.
@@ -133,7 +117,7 @@ impl Recovery {
     }
 
     /// How many deliveries this process handles in the background at the same time: those that are run
-    /// again, and those of all layers that [accept first](crate::Keep::accept_first).
+    /// again, and those of all layers that answer [before the handler runs](crate::Keep::accepted).
     ///
     /// At least 1, and at most half as many as the pool has connections, so that requests come first.
     /// Default: a quarter of them.
@@ -302,32 +286,11 @@ impl Recovery {
     pub(crate) fn note_kept(&self, endpoint: &Arc<str>) {
         let has_kept = &self.shared.has_kept;
         if !has_kept.load(Ordering::Relaxed) && !has_kept.swap(true, Ordering::Relaxed) {
-            tokio::spawn(serving::warn_if_absent(
+            tokio::spawn(presence::warn_if_absent(
                 Arc::downgrade(&self.shared),
                 endpoint.clone(),
             ));
         }
-    }
-}
-
-impl Shared {
-    /// Whether this process runs what it keeps.
-    pub(super) fn is_spawned(&self) -> bool {
-        self.is_spawned.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn is_elsewhere(&self) -> bool {
-        self.elsewhere
-    }
-
-    /// All slots, once nothing runs in the background.
-    pub(super) async fn all_slots(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
-        let concurrency = *self
-            .concurrency
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let all = u32::try_from(concurrency).unwrap_or(u32::MAX);
-        self.slots.clone().acquire_many_owned(all).await
     }
 }
 
@@ -360,5 +323,22 @@ impl RecoveryTask {
         self.stop.send();
         // It neither panics nor is aborted, but the runtime may be shutting down.
         let _ = self.task.await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_share_of_a_pool_is_rounded_down_and_at_least_one() {
+        for (connections, expected) in [(10, 5), (5, 2), (1, 1)] {
+            let pool = PgPoolOptions::new()
+                .max_connections(connections)
+                .connect_lazy_with(PgConnectOptions::new());
+            assert_eq!(share_of(&pool, 2), expected);
+        }
     }
 }

@@ -8,9 +8,9 @@ use tower_service::Service;
 use tracing::{Instrument, Span};
 
 use super::admitted::{Admitted, Origin};
+use super::answer::Answer;
 use super::attempt::{handle, run_in_task};
 use super::failure::Failure;
-use super::response::Answer;
 use super::telemetry;
 use crate::recovery::{Acceptance, Accepted, Keeper};
 use crate::settings::Settings;

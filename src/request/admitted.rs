@@ -5,18 +5,18 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::response::Answer;
+use super::answer::Answer;
 use super::telemetry;
 use crate::delivery::Delivery;
+use crate::digest::Sha256Digest;
 use crate::recovery::{AttemptBy, KeptRequest, RecoveryAttempt, Take};
 use crate::settings::Settings;
-use crate::transaction::Fingerprint;
 
 /// An authentic delivery that has to be processed.
 pub(super) struct Admitted {
     pub(super) settings: Arc<Settings>,
     pub(super) delivery: Delivery,
-    pub(super) fingerprint: Option<Fingerprint>,
+    pub(super) fingerprint: Option<Sha256Digest>,
     /// What it is about, if deliveries of one object run one at a time.
     pub(super) object: Option<Arc<str>>,
     pub(super) origin: Origin,

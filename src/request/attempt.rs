@@ -8,9 +8,9 @@ use tower_service::Service;
 use tracing::Instrument;
 
 use super::admitted::{Admitted, Origin};
+use super::answer::{Answer, Ignored, Suspicion};
 use super::error_text::error_text;
 use super::failure::Failure;
-use super::response::{Answer, Ignored, Suspicion};
 use super::telemetry;
 use super::test_kit::RollBack;
 use crate::delivery::Delivery;
@@ -20,8 +20,8 @@ use crate::metrics::Stage;
 use crate::panic::{catch, catch_panic};
 use crate::settings::Settings;
 use crate::transaction::{
-    ClaimRequest, Claimed, ClaimedTx, DuplicateOf, Fingerprint, Left, Lost, NotClaimed, NotThere,
-    PendingClaim, Slot,
+    ClaimRequest, Claimed, ClaimedTx, DuplicateOf, Left, Lost, NotClaimed, NotThere, PendingClaim,
+    Slot,
 };
 
 /// Within this time of its receipt, a kept delivery that no handler of this process is for may have one in another
@@ -127,10 +127,10 @@ async fn enter<B, E>(admitted: &Admitted) -> Result<Guards, Answer<B, E>> {
         Entered::TimedOut => Err(Answer::InFlight),
     };
     let id = of_one(FlightKey::Delivery(key), DuplicateOf::Id).await?;
-    let fingerprint = match admitted.fingerprint.and_then(Fingerprint::guarded) {
+    let fingerprint = match admitted.fingerprint {
         Some(digest) => {
             let tenant = tenant.clone();
-            let processed = DuplicateOf::BodyWithOtherId { first: None };
+            let processed = DuplicateOf::Body { first: None };
             Some(of_one(FlightKey::Fingerprint { tenant, digest }, processed).await?)
         }
         None => None,
@@ -160,10 +160,8 @@ impl Guards {
         let (id_is_processed, fingerprint_is_processed) = match answer {
             Answer::Processed(_) => (true, true),
             // This body may not have been processed.
-            Answer::Duplicate(DuplicateOf::Id | DuplicateOf::IdWithOtherBody { .. }) => {
-                (true, false)
-            }
-            Answer::Duplicate(DuplicateOf::BodyWithOtherId { .. }) => (false, true),
+            Answer::Duplicate(DuplicateOf::Id) => (true, false),
+            Answer::Duplicate(DuplicateOf::Body { .. }) => (false, true),
             Answer::Unhandled(_)
             | Answer::InFlight
             | Answer::ObjectInFlight
@@ -401,7 +399,7 @@ impl Admitted {
             .map_err(|_| Failure::HandlerTimedOut(timeout))?
             .map_err(|payload| Failure::panicked(&*payload))?
             .map_err(Answer::InnerError)?;
-        if self.settings.commits(response.status()) {
+        if response.status().is_success() {
             Ok(response)
         } else {
             Err(Answer::RolledBack(response))

@@ -49,6 +49,7 @@ impl Failure {
             | Self::Superseded
             | Self::HandlerTimedOut(_)
             | Self::Cancelled
+            // Not a success. Otherwise: the answer to the commit is lost, the sender gets a 2xx, and Postgres rolls back.
             | Self::Commit(CommitError::Database(_)) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Nested
             | Self::HandlerPanicked(_)

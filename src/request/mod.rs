@@ -2,13 +2,13 @@
 
 mod accept_and_run;
 mod admitted;
+mod answer;
 mod attempt;
 mod error_text;
 #[cfg(feature = "axum")]
 mod extract;
 mod failure;
 mod record_result;
-mod response;
 mod service;
 mod telemetry;
 mod test_kit;
@@ -16,6 +16,6 @@ mod test_kit;
 pub use service::IdempotentWebhookService;
 #[cfg(feature = "testing")]
 pub(crate) use {
-    response::Suspicion,
+    answer::Suspicion,
     test_kit::{HandleFirst, RollBack, RolledBack, Skipped},
 };

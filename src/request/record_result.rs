@@ -6,7 +6,7 @@ use http::StatusCode;
 use tracing::Instrument;
 
 use super::admitted::{Admitted, Origin};
-use super::response::{Answer, Ignored};
+use super::answer::{Answer, Ignored};
 use super::telemetry;
 use super::test_kit::RolledBack;
 use crate::delivery::Delivery;
@@ -92,10 +92,14 @@ impl Admitted {
         let (written, settled) = match attempted {
             Attempted::Processed | Attempted::Ended => return Settled::NotKept,
             Attempted::Duplicate => (store.resolve(delivery).await, Settled::NotKept),
-            Attempted::Replayed => (store.drop_replay(delivery).await, Settled::NotKept),
-            Attempted::Failed(failed) if failed.is_discarded() => {
-                (store.drop_kept(delivery).await, Settled::NotKept)
-            }
+            Attempted::Replayed => (
+                store.drop_replay(delivery, Some(take)).await,
+                Settled::NotKept,
+            ),
+            Attempted::Failed(failed) if failed.is_discarded() => (
+                store.drop_kept(delivery, Some(take)).await,
+                Settled::NotKept,
+            ),
             Attempted::Failed(failed) => {
                 let written = fail(&self.settings, delivery, &failed, take, self.origin.by()).await;
                 if written.is_err() {
@@ -202,7 +206,7 @@ impl Admitted {
             return Ok(Settled::NotKept);
         };
         if failed.is_discarded() {
-            store.drop_kept(delivery).await?;
+            store.drop_kept(delivery, None).await?;
             return Ok(Settled::NotKept);
         }
         if !quota.has_room_for(store, delivery).await? {
@@ -235,7 +239,10 @@ impl Admitted {
     /// Ends what is kept of a delivery whose body was processed under another id.
     async fn drop_replay(&self) -> Result<Settled, DatabaseError> {
         if self.settings.quota().is_some() {
-            self.settings.store.drop_replay(&self.delivery).await?;
+            self.settings
+                .store
+                .drop_replay(&self.delivery, None)
+                .await?;
         }
         Ok(Settled::NotKept)
     }
@@ -274,8 +281,8 @@ impl Attempted {
     fn of<R, E>(answer: &Answer<R, E>) -> Self {
         Self::Failed(match answer {
             Answer::Processed(_) => return Self::Processed,
-            Answer::Duplicate(DuplicateOf::BodyWithOtherId { .. }) => return Self::Replayed,
-            Answer::Duplicate(_) => return Self::Duplicate,
+            Answer::Duplicate(DuplicateOf::Body { .. }) => return Self::Replayed,
+            Answer::Duplicate(DuplicateOf::Id) => return Self::Duplicate,
             Answer::Ignored(Ignored::Ended, _) => return Self::Ended,
             Answer::Ignored(Ignored::Waits, _) => return Self::NotBegun(IGNORED_WAIT),
             Answer::RolledBack(response) => {

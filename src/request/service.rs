@@ -16,9 +16,9 @@ use tracing::{Instrument, Span};
 
 use super::accept_and_run::{accept, keep_first};
 use super::admitted::{Admitted, Origin};
+use super::answer::Answer;
 use super::attempt::handle;
 use super::failure::Failure;
-use super::response::Answer;
 use super::telemetry;
 use super::test_kit::{HandleFirst, RollBack};
 use crate::event_types::Wanted;
@@ -194,6 +194,6 @@ fn keeps_first<B>(admitted: &Admitted, request: &Request<B>) -> Option<(Arc<Keep
     if what == What::Failed || RollBack::is_wanted(request) {
         return None;
     }
-    let is_answered_first = what == What::AcceptedFirst && !HandleFirst::is_wanted(request);
+    let is_answered_first = what == What::Accepted && !HandleFirst::is_wanted(request);
     Some((keeper.clone(), is_answered_first))
 }

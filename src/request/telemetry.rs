@@ -2,8 +2,8 @@
 
 use tracing::{Span, debug, error, info, warn};
 
+use super::answer::{Answer, Ignored, Suspicion};
 use super::failure::Failure;
-use super::response::{Answer, Ignored, Suspicion};
 use super::test_kit::RolledBack;
 use crate::activity::Source;
 use crate::handler_error::FailureReason;
@@ -42,23 +42,18 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
         Answer::Accepted => debug!("webhook accepted"),
         Answer::Processed(_) => debug!("webhook processed"),
         Answer::Duplicate(DuplicateOf::Id) => debug!("webhook duplicate"),
-        Answer::Duplicate(DuplicateOf::IdWithOtherBody { first, now }) => warn!(
-            digest = hex::encode(now),
-            first_digest = hex::encode(first),
-            "webhook duplicate with another body than the first"
-        ),
-        Answer::Duplicate(DuplicateOf::BodyWithOtherId { first }) => warn!(
+        Answer::Duplicate(DuplicateOf::Body { first }) => warn!(
             first_delivery_id = first.as_deref(),
             "webhook suspicious: an identical body was processed under another id; not processed \
              again"
         ),
         Answer::Ignored(Ignored::Waits, event_type) => debug!(
             event_type,
-            "no handler of this process is for the type of a kept webhook: it waits for another process"
+            "this process has no handler for the type of a kept webhook: it waits for another process"
         ),
         Answer::Ignored(Ignored::Ended, event_type) => info!(
             event_type,
-            "a kept webhook has ended as ignored: no handler is for its type any more"
+            "a kept webhook has ended as ignored: there is no longer a handler for its type"
         ),
         Answer::Unhandled(unhandled) => {
             count_unhandled(settings, unhandled);
@@ -67,7 +62,7 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
         Answer::InFlight => info!("webhook still in flight"),
         Answer::ObjectInFlight => info!("other webhooks of its object still in flight"),
         Answer::RolledBack(response) if response.extensions().get::<RolledBack>().is_some() => {
-            debug!("webhook rolled back: a test has asked for that in place of the commit");
+            debug!("webhook rolled back instead of committed, as a test has asked for");
         }
         Answer::RolledBack(response) => warn!(
             status = response.status().as_u16(),

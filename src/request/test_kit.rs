@@ -18,7 +18,7 @@ pub(crate) struct RolledBack;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Skipped;
 
-/// In the extensions of a request that is handled before it is answered, even with `accept_first`.
+/// In the extensions of a request that is handled before it is answered, even with `Keep::accepted`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HandleFirst;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::HeaderName;
 use serde_json::{Value, json};
 
-use super::{Bodies, Settings};
+use super::Settings;
 use crate::activity::Told;
 use crate::recovery::What;
 
@@ -40,17 +40,13 @@ impl Settings {
             "database_timeout_seconds": seconds(self.store.timeout),
             "expected_every_seconds": self.expected_every.map(seconds),
             "retry_after_seconds": seconds(self.verification.retry_after),
-            "bodies": match self.bodies {
-                Bodies::Ignored => "ignored",
-                Bodies::Compared => "compared",
-                Bodies::Guarded => "guarded",
-            },
+            "replay_guard": self.guards_replays,
             "late_claim": self.claims_late,
             "serialize_by": self.serialized_by.as_ref().map(ToString::to_string),
             "keep": keep.map(|keep| match keep.what {
                 What::Failed => "failed",
                 What::All => "all",
-                What::AcceptedFirst => "accept_first",
+                What::Accepted => "accepted",
             }),
             "acknowledge": keep.is_some_and(|keep| keep.acknowledge),
             // What is kept is recorded, too.

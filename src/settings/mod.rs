@@ -7,30 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::StatusCode;
 use http::request::Parts;
 use sqlx::PgPool;
 
 use self::endpoint_name::EndpointName;
 use crate::activity::{Activity, Source};
 use crate::delivery::Delivery;
-use crate::digest::sha256_of;
+use crate::digest::{Sha256Digest, sha256_of};
 use crate::in_flight::InFlight;
 use crate::provider::{self, Provider, Unreadable};
 use crate::recovery::{DeadReport, Keep, Keeper, KeptRequest, Quota, ServedLayer, ServedSettings};
-use crate::transaction::{Fingerprint, Store};
+use crate::transaction::Store;
 use crate::verification::{MAX_TIMEOUT, Verification};
 
 /// The longest wait for an attempt.
 const MAX_ATTEMPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-
-/// What is done with the bodies of deliveries besides verifying them.
-#[derive(Clone, Copy)]
-pub(crate) enum Bodies {
-    Ignored,
-    Compared,
-    Guarded,
-}
 
 /// The settings of a layer, and the state that its clones share.
 #[derive(Clone)]
@@ -40,7 +31,8 @@ pub(crate) struct Settings {
     _name: Arc<EndpointName>,
     pub(crate) store: Store,
     pub(crate) in_flight: InFlight,
-    pub(crate) bodies: Bodies,
+    /// Whether an identical body under another id is a duplicate.
+    pub(crate) guards_replays: bool,
     /// If deliveries are kept.
     pub(crate) keeper: Option<Arc<Keeper>>,
     /// How many failures are recorded, if failures are recorded and nothing is kept.
@@ -58,7 +50,6 @@ pub(crate) struct Settings {
     pub(crate) activity: Option<Activity>,
     pub(crate) handler_timeout: Duration,
     pub(crate) in_flight_timeout: Duration,
-    pub(crate) also_commit_on: Option<Arc<dyn Fn(StatusCode) -> bool + Send + Sync>>,
 }
 
 impl Settings {
@@ -74,7 +65,7 @@ impl Settings {
             _name: Arc::new(EndpointName::hold(&endpoint, &pool)),
             store: Store::new(pool, timeout, provider.redelivery_window),
             in_flight: InFlight::default(),
-            bodies: Bodies::Ignored,
+            guards_replays: false,
             keeper: None,
             recorded: None,
             claims_late: false,
@@ -84,23 +75,15 @@ impl Settings {
             version: Arc::default(),
             handler_timeout: Duration::from_secs(30),
             in_flight_timeout: in_flight_timeout.min(MAX_TIMEOUT),
-            also_commit_on: None,
             verification,
         }
     }
 
-    /// The fingerprint of a delivery, unless bodies are ignored.
-    pub(crate) fn fingerprint(&self, delivery: &Delivery, body: &[u8]) -> Option<Fingerprint> {
-        let guarded = match self.bodies {
-            Bodies::Ignored => return None,
-            Bodies::Compared => false,
-            Bodies::Guarded => true,
-        };
+    /// The digest of a delivery's event type and body, if the replay guard is on.
+    pub(crate) fn fingerprint(&self, delivery: &Delivery, body: &[u8]) -> Option<Sha256Digest> {
         let event_type = delivery.event_type().unwrap_or_default();
-        Some(Fingerprint {
-            digest: sha256_of([event_type.as_bytes(), body]),
-            guarded,
-        })
+        self.guards_replays
+            .then(|| sha256_of([event_type.as_bytes(), body]))
     }
 
     /// What a delivery is about, if those of one object run one at a time.
@@ -220,14 +203,5 @@ impl Settings {
                 keep.archived_for,
             )
         })
-    }
-
-    /// Whether a response with this status commits.
-    pub(crate) fn commits(&self, status: StatusCode) -> bool {
-        status.is_success()
-            || self
-                .also_commit_on
-                .as_ref()
-                .is_some_and(|also| also(status))
     }
 }

@@ -69,8 +69,8 @@ impl TestDelivery {
     /// A delivery of this provider, be it a preset or a custom one, signed with the first of its
     /// secrets.
     ///
-    /// A [`SignatureScheme`](crate::signature::SignatureScheme) of your own has to implement
-    /// [`sign`](crate::signature::SignatureScheme::sign).
+    /// A [`SignatureScheme`](crate::provider::signature::SignatureScheme) of your own has to implement
+    /// [`sign`](crate::provider::signature::SignatureScheme::sign).
     pub fn new(provider: &Provider) -> Self {
         let method = provider.methods.first().cloned();
         let mut request = Request::new(());

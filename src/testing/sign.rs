@@ -40,8 +40,8 @@ pub fn sign(
 ) -> Result<Request<Bytes>, SignError> {
     let (head, body) = request.into_parts();
     let keys = provider.key_source().and_then(KeySource::get_given);
-    let mut request =
-        UnsignedRequest::new(head, body, time, provider.url_base().clone()).keys(keys.cloned());
+    let mut request = UnsignedRequest::new(head, body, time, provider.get_public_url().cloned())
+        .keys(keys.cloned());
     provider.scheme().sign(&mut request, secret)?;
     let (head, body) = request.into_parts();
     Ok(Request::from_parts(head, body))

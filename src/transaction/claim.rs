@@ -8,18 +8,17 @@ use sqlx_core::transaction::TransactionManager;
 use tokio::time::Instant;
 
 use super::connection::{TransactionId, TxConnection};
-use super::extension::ClaimedTx;
 use super::look_up::Known;
 use super::pg_error::{DatabaseError, Manager, with_timeout};
 use super::row_keys::keyed;
+use super::slot::ClaimedTx;
 use super::store::{MAX_CONNECTIONS, Store};
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
 use crate::pg_time::interval;
 
 const CLAIM: &str = include_str!("claim.sql");
-const CLAIM_BODY: &str = include_str!("claim_body.sql");
-const FIRST_DIGEST: &str = include_str!("first_digest.sql");
+const REPLAY_GUARD: &str = include_str!("replay_guard.sql");
 const FIRST_WITH_BODY: &str = include_str!("first_with_body.sql");
 
 /// Ends what is kept of the delivery. It is rolled back with the claim.
@@ -32,32 +31,18 @@ const MAX_CONFLICTS: usize = 10;
 #[derive(Clone, Debug)]
 pub(crate) struct ClaimRequest {
     pub(crate) delivery: Delivery,
-    pub(crate) fingerprint: Option<Fingerprint>,
+    /// The digest of its event type and body, if the replay guard is on: another delivery with it is a duplicate.
+    pub(crate) fingerprint: Option<Sha256Digest>,
     /// What it is about, if deliveries of one object are processed one at a time.
     pub(crate) object: Option<Arc<str>>,
     /// The longest time between two statements of the handler.
     pub(crate) longest_idle: Duration,
     /// The number of the take of a kept delivery, which is claimed only if nobody has taken it since.
-    pub(crate) take: Option<i32>,
+    pub(crate) take: Option<i64>,
     /// For how long the request stays after the commit, whatever was said when it was kept.
     pub(crate) archived_for: Option<Duration>,
     /// The version of the application, which may be empty.
     pub(crate) version: Arc<str>,
-}
-
-/// The digest of a delivery's event type and body.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fingerprint {
-    pub(crate) digest: Sha256Digest,
-    /// Whether another delivery with this digest is a duplicate.
-    pub(crate) guarded: bool,
-}
-
-impl Fingerprint {
-    /// The digest, if the replay guard is on.
-    pub(crate) fn guarded(self) -> Option<Sha256Digest> {
-        self.guarded.then_some(self.digest)
-    }
 }
 
 /// Why a delivery is not claimed.
@@ -89,14 +74,11 @@ enum Inserted {
 /// The committed delivery of which this one is a duplicate.
 #[derive(Debug)]
 pub(crate) enum DuplicateOf {
-    /// It has the same id and, as far as bodies are compared, the same body.
     Id,
-    IdWithOtherBody {
-        first: Sha256Digest,
-        now: Sha256Digest,
+    /// It has an identical body and another id, which is `None` if it is unknown.
+    Body {
+        first: Option<String>,
     },
-    /// The id of the first delivery is `None` if it is unknown.
-    BodyWithOtherId { first: Option<String> },
 }
 
 impl Store {
@@ -194,7 +176,6 @@ impl Store {
                 return Ok(Inserted::ObjectWaitTimedOut);
             }
         }
-        let guarded = fingerprint.and_then(Fingerprint::guarded);
         let wait = time_until(deadline);
         let inserted = with_timeout(
             wait + self.timeout,
@@ -203,7 +184,7 @@ impl Store {
                 .bind(delivery.key_tenant())
                 .bind(delivery.id())
                 .bind(delivery.event_type())
-                .bind(fingerprint.map(|fingerprint| fingerprint.digest))
+                .bind(fingerprint)
                 .bind(millis(wait))
                 .bind(&*settings.lock_timeout)
                 .bind(&*idle_timeout)
@@ -211,14 +192,11 @@ impl Store {
         );
         let (id, is_kept, has_waited): (String, bool, bool) = match inserted.await {
             Ok(Some(claimed)) => claimed,
-            Ok(None) => {
-                let of = self.same_id(connection, delivery, fingerprint).await?;
-                return Ok(Inserted::Duplicate(of));
-            }
+            Ok(None) => return Ok(Inserted::Duplicate(DuplicateOf::Id)),
             Err(error) if error.is_wait_over() => return Ok(Inserted::WaitTimedOut),
             Err(error) => return Err(error),
         };
-        if let Some(digest) = guarded {
+        if let Some(digest) = fingerprint {
             let inserted = self.insert_body(
                 connection,
                 delivery,
@@ -231,7 +209,7 @@ impl Store {
                 Ok(false) => {
                     let of = self.same_body(connection, delivery, digest).await?;
                     return Ok(Inserted::Duplicate(
-                        of.unwrap_or(DuplicateOf::BodyWithOtherId { first: None }),
+                        of.unwrap_or(DuplicateOf::Body { first: None }),
                     ));
                 }
                 Err(error) if error.is_wait_over() => return Ok(Inserted::WaitTimedOut),
@@ -242,6 +220,7 @@ impl Store {
             true => self.end_kept(connection, request).await?,
             false => None,
         };
+        // Without this: it is taken, an operator discards it, and the attempt claims it and commits.
         if request.take.is_some() && ended.is_none() {
             return Ok(Inserted::Superseded);
         }
@@ -282,7 +261,7 @@ impl Store {
         let wait = time_until(deadline);
         let inserted = with_timeout(
             wait + self.timeout,
-            sqlx::query(CLAIM_BODY)
+            sqlx::query(REPLAY_GUARD)
                 .bind(delivery.endpoint())
                 .bind(delivery.key_tenant())
                 .bind(digest)
@@ -292,35 +271,6 @@ impl Store {
                 .fetch_optional(&mut **connection),
         );
         Ok(inserted.await?.is_some())
-    }
-
-    /// Compares the body with that of the committed delivery, if bodies are compared.
-    pub(super) async fn same_id(
-        &self,
-        connection: &mut PgConnection,
-        delivery: &Delivery,
-        fingerprint: Option<Fingerprint>,
-    ) -> Result<DuplicateOf, DatabaseError> {
-        let Some(Fingerprint { digest: now, .. }) = fingerprint else {
-            return Ok(DuplicateOf::Id);
-        };
-        let first: Option<Option<Vec<u8>>> = with_timeout(
-            self.timeout,
-            sqlx::query_scalar(FIRST_DIGEST)
-                .bind(delivery.endpoint())
-                .bind(delivery.key_tenant())
-                .bind(delivery.id())
-                .fetch_optional(&mut *connection),
-        )
-        .await?;
-        Ok(
-            match first.flatten().and_then(|digest| digest.try_into().ok()) {
-                Some(first) if first != now => DuplicateOf::IdWithOtherBody { first, now },
-                // The digest is unknown if the first was claimed without comparing bodies, or if
-                // it has been pruned meanwhile.
-                Some(_) | None => DuplicateOf::Id,
-            },
-        )
     }
 
     /// Finds the delivery with which the body was committed.
@@ -339,7 +289,7 @@ impl Store {
                 .fetch_optional(&mut *connection),
         )
         .await?;
-        Ok(first.map(|first| DuplicateOf::BodyWithOtherId { first: Some(first) }))
+        Ok(first.map(|first| DuplicateOf::Body { first: Some(first) }))
     }
 }
 

@@ -14,6 +14,9 @@
 -- frozen or whose host is gone. Otherwise the claim would last for as long as Postgres believes in the
 -- connection, which is two hours by default.
 --
+-- Without `on conflict do nothing` on the key: A commits, B claims and commits: two effects. Without the lock: A claims,
+-- an operator discards what was kept meanwhile, and A commits. Without the limit, a host that is lost blocks it.
+--
 -- $1 endpoint, $2 tenant, $3 id, $4 event type, $5 digest, $6 `lock_timeout` for the wait and $7 otherwise, $8
 -- the longest time of the transaction without a statement.
 with claimed as (

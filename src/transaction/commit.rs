@@ -7,9 +7,9 @@ use sqlx_core::transaction::TransactionManager;
 
 use super::after_commit::AfterCommit;
 use super::connection::TxConnection;
-use super::extension::ClaimedTx;
 use super::pg_error::{DatabaseError, Manager, read_pending, with_timeout};
 use super::savepoint::CLAIM_DEPTH;
+use super::slot::ClaimedTx;
 use crate::random::random;
 
 /// The current transaction, which must be the one of the claim, with a nonce. Fails in an aborted

@@ -10,9 +10,9 @@ use http::Extensions;
 use sqlx::{PgConnection, SqlSafeStr};
 
 use super::after_commit::WorkResult;
-use super::extension::{ClaimedTx, NotAvailable, Slot};
 use super::recency::{self, Recency};
 use super::savepoint::{CLAIM_DEPTH, Savepoint, Work, intact};
+use super::slot::{ClaimedTx, NotAvailable, Slot};
 use crate::extract_error::ExtractError;
 
 /// The transaction in which the delivery was claimed.

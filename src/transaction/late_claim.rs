@@ -7,8 +7,8 @@ use http::Extensions;
 
 use super::claim::NotClaimed;
 use super::dedupe_tx::DedupeTx;
-use super::extension::Slot;
 use super::pending_claim::PendingClaim;
+use super::slot::Slot;
 use crate::extract_error::ExtractError;
 
 /// The delivery of a route with [`late_claim`](crate::IdempotentWebhook::late_claim), which is not claimed yet.

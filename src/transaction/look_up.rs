@@ -2,7 +2,7 @@
 
 use sqlx::Row;
 
-use super::claim::{ClaimRequest, DuplicateOf, Fingerprint};
+use super::claim::{ClaimRequest, DuplicateOf};
 use super::pg_error::{DatabaseError, with_timeout};
 use super::row_keys::keyed;
 use super::store::{MAX_CONNECTIONS, Store};
@@ -39,8 +39,8 @@ impl Store {
         let known = keyed(LOOK_UP, delivery).fetch_one(&mut *tx);
         let known = with_timeout(self.timeout, known).await?;
         let duplicate_of = if known.try_get("is_processed")? {
-            Some(self.same_id(&mut tx, delivery, fingerprint).await?)
-        } else if let Some(digest) = fingerprint.and_then(Fingerprint::guarded) {
+            Some(DuplicateOf::Id)
+        } else if let Some(digest) = fingerprint {
             self.same_body(&mut tx, delivery, digest).await?
         } else {
             None

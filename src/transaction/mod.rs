@@ -6,7 +6,7 @@ mod commit;
 mod connection;
 mod dedupe_tx;
 mod delivery_id;
-mod extension;
+mod slot;
 mod late_claim;
 mod look_up;
 mod object_lock;
@@ -22,10 +22,9 @@ mod short_tx;
 mod store;
 
 pub use after_commit::WorkResult;
-pub(crate) use claim::{ClaimRequest, DuplicateOf, Fingerprint, NotClaimed};
+pub(crate) use claim::{ClaimRequest, DuplicateOf, NotClaimed};
 pub(crate) use commit::CommitError;
 pub use dedupe_tx::DedupeTx;
-pub(crate) use extension::{Claimed, ClaimedTx, Left, Lost, NotThere, Slot};
 pub use late_claim::{BeginError, LateClaim};
 pub(crate) use pending_claim::PendingClaim;
 pub(crate) use pg_error::{DatabaseError, is_conflict, is_not_migrated, with_timeout};
@@ -37,4 +36,5 @@ pub use savepoint::Savepoint;
 #[cfg(feature = "sea-orm")]
 pub use sea_orm::{SeaOrmSavepoint, SeaOrmTx};
 pub(crate) use short_tx::ShortTx;
+pub(crate) use slot::{Claimed, ClaimedTx, Left, Lost, NotThere, Slot};
 pub(crate) use store::Store;

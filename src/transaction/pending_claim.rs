@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::claim::{ClaimRequest, DuplicateOf, NotClaimed};
-use super::extension::ClaimedTx;
+use super::slot::ClaimedTx;
 use super::store::Store;
 use crate::metrics::{Metrics, Stage};
 
@@ -59,8 +59,8 @@ impl PendingClaim {
         let known = self.store.look_up(&self.request).await;
         let known = known.map_err(NotClaimed::Failed)?;
         Ok(known.duplicate_of.is_some_and(|of| match of {
-            DuplicateOf::Id | DuplicateOf::IdWithOtherBody { .. } => true,
-            DuplicateOf::BodyWithOtherId { .. } => false,
+            DuplicateOf::Id => true,
+            DuplicateOf::Body { .. } => false,
         }))
     }
 

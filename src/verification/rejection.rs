@@ -130,8 +130,9 @@ impl Rejection {
             }
             Self::Method(_) => self.text(provider),
             Self::Signature(error @ SignatureError::NoMatch) if provider.signs_url() => {
-                match provider.url_base().describe() {
-                    Some(url) => format!("{error}, or another URL than {url}"),
+                // Without its path and its query, which may have a token.
+                match provider.get_public_url() {
+                    Some(url) => format!("{error}, or another URL than {}/... (`public_url`)", url.redacted()),
                     None => error.to_string(),
                 }
             }
@@ -170,7 +171,8 @@ mod tests {
     use http::HeaderName;
 
     use super::*;
-    use crate::provider::{Secret, SecretError, presets};
+    use crate::presets;
+    use crate::provider::{Secret, SecretError};
 
     const CHOSEN: HeaderName = HeaderName::from_static("x-chosen-by-the-sender");
 

@@ -90,7 +90,7 @@ impl Unhandled {
         match self {
             Self::Handshake(_) => info!("webhook handshake answered"),
             Self::Ignored(event_type) => {
-                debug!(event_type, "webhook ignored: no handler is for its type");
+                debug!(event_type, "webhook ignored: no handler for its type");
             }
             Self::NoSecrets(_) | Self::HandshakeFailed(_) => error!(
                 status = StatusCode::SERVICE_UNAVAILABLE.as_u16(),

@@ -2,13 +2,11 @@
 
 use crate::run::{run, webhook};
 
-const GUIDE: &str = include_str!("../../src/documentation/answers.rs");
+const GUIDE: &str = include_str!("../../src/documentation/answers.md");
 
 /// The lines of a block of the guide that begins with this one.
 fn block(first: &str) -> Vec<&'static str> {
-    let lines = GUIDE.lines().map(|line| line.trim_start_matches("//!"));
-    let lines = lines.map(|line| line.strip_prefix(' ').unwrap_or(line));
-    let block = lines.skip_while(|line| *line != first).skip(1);
+    let block = GUIDE.lines().skip_while(|line| *line != first).skip(1);
     block.take_while(|line| *line != "```").collect()
 }
 

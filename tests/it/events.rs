@@ -8,6 +8,7 @@ use axum::http::Request;
 use axum::http::StatusCode;
 use axum::routing::{any, post};
 use axum::{Json, Router};
+use idempotent_webhook::recovery::Reprocessed;
 use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
 use idempotent_webhook::{
     DedupeTx, Delivery, Events, HandlerError, IdempotentWebhook, Keep, Provider, Recovery, Secret,
@@ -18,9 +19,9 @@ use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 
 use crate::support::{
-    Answer, Database, NOTHING_KEPT, TestApp, accept_first, answer, assert_kept, assert_rows,
-    endpoint, insert_effect, keep, keep_all, logged, recovery, secret, send, soon, stripe_delivery,
-    write_effect,
+    Answer, Database, NOTHING_KEPT, TestApp, answer, assert_kept, assert_rows, endpoint,
+    insert_effect, keep, keep_accepted, keep_all, logged, recovery, secret, send, soon,
+    stripe_delivery, write_effect,
 };
 
 /// An event of GitHub.
@@ -102,7 +103,7 @@ async fn e1_an_ignored_event_needs_no_connection_and_no_postgres() {
 
 #[tokio::test]
 async fn e1_nothing_of_an_ignored_event_is_kept_in_any_way() {
-    let ways: [fn(&Recovery) -> Keep; 3] = [keep, keep_all, accept_first];
+    let ways: [fn(&Recovery) -> Keep; 3] = [keep, keep_all, keep_accepted];
     for way in ways {
         let set = |layer: IdempotentWebhook, recovery: &Recovery| {
             layer.keep(way(recovery)).only(["push"])
@@ -340,7 +341,7 @@ async fn e2_what_is_kept_waits_in_a_process_that_has_no_handler_and_runs_in_one_
 
 #[tokio::test]
 async fn e2_what_is_kept_and_ignored_since_a_deploy_ends_as_ignored() {
-    let ways: [fn(&Recovery) -> Keep; 3] = [keep, keep_all, accept_first];
+    let ways: [fn(&Recovery) -> Keep; 3] = [keep, keep_all, keep_accepted];
     for way in ways {
         let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(way(recovery));
         let app = TestApp::recovered(presets::github(secret()), set, fails).await;
@@ -367,7 +368,10 @@ async fn e2_what_is_kept_and_ignored_since_a_deploy_ends_as_ignored() {
         assert_eq!(again, ignored());
 
         // The deploy is taken back.
-        assert!(endpoint(&app).reprocess("a").await.unwrap());
+        assert_eq!(
+            endpoint(&app).reprocess("a").await.unwrap(),
+            Reprocessed::Due
+        );
         let (before, recovery) = app.elsewhere_keeping(|keep| keep, write_effect).await;
         assert_eq!(run_due(&recovery, &before).await, ["processed"]);
         assert_rows!(app.database, claims: 2, effects: 2);
@@ -390,14 +394,14 @@ async fn e2_what_is_processed_stays_so_if_it_is_reprocessed_and_ignored() {
 
     let (recovery, router) = deployed(&app.database.pool, archived);
     let endpoint = endpoint(&app);
-    assert!(endpoint.reprocess("a").await.unwrap());
+    assert_eq!(endpoint.reprocess("a").await.unwrap(), Reprocessed::Due);
     app.database.run(MAKE_OLD).await;
     assert_eq!(run_due(&recovery, &router).await, ["ignored"]);
     assert_rows!(app.database, claims: 1, effects: 1);
     assert_eq!(app.send(star()).await, answer(200, "duplicate", ""));
 
     // The type is back.
-    assert!(endpoint.reprocess("a").await.unwrap());
+    assert_eq!(endpoint.reprocess("a").await.unwrap(), Reprocessed::Due);
     assert_eq!(run_due(&app.recovery, &app.router).await, ["processed"]);
     assert_rows!(app.database, claims: 1, effects: 2);
 }
@@ -623,7 +627,7 @@ async fn e3_a_layer_has_one_list() {
 async fn e3_a_provider_without_a_type_is_refused() {
     let provider = Provider::custom("acme")
         .signature(
-            idempotent_webhook::signature::Hmac::hex("x-signature".parse().unwrap()),
+            idempotent_webhook::provider::signature::Hmac::hex("x-signature".parse().unwrap()),
             secret(),
         )
         .delivery_id(Source::body_digest());

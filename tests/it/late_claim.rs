@@ -8,6 +8,7 @@ use axum::Router;
 use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::routing::post;
+use idempotent_webhook::recovery::Reprocessed;
 use idempotent_webhook::testing::assert_idempotent;
 use idempotent_webhook::{
     BeginError, Delivery, HandlerError, IdempotentWebhook, Keep, LateClaim, Recency, Recovery,
@@ -18,10 +19,10 @@ use sqlx::PgPool;
 use tokio::sync::oneshot;
 
 use crate::support::{
-    Database, NO_ADVISORY_LOCK, NONE_TAKEN, NOTHING_KEPT, TestApp, Way, accept_first, answer,
-    assert_kept, assert_rows, cancelled_after, endpoint, failing_behind_gate, gate, gated, github,
-    github_delivery, insert_effect, keep, keep_all, logged, recover, recovery, secret, send,
-    send_copies, soon, spawn_send, write_effect,
+    Database, NO_ADVISORY_LOCK, NONE_TAKEN, NOTHING_KEPT, TestApp, Way, answer, assert_kept,
+    assert_rows, cancelled_after, endpoint, failing_behind_gate, gate, gated, github,
+    github_delivery, insert_effect, keep, keep_accepted, keep_all, let_pass, logged, recover,
+    recovery, secret, send, send_copies, soon, spawn_send, until_all_wait, write_effect,
 };
 
 fn late(layer: IdempotentWebhook) -> IdempotentWebhook {
@@ -475,6 +476,12 @@ async fn l2_a_postgres_that_is_away_at_begin_is_no_attempt() {
     assert_eq!((sent.status, &*sent.outcome), (503, "kept"));
     drop(held);
     app.database.until(NONE_TAKEN).await;
+    // It is taken back once.
+    app.settled().await;
+    until_all_wait().await;
+    let_pass(Duration::from_secs(60)).await;
+    until_all_wait().await;
+    app.settled().await;
     assert_kept!(app.database, "due", attempts: 0, retries: 0);
     assert_rows!(app.database, claims: 0, effects: 0);
 }
@@ -497,7 +504,7 @@ async fn l2_a_body_that_was_processed_under_another_id_does_not_reach_the_handle
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l3_what_fails_before_begin_is_kept_and_runs_again() {
-    let ways: [fn(&Recovery) -> Keep; 3] = [keep, keep_all, accept_first];
+    let ways: [fn(&Recovery) -> Keep; 3] = [keep, keep_all, keep_accepted];
     for way in ways {
         let runs = Arc::new(AtomicU32::new(0));
         let handler = move |claim: LateClaim, delivery: Delivery| {
@@ -579,7 +586,10 @@ async fn l3_a_copy_of_what_is_reprocessed_knows_of_it() {
     let app = TestApp::recovered(presets::github(secret()), set, handler).await;
     let sent = app.send(github("a", "{}")).await;
     assert_eq!(sent, answer(200, "processed", "false"));
-    assert!(endpoint(&app).reprocess("a").await.unwrap());
+    assert_eq!(
+        endpoint(&app).reprocess("a").await.unwrap(),
+        Reprocessed::Due
+    );
     let sent = app.send(github("a", "{}")).await;
     assert_eq!(sent, answer(200, "processed", "true"));
     assert_kept!(app.database, "processed", attempts: 1, retries: 0);

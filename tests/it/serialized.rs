@@ -18,7 +18,7 @@ use sqlx::postgres::PgPoolOptions;
 use crate::support::{
     Failing, NO_ADVISORY_LOCK, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, TestApp, answer, assert_kept,
     assert_rows, failing_behind_gate, gated, github, github_delivery, insert_effect, keep,
-    keep_all, recover, secret, send, soon, spawn_send, write_effect,
+    keep_all, lose_connections, recover, secret, send, soon, spawn_send, write_effect,
 };
 
 fn by_ref(layer: IdempotentWebhook) -> IdempotentWebhook {
@@ -105,6 +105,23 @@ async fn o_the_wait_is_bounded_in_a_process_and_over_processes() {
         send(&elsewhere, push("b", "main")).await,
         answer(200, "processed", "done")
     );
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
+async fn o_a_wait_that_loses_its_connection_goes_on_on_another_one() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::github_with(by_ref, handler).await;
+    let elsewhere = app.elsewhere_with(by_ref, write_effect).await;
+    let first = spawn_send(&app.router, push("a", "main"));
+    gate.reached().await;
+    let second = spawn_send(&elsewhere, push("b", "main"));
+    lose_connections(&app.database, 1).await;
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    gate.open();
+    assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
+    assert_eq!(second.await.unwrap(), answer(200, "processed", "done"));
+    app.database.until(NO_ADVISORY_LOCK).await;
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
@@ -383,8 +400,15 @@ async fn o_of_a_thousand_deliveries_to_two_processes_no_two_of_one_object_overla
             running.clone().handle(tx, delivery, body)
         }
     };
-    let app = TestApp::github_with(by_ref, handler.clone()).await;
-    let elsewhere = app.elsewhere_with(by_ref, handler).await;
+    // All at once: the last one of an object waits for those before it, and for the pool.
+    let set = |layer| {
+        let patient = Duration::from_secs(120);
+        by_ref(layer)
+            .in_flight_timeout(patient)
+            .database_timeout(patient)
+    };
+    let app = TestApp::github_with(set, handler.clone()).await;
+    let elsewhere = app.elsewhere_with(set, handler).await;
     let send_all = |half: usize| {
         let router = if half == 0 { &app.router } else { &elsewhere };
         let requests = (0..DELIVERIES).filter(move |n| n % 2 == half);

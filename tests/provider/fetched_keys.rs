@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::Request;
 use idempotent_webhook::presets;
 use idempotent_webhook::provider::keys::KeySource;
+use idempotent_webhook::provider::signature::SignatureError;
 use idempotent_webhook::provider::{Verified, VerifyError};
-use idempotent_webhook::signature::SignatureError;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret};
 

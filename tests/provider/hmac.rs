@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request};
 use idempotent_webhook::provider::VerifyError;
-use idempotent_webhook::signature::{SignatureError, Tolerance};
+use idempotent_webhook::provider::signature::{SignatureError, Tolerance};
 use idempotent_webhook::{Provider, Secret, Source, presets, testing};
 
 const BODY: &str = r#"{"id":"event-1"}"#;

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use http::{Request, Response};
 use idempotent_webhook::presets::FireblocksKeys;
 use idempotent_webhook::provider::keys::{KeyRequest, KeySource};
-use idempotent_webhook::signature::{SignatureError, SignatureScheme, Signed, SignedRequest};
+use idempotent_webhook::provider::signature::{
+    SignatureError, SignatureScheme, Signed, SignedRequest,
+};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secrets, Source, presets};
 use serde_json::json;

@@ -9,10 +9,10 @@ use bytes::Bytes;
 use hmac::{KeyInit, Mac};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request};
-use idempotent_webhook::provider::{Verified, VerifyError};
-use idempotent_webhook::signature::{
+use idempotent_webhook::provider::signature::{
     Encoding, Hash, Hmac, Key, SignatureError, SignatureScheme, SignedContent, Tolerance,
 };
+use idempotent_webhook::provider::{Verified, VerifyError};
 use idempotent_webhook::{JsonPath, Provider, Secret, Source, presets, testing};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;

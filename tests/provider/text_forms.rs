@@ -9,7 +9,7 @@ use idempotent_webhook::presets::{
     LiveKitKey, PayPalWebhook, PlaidKeys, PubSub, PublicKey, SnsTopic,
 };
 use idempotent_webhook::provider::SecretError;
-use idempotent_webhook::signature::BasicCredentials;
+use idempotent_webhook::provider::signature::BasicCredentials;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Secret, Secrets};
 

@@ -10,16 +10,21 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
+use idempotent_webhook::reconcile::ReconcileTask;
+use idempotent_webhook::recovery::RecoveryTask;
+use idempotent_webhook::retention::RetentionTask;
 use idempotent_webhook::{
-    DedupeTx, Delivery, DeliveryId, Endpoint, HandlerError, IdempotentWebhook, Keep, LateClaim,
-    Provider, Reconcile, Recovery, Secret, presets,
+    DedupeTx, Delivery, DeliveryId, HandlerError, IdempotentWebhook, Keep, LateClaim, Provider,
+    Reconcile, Recovery, Retention, Secret, presets,
 };
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::history::{Appender, Event};
+use crate::operator;
 
 /// Names the database and makes this program the application.
 pub const DATABASE: &str = "UNDER_FIRE_DATABASE";
@@ -32,6 +37,10 @@ pub const CONNECTIONS: &str = "UNDER_FIRE_CONNECTIONS";
 pub const RECOVERS: &str = "UNDER_FIRE_RECOVERS";
 /// Names the providers whose lists it reconciles, and the addresses of their APIs: `stripe=127.0.0.1:1`.
 pub const RECONCILES: &str = "UNDER_FIRE_RECONCILES";
+/// How old an event is at least that is reconciled, in seconds.
+pub const GRACE: &str = "UNDER_FIRE_GRACE";
+/// Whether it deletes what providers do not send again.
+pub const PRUNES: &str = "UNDER_FIRE_PRUNES";
 /// How long it waits for Postgres, in milliseconds.
 pub const PATIENCE: &str = "UNDER_FIRE_PATIENCE";
 
@@ -40,11 +49,48 @@ pub const SECRET: &str = "under fire";
 /// How long a handler may run.
 pub const HANDLER_TIME: Duration = Duration::from_secs(3);
 
+/// For how long a provider sends a delivery again. What is older may be deleted.
+pub const WINDOW: Duration = Duration::from_secs(20);
+
+/// The same of those whose lists are reconciled, which takes its time.
+const LISTED_WINDOW: Duration = Duration::from_secs(120);
+
 pub fn is_wanted() -> bool {
     std::env::var_os(DATABASE).is_some()
 }
 
-/// Serves until it is killed, or its parent is gone.
+/// What has to end before the process does.
+#[derive(Default)]
+struct Background {
+    layers: Vec<IdempotentWebhook>,
+    lists: Vec<ReconcileTask>,
+    recoveries: Vec<RecoveryTask>,
+    retention: Option<RetentionTask>,
+}
+
+impl Background {
+    /// In the order of the guide.
+    async fn stop(self) {
+        for list in self.lists {
+            list.stop().await;
+        }
+        for recovery in self.recoveries {
+            recovery.stop().await;
+        }
+        for layer in self.layers {
+            layer.drained().await;
+        }
+        if let Some(retention) = self.retention {
+            retention.stop().await;
+        }
+    }
+}
+
+fn github() -> Provider {
+    presets::github(Secret::new(SECRET).unwrap()).redelivery_window(WINDOW)
+}
+
+/// Serves until it is told to stop, or killed, or its parent is gone.
 pub async fn run() {
     let options: PgConnectOptions = std::env::var(DATABASE).unwrap().parse().unwrap();
     let connections = std::env::var(CONNECTIONS).unwrap().parse().unwrap();
@@ -60,42 +106,62 @@ pub async fn run() {
         process: listener.local_addr().unwrap(),
     };
     let recovers = std::env::var_os(RECOVERS).is_some();
-    let provider = presets::github(Secret::new(SECRET).unwrap());
-    let layer = IdempotentWebhook::new(pool(), "fire", provider.clone())
+    let mut background = Background::default();
+    // Where each message of an attempt is cut off, no other comes between.
+    let counted = |layer: IdempotentWebhook| match recovers {
+        true => layer,
+        false => layer.without_activity(),
+    };
+    let layer = counted(IdempotentWebhook::new(pool(), "fire", github()))
+        .only([WANTED])
         .database_timeout(Duration::from_millis(patience))
         .handler_timeout(HANDLER_TIME)
         .in_flight_timeout(Duration::from_secs(5))
-        .count_activity(recovers)
         .record_failures();
-    let late = IdempotentWebhook::new(pool(), "late-alone", provider.clone())
+    let late = counted(IdempotentWebhook::new(pool(), "late-alone", github()))
         .late_claim()
         .database_timeout(Duration::from_millis(patience))
         .handler_timeout(HANDLER_TIME)
         .in_flight_timeout(Duration::from_secs(5))
-        .count_activity(recovers)
         .record_failures();
+    background.layers = vec![layer.clone(), late.clone()];
     let router = Router::new()
         .route("/", post(handle).layer(layer))
         .route(LATE, post(handle_late).layer(late))
         .route(
             "/by-hand",
-            post(by_hand).with_state((pool(), provider, calls.clone())),
+            post(by_hand).with_state((pool(), github(), calls.clone())),
         )
         .with_state(calls.clone());
 
     let router = match recovers {
-        true => recovering(router, &calls, pool(), patience),
+        true => recovering(router, &calls, pool(), patience, &mut background),
         false => router,
     };
     let router = match std::env::var(RECONCILES) {
-        Ok(apis) => reconciling(router, calls, &apis, pool(), patience),
+        Ok(apis) => reconciling(router, calls, &apis, pool(), patience, &mut background),
         Err(_) => router,
     };
+    if std::env::var_os(PRUNES).is_some() {
+        let retention = Retention::new(pool(), WINDOW).every(Duration::from_secs(2));
+        background.retention = Some(retention.spawn());
+    }
 
+    let mut told_to_stop = signal(SignalKind::terminate()).unwrap();
     println!("{}", listener.local_addr().unwrap());
+    let served = async {
+        axum::serve(listener, router)
+            .with_graceful_shutdown(async move {
+                told_to_stop.recv().await;
+            })
+            .await
+            .unwrap();
+        background.stop().await;
+    };
     let mut parent = tokio::io::stdin();
     tokio::select! {
-        served = axum::serve(listener, router) => served.unwrap(),
+        // The runtime would wait for the thread that reads standard input.
+        () = served => std::process::exit(0),
         // Standard input is a pipe from the parent.
         _ = parent.read_u8() => {}
     }
@@ -117,16 +183,19 @@ impl Calls {
 }
 
 /// With routes whose deliveries are kept, and recovery.
-fn recovering(router: Router, calls: &Calls, pool: PgPool, patience: u64) -> Router {
+fn recovering(
+    router: Router,
+    calls: &Calls,
+    pool: PgPool,
+    patience: u64,
+    background: &mut Background,
+) -> Router {
     let recovery = Recovery::new(pool.clone()).poll_interval(Duration::from_millis(500));
-    let routes = recoverable(&pool, &recovery, patience);
+    let routes = recoverable(&pool, &recovery, patience, &mut background.layers);
     let router = router.merge(routes.with_state(calls.clone()));
-    recovery.spawn(router.clone());
+    background.recoveries.push(recovery.spawn(router.clone()));
     router
 }
-
-/// How old an event is at least that is reconciled.
-pub const GRACE: Duration = Duration::from_secs(300);
 
 /// With a route for each provider whose list is reconciled.
 fn reconciling(
@@ -135,14 +204,17 @@ fn reconciling(
     apis: &str,
     pool: PgPool,
     patience: u64,
+    background: &mut Background,
 ) -> Router {
+    let grace = std::env::var(GRACE).unwrap().parse().unwrap();
     let recovery = Recovery::new(pool.clone())
         .concurrency(5)
         .poll_interval(Duration::from_millis(500));
     let mut lists = Vec::new();
     for api in apis.split(',') {
         let (name, address) = api.split_once('=').unwrap();
-        let layer = IdempotentWebhook::new(pool.clone(), name, provider_apis::preset(name))
+        let provider = provider_apis::preset(name).redelivery_window(LISTED_WINDOW);
+        let layer = IdempotentWebhook::new(pool.clone(), name, provider)
             .database_timeout(Duration::from_millis(patience))
             .keep(Keep::all(&recovery).retry_delays([Duration::from_millis(300); RETRIES]));
         let path = format!("/{name}");
@@ -152,16 +224,15 @@ fn reconciling(
             reconcile
                 .since(SystemTime::UNIX_EPOCH)
                 .look_back(Duration::from_secs(100 * 24 * 60 * 60))
-                .grace(GRACE)
+                .grace(Duration::from_secs(grace))
                 .every(Duration::from_secs(1)),
         );
+        background.layers.push(layer.clone());
         let handler = post(handle_listed).with_state(calls.clone());
         router = router.route(&path, handler.layer(layer));
     }
-    recovery.spawn(router.clone());
-    for list in lists {
-        list.spawn();
-    }
+    background.recoveries.push(recovery.spawn(router.clone()));
+    background.lists = lists.into_iter().map(Reconcile::spawn).collect();
     router
 }
 
@@ -180,8 +251,8 @@ async fn handle_listed(
 /// How often a delivery is run again.
 pub const RETRIES: usize = 8;
 
-/// Where a processed delivery is ordered to run again, with its id after it.
-pub const REPROCESS: &str = "/reprocess";
+/// The only event type that the endpoint at `/` does not ignore.
+pub const WANTED: &str = "push";
 
 /// A route whose handler claims the delivery.
 pub const LATE: &str = "/late-alone";
@@ -195,30 +266,32 @@ pub fn keeps_first(path: &str) -> bool {
 }
 
 /// Routes whose deliveries are kept, each in its own way.
-fn recoverable(pool: &PgPool, recovery: &Recovery, patience: u64) -> Router<Calls> {
-    let reprocess = post(reprocess).with_state(pool.clone());
-    let mut router = Router::new().route(&format!("{REPROCESS}/{{id}}"), reprocess);
+fn recoverable(
+    pool: &PgPool,
+    recovery: &Recovery,
+    patience: u64,
+    layers: &mut Vec<IdempotentWebhook>,
+) -> Router<Calls> {
+    let operate = post(operator::operate).with_state(pool.clone());
+    let mut router = Router::new().route(operator::ROUTE, operate);
     for (name, keep) in [
         ("kept", Keep::failed(recovery)),
         ("acknowledged", Keep::failed(recovery).acknowledge()),
         ("all", Keep::all(recovery)),
-        ("accepted", Keep::all(recovery).accept_first()),
+        ("accepted", Keep::accepted(recovery)),
         ("late-kept", Keep::failed(recovery)),
         ("late", Keep::all(recovery)),
-        (
-            ARCHIVED,
-            Keep::all(recovery).processed_for(Duration::from_secs(3600)),
-        ),
+        (ARCHIVED, Keep::all(recovery).processed_for(ARCHIVED_FOR)),
     ] {
-        let provider = presets::github(Secret::new(SECRET).unwrap());
         let keep = keep
             .retry_delays([Duration::from_millis(300); RETRIES])
             .breaker(u32::MAX, Duration::ZERO);
-        let layer = IdempotentWebhook::new(pool.clone(), name, provider)
+        let layer = IdempotentWebhook::new(pool.clone(), name, github())
             .database_timeout(Duration::from_millis(patience))
             .handler_timeout(Duration::from_secs(1))
             .in_flight_timeout(Duration::from_secs(1))
             .keep(keep);
+        layers.push(layer.clone());
         let route = match name.starts_with("late") {
             true => post(handle_kept_late).layer(layer.late_claim()),
             false => post(handle_kept).layer(layer),
@@ -231,18 +304,8 @@ fn recoverable(pool: &PgPool, recovery: &Recovery, patience: u64) -> Router<Call
 /// The endpoint whose processed deliveries stay.
 pub const ARCHIVED: &str = "archived";
 
-/// Has a processed delivery run again.
-async fn reprocess(
-    State(pool): State<PgPool>,
-    axum::extract::Path(id): axum::extract::Path<String>,
-) -> Result<StatusCode, StatusCode> {
-    let endpoint = Endpoint::new(pool, ARCHIVED);
-    match tokio::time::timeout(HANDLER_TIME, endpoint.reprocess(&id)).await {
-        Ok(Ok(true)) => Ok(StatusCode::OK),
-        Ok(Ok(false)) => Err(StatusCode::NOT_FOUND),
-        Ok(Err(_)) | Err(_) => Err(StatusCode::SERVICE_UNAVAILABLE),
-    }
-}
+/// For how long they stay, where anything is deleted.
+const ARCHIVED_FOR: Duration = Duration::from_secs(10);
 
 #[derive(serde::Deserialize)]
 struct Kept {

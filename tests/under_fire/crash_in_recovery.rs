@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::Length;
-use crate::application::{ARCHIVED, REPROCESS};
+use crate::application::ARCHIVED;
 use crate::fault::{FAULTS, Fault};
 use crate::history::{End, Event, Recorder, Upheld};
+use crate::operator::Order;
 use crate::process::Process;
 use crate::proxy::Proxy;
 use crate::sender::Sender;
@@ -36,6 +37,9 @@ const LIVES: [Life; 11] = [
     life(REPROCESS, &[]),
     life(REPROCESS, &["fail"]),
 ];
+
+/// One that is processed, and ordered to run again.
+const REPROCESS: &str = "/reprocess";
 
 const fn life(path: &'static str, behaviours: &'static [&'static str]) -> Life {
     Life { path, behaviours }
@@ -196,7 +200,7 @@ impl Lane {
             let (sender, id) = (self.sender.clone(), id.to_owned());
             async move {
                 match is_reprocessed {
-                    true => sender.reprocess(address, &id).await,
+                    true => sender.order(address, Order::Reprocess, ARCHIVED, &id).await,
                     false => sender.send_once(address, path, &id, behaviours).await,
                 }
             }

@@ -4,8 +4,11 @@
 //!     cargo test --test under_fire                        the short form of all
 //!     cargo test --release --test under_fire -- --long    the long form of all
 //!     cargo test --test under_fire -- soak                one of crash_between_messages,
-//!                                                         crash_in_recovery, handover, history,
-//!                                                         soak, recovery, reconciliation, storm
+//!                                                         crash_in_recovery, everything,
+//!                                                         handover, history, soak, recovery,
+//!                                                         reconciliation, storm
+//!     cargo test --release --test under_fire -- everything --for 3600
+//!                                                         all of it at once, for so many seconds
 
 #![allow(
     clippy::expect_used,
@@ -18,9 +21,11 @@
 mod application;
 mod crash_between_messages;
 mod crash_in_recovery;
+mod everything;
 mod fault;
 mod handover;
 mod history;
+mod operator;
 mod process;
 mod proxy;
 mod reconciliation;
@@ -31,7 +36,7 @@ mod soak;
 mod storm;
 
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How much of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,7 +54,7 @@ async fn main() -> ExitCode {
         application::run().await;
         return ExitCode::SUCCESS;
     }
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.iter().any(|argument| argument == "--list") {
         return ExitCode::SUCCESS;
     }
@@ -57,6 +62,9 @@ async fn main() -> ExitCode {
         true => Length::Long,
         false => Length::Short,
     };
+    let time = arguments.iter().position(|argument| argument == "--for");
+    let time = time.map(|place| arguments.remove(place + 1).parse().expect("seconds"));
+    let time = time.map(Duration::from_secs);
     let filters: Vec<_> = arguments
         .iter()
         .filter(|argument| !argument.starts_with('-'))
@@ -76,6 +84,7 @@ async fn main() -> ExitCode {
         "recovery",
         "crash_in_recovery",
         "reconciliation",
+        "everything",
         "storm",
     ] {
         if !is_asked_for(name) {
@@ -90,6 +99,7 @@ async fn main() -> ExitCode {
                 "soak" => soak::run(length).await,
                 "recovery" => recovery::run(length).await,
                 "reconciliation" => reconciliation::run().await,
+                "everything" => everything::run(length, time).await,
                 "crash_in_recovery" => crash_in_recovery::run(length).await,
                 _ => storm::run(length).await,
             }

@@ -2,14 +2,20 @@
 
 use std::net::SocketAddr;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
-use crate::application::{CONNECTIONS, DATABASE, HISTORY, PATIENCE, RECONCILES, RECOVERS};
+use crate::application::{
+    CONNECTIONS, DATABASE, GRACE, HISTORY, PATIENCE, PRUNES, RECONCILES, RECOVERS,
+};
 use crate::history::Recorder;
+
+/// How long a process may take to stop: its handlers end within a few seconds.
+const STOP_TIME: Duration = Duration::from_secs(60);
 
 /// An application that is started again after it was killed.
 pub struct Process {
@@ -18,8 +24,15 @@ pub struct Process {
     connections: u32,
     patience: Duration,
     recovers: bool,
-    reconciles: Option<String>,
+    reconciles: Option<Reconciled>,
+    prunes: bool,
+    starts: AtomicU32,
     running: Mutex<Option<Running>>,
+}
+
+struct Reconciled {
+    apis: String,
+    grace: Duration,
 }
 
 struct Running {
@@ -41,6 +54,8 @@ impl Process {
             patience,
             recovers: false,
             reconciles: None,
+            prunes: false,
+            starts: AtomicU32::new(0),
             running: Mutex::new(None),
         }
     }
@@ -53,12 +68,25 @@ impl Process {
         }
     }
 
-    /// One that reconciles the lists of these providers.
-    pub fn reconciling(self, apis: String) -> Self {
+    /// One that reconciles the lists of these providers, where an event is as old as `grace`.
+    pub fn reconciling(self, apis: String, grace: Duration) -> Self {
         Self {
-            reconciles: Some(apis),
+            reconciles: Some(Reconciled { apis, grace }),
             ..self
         }
+    }
+
+    /// One that deletes what providers do not send again.
+    pub fn pruning(self) -> Self {
+        Self {
+            prunes: true,
+            ..self
+        }
+    }
+
+    /// How often it was started.
+    pub fn starts(&self) -> u32 {
+        self.starts.load(Ordering::Relaxed)
     }
 
     /// Where it serves; starts it if it does not run.
@@ -76,12 +104,17 @@ impl Process {
     }
 
     async fn start(&self) -> Running {
+        self.starts.fetch_add(1, Ordering::Relaxed);
         let mut command = Command::new(std::env::current_exe().unwrap());
         if self.recovers {
             command.env(RECOVERS, "yes");
         }
-        if let Some(apis) = &self.reconciles {
+        if let Some(Reconciled { apis, grace }) = &self.reconciles {
             command.env(RECONCILES, apis);
+            command.env(GRACE, grace.as_secs().to_string());
+        }
+        if self.prunes {
+            command.env(PRUNES, "yes");
         }
         let mut child = command
             .env(DATABASE, &self.database)
@@ -109,4 +142,51 @@ impl Process {
             process.child.kill().await.unwrap();
         }
     }
+
+    /// Starts another one in its place, tells it to stop, and waits until it has.
+    pub async fn deploy(&self) {
+        let new = self.start().await;
+        let old = self.running.lock().await.replace(new);
+        let Some(Running { mut child, .. }) = old else {
+            return;
+        };
+        // To wait would close its standard input, which tells it that its parent is gone.
+        let _input = child.stdin.take();
+        send("-TERM", child.id()).await;
+        let stopped = tokio::time::timeout(STOP_TIME, child.wait()).await;
+        let status = stopped.expect("it stops when it is told to").unwrap();
+        assert!(status.success(), "{status}");
+    }
+
+    /// Stops it for a time, as a machine does that swaps or is moved.
+    pub async fn freeze(&self, time: Duration) {
+        let process = self.id().await;
+        send("-STOP", process).await;
+        tokio::time::sleep(time).await;
+        send("-CONT", process).await;
+    }
+
+    /// The memory that it holds, in bytes.
+    pub async fn memory(&self) -> Option<u64> {
+        let process = self.id().await?;
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        let resident = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kilobytes: u64 = resident.trim().strip_suffix(" kB")?.parse().ok()?;
+        Some(kilobytes * 1024)
+    }
+
+    async fn id(&self) -> Option<u32> {
+        self.running.lock().await.as_ref()?.child.id()
+    }
+}
+
+/// Sends a signal to a process, unless it was waited for.
+async fn send(signal: &str, process: Option<u32>) {
+    let Some(process) = process else { return };
+    let kill = Command::new("kill")
+        .args([signal, &process.to_string()])
+        .status();
+    assert!(kill.await.unwrap().success());
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// One message, as `psql` and a debugger would name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,12 +36,18 @@ pub enum GoOn {
 
 pub struct Proxy {
     pub address: SocketAddr,
-    state: Arc<Mutex<State>>,
+    state: Arc<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The messages since the last [`Proxy::arm`].
+    armed: Mutex<Option<Armed>>,
+    /// All connections are cut.
+    cut: Notify,
+}
+
+struct Armed {
+    /// The messages since then.
     seen: Vec<Message>,
     /// Before which message, counted from then on, the fault is due, and whom to tell.
     fault: Option<(usize, mpsc::UnboundedSender<Due>)>,
@@ -51,7 +57,7 @@ impl Proxy {
     pub async fn start(postgres: PathBuf) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let state = Arc::new(Mutex::new(State::default()));
+        let state = Arc::new(State::default());
         tokio::spawn({
             let state = state.clone();
             async move {
@@ -79,27 +85,36 @@ impl Proxy {
     /// Counts messages from here on, and makes the fault due before the given one.
     pub fn arm(&self, before: usize) -> mpsc::UnboundedReceiver<Due> {
         let (tell, due) = mpsc::unbounded_channel();
-        *self.state.lock().unwrap() = State {
+        *self.state.armed.lock().unwrap() = Some(Armed {
             seen: Vec::new(),
             fault: Some((before, tell)),
-        };
+        });
         due
+    }
+
+    /// Cuts all connections that there are.
+    pub fn cut(&self) {
+        self.state.cut.notify_waiters();
     }
 
     /// What has passed since the last [`arm`](Self::arm).
     pub fn seen(&self) -> Vec<Message> {
-        self.state.lock().unwrap().seen.clone()
+        let armed = self.state.armed.lock().unwrap();
+        armed
+            .as_ref()
+            .map_or_else(Vec::new, |armed| armed.seen.clone())
     }
 }
 
 /// One connection through the proxy.
 struct Connection {
-    state: Arc<Mutex<State>>,
+    state: Arc<State>,
     backend: Mutex<Option<i32>>,
     silent: watch::Sender<bool>,
 }
 
-async fn relay(application: TcpStream, postgres: UnixStream, state: Arc<Mutex<State>>) {
+async fn relay(application: TcpStream, postgres: UnixStream, state: Arc<State>) {
+    let cut = state.clone();
     let connection = Connection {
         state,
         backend: Mutex::new(None),
@@ -111,6 +126,7 @@ async fn relay(application: TcpStream, postgres: UnixStream, state: Arc<Mutex<St
     tokio::select! {
         () = connection.forward(from_application, to_postgres, true) => {}
         () = connection.forward(from_postgres, to_application, false) => {}
+        () = cut.cut.notified() => {}
     }
 }
 
@@ -129,8 +145,7 @@ impl Connection {
                 let pid = i32::from_be_bytes(message[5..9].try_into().unwrap());
                 *self.backend.lock().unwrap() = Some(pid);
             }
-            let name = describe(&message, typed, to_postgres);
-            match self.before(Message { to_postgres, name }).await {
+            match self.before(&message, typed, to_postgres).await {
                 GoOn::Forward => {}
                 GoOn::Cut => return,
                 GoOn::Silence => {
@@ -153,12 +168,16 @@ impl Connection {
         }
     }
 
-    async fn before(&self, message: Message) -> GoOn {
+    async fn before(&self, message: &[u8], typed: bool, to_postgres: bool) -> GoOn {
         let due = {
-            let mut state = self.state.lock().unwrap();
-            state.seen.push(message);
-            let number = state.seen.len() - 1;
-            state.fault.take_if(|(before, _)| *before == number)
+            let mut armed = self.state.armed.lock().unwrap();
+            let Some(armed) = &mut *armed else {
+                return GoOn::Forward;
+            };
+            let name = describe(message, typed, to_postgres);
+            armed.seen.push(Message { to_postgres, name });
+            let number = armed.seen.len() - 1;
+            armed.fault.take_if(|(before, _)| *before == number)
         };
         let Some((_, tell)) = due else {
             return GoOn::Forward;

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use provider_apis::{Api, Event, PROVIDERS, Refusal, webhook};
 
-use crate::application::GRACE;
 use crate::history::Recorder;
 use crate::process::Process;
 use crate::sender::Sender;
 use crate::server::Server;
 
 const EVENTS: u64 = 1000;
+const GRACE: Duration = Duration::from_secs(300);
 const OLD: u64 = 10;
 const DAY: u64 = 24 * 60 * 60;
 
@@ -101,7 +101,7 @@ pub async fn run() {
     let processes: Vec<Process> = (0..2)
         .map(|_| {
             Process::new(server.url(), &recorder, 20, Duration::from_secs(5))
-                .reconciling(addresses.join(","))
+                .reconciling(addresses.join(","), GRACE)
         })
         .collect();
     for process in &processes {
@@ -145,18 +145,7 @@ pub async fn run() {
             kills += 1;
             tokio::time::sleep(Duration::from_millis(random.u64(100..600))).await;
             processes[random.usize(0..2)].kill().await;
-            // The turn of a process that was killed ends by itself, minutes later.
-            broken_off += server
-                .count(
-                    "with over as (
-                        update idempotent_webhook.reconciliations
-                        set turn_ends_at = now()
-                        where process is not null
-                        returning 1
-                     )
-                     select count(*) from over",
-                )
-                .await;
+            broken_off += server.end_turns().await;
         }
         for process in &processes {
             process.address().await;

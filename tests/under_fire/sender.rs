@@ -7,13 +7,41 @@ use std::time::Duration;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Secret, presets};
 
-use crate::application::{REPROCESS, SECRET};
+use crate::application::{SECRET, WANTED};
 use crate::history::Recorder;
+use crate::operator::Order;
 
 #[derive(Clone)]
 pub struct Sender {
     client: reqwest::Client,
     recorder: Recorder,
+}
+
+/// A request of a provider.
+pub struct Request<'a> {
+    pub to: SocketAddr,
+    pub path: &'a str,
+    pub id: &'a str,
+    pub event_type: &'a str,
+    /// What the handler does, where nothing is kept.
+    pub behaviour: &'a str,
+    /// What it does at each attempt, where deliveries are kept. Then it succeeds.
+    pub behaviours: &'a [&'a str],
+    pub patience: Duration,
+}
+
+impl<'a> Request<'a> {
+    pub fn new(to: SocketAddr, path: &'a str, id: &'a str) -> Self {
+        Self {
+            to,
+            path,
+            id,
+            event_type: WANTED,
+            behaviour: "",
+            behaviours: &[],
+            patience: DEADLINE,
+        }
+    }
 }
 
 /// What came of one attempt.
@@ -70,33 +98,6 @@ impl Sender {
         self.send_to(to, "/", id, behaviour, DEADLINE).await
     }
 
-    /// Sends a delivery whose handler behaves like this at its attempts, and then succeeds.
-    pub async fn send_once(
-        &self,
-        to: SocketAddr,
-        path: &str,
-        id: &str,
-        behaviours: &[&str],
-    ) -> Attempt {
-        let body = serde_json::json!({ "delivery": id, "behaviours": behaviours });
-        let request = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
-            .uri(&format!("http://{to}{path}"))
-            .id(id)
-            .event_type("push")
-            .body(body.to_string())
-            .request::<reqwest::Body>();
-        let mut request: reqwest::Request = request.try_into().unwrap();
-        *request.timeout_mut() = Some(DEADLINE);
-        self.execute(id, request).await
-    }
-
-    /// Has the application run a processed delivery again.
-    pub async fn reprocess(&self, to: SocketAddr, id: &str) -> Attempt {
-        let request = self.client.post(format!("http://{to}{REPROCESS}/{id}"));
-        let request = request.timeout(DEADLINE).build().unwrap();
-        self.execute(id, request).await
-    }
-
     pub async fn send_to(
         &self,
         to: SocketAddr,
@@ -105,18 +106,50 @@ impl Sender {
         behaviour: &str,
         patience: Duration,
     ) -> Attempt {
-        let mut request: reqwest::Request =
-            TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
-                .uri(&format!("http://{to}{path}"))
-                .id(id)
-                .event_type("push")
-                .body(format!(r#"{{"delivery":"{id}"}}"#))
-                .request::<reqwest::Body>()
-                .try_into()
-                .unwrap();
-        let behaviour = behaviour.parse().unwrap();
-        request.headers_mut().insert("x-behaviour", behaviour);
-        *request.timeout_mut() = Some(patience);
+        self.deliver(&Request {
+            behaviour,
+            patience,
+            ..Request::new(to, path, id)
+        })
+        .await
+    }
+
+    /// Sends a delivery whose handler behaves like this at its attempts, and then succeeds.
+    pub async fn send_once(
+        &self,
+        to: SocketAddr,
+        path: &str,
+        id: &str,
+        behaviours: &[&str],
+    ) -> Attempt {
+        self.deliver(&Request {
+            behaviours,
+            ..Request::new(to, path, id)
+        })
+        .await
+    }
+
+    pub async fn deliver(&self, request: &Request<'_>) -> Attempt {
+        let Request { to, path, id, .. } = request;
+        let body = serde_json::json!({ "delivery": id, "behaviours": request.behaviours });
+        let signed = TestDelivery::new(&presets::github(Secret::new(SECRET).unwrap()))
+            .uri(&format!("http://{to}{path}"))
+            .id(*id)
+            .event_type(request.event_type)
+            .body(body.to_string())
+            .request::<reqwest::Body>();
+        let mut signed: reqwest::Request = signed.try_into().unwrap();
+        let behaviour = request.behaviour.parse().unwrap();
+        signed.headers_mut().insert("x-behaviour", behaviour);
+        *signed.timeout_mut() = Some(request.patience);
+        self.execute(id, signed).await
+    }
+
+    /// Gives the application an order about a delivery of an endpoint.
+    pub async fn order(&self, to: SocketAddr, order: Order, endpoint: &str, id: &str) -> Attempt {
+        let path = order.path(endpoint, id);
+        let request = self.client.post(format!("http://{to}{path}"));
+        let request = request.timeout(DEADLINE).build().unwrap();
         self.execute(id, request).await
     }
 

@@ -8,67 +8,97 @@ use throwaway_postgres::{Durability, ThrowawayPostgres};
 
 use crate::history::{History, Line, Recorder, now};
 
-/// A durable server with the crate's tables, one for the effects of handlers, and one for what was ever kept.
+/// A durable server with the crate's tables, one for the effects of handlers, and one for what has become of the
+/// rows of deliveries.
 pub struct Server {
     postgres: ThrowawayPostgres,
 }
 
-/// The effects have no key, so that one that happens twice is seen.
+/// The effects have no key, so that one that happens twice is seen. Rows are noted in the transaction that changes
+/// them. A transaction of `Retention` is one that has taken its turn.
 const TABLES: &str = "
     create table effects (delivery_id text);
-    create table kept (delivery_id text, event text);
+    create table noted (delivery_id text, event text);
 
-    create function note_kept() returns trigger language plpgsql as $$
+    create function note() returns trigger language plpgsql as $$
     begin
-        insert into public.kept values (new.delivery_id, tg_argv[0]);
+        insert into public.noted values (new.delivery_id, tg_argv[0]);
         return null;
     end
     $$;
 
+    create function note_pruned() returns trigger language plpgsql as $$
+    begin
+        insert into public.noted
+        select old.delivery_id, tg_argv[0]
+        from idempotent_webhook.retention_turn as turn
+        where turn.xmin = pg_current_xact_id()::xid;
+        return null;
+    end
+    $$;
+
+    create trigger claimed after insert on idempotent_webhook.deliveries
+        for each row execute function note('claimed');
+
+    create trigger pruned after delete on idempotent_webhook.deliveries
+        for each row execute function note_pruned('claim-pruned');
+
     create trigger kept after insert on idempotent_webhook.kept_deliveries
-        for each row when (new.state = 'due') execute function note_kept('kept');
+        for each row when (new.state = 'due') execute function note('kept');
 
     create trigger reprocessed after update on idempotent_webhook.kept_deliveries
         for each row when (old.state = 'processed' and new.state = 'due')
-        execute function note_kept('reprocessed');";
+        execute function note('reprocessed');
+
+    -- An attempt that takes it says whose it is.
+    create trigger rescheduled after update on idempotent_webhook.kept_deliveries
+        for each row when (
+            old.state in ('due', 'dead') and new.state = 'due'
+            and new.takes > old.takes and new.taken_by is null
+        )
+        execute function note('rescheduled');
+
+    create trigger pruned after delete on idempotent_webhook.kept_deliveries
+        for each row when (old.state = 'dead') execute function note_pruned('dead-pruned');
+
+    create trigger discarded after insert or update on idempotent_webhook.discarded
+        for each row execute function note('discarded');";
 
 /// What is committed since $1, with the time of the commit, and how what was kept has ended, at $2. Times are in
 /// microseconds since 1970.
 const COMMITTED: &str = "
     with committed as (
-        select delivery_id, 'claimed' as event, pg_xact_commit_timestamp(xmin) as at
-        from idempotent_webhook.deliveries
+        select delivery_id, 'committed' as event, pg_xact_commit_timestamp(xmin) as at
+        from effects
         union all
-        select delivery_id, 'committed', pg_xact_commit_timestamp(xmin) from effects
-        union all
-        select delivery_id, event, pg_xact_commit_timestamp(xmin) from kept
+        select delivery_id, event, pg_xact_commit_timestamp(xmin) from noted
     ),
     timed as (
         select delivery_id, event, (extract(epoch from at) * 1000000)::bigint as at
         from committed
     ),
     ended as (
-        select
-            delivery_id,
-            coalesce(
-                (
-                    select state
-                    from idempotent_webhook.kept_deliveries as row
-                    where row.delivery_id = kept.delivery_id
-                ),
-                (
-                    select 'discarded'
-                    from idempotent_webhook.discarded as row
-                    where row.delivery_id = kept.delivery_id
-                ),
-                'none'
-            ) as state
-        from kept
-        group by delivery_id
+        select kept.delivery_id, coalesce(row.state, 'none') as state
+        from (select distinct delivery_id from noted where event = 'kept') as kept
+        left join idempotent_webhook.kept_deliveries as row using (delivery_id)
     )
     select delivery_id, event, at from timed where at >= $1
     union all
     select delivery_id, 'ended ' || state, $2 from ended";
+
+/// What a process that was killed in its turn has left behind, which ends by itself, minutes later.
+const END_TURNS: &str = "
+    with rounds as (
+        update idempotent_webhook.reconciliations
+        set turn_ends_at = now()
+        where process is not null
+        returning 1
+    ),
+    pruning as (
+        update idempotent_webhook.retention_turn
+        set ends_at = now()
+    )
+    select count(*) from rounds";
 
 impl Server {
     pub async fn start() -> Self {
@@ -166,10 +196,32 @@ impl Server {
         recorder.history(lines.collect())
     }
 
+    /// Ends the turns of processes at what one of them does at a time. Returns how many rounds of reconciliation are
+    /// broken off.
+    pub async fn end_turns(&self) -> i64 {
+        self.count(END_TURNS).await
+    }
+
     pub async fn count(&self, sql: &str) -> i64 {
         self.ask(|mut connection| async move {
             let sql = AssertSqlSafe(sql.to_owned());
             sqlx::query_scalar(sql).fetch_one(&mut connection).await
+        })
+        .await
+    }
+
+    /// Any delivery that is kept in one of these states: its endpoint, and its id.
+    pub async fn any_kept(&self, states: &str) -> Option<(String, String)> {
+        let sql = format!(
+            "select endpoint, delivery_id
+             from idempotent_webhook.kept_deliveries
+             where state in ({states})
+             order by random()
+             limit 1"
+        );
+        self.ask(|mut connection| {
+            let sql = AssertSqlSafe(sql.clone());
+            async move { sqlx::query_as(sql).fetch_optional(&mut connection).await }
         })
         .await
     }

@@ -1,7 +1,7 @@
 //! Verification by this crate and by others, on equal input: the same body, signed with
 //! the same key for each of the three schemes.
 //!
-//!     cargo bench --manifest-path benches/peers/Cargo.toml
+//!     cargo bench -p peers
 //!
 //! `benches/README.md` says how to read it.
 

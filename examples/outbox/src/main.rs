@@ -1,6 +1,6 @@
 //! A payment arrives twice, and one parcel leaves.
 //!
-//!     cargo run --manifest-path examples/outbox/Cargo.toml
+//!     cargo run -p outbox
 //!
 //! It needs nothing running: it uses `DATABASE_URL` if set, and starts a PostgreSQL of
 //! its own otherwise.

@@ -1,6 +1,6 @@
 //! The application is killed with SIGKILL at the moments that matter, and started again.
 //!
-//!     cargo test --manifest-path examples/outbox/Cargo.toml
+//!     cargo test -p outbox
 
 use std::net::SocketAddr;
 use std::process::Stdio;

@@ -1,15 +1,15 @@
-//! The parts of pages, as HTML.
+//! The parts of pages, as HTML. Text is escaped by `html!` of maud, wherever it is inserted.
 
-mod escape;
+mod invisible;
 mod layout;
 mod parts;
-mod payload;
+mod payload_block;
 mod plot;
 mod time;
 
-pub(super) use escape::visible;
+pub(super) use invisible::visible;
 pub(super) use layout::{HeldBack, Layout};
 pub(super) use parts::{button, count, empty, facts, hidden, pages, select, short, state, status};
-pub(super) use payload::{code, hidden_code};
+pub(super) use payload_block::{code, hidden_code};
 pub(super) use plot::{legend, plot, sparkline};
 pub(super) use time::{Timestamp, duration};

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::escape::visible;
+use super::invisible::visible;
 use crate::dashboard::params::Link;
 use crate::dashboard::rows::{Count, Key};
 

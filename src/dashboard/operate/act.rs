@@ -11,15 +11,15 @@ use sqlx::{PgConnection, PgPool};
 
 use super::super::database::Database;
 use super::super::error::PageError;
+use super::super::format::Format;
 use super::super::params::{Link, Params};
-use super::super::routes::Format;
 use super::super::rows::{self, Key};
 use super::super::selection::Selection;
 use super::super::view::json;
 use super::super::{Access, Shared};
-use super::audit::{self, Asked};
 use super::bulk::{Bulk, add_one, change_one};
 use super::parse_action::{Action, Order, Target};
+use super::recorded_actions::{self, Asked};
 use crate::Endpoint;
 use crate::recovery::operator::{self, Change};
 use crate::transaction::{ShortTx, is_lock_timeout};
@@ -85,13 +85,13 @@ pub(in crate::dashboard) async fn cancel(
     }
     rows::not_by_tenant(access)?;
     let id = params.number("id");
-    let id = id.ok_or(PageError::bad_request("It is not said which action."))?;
+    let id = id.ok_or(PageError::bad_request("No action is given."))?;
     let pool = &shared.database.pool;
     let mut tx = ShortTx::begin(pool).await?;
-    let known = audit::one(&mut tx, access, id).await?;
+    let known = recorded_actions::one(&mut tx, access, id).await?;
     tx.end();
     known.ok_or(PageError::not_found("There is no such action."))?;
-    if audit::cancel(pool, id, access.operator()).await? {
+    if recorded_actions::cancel(pool, id, access.operator()).await? {
         tracing::info!(
             operator = access.operator(),
             id,
@@ -181,7 +181,7 @@ async fn on_delivery(
     };
     let id = begin(pool, &asked).await?;
     let id = match change_and_count(pool, id, action, key).await {
-        Ok(Some(note)) => audit::end_unchanged(pool, id, note).await?,
+        Ok(Some(note)) => recorded_actions::end_unchanged(pool, id, note).await?,
         done => {
             end(pool, id, done.map(drop)).await?;
             id
@@ -215,14 +215,12 @@ async fn change_and_count(
     Ok(match action {
         _ if has_changed => None,
         Action::Retry if is_processed => Some("It was processed meanwhile."),
-        Action::Retry => {
-            Some("It is due or running already, or there is nothing that could run again.")
-        }
+        Action::Retry => Some("It is already due or running, or there is nothing to run again."),
         Action::Discard => Some("It is not kept any more."),
         Action::Reprocess => Some("It was not processed, or its request is not kept."),
-        Action::Erase => Some("There is no content that could be erased."),
+        Action::Erase => Some("There is no content to erase."),
         _ if is_processed => Some("Its request is kept: it can be processed again from that."),
-        _ => Some("It was not processed, or is deleted already."),
+        _ => Some("It was not processed, or has already been deleted."),
     })
 }
 
@@ -298,7 +296,7 @@ async fn in_background(
 }
 
 async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64> {
-    let id = audit::begin(pool, asked).await?;
+    let id = recorded_actions::begin(pool, asked).await?;
     tracing::info!(
         operator = asked.operator,
         action = asked.action.as_str(),
@@ -312,10 +310,10 @@ async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64> {
 
 async fn end(pool: &PgPool, id: i64, done: sqlx::Result<()>) -> Result<(), PageError> {
     match done {
-        Ok(()) => Ok(audit::end(pool, id, None).await?),
+        Ok(()) => Ok(recorded_actions::end(pool, id, None).await?),
         Err(error) => {
             let note = "The database could not be written. The log says why.";
-            audit::end(pool, id, Some(note)).await?;
+            recorded_actions::end(pool, id, Some(note)).await?;
             Err(error.into())
         }
     }

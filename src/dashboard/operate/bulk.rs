@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::super::database::Database;
 use super::super::rows::Key;
-use super::audit;
 use super::parse_action::Action;
+use super::recorded_actions;
 use crate::recovery::Filter;
 use crate::recovery::operator::{self, Batches, Change, Of};
 use crate::transaction::{RowKeys, ShortTx, is_conflict, is_lock_timeout};
@@ -102,7 +102,7 @@ impl Bulk {
         let batch = batches.next(&mut tx).await?;
         let changed = &batch.changed;
         let is_cancelled =
-            audit::add(&mut tx, self.id, endpoint, changed, change.makes_due()).await?;
+            recorded_actions::add(&mut tx, self.id, endpoint, changed, change.makes_due()).await?;
         tx.commit().await?;
         batches.committed(&batch);
         Ok(is_cancelled)
@@ -152,10 +152,10 @@ impl Bulk {
 
     async fn end(&self, note: Option<String>) {
         let _place = self.database.place_in_background().await;
-        let ended = audit::end(&self.database.pool, self.id, note.as_deref()).await;
+        let ended = recorded_actions::end(&self.database.pool, self.id, note.as_deref()).await;
         if let Err(error) = ended {
             let id = self.id;
-            tracing::warn!(%error, id, "could not write down that an action of a webhook operator ended");
+            tracing::warn!(%error, id, "could not record that an action of a webhook operator ended");
         }
     }
 }
@@ -220,5 +220,5 @@ pub(super) async fn add_one(
         false => RowKeys::zip(Vec::new(), Vec::new()),
     };
     let are_due = matches!(action, Action::Retry | Action::Reprocess);
-    audit::add(tx, id, &key.endpoint, &changed, are_due).await
+    recorded_actions::add(tx, id, &key.endpoint, &changed, are_due).await
 }

@@ -1,7 +1,7 @@
 //! Actions of operators: parsed, confirmed, done and recorded.
 
 pub(super) mod act;
-pub(super) mod audit;
+pub(super) mod recorded_actions;
 pub(super) mod bulk;
 pub(super) mod confirm;
 pub(super) mod parse_action;

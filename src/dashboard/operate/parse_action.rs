@@ -86,7 +86,7 @@ impl Order {
 
 impl Target {
     fn of(action: Action, params: &Params, access: &Access) -> Result<Self, PageError> {
-        const MISSING: PageError = PageError::bad_request("It is not said on which deliveries.");
+        const MISSING: PageError = PageError::bad_request("No deliveries are given.");
         let endpoint = params.get("endpoint").map(str::to_owned);
         if let Action::Pause | Action::Resume = action {
             return endpoint.map(Self::Endpoint).ok_or(MISSING);
@@ -133,7 +133,7 @@ impl Target {
         if !selection.is_for_bulk_actions() {
             return missing(match selection.state {
                 State::Processed if selection.endpoint.is_some() => {
-                    "All that were processed cannot be chosen by tenant: select them."
+                    "Processed deliveries cannot all be chosen by tenant: select them."
                 }
                 State::Processed => {
                     "No delivery is selected: for all that were processed, `endpoint` is missing."

@@ -6,7 +6,7 @@ use sqlx::{PgConnection, Row};
 
 use super::super::error::PageError;
 use super::super::html::{Timestamp, button, empty, facts, short, state, status, visible};
-use super::super::operate::audit::{self, Recorded, state_of_due};
+use super::super::operate::recorded_actions::{self, Recorded, state_of_due};
 use super::super::params::{Link, Params};
 use super::super::rows::{self, Key, grouped};
 use super::super::view::View;
@@ -118,7 +118,7 @@ pub(in crate::dashboard) async fn read(
     let mut reading = shared.database.read().await?;
     let now = Timestamp(rows::now(&mut reading).await?);
     let recorded = match params.number("id") {
-        Some(id) => audit::one(&mut reading, access, id).await?,
+        Some(id) => recorded_actions::one(&mut reading, access, id).await?,
         None => None,
     };
     let Some(mut recorded) = recorded else {
@@ -242,7 +242,7 @@ impl View for ActionPage {
             @match &self.outcomes {
                 Some(outcomes) => { (self.outcomes(outcomes)) }
                 None if recorded.runs_deliveries() && recorded.changed > 0 => {
-                    (empty("Which deliveries they were is not known any more."))
+                    (empty("It is no longer known which deliveries they were."))
                 }
                 None => {}
             }

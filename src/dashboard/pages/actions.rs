@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::super::cursor::PAGE;
 use super::super::error::PageError;
 use super::super::html::{Timestamp, empty, pages, short, state, visible};
-use super::super::operate::audit::{self, Recorded};
+use super::super::operate::recorded_actions::{self, Recorded};
 use super::super::params::{Link, Params};
 use super::super::rows::{self, grouped};
 use super::super::view::View;
@@ -30,7 +30,7 @@ pub(in crate::dashboard) async fn read(
     let mut reading = shared.database.read().await?;
     let now = Timestamp(rows::now(&mut reading).await?);
     let after = params.number("after");
-    let mut actions = audit::list(&mut reading, access, after, PAGE as i64 + 1).await?;
+    let mut actions = recorded_actions::list(&mut reading, access, after, PAGE as i64 + 1).await?;
     reading.end();
     let has_more = actions.len() > PAGE;
     actions.truncate(PAGE);
@@ -51,7 +51,7 @@ impl View for Actions {
     fn content(&self, _: &Access) -> Markup {
         html! {
             @if self.actions.is_empty() {
-                (empty("What operators do on these pages will be here: what, on what, who, and when."))
+                (empty("What operators do on these pages will be listed here: who did what, to which deliveries, and when."))
             } @else {
                 (table(&self.actions, self.now))
             }

@@ -201,7 +201,7 @@ impl View for EndpointPage {
             (self.versions())
             h2 { "What is failing" }
             @if self.failing.is_empty() {
-                (overview::nothing_failing(std::slice::from_ref(endpoint), "Nothing."))
+                (overview::nothing_failing(std::slice::from_ref(endpoint), "Nothing has failed."))
             } @else {
                 (groups::table(&self.failing, self.now, viewer.may_operate()))
             }
@@ -222,7 +222,7 @@ impl View for EndpointPage {
             h2 { "Settings" }
             @match &self.settings {
                 Some(told) => { (settings::facts_of(told, self.now)) }
-                None => { (empty("No process has told them yet. Each does with its first requests.")) }
+                None => { (empty("No process has reported them yet. Each does with its first requests.")) }
             }
         }
     }
@@ -275,7 +275,7 @@ impl EndpointPage {
     fn versions(&self) -> Markup {
         if self.by_version.is_empty() {
             return empty(
-                "Nothing came in. A layer that is given its version shows here what each one did.",
+                "Nothing came in. If a layer is given the application's version, this table shows what each version did.",
             );
         }
         table(

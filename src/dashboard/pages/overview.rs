@@ -69,7 +69,7 @@ impl View for Overview {
                     @if self.failing.is_empty() {
                         (nothing_failing(
                             &self.endpoints,
-                            "Nothing. Failed deliveries will be here, grouped by reason."
+                            "Nothing has failed. Failed deliveries will be listed here, grouped by reason."
                         ))
                     } @else {
                         (groups::table(&self.failing, self.now, viewer.may_operate()))

@@ -63,7 +63,7 @@ pub(super) fn facts_of(told: &Told, now: Timestamp) -> Markup {
     html! {
         (facts(&values))
         p.muted {
-            "As a process told them"
+            "As a process reported them"
             @if !told.version.is_empty() { " with version " (visible(&told.version)) }
             ", " (told.at.with_age(now)) "."
         }

@@ -61,7 +61,7 @@ async fn main() -> Result<(), Error> {
         .only(["payment_intent.succeeded"])
         .keep(Keep::failed(&kept))
         // Activity is written in the background.
-        .count_activity(false)
+        .without_activity()
         // Below the timeout of the function, so that the layer rolls back and answers.
         .handler_timeout(Duration::from_secs(8));
     let app: Router = Router::new().route("/webhooks/stripe", post(paid).layer(stripe));

@@ -94,7 +94,8 @@ impl<'a> Pass<'a> {
     async fn all_tables(&mut self, pruned: &mut Pruned) -> Result<(), Halt> {
         let age = self.older_than;
         self.step(&Step::Records(age)).await?;
-        for (endpoint, redelivery_window) in redelivery_window::all(self.pool).await? {
+        for window in redelivery_window::all(self.pool).await? {
+            let endpoint = &window.endpoint;
             let resolved = Step::Resolved(endpoint.clone());
             while self.step(&resolved).await?.is_full {}
             if let Some(age) = self.erase_dead_after {
@@ -104,9 +105,9 @@ impl<'a> Pass<'a> {
             for rows in Rows::ALL {
                 let age = match rows {
                     Rows::Archived => Duration::ZERO,
-                    _ => age.max(redelivery_window),
+                    _ => window.age_limit(age),
                 };
-                self.delete_old(rows, &endpoint, age, pruned).await?;
+                self.delete_old(rows, endpoint, age, pruned).await?;
             }
         }
         Ok(())

@@ -44,12 +44,10 @@ use crate::transaction::is_not_migrated;
 /// # }
 /// ```
 pub async fn prune(pool: &PgPool, older_than: Duration) -> Result<Pruned, PruneError> {
-    if let Some((endpoint, redelivery_window)) = redelivery_window::longest(pool).await?
-        && older_than < redelivery_window
-    {
+    if let Some(window) = redelivery_window::longer_than(older_than, pool).await? {
         return Err(PruneError::TooShort {
-            endpoint: endpoint.to_string(),
-            redelivery_window,
+            endpoint: window.endpoint.to_string(),
+            redelivery_window: window.length,
         });
     }
     let mut pruned = Pruned::default();

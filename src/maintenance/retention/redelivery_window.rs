@@ -23,12 +23,27 @@ const ALL: &str = "
     order by endpoint
 ";
 
-/// An endpoint, and the time for which its provider may redeliver.
-pub(super) type RedeliveryWindow = (Arc<str>, Duration);
+/// The time for which the provider of an endpoint may redeliver.
+pub(super) struct RedeliveryWindow {
+    pub(super) endpoint: Arc<str>,
+    pub(super) length: Duration,
+}
 
-/// The longest window in which a provider may still redeliver.
-pub(super) async fn longest(pool: &PgPool) -> sqlx::Result<Option<RedeliveryWindow>> {
-    Ok(read(pool, LONGEST).await?.into_iter().next())
+impl RedeliveryWindow {
+    /// The age from which rows are deleted where `age` is asked for: never less than the window.
+    pub(super) fn age_limit(&self, age: Duration) -> Duration {
+        // Without this: A commits, its claim is deleted, and the provider sends it again: two effects.
+        age.max(self.length)
+    }
+}
+
+/// The longest window in which a provider may still redeliver, if it is longer than `age`.
+pub(super) async fn longer_than(
+    age: Duration,
+    pool: &PgPool,
+) -> sqlx::Result<Option<RedeliveryWindow>> {
+    let longest = read(pool, LONGEST).await?.into_iter().next();
+    Ok(longest.filter(|window| age < window.length))
 }
 
 /// The longest window of each endpoint.
@@ -42,6 +57,9 @@ async fn read(pool: &PgPool, statement: &'static str) -> sqlx::Result<Vec<Redeli
     let mut tx = ShortTx::begin(pool).await?;
     let windows: Vec<(Arc<str>, f64)> = sqlx::query_as(statement).fetch_all(&mut *tx).await?;
     tx.commit().await?;
-    let read = |(endpoint, seconds)| (endpoint, Duration::from_secs_f64(seconds));
+    let read = |(endpoint, seconds)| RedeliveryWindow {
+        endpoint,
+        length: Duration::from_secs_f64(seconds),
+    };
     Ok(windows.into_iter().map(read).collect())
 }

@@ -135,7 +135,8 @@ const DELETE_OLD: &str = "
 ";
 
 /// Deliveries of which something is kept that may still run. Without their claims they would be processed
-/// again, so they are left for a round in which nothing is kept of them.
+/// again, so they are left for a round in which nothing is kept of them. Without this: A takes
+/// it, B processes it and misses what A has taken, the claim is deleted, and A claims and commits: two effects.
 const STILL_KEPT: &str = "
     select tenant, delivery_id
     from idempotent_webhook.kept_deliveries
@@ -144,13 +145,31 @@ const STILL_KEPT: &str = "
         and state <> 'processed'
 ";
 
-const DELETE_RESOLVED: &str = "
-    delete from idempotent_webhook.kept_deliveries
+/// Nobody forgets a delivery or has it processed again while its row is locked. Without this: A is selected, an operator
+/// has it processed again, and its row is deleted before it runs.
+const LOCK_RESOLVED: &str = "
+    select tenant, delivery_id
+    from idempotent_webhook.kept_deliveries
     where endpoint = $1
         and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
         and state <> 'processed'
         and last_failed_at is not null
         and taken_by is null
+    for update
+";
+
+/// Of those that are locked. It is a statement of its own, since one of the tables may be distributed.
+const STILL_PROCESSED: &str = "
+    select tenant, delivery_id
+    from idempotent_webhook.deliveries
+    where endpoint = $1
+        and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+";
+
+const DELETE_RESOLVED: &str = "
+    delete from idempotent_webhook.kept_deliveries
+    where endpoint = $1
+        and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
 ";
 
 const SELECT_RESOLVED: &str = "
@@ -173,6 +192,7 @@ const SELECT_DEAD: &str = "
     for update skip locked
 ";
 
+/// Without this: A commits, its claim is deleted, and reconciliation finds it missing: two effects.
 const REMEMBER_PRUNED: &str = "
     insert into idempotent_webhook.pruned as known (endpoint, before)
     values ($1, now() - $2)
@@ -251,11 +271,16 @@ impl Step {
             }
             Self::Resolved(endpoint) => {
                 let resolved = sqlx::query(Rows::Deliveries.sql(SELECT_RESOLVED)).bind(&**endpoint);
-                let resolved = RowKeys::read(&resolved.fetch_all(&mut *connection).await?)?;
+                let mut resolved = RowKeys::read(&resolved.fetch_all(&mut *connection).await?)?;
+                let is_full = resolved.len() == BATCH;
+                for sql in [LOCK_RESOLVED, STILL_PROCESSED] {
+                    let left = resolved.bind(sqlx::query(sql), endpoint);
+                    resolved = RowKeys::read(&left.fetch_all(&mut *connection).await?)?;
+                }
                 let delete = resolved.bind(sqlx::query(DELETE_RESOLVED), endpoint);
                 delete.execute(connection).await?;
                 Ok(Batch {
-                    is_full: resolved.len() == BATCH,
+                    is_full,
                     ..Batch::default()
                 })
             }

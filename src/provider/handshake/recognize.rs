@@ -13,7 +13,7 @@ use super::{Handshake, HandshakeRequest};
 use crate::error_chain::BoxError;
 use crate::provider::Secret;
 use crate::provider::keys::KeySource;
-use crate::provider::signature::compare::is_same;
+use crate::provider::signature::same_secret::is_same;
 
 type RecognizeFn = Arc<dyn Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send + Sync>;
 type Kept = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
@@ -24,7 +24,7 @@ const MAX_CONFIRMING: Duration = Duration::from_secs(60);
 
 /// The handshakes of a provider that are more than data.
 #[derive(Clone, Default)]
-pub(in crate::provider) struct Handshakes {
+pub(crate) struct Handshakes {
     unsigned: Vec<RecognizeFn>,
     signed: Vec<RecognizeFn>,
     keep_secret: Option<KeepFn>,
@@ -33,21 +33,21 @@ pub(in crate::provider) struct Handshakes {
 }
 
 impl Handshakes {
-    pub(in crate::provider) fn add_unsigned(
+    pub(crate) fn add_unsigned(
         &mut self,
         recognize: impl Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send + Sync + 'static,
     ) {
         self.unsigned.push(Arc::new(recognize));
     }
 
-    pub(in crate::provider) fn add_signed(
+    pub(crate) fn add_signed(
         &mut self,
         recognize: impl Fn(&HandshakeRequest<'_>) -> Option<Handshake> + Send + Sync + 'static,
     ) {
         self.signed.push(Arc::new(recognize));
     }
 
-    pub(in crate::provider) fn keep_secret<F>(
+    pub(crate) fn keep_secret<F>(
         &mut self,
         keep: impl Fn(&Parts, Secret) -> F + Send + Sync + 'static,
     ) where
@@ -56,10 +56,8 @@ impl Handshakes {
         self.keep_secret = Some(Arc::new(move |head, secret| Box::pin(keep(head, secret))));
     }
 
-    pub(in crate::provider) fn confirm<F>(
-        &mut self,
-        confirm: impl Fn(String) -> F + Send + Sync + 'static,
-    ) where
+    pub(crate) fn confirm<F>(&mut self, confirm: impl Fn(String) -> F + Send + Sync + 'static)
+    where
         F: Future<Output = Result<(), BoxError>> + Send + 'static,
     {
         let visit = move |request: Request<Bytes>| {
@@ -69,33 +67,26 @@ impl Handshakes {
         self.confirm = Some(KeySource::fetched(visit).timeout(MAX_CONFIRMING));
     }
 
-    pub(in crate::provider) fn has_unsigned(&self) -> bool {
+    pub(crate) fn has_unsigned(&self) -> bool {
         !self.unsigned.is_empty()
     }
 
-    pub(in crate::provider) fn has_signed(&self) -> bool {
+    pub(crate) fn has_signed(&self) -> bool {
         !self.signed.is_empty()
     }
 
-    pub(in crate::provider) fn unsigned(
-        &self,
-        request: &HandshakeRequest<'_>,
-    ) -> Option<Handshake> {
+    pub(crate) fn unsigned(&self, request: &HandshakeRequest<'_>) -> Option<Handshake> {
         self.unsigned
             .iter()
             .find_map(|recognize| recognize(request))
     }
 
-    pub(in crate::provider) fn signed(&self, request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    pub(crate) fn signed(&self, request: &HandshakeRequest<'_>) -> Option<Handshake> {
         self.signed.iter().find_map(|recognize| recognize(request))
     }
 
     /// Confirms a handshake, as the application says or else with the client that fetches keys.
-    pub(in crate::provider) async fn visit(
-        &self,
-        url: &str,
-        keys: Option<&KeySource>,
-    ) -> Result<(), BoxError> {
+    pub(crate) async fn visit(&self, url: &str, keys: Option<&KeySource>) -> Result<(), BoxError> {
         match self.confirm.as_ref().or(keys) {
             Some(visitor) => visitor.visit(url).await,
             None => Err("nothing confirms it: set `Provider::confirm_subscription`".into()),
@@ -103,11 +94,7 @@ impl Handshakes {
     }
 
     /// Has the secret of a handshake kept.
-    pub(in crate::provider) async fn keep(
-        &self,
-        head: &Parts,
-        secret: &Secret,
-    ) -> Result<(), BoxError> {
+    pub(crate) async fn keep(&self, head: &Parts, secret: &Secret) -> Result<(), BoxError> {
         match &self.keep_secret {
             Some(keep) => keep(head, secret.clone()).await,
             None => Err("nothing keeps it: set `Provider::secret_exchange`".into()),
@@ -127,15 +114,12 @@ impl fmt::Debug for Handshakes {
 }
 
 /// A HEAD request, by which some providers check that there is anything at the URL.
-pub(in crate::provider) fn probe(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+pub(crate) fn probe(request: &HandshakeRequest<'_>) -> Option<Handshake> {
     (request.method() == Method::HEAD).then(|| Handshake::empty("HEAD"))
 }
 
 /// The subscription check of WebSub and Meta, for the one who knows the token.
-pub(in crate::provider) fn subscription(
-    request: &HandshakeRequest<'_>,
-    token: &Secret,
-) -> Option<Handshake> {
+pub(crate) fn subscription(request: &HandshakeRequest<'_>, token: &Secret) -> Option<Handshake> {
     let is_asked = request.method() == Method::GET
         && request.query_value("hub.mode").as_deref() == Some("subscribe");
     let presented = request.query_value("hub.verify_token")?;

@@ -23,7 +23,7 @@ pub struct HandshakeRequest<'a> {
 }
 
 impl<'a> HandshakeRequest<'a> {
-    pub(in crate::provider) fn new(
+    pub(crate) fn new(
         request: SignedRequest<'a>,
         head: &'a Parts,
         scheme: &'a dyn SignatureScheme,
@@ -59,7 +59,7 @@ impl<'a> HandshakeRequest<'a> {
 
     /// The URL that the provider has called, if its base is known.
     #[cfg(all(feature = "p256", feature = "sha1"))]
-    pub(in crate::provider) fn url(&self) -> Option<String> {
+    pub(crate) fn url(&self) -> Option<String> {
         self.request.url().ok()
     }
 

@@ -36,7 +36,7 @@ impl Provider {
     /// ```
     /// use http::{HeaderName, Method};
     /// use idempotent_webhook::provider::{Handshake, HandshakeRequest};
-    /// use idempotent_webhook::signature::Hmac;
+    /// use idempotent_webhook::provider::signature::Hmac;
     /// use idempotent_webhook::{Provider, Secret, Source};
     ///
     /// /// Acme sends a GET with a challenge in the query, and wants it back.

@@ -57,7 +57,7 @@ impl std::error::Error for JsonPathError {}
 
 impl JsonPath {
     /// The path to a member of the top-level object, for names without special characters.
-    pub(super) fn member(name: &str) -> Self {
+    pub(crate) fn member(name: &str) -> Self {
         Self {
             text: format!("$.{name}").into(),
             steps: vec![Step::Member(name.into())],
@@ -65,7 +65,7 @@ impl JsonPath {
     }
 
     /// The path to a member of the object at this path, for names without special characters.
-    pub(super) fn then(mut self, name: &str) -> Self {
+    pub(crate) fn then(mut self, name: &str) -> Self {
         self.text = format!("{}.{name}", self.text).into();
         self.steps.push(Step::Member(name.into()));
         self

@@ -165,14 +165,17 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
         let Some(node) = self.state.node(self.node) else {
             return Err(D::Error::custom("no such node"));
         };
-        if node.children.is_empty() {
-            let raw = <&RawValue as serde::Deserialize>::deserialize(deserializer)?;
-            self.state.store(node, &classify(raw.get()));
-            Ok(())
-        } else {
-            self.state.store(node, &Match::Other);
-            deserializer.deserialize_any(self)
+        if node.ends.is_empty() {
+            return deserializer.deserialize_any(self);
         }
+        let raw = <&RawValue as serde::Deserialize>::deserialize(deserializer)?;
+        self.state.store(node, &classify(raw.get()));
+        if node.children.is_empty() {
+            return Ok(());
+        }
+        // One path ends here, and another one goes on.
+        let mut deserializer = serde_json::Deserializer::from_str(raw.get());
+        deserializer.deserialize_any(self).map_err(D::Error::custom)
     }
 }
 
@@ -374,6 +377,26 @@ mod tests {
                 text("t")
             ])
         );
+        Ok(())
+    }
+
+    #[test]
+    fn a_path_that_another_one_goes_on_from_is_read() -> TestResult {
+        let paths = ["$.a", "$.a.id"]
+            .into_iter()
+            .map(str::parse)
+            .collect::<Result<Vec<JsonPath>, _>>()?;
+        for (document, expected) in [
+            (r#"{"a": "evt_1" }"#, [text("evt_1"), Match::Nothing]),
+            (r#"{"a":7}"#, [text("7"), Match::Nothing]),
+            (r#"{"a":{"id":7}}"#, [Match::Other, text("7")]),
+            (r#"{"a":[7]}"#, [Match::Other, Match::Nothing]),
+        ] {
+            let found = Reader::new(&paths).read(document.as_bytes());
+            assert_eq!(found.ok(), Some(expected.to_vec()), "{document}");
+        }
+        let repeated = Reader::new(&paths).read(br#"{"a":{"id":1,"id":1}}"#);
+        assert!(matches!(repeated, Err(ReadError::Ambiguous)));
         Ok(())
     }
 

@@ -20,7 +20,7 @@ const MAX_KNOWN: usize = 100;
 /// How many addresses without keys are asked at a time. One that has failed keeps its place for a while.
 const MAX_PLACES: usize = 10;
 
-/// How many addresses without keys are asked in a pause, and how many wait for a place.
+/// The most addresses without keys that are asked within a pause, or that wait for a place.
 const MAX_ASKED: usize = 120;
 
 /// How many wait while addresses that have failed hold places, which become free one after the other. Each has its
@@ -428,5 +428,15 @@ mod tests {
         tokio::time::advance(PAUSE / FREED).await;
         name(&mut account, &mut seen, "a");
         assert!(next(&mut account).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_waits_for_a_place_only_where_none_is_held_by_a_failure() {
+        let (mut account, mut seen) = (Account::default(), Seen::default());
+        name(&mut account, &mut seen, "waits");
+        assert!(account.flight(&at("waits").id()).is_some());
+        fail(&mut account, &mut seen, 1);
+        name(&mut account, &mut seen, "waits too");
+        assert!(account.flight(&at("waits too").id()).is_none());
     }
 }

@@ -74,12 +74,12 @@ impl KeyRequest {
     }
 
     /// What tells it from others.
-    pub(in crate::provider) fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         format!("{}\n{}", self.url, self.json.as_deref().unwrap_or_default())
     }
 
     /// The host, for messages: the rest may be chosen by the sender of a request.
-    pub(in crate::provider) fn host(&self) -> String {
+    pub(crate) fn host(&self) -> String {
         let uri: Option<Uri> = self.url.parse().ok();
         let host = uri.as_ref().and_then(Uri::host);
         host.unwrap_or_default().to_owned()
@@ -118,7 +118,7 @@ impl fmt::Debug for KeyRequest {
 /// Whether an address that a request names is `https`, without a user and a port, on a host and with a
 /// path that `is_known` knows. No query and no fragment. It is short, as many of them may wait to be asked.
 #[cfg(feature = "rsa")]
-pub(in crate::provider) fn is_https_at(url: &str, is_known: impl Fn(&str, &str) -> bool) -> bool {
+pub(crate) fn is_https_at(url: &str, is_known: impl Fn(&str, &str) -> bool) -> bool {
     const MAX_LENGTH: usize = 256;
     if url.len() > MAX_LENGTH {
         return false;
@@ -134,4 +134,39 @@ pub(in crate::provider) fn is_https_at(url: &str, is_known: impl Fn(&str, &str) 
             .all(|c| c.is_ascii_alphanumeric() || others.contains(c))
     };
     is_plain(host, ".-") && is_plain(path, "/._-") && !path.contains("..") && is_known(host, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_of_a_host_and_an_account_share_bounds() {
+        let at = |url: &'static str| KeyRequest::get(url);
+        let bounds = at("https://a.test/1").bounds();
+        assert_eq!(bounds, at("https://a.test/2").bounds());
+        assert_ne!(bounds, at("https://b.test/1").bounds());
+        assert_ne!(bounds, at("https://a.test/1").account("other").bounds());
+    }
+
+    #[cfg(feature = "rsa")]
+    #[test]
+    fn an_address_that_is_more_than_a_host_and_a_path_is_refused() {
+        let long = |length: usize| format!("https://a.test/{:a<1$}", "", length - 15);
+        assert!(is_https_at(&long(256), |_, _| true));
+        for wrong in [
+            "http://a.test/key",
+            "https://a.test",
+            "https://user@a.test/key",
+            "https://a.test:8443/key",
+            "https://a.test/key?of=another",
+            "https://a.test/key#another",
+            "https://a.test/../key",
+            "https://a.test/%2e%2e/key",
+            &*long(257),
+        ] {
+            assert!(!is_https_at(wrong, |_, _| true), "{wrong}");
+        }
+        assert!(!is_https_at("https://a.test/key", |_, _| false));
+    }
 }

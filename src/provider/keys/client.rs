@@ -1,9 +1,20 @@
 //! Who sends the request for keys.
 
+use std::pin::Pin;
+use std::sync::Arc;
+
 use std::error::Error;
 
 use bytes::Bytes;
 use http::{Request, Response};
+
+use crate::error_chain::BoxError;
+
+/// The longest answer, in bytes.
+pub(super) const MAX_ANSWER: usize = 256 * 1024;
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Bytes>, BoxError>> + Send>>;
+pub(super) type Client = Arc<dyn Fn(Request<Bytes>) -> Answer + Send + Sync>;
 
 /// An HTTP client that fetches keys. `reqwest::Client` is one with the feature `reqwest`. So is any
 /// function from a request to its response, or to an error in a `Box<dyn Error + Send + Sync>`, into which `?`
@@ -75,7 +86,7 @@ impl KeyClient for reqwest::Client {
             .map_err(reqwest::Error::without_url)?
         {
             body.extend_from_slice(&part);
-            if body.len() > super::fetched::MAX_ANSWER {
+            if body.len() > MAX_ANSWER {
                 break;
             }
         }

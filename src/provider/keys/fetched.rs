@@ -3,33 +3,25 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::StatusCode;
 use tokio::time::Instant;
 
 use super::account::{Account, Fetch, Flight};
 use super::address::KeyRequest;
-use super::client::KeyClient;
-use super::key_source::Wanted;
+use super::client::{Client, KeyClient, MAX_ANSWER};
 use super::seen::Seen;
 use super::set::KeySet;
 use super::visits::Visits;
+use super::wanted_key::Wanted;
 use crate::error_chain::{BoxError, ErrorChain};
 use crate::panic::{self, catch_panic};
 use crate::provider::signature::{KeyNotFetched, SignatureError};
 
 /// How long keys are used while their address cannot be asked.
 const MAX_STALE: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// The longest answer, in bytes.
-pub(super) const MAX_ANSWER: usize = 256 * 1024;
-
-type Answer = Pin<Box<dyn Future<Output = Result<Response<Bytes>, BoxError>> + Send>>;
-pub(super) type Client = Arc<dyn Fn(Request<Bytes>) -> Answer + Send + Sync>;
 
 /// Keys by their address. Clones share them.
 #[derive(Clone)]
@@ -240,6 +232,8 @@ impl fmt::Debug for Fetched {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
+    use http::{Request, Response};
 
     #[tokio::test(start_paused = true)]
     async fn accounts_that_are_not_used_any_more_are_forgotten() {
@@ -266,5 +260,18 @@ mod tests {
         assert_eq!(ask("/known", "d").await, 3);
         tokio::time::advance(MAX_STALE).await;
         assert_eq!(ask("/known", "e").await, 1);
+    }
+
+    #[tokio::test]
+    async fn keys_in_an_answer_that_is_too_long_are_not_read() {
+        for (length, expected) in [(MAX_ANSWER, true), (2 * MAX_ANSWER, false)] {
+            let fetched = Fetched::new(move |_: Request<Bytes>| async move {
+                let keys = include_str!("../../../tests/keys/p256.pem");
+                let rest = " ".repeat(length - keys.len());
+                Ok(Response::new(format!("{keys}{rest}").into()))
+            });
+            let asked = fetched.ask(&KeyRequest::get("https://acme.test/")).await;
+            assert_eq!(asked.is_ok(), expected, "{length}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use super::address::KeyRequest;
 use super::client::KeyClient;
 use super::fetched::Fetched;
 use super::set::{KeySet, KeySetError};
+use super::wanted_key::Wanted;
 use crate::error_chain::BoxError;
 use crate::provider::signature::{KeyNotFetched, SignatureError};
 
@@ -85,7 +86,7 @@ impl KeySource {
     }
 
     /// The keys, among which one is wanted.
-    pub(in crate::provider) fn look_up(
+    pub(crate) fn look_up(
         &self,
         request: &KeyRequest,
         wanted: Wanted<'_>,
@@ -99,7 +100,7 @@ impl KeySource {
     }
 
     /// Until when a request may wait for keys that is to be answered within this time.
-    pub(in crate::provider) fn wait_until(&self, response_deadline: Duration) -> Instant {
+    pub(crate) fn wait_until(&self, response_deadline: Duration) -> Instant {
         let half = response_deadline / 2;
         Instant::now()
             + match &self.0 {
@@ -110,7 +111,7 @@ impl KeySource {
 
     /// Fetches all that a request needs at once, and waits until then at most: the fetches go on. Whether each
     /// address could be asked.
-    pub(in crate::provider) async fn fetch_until(
+    pub(crate) async fn fetch_until(
         &self,
         needed: impl Iterator<Item = &KeyNotFetched>,
         until: Instant,
@@ -125,12 +126,12 @@ impl KeySource {
     }
 
     /// Whether keys are fetched.
-    pub(in crate::provider) fn is_fetched(&self) -> bool {
+    pub(crate) fn is_fetched(&self) -> bool {
         matches!(self.0, Kind::Fetched(_))
     }
 
     /// Visits an address, by which a provider has a handshake confirmed.
-    pub(in crate::provider) async fn visit(&self, url: &str) -> Result<(), BoxError> {
+    pub(crate) async fn visit(&self, url: &str) -> Result<(), BoxError> {
         match &self.0 {
             Kind::Fetched(fetched) => fetched.visit(url).await,
             Kind::Given(_) => {
@@ -149,29 +150,6 @@ impl KeySource {
     }
 }
 
-/// Which key a request needs.
-#[derive(Clone, Copy)]
-pub(in crate::provider) enum Wanted<'a> {
-    /// That with this id.
-    Id(&'a str),
-    /// Any of them, where requests name none.
-    Any,
-    /// One that is not among those that are known, since none of them has signed the request.
-    Newer,
-    /// That which is known, although it has not signed the request: the provider may have replaced it under its id.
-    Changed,
-}
-
-impl Wanted<'_> {
-    pub(super) fn is_in(self, keys: &KeySet) -> bool {
-        match self {
-            Self::Id(id) => keys.with_id(id).next().is_some(),
-            Self::Any | Self::Changed => true,
-            Self::Newer => false,
-        }
-    }
-}
-
 impl From<KeySet> for KeySource {
     fn from(keys: KeySet) -> Self {
         Self(Kind::Given(Arc::new(keys)))
@@ -184,5 +162,23 @@ impl fmt::Debug for KeySource {
             Kind::Given(_) => "KeySource(given)",
             Kind::Fetched(_) => "KeySource(fetched)",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::{Request, Response};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_waits_for_at_most_half_of_the_time_in_which_it_is_answered() {
+        let client = async |_: Request<Bytes>| Ok(Response::new(Bytes::new()));
+        let keys = KeySource::fetched(client).timeout(Duration::from_secs(3));
+        for (deadline, expected) in [(4, 2), (10, 3)] {
+            let until = keys.wait_until(Duration::from_secs(deadline));
+            assert_eq!(until, Instant::now() + Duration::from_secs(expected));
+        }
     }
 }

@@ -104,12 +104,13 @@ mod seen;
 mod set;
 mod key_source;
 mod visits;
+mod wanted_key;
 
 pub use address::KeyRequest;
 pub use client::KeyClient;
 pub use key_source::KeySource;
-pub(in crate::provider) use key_source::Wanted;
 pub use set::{KeySet, KeySetError};
+pub(crate) use wanted_key::Wanted;
 
 #[cfg(feature = "rsa")]
-pub(in crate::provider) use address::is_https_at;
+pub(crate) use address::is_https_at;

@@ -132,12 +132,12 @@ impl KeySet {
 
     /// The certificates, in the order of the text.
     #[cfg(feature = "x509")]
-    pub(in crate::provider) fn certificates(&self) -> &[Certificate] {
+    pub(crate) fn certificates(&self) -> &[Certificate] {
         &self.certificates
     }
 
     /// The id of the first key, for tests, which sign with it.
-    pub(in crate::provider) fn first(&self) -> Option<(Option<&str>, &PublicKey)> {
+    pub(crate) fn first(&self) -> Option<(Option<&str>, &PublicKey)> {
         let key = self.keys.first()?;
         Some((key.id.as_deref(), &key.key))
     }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::address::KeyRequest;
-use super::fetched::Client;
+use super::client::Client;
 use crate::error_chain::{BoxError, ErrorChain};
 
 /// How many addresses are remembered.

@@ -19,7 +19,7 @@ use crate::provider::{Secret, SecretError, Secrets};
 /// signed**: whoever sees one request can make any other.
 ///
 /// ```
-/// use idempotent_webhook::signature::{BasicAuth, BasicCredentials};
+/// use idempotent_webhook::provider::signature::{BasicAuth, BasicCredentials};
 /// use idempotent_webhook::{Provider, Secret, Source};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

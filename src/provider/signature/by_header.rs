@@ -18,7 +18,7 @@ use crate::provider::{Secret, SecretError, Secrets};
 ///
 /// ```
 /// use http::HeaderName;
-/// use idempotent_webhook::signature::{ByHeader, Hmac, Token};
+/// use idempotent_webhook::provider::signature::{ByHeader, Hmac, Token};
 ///
 /// let signature = HeaderName::from_static("x-acme-signature");
 /// let token = HeaderName::from_static("x-acme-token");
@@ -83,6 +83,10 @@ impl SignatureScheme for ByHeader {
 
     fn signs_body(&self) -> bool {
         self.with.signs_body() && self.without.signs_body()
+    }
+
+    fn signs_body_bytes(&self) -> bool {
+        self.with.signs_body_bytes() && self.without.signs_body_bytes()
     }
 
     fn signs_url(&self) -> bool {

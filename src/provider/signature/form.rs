@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// A decoded name and value.
-pub(in crate::provider) type Field = (Vec<u8>, Vec<u8>);
+pub(crate) type Field = (Vec<u8>, Vec<u8>);
 
 /// More than providers send. Without a limit, a body of empty fields, which anyone can send, would
 /// take much memory and time.
@@ -11,7 +11,7 @@ const MAX_FIELDS: usize = 1000;
 
 /// The fields of `application/x-www-form-urlencoded`, decoded, in the order in which they are
 /// written. A `%` without two hexadecimal digits stands for itself. `None` if there are too many.
-pub(in crate::provider) fn fields(text: &[u8]) -> Option<Vec<Field>> {
+pub(crate) fn fields(text: &[u8]) -> Option<Vec<Field>> {
     let pairs = || {
         text.split(|byte| *byte == b'&')
             .filter(|pair| !pair.is_empty())
@@ -29,14 +29,14 @@ pub(in crate::provider) fn fields(text: &[u8]) -> Option<Vec<Field>> {
 
 /// The decoded fields of a form, sorted by name, and those of one name by value.
 #[cfg(any(test, feature = "sha1"))]
-pub(in crate::provider) fn sorted_fields(text: &[u8]) -> Option<Vec<Field>> {
+pub(crate) fn sorted_fields(text: &[u8]) -> Option<Vec<Field>> {
     let mut fields = fields(text)?;
     fields.sort();
     Some(fields)
 }
 
 /// The only value of a field. A repeated field has none: readers differ in which one counts.
-pub(in crate::provider) fn only_field<'f>(fields: &'f [Field], name: &str) -> Option<&'f [u8]> {
+pub(crate) fn only_field<'f>(fields: &'f [Field], name: &str) -> Option<&'f [u8]> {
     let mut found = fields.iter().filter(|(known, _)| known == name.as_bytes());
     match (found.next(), found.next()) {
         (Some((_, value)), None) => Some(value),
@@ -70,7 +70,7 @@ fn digit(byte: u8) -> Option<u8> {
 }
 
 /// Percent-encodes all but letters, digits and the characters of `safe`.
-pub(in crate::provider) fn encode(text: &[u8], safe: &str) -> String {
+pub(crate) fn encode(text: &[u8], safe: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text {
         if byte.is_ascii_alphanumeric() || safe.as_bytes().contains(byte) {
@@ -83,12 +83,12 @@ pub(in crate::provider) fn encode(text: &[u8], safe: &str) -> String {
 }
 
 /// A form of one field.
-pub(in crate::provider) fn form(name: &str, value: &[u8]) -> String {
+pub(crate) fn form(name: &str, value: &[u8]) -> String {
     format!("{name}={}", encode(value, "-_."))
 }
 
 /// The values with this name in a query, decoded.
-pub(in crate::provider) fn query_values<'a>(
+pub(crate) fn query_values<'a>(
     path_and_query: &'a str,
     name: &str,
 ) -> impl Iterator<Item = Cow<'a, str>> {

@@ -22,7 +22,7 @@ pub enum Key {
 
 /// How a key is made, with what only presets need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::provider) enum Derivation {
+pub(crate) enum Derivation {
     By(Key),
     /// The secret is a text, and the key its Unicode normalization form KD.
     Nfkd,

@@ -1,10 +1,9 @@
 //! HMACs, by their hash functions.
 
-use hmac::digest::CtOutput;
+use hmac::digest::array::Array;
+use hmac::digest::{CtOutput, OutputSizeUser};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-
-use super::compare::is_equal;
 
 /// Length in bytes of an HMAC-SHA256.
 pub(super) const MAC_LEN: usize = 32;
@@ -170,6 +169,11 @@ impl ExpectedMac {
 /// The HMAC-SHA256 of the concatenated `parts` under `key`: for signing, never for comparing.
 pub(super) fn hmac_sha256<'a>(key: &[u8], parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     ExpectedMac::of(key, parts).into_bytes()
+}
+
+/// Whether a MAC is the expected one. Only its length, which is no secret, is looked at first.
+fn is_equal<M: OutputSizeUser>(expected: &CtOutput<M>, presented: &[u8]) -> bool {
+    Array::try_from(presented).is_ok_and(|presented| *expected == CtOutput::new(presented))
 }
 
 #[cfg(test)]

@@ -13,24 +13,24 @@
 
 mod basic_auth;
 mod by_header;
-pub(in crate::provider) mod compare;
+pub(crate) mod same_secret;
 mod encoding;
-pub(in crate::provider) mod form;
+pub(crate) mod form;
 mod hmac;
-pub(in crate::provider) mod jwt;
+pub(crate) mod jwt;
 mod key;
-pub(in crate::provider) mod keyed;
+pub(crate) mod digests;
 mod mac;
 mod public_key;
 mod scheme;
 mod sign;
 mod signed_content;
 mod standard_webhooks;
-pub(in crate::provider) mod token;
-pub(in crate::provider) mod timestamp;
+pub(crate) mod token;
+pub(crate) mod timestamp;
 mod tolerance;
 #[cfg(feature = "x509")]
-pub(in crate::provider) mod x509;
+pub(crate) mod x509;
 
 use http::HeaderMap;
 use http::header::HeaderName;
@@ -43,13 +43,13 @@ pub use by_header::ByHeader;
 pub use encoding::Encoding;
 pub use hmac::Hmac;
 pub use jwt::Jwt;
-pub(in crate::provider) use key::Derivation;
+pub(crate) use key::Derivation;
 pub use key::Key;
 pub use mac::Hash;
 #[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
 pub use public_key::PublicKeySignature;
 pub use public_key::{PublicKey, SignatureAlgorithm};
-pub(in crate::provider) use scheme::TriedFetch;
+pub(crate) use scheme::TriedFetch;
 pub use scheme::{KeyNotFetched, SignatureError, SignatureScheme, Signed, SignedRequest};
 pub use sign::{SignError, UnsignedRequest};
 pub use signed_content::SignedContent;
@@ -63,7 +63,7 @@ pub use x509::{CertificateError, X509Chain};
 ///
 /// Of a repeated header, it is unclear which one counts, and a proxy may choose another than we
 /// do.
-pub(in crate::provider) fn only_value<'a>(
+pub(crate) fn only_value<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
 ) -> Result<&'a str, SignatureError> {
@@ -78,7 +78,7 @@ pub(in crate::provider) fn only_value<'a>(
 }
 
 /// Whether a text is a UUID, so that it can change neither an address nor the borders of what is signed.
-pub(in crate::provider) fn is_uuid(text: &str) -> bool {
+pub(crate) fn is_uuid(text: &str) -> bool {
     let is_at = |(at, byte): (usize, u8)| match at {
         8 | 13 | 18 | 23 => byte == b'-',
         _ => byte.is_ascii_hexdigit(),
@@ -103,7 +103,7 @@ fn first_value<'a>(
 /// Whether a request is signed under one of the secrets, as `is_signed` says. Only if it is under none, the
 /// error of one of them counts: that of a key that may yet be fetched before all others.
 #[cfg(any(feature = "p256", feature = "rsa"))]
-pub(in crate::provider) fn signed_under_one_of(
+pub(crate) fn signed_under_one_of(
     request: &SignedRequest<'_>,
     secrets: &Secrets,
     mut is_signed: impl FnMut(&Secret) -> Result<bool, SignatureError>,

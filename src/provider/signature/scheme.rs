@@ -12,7 +12,7 @@ use http::{HeaderMap, Method, Uri};
 use super::PublicKey;
 use super::sign::{SignError, UnsignedRequest};
 use crate::provider::keys::{KeyRequest, KeySet, KeySource, Wanted};
-use crate::provider::public_url::{UrlBase, path_and_query, public_path_and_query};
+use crate::provider::public_url::{PublicUrl, path_and_query, public_path_and_query};
 use crate::provider::{Secret, SecretError, Secrets};
 
 /// How a provider proves that a request is its own.
@@ -24,7 +24,7 @@ use crate::provider::{Secret, SecretError, Secrets};
 ///
 /// ```
 /// use http::HeaderName;
-/// use idempotent_webhook::signature::{
+/// use idempotent_webhook::provider::signature::{
 ///     SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,
 /// };
 /// use idempotent_webhook::{Provider, Secret, Secrets, Source};
@@ -112,6 +112,13 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
     /// can send any body with its signature, and an id in the body can be forged.
     fn signs_body(&self) -> bool {
         true
+    }
+
+    /// Whether the signature covers the body to the byte. Of a form whose decoded fields are signed, `false`: whoever has
+    /// captured a request can write the same fields in another way, which has another digest. Default:
+    /// [`signs_body`](Self::signs_body).
+    fn signs_body_bytes(&self) -> bool {
+        self.signs_body()
     }
 
     /// Whether the signature covers a time, which [`verify`](Self::verify) returns with
@@ -205,7 +212,7 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
 pub struct SignedRequest<'a> {
     head: &'a Parts,
     body: &'a [u8],
-    url_base: &'a UrlBase,
+    public_url: Option<&'a PublicUrl>,
     keys: Option<&'a KeySource>,
     tried: &'a [TriedFetch],
 }
@@ -218,18 +225,18 @@ impl<'a> SignedRequest<'a> {
         Self {
             head,
             body,
-            url_base: &UrlBase::Unknown,
+            public_url: None,
             keys: None,
             tried: &[],
         }
     }
 
-    pub(in crate::provider) fn url_base(mut self, base: &'a UrlBase) -> Self {
-        self.url_base = base;
+    pub(crate) fn public_url(mut self, base: Option<&'a PublicUrl>) -> Self {
+        self.public_url = base;
         self
     }
 
-    pub(in crate::provider) fn key_source(
+    pub(crate) fn key_source(
         mut self,
         keys: Option<&'a KeySource>,
         tried: &'a [TriedFetch],
@@ -256,7 +263,7 @@ impl<'a> SignedRequest<'a> {
 
     /// Checks that the request is signed with the key at an address that has this id, or with any of them if it
     /// names none.
-    pub(in crate::provider) fn check_signed_with_key_at(
+    pub(crate) fn check_signed_with_key_at(
         &self,
         request: &KeyRequest,
         id: Option<&str>,
@@ -276,7 +283,7 @@ impl<'a> SignedRequest<'a> {
     }
 
     /// The error of a request that is not signed with the key that it names.
-    pub(in crate::provider) fn no_match_of_key_at(&self, request: &KeyRequest) -> SignatureError {
+    pub(crate) fn no_match_of_key_at(&self, request: &KeyRequest) -> SignatureError {
         self.no_match(request, Wanted::Changed)
     }
 
@@ -317,7 +324,7 @@ impl<'a> SignedRequest<'a> {
 
     /// The keys that are given to the provider, for schemes that fetch none.
     #[cfg(feature = "x509")]
-    pub(in crate::provider) fn given_keys(&self) -> Option<&'a KeySet> {
+    pub(crate) fn given_keys(&self) -> Option<&'a KeySet> {
         self.keys?.get_given().map(|keys| &**keys)
     }
 
@@ -333,15 +340,14 @@ impl<'a> SignedRequest<'a> {
     ///
     /// [`SignatureError::NoPublicUrl`] if the base is not known.
     pub fn url(&self) -> Result<String, SignatureError> {
-        self.url_base
-            .url_of(self.head)
-            .ok_or(SignatureError::NoPublicUrl)
+        let base = self.public_url.ok_or(SignatureError::NoPublicUrl)?;
+        Ok(base.url_of(self.head))
     }
 
     /// The path and the query of [`url`](Self::url), or, without a public URL, those that the
     /// server has received.
     pub fn public_path_and_query(&self) -> String {
-        public_path_and_query(self.url_base, self.head)
+        public_path_and_query(self.public_url, self.head)
     }
 
     /// The path and the query as the server has received them, also under `Router::nest` of axum.
@@ -402,10 +408,7 @@ impl Signed {
         self
     }
 
-    pub(in crate::provider) fn check_validity(
-        &self,
-        now: SystemTime,
-    ) -> Result<(), SignatureError> {
+    pub(crate) fn check_validity(&self, now: SystemTime) -> Result<(), SignatureError> {
         if let Some(ahead) = self
             .valid_from
             .and_then(|from| from.duration_since(now).ok())
@@ -581,7 +584,7 @@ impl std::error::Error for SignatureError {}
 pub struct KeyNotFetched(Arc<(KeyRequest, String)>);
 
 impl KeyNotFetched {
-    pub(in crate::provider) fn new(request: &KeyRequest, reason: &str) -> Self {
+    pub(crate) fn new(request: &KeyRequest, reason: &str) -> Self {
         Self(Arc::new((request.clone(), reason.to_owned())))
     }
 
@@ -597,10 +600,10 @@ impl KeyNotFetched {
 
 /// A fetch for a request.
 #[derive(Debug)]
-pub(in crate::provider) struct TriedFetch {
-    pub(in crate::provider) needed: KeyNotFetched,
+pub(crate) struct TriedFetch {
+    pub(crate) needed: KeyNotFetched,
     /// Whether the address could be asked, be it that it has answered or not.
-    pub(in crate::provider) was_asked: bool,
+    pub(crate) was_asked: bool,
 }
 
 impl PartialEq for KeyNotFetched {

@@ -12,7 +12,7 @@ use http::{HeaderMap, Method, Uri};
 use super::PublicKey;
 use crate::provider::SecretError;
 use crate::provider::keys::KeySet;
-use crate::provider::public_url::{UrlBase, path_and_query, public_path_and_query};
+use crate::provider::public_url::{PublicUrl, path_and_query, public_path_and_query};
 
 /// A request that a [`SignatureScheme`](super::SignatureScheme) signs as the provider does.
 ///
@@ -22,18 +22,23 @@ pub struct UnsignedRequest {
     head: Parts,
     body: Bytes,
     time: SystemTime,
-    url_base: UrlBase,
+    public_url: Option<PublicUrl>,
     keys: Option<Arc<KeySet>>,
 }
 
 impl UnsignedRequest {
     #[cfg(feature = "testing")]
-    pub(crate) fn new(head: Parts, body: Bytes, time: SystemTime, url_base: UrlBase) -> Self {
+    pub(crate) fn new(
+        head: Parts,
+        body: Bytes,
+        time: SystemTime,
+        public_url: Option<PublicUrl>,
+    ) -> Self {
         Self {
             head,
             body,
             time,
-            url_base,
+            public_url,
             keys: None,
         }
     }
@@ -60,14 +65,14 @@ impl UnsignedRequest {
     ///
     /// [`SignError`] if [`Provider::public_url`](crate::Provider::public_url) is not set.
     pub fn url(&self) -> Result<String, SignError> {
-        self.url_base.url_of(&self.head).ok_or(SignError::new(
-            "its URL is signed: set `Provider::public_url`",
-        ))
+        let missing = SignError::new("its URL is signed: set `Provider::public_url`");
+        let base = self.public_url.as_ref().ok_or(missing)?;
+        Ok(base.url_of(&self.head))
     }
 
     /// The path and the query that the provider calls.
     pub fn public_path_and_query(&self) -> String {
-        public_path_and_query(&self.url_base, &self.head)
+        public_path_and_query(self.public_url.as_ref(), &self.head)
     }
 
     /// The path and the query.
@@ -96,13 +101,13 @@ impl UnsignedRequest {
     }
 
     /// The first of the keys that are given to the provider, with its id. It signs if it is a private one.
-    pub(in crate::provider) fn signing_key(&self) -> Option<(Option<&str>, &PublicKey)> {
+    pub(crate) fn signing_key(&self) -> Option<(Option<&str>, &PublicKey)> {
         self.keys.as_ref()?.first()
     }
 
     /// The keys that are given to the provider.
     #[cfg(feature = "x509")]
-    pub(in crate::provider) fn given_keys(&self) -> Option<&KeySet> {
+    pub(crate) fn given_keys(&self) -> Option<&KeySet> {
         self.keys.as_deref()
     }
 
@@ -134,7 +139,7 @@ pub struct SignError(&'static str);
 
 impl SignError {
     /// There is no private key, where a secret is not one.
-    pub(in crate::provider) fn no_key() -> Self {
+    pub(crate) fn no_key() -> Self {
         Self::new(
             "there is no private key to sign with: give one by `KeySource::given`, or as the secret",
         )

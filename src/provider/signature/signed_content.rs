@@ -12,7 +12,7 @@ use crate::provider::json_path::{JsonPath, Match, Reader};
 /// What an HMAC covers, part by part.
 ///
 /// ```
-/// use idempotent_webhook::signature::SignedContent;
+/// use idempotent_webhook::provider::signature::SignedContent;
 ///
 /// // v0:<timestamp>:<body>
 /// let slack = SignedContent::new().text("v0:").timestamp().text(":").body();
@@ -23,7 +23,7 @@ use crate::provider::json_path::{JsonPath, Match, Reader};
 ///
 /// ```
 /// use http::HeaderName;
-/// use idempotent_webhook::signature::SignedContent;
+/// use idempotent_webhook::provider::signature::SignedContent;
 ///
 /// // id:<query data.id>;request:<header>;<body>, where each part may be missing.
 /// let request = HeaderName::from_static("x-request-id");
@@ -129,7 +129,7 @@ impl SignedContent {
 
     /// A string or an integer in the JSON body. A request that lacks it is rejected.
     #[must_use]
-    pub(in crate::provider) fn json_value(self, path: JsonPath) -> Self {
+    pub(crate) fn json_value(self, path: JsonPath) -> Self {
         self.with(Part::JsonValue(path))
     }
 

@@ -77,7 +77,7 @@ impl StandardWebhooks {
     }
 
     /// With the headers of Svix, and no others.
-    pub(in crate::provider) fn only_svix() -> Self {
+    pub(crate) fn only_svix() -> Self {
         let mut scheme = Self::svix();
         for names in [
             &mut scheme.ids,
@@ -89,21 +89,21 @@ impl StandardWebhooks {
         scheme
     }
 
-    pub(in crate::provider) fn supabase() -> Self {
+    pub(crate) fn supabase() -> Self {
         Self {
             variant: Variant::Supabase,
             ..Self::new()
         }
     }
 
-    pub(in crate::provider) fn with_raw_secret() -> Self {
+    pub(crate) fn with_raw_secret() -> Self {
         Self {
             variant: Variant::RawSecret,
             ..Self::new()
         }
     }
 
-    pub(in crate::provider) fn openai() -> Self {
+    pub(crate) fn openai() -> Self {
         Self {
             variant: Variant::OpenAi,
             ..Self::new()

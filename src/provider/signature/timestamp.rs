@@ -5,14 +5,14 @@ use std::time::{Duration, SystemTime};
 use crate::calendar::{date, days_since_epoch};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::provider) enum TimeUnit {
+pub(crate) enum TimeUnit {
     Seconds,
     Milliseconds,
 }
 
 /// How a time of signing is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::provider) enum TimeFormat {
+pub(crate) enum TimeFormat {
     Unix(TimeUnit),
     /// In seconds, or in milliseconds if there are more than 11 digits.
     UnixOfEitherUnit,
@@ -20,7 +20,7 @@ pub(in crate::provider) enum TimeFormat {
 }
 
 impl TimeFormat {
-    pub(in crate::provider) fn parse(self, text: &str) -> Option<SystemTime> {
+    pub(crate) fn parse(self, text: &str) -> Option<SystemTime> {
         match self {
             Self::Unix(unit) => unix_time(text, unit),
             Self::UnixOfEitherUnit if text.len() > 11 => unix_time(text, TimeUnit::Milliseconds),
@@ -29,7 +29,7 @@ impl TimeFormat {
         }
     }
 
-    pub(in crate::provider) fn format(self, time: SystemTime) -> String {
+    pub(crate) fn format(self, time: SystemTime) -> String {
         match self {
             Self::Unix(unit) => to_unix_time(time, unit).to_string(),
             Self::UnixOfEitherUnit => to_unix_time(time, TimeUnit::Seconds).to_string(),
@@ -39,7 +39,7 @@ impl TimeFormat {
 }
 
 /// Parses a Unix time of digits and nothing else.
-pub(in crate::provider) fn unix_time(text: &str, unit: TimeUnit) -> Option<SystemTime> {
+pub(crate) fn unix_time(text: &str, unit: TimeUnit) -> Option<SystemTime> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -51,7 +51,7 @@ pub(in crate::provider) fn unix_time(text: &str, unit: TimeUnit) -> Option<Syste
 }
 
 /// The Unix time as a provider writes it.
-pub(in crate::provider) fn to_unix_time(time: SystemTime, unit: TimeUnit) -> u128 {
+pub(crate) fn to_unix_time(time: SystemTime, unit: TimeUnit) -> u128 {
     let since_epoch = time
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
@@ -77,23 +77,20 @@ fn rfc_3339(text: &str) -> Option<SystemTime> {
     }
     let days = days_since_epoch(year, month, day)?;
     let nanos: u32 = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
-    let offset = match zone {
-        "Z" | "z" => 0,
-        _ => {
-            let [hours, minutes] = numbers(zone.get(1..)?, ':', [2, 2])?;
-            if hours > 23 || minutes > 59 {
-                return None;
-            }
-            let offset = hours * 3600 + minutes * 60;
-            if zone.starts_with('-') {
-                -offset
-            } else {
-                offset
-            }
-        }
+    let offset = match zone.split_at_checked(1)? {
+        ("Z" | "z", "") => 0,
+        ("+", offset) => offset_seconds(offset)?,
+        ("-", offset) => -offset_seconds(offset)?,
+        _ => return None,
     };
     let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - offset;
     SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds.try_into().ok()?, nanos))
+}
+
+/// The seconds of an offset from UTC, such as `07:00`.
+fn offset_seconds(text: &str) -> Option<i64> {
+    let [hours, minutes] = numbers(text, ':', [2, 2])?;
+    (hours < 24 && minutes < 60).then_some(hours * 3600 + minutes * 60)
 }
 
 /// Numbers of exactly so many digits.
@@ -111,7 +108,7 @@ fn numbers<const N: usize>(text: &str, separator: char, widths: [usize; N]) -> O
 }
 
 /// The time in UTC, in whole seconds.
-pub(in crate::provider) fn to_rfc_3339(time: SystemTime) -> String {
+pub(crate) fn to_rfc_3339(time: SystemTime) -> String {
     // Four digits hold no later year than 9999.
     let seconds = to_unix_time(time, TimeUnit::Seconds).min(253_402_300_799);
     let seconds = i64::try_from(seconds).unwrap_or_default();
@@ -126,7 +123,7 @@ pub(in crate::provider) fn to_rfc_3339(time: SystemTime) -> String {
 }
 
 /// The time without its fraction of a second.
-pub(in crate::provider) fn whole_seconds(time: SystemTime) -> SystemTime {
+pub(crate) fn whole_seconds(time: SystemTime) -> SystemTime {
     time.duration_since(SystemTime::UNIX_EPOCH)
         .map_or(time, |since| {
             SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
@@ -211,6 +208,8 @@ mod tests {
             "2023-11-14T24:13:20Z",
             "2023-11-14T22:13:20+0700",
             "2023-11-14T22:13:20+24:00",
+            "2023-11-14T22:13:20Z07:00",
+            "2023-11-14T22:13:20z-07:00",
             "23-11-14T22:13:20Z",
             "+023-11-14T22:13:20Z",
             "1969-12-31T23:59:59Z",

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use http::header::{HeaderMap, HeaderName};
 use http::request::Parts;
 
-use super::compare::is_same;
+use super::same_secret::is_same;
 use super::scheme::{SignatureError, SignatureScheme, Signed, SignedRequest};
 use super::sign::{SignError, UnsignedRequest};
 use crate::provider::{Secret, Secrets};
@@ -17,7 +17,7 @@ use crate::provider::{Secret, Secrets};
 ///
 /// ```
 /// use http::HeaderName;
-/// use idempotent_webhook::signature::Token;
+/// use idempotent_webhook::provider::signature::Token;
 /// use idempotent_webhook::{Provider, Secret, Source};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -90,7 +90,7 @@ impl SignatureScheme for Token {
 }
 
 /// The bytes of a header that must be there exactly once. A token need not be ASCII.
-pub(in crate::provider) fn one_value<'a>(
+pub(crate) fn one_value<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
 ) -> Result<&'a [u8], SignatureError> {
@@ -103,10 +103,7 @@ pub(in crate::provider) fn one_value<'a>(
 }
 
 /// Compares with every secret, so that the time does not tell which one matches.
-pub(in crate::provider) fn one_of(
-    secrets: &Secrets,
-    token: &[u8],
-) -> Result<Signed, SignatureError> {
+pub(crate) fn one_of(secrets: &Secrets, token: &[u8]) -> Result<Signed, SignatureError> {
     let matches = secrets
         .iter()
         .filter(|secret| is_same(secret.expose(), token));

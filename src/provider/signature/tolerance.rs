@@ -55,11 +55,7 @@ impl Tolerance {
         self.past
     }
 
-    pub(in crate::provider) fn check(
-        self,
-        signed: SystemTime,
-        now: SystemTime,
-    ) -> Result<(), SignatureError> {
+    pub(crate) fn check(self, signed: SystemTime, now: SystemTime) -> Result<(), SignatureError> {
         // Most providers sign whole seconds, and their SDKs compare whole seconds.
         let (signed, now) = (whole_seconds(signed), whole_seconds(now));
         match now.duration_since(signed) {

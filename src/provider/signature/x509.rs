@@ -14,37 +14,37 @@ use super::PublicKey;
 
 /// A certificate, of which nothing is verified.
 #[derive(Clone)]
-pub(in crate::provider) struct Certificate {
+pub(crate) struct Certificate {
     der: Vec<u8>,
     parsed: x509_cert::Certificate,
 }
 
 impl Certificate {
-    pub(in crate::provider) fn from_der(der: &[u8]) -> Option<Self> {
+    pub(crate) fn from_der(der: &[u8]) -> Option<Self> {
         Some(Self {
             der: der.to_owned(),
             parsed: x509_cert::Certificate::from_der(der).ok()?,
         })
     }
 
-    pub(in crate::provider) fn from_pem(pem: &str) -> Option<Self> {
+    pub(crate) fn from_pem(pem: &str) -> Option<Self> {
         let parsed = x509_cert::Certificate::from_pem(pem).ok()?;
         let der = parsed.to_der().ok()?;
         Some(Self { der, parsed })
     }
 
-    pub(in crate::provider) fn to_der(&self) -> &[u8] {
+    pub(crate) fn to_der(&self) -> &[u8] {
         &self.der
     }
 
-    pub(in crate::provider) fn key(&self) -> Option<PublicKey> {
+    pub(crate) fn key(&self) -> Option<PublicKey> {
         let key = self.parsed.tbs_certificate().subject_public_key_info();
         PublicKey::from_der(&key.to_der().ok()?)
     }
 
     /// Checks that it was valid at a time, and is for a name that `is_meant`. For a certificate that comes without
     /// its issuers from an address of the provider's own, whose TLS vouches for it.
-    pub(in crate::provider) fn check(
+    pub(crate) fn check(
         &self,
         at: SystemTime,
         is_meant: impl Fn(&str) -> bool,
@@ -148,7 +148,7 @@ impl std::error::Error for CertificateError {}
 ///
 /// ```
 /// use std::time::SystemTime;
-/// use idempotent_webhook::signature::{CertificateError, PublicKey, X509Chain};
+/// use idempotent_webhook::provider::signature::{CertificateError, PublicKey, X509Chain};
 ///
 /// # fn key(root: &str, sent: &[Vec<u8>], at: SystemTime) -> Result<PublicKey, CertificateError> {
 /// let chain = X509Chain::new(root)?.leaf_extension("1.2.840.113635.100.6.11.1");
@@ -174,7 +174,7 @@ impl X509Chain {
         Ok(Self::of(root))
     }
 
-    pub(in crate::provider) fn of(root: Certificate) -> Self {
+    pub(crate) fn of(root: Certificate) -> Self {
         Self {
             root,
             leaf_extension: None,

@@ -398,4 +398,17 @@ mod tests {
             assert_eq!(is_permanent(status), expected, "{status}");
         }
     }
+
+    #[test]
+    fn a_server_that_fails_says_when_to_ask_again() -> Result<(), http::Error> {
+        for (status, expected) in [(500, Some(7)), (503, Some(7)), (404, None), (401, None)] {
+            let answer = http::Response::builder()
+                .status(status)
+                .header(RETRY_AFTER, "7")
+                .body("")?;
+            let wait = wait_of(&Response::from(answer));
+            assert_eq!(wait, expected.map(Duration::from_secs), "{status}");
+        }
+        Ok(())
+    }
 }

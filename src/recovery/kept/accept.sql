@@ -33,6 +33,14 @@ new as materialized (
             where kept_deliveries.endpoint = $1
                 and kept_deliveries.tenant = new.tenant
                 and kept_deliveries.delivery_id = new.delivery_id
+        )
+        -- Without this: it is found missing, then it arrives and is discarded, and it runs all the same.
+        or $15 and exists (
+            select
+            from idempotent_webhook.discarded
+            where discarded.endpoint = $1
+                and discarded.tenant = new.tenant
+                and discarded.delivery_id = new.delivery_id
         ) as known
     from unnest(
         (select $2::text[]), $3::text[], $4::text[], $5::text[], $6::float8[], $7::bigint[], $8::int[]
@@ -42,18 +50,18 @@ new as materialized (
 ),
 kept as (
     insert into idempotent_webhook.kept_deliveries (
-        endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts, takes, taken_by,
+        endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts, taken_by,
         first_received_at, next_attempt_at, archived_for, body_bytes, reconciled
     )
     select
         $1, tenant, delivery_id, tenant_name, event_type, 'due', (taken_by is not null)::int,
-        (taken_by is not null)::int, taken_by, to_timestamp(received_at), now(), $16, body_bytes, $15
+        taken_by, to_timestamp(received_at), now(), $16, body_bytes, $15
     from new
     where not processed and not known
     -- Two processes do not wait for each other in a circle. Of copies, the first one is written.
     order by tenant, delivery_id, number
     on conflict do nothing
-    returning tenant, delivery_id, takes
+    returning tenant, delivery_id, takes, taken_by
 ),
 request as (
     insert into idempotent_webhook.kept_requests
@@ -66,7 +74,7 @@ request as (
     join kept using (tenant, delivery_id)
     on conflict do nothing
 )
-select new.processed, kept.takes
+select new.processed, kept.takes, kept.taken_by is not null as is_taken
 from new
 left join kept using (tenant, delivery_id)
 order by new.number

@@ -2,13 +2,17 @@
 -- committed or rolled back. Returns whether an operator has it processed again, or `null` if there is nothing to
 -- end.
 --
+-- Without `takes = $5`: A is taken by 1, which is silent, 2 takes it, and 1 claims and ends what 2 has taken. Without
+-- the end in the transaction of the claim: retention selects the claim, it is reprocessed and commits in doubt, the claim
+-- is deleted as old, and what is still due runs again: two effects.
+--
 -- $1 endpoint, $2 tenant, $3 id, $4 for how long the request stays in any case, or `null`, $5 the attempt of
 -- recovery that has taken it, `null` for one of the provider, $6 the version of the application, or an empty text.
 with ended as (
     delete from idempotent_webhook.kept_deliveries
     where endpoint = $1 and tenant = $2 and delivery_id = $3
         and (coalesce($4, archived_for) is null or state = 'recorded')
-        and ($5::int is null or state = 'due' and takes = $5)
+        and ($5::bigint is null or state = 'due' and takes = $5)
     returning reprocessed
 ),
 archived as (
@@ -19,7 +23,7 @@ archived as (
         and coalesce($4, archived_for) is not null
         -- There is no request that could stay.
         and state <> 'recorded'
-        and ($5::int is null or state = 'due' and takes = $5)
+        and ($5::bigint is null or state = 'due' and takes = $5)
     returning reprocessed
 )
 select bool_or(reprocessed)

@@ -1,5 +1,6 @@
 -- Records that an attempt at a kept delivery has failed: the one that was number $9 to take it. It has no
--- effect if the delivery was taken again, or changed by something else meanwhile.
+-- effect if the delivery was taken again, or changed by something else meanwhile. Without this: the handler of 1 fails, 1
+-- is silent, 2 takes it, and 1 frees what 2 runs.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 status, $5 reason, $6 state, $7 time until the next attempt, $8 how
 -- many attempts were counted and did not begin, $10 after how many failures in a row the breaker opens,
@@ -24,6 +25,8 @@ with failed as (
         history = idempotent_webhook.with_attempt(history, $12, $4, $5)
     where endpoint = $1 and tenant = $2 and delivery_id = $3
         and state = 'due' and takes = $9
+        -- Without this: the answer to the write is lost, it is written again, and the failure is there twice.
+        and taken_by is not null
     returning state
 ),
 breaker as (

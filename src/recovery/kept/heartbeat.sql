@@ -1,5 +1,5 @@
 -- A process is heard of under the numbers $1, and has given up the numbers $2. Returns whether another one has been
--- silent for $3.
+-- silent for $3. Without `given_up`: it is taken, the answer is lost, and it is due for ever in a process that lives.
 with given_up as (
     delete from idempotent_webhook.processes
     where number = any($2)

@@ -41,6 +41,8 @@ with kept as (
         end,
         -- A delivery that was only recorded or processed begins anew.
         retries = case when known.state in ('recorded', 'processed') then 0 else known.retries end,
+        -- Without this: A has taken it, B processes it, and makes it due since its commit is in doubt; A has an effect.
+        takes = known.takes + (known.state in ('recorded', 'processed'))::int,
         unfinished = case
             when known.state in ('recorded', 'processed') then 0 else known.unfinished
         end,

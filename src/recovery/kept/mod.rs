@@ -8,11 +8,12 @@
 //! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due | `resend.sql` |
 //! | due | its time has come | due, taken | `take.sql`, `probe.sql` |
 //! | due, taken | the process of the attempt is gone | due | `expire.sql` |
-//! | any | an attempt claims the delivery, in a transaction that commits; no handler is for its type any more | none or processed | `end_with_claim.sql` |
+//! | any | an attempt claims the delivery, in a transaction that commits; there is no longer a handler for its type | none or processed | `end_with_claim.sql` |
 //! | due, taken | the attempt failed | due or dead | `fail.sql` |
 //! | due, taken | the attempt could not begin | due | `give_back.sql` |
 //! | due, dead, recorded | it was processed while it was kept | none or processed | `resolve.sql`, retention |
-//! | due, dead, recorded | its handler discards it, or its body was processed under another id | none | `drop.sql` |
+//! | due, taken | its handler discards it, or its body was processed under another id | none | `drop.sql` |
+//! | due, dead, recorded | the same at a request of the provider | none | `drop.sql` |
 //! | due, dead | an operator retries it | due | `retry.sql` |
 //! | due, dead, recorded | an operator discards it | none | `discard.sql` |
 //! | processed | an operator has it processed again | due | `reprocess.sql` |
@@ -23,70 +24,32 @@
 //! *Taken* is a row whose number is that of a process that lives (`liveness.rs`). What an attempt writes has an
 //! effect only if nobody has taken the row since.
 //!
-//! The tables are in `migrations/0002_kept.sql`. Each statement can be run in psql.
+//! The tables are in `migrations/0002_kept.sql`. Each statement is a file that can be run in psql, but for what operators do
+//! to many deliveries at once: those are put together of parts, in `operator/bulk.rs`.
 //!
 //! Locks are taken in one order: that of the claim, the row of the delivery, the row of its endpoint.
+
+mod state;
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use http::StatusCode;
-use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, Row};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{PgConnection, Postgres, Row};
+
+pub use state::KeptState;
 
 use super::dead::state_after_failure;
 use super::failed_attempt::FailedAttempt;
 use super::kept_request::{FORMAT, KeptRequest};
 use super::liveness::Taker;
-use super::recovery_attempt::Take;
 use super::served_endpoints::Served;
+use super::taken::Take;
 use crate::delivery::Delivery;
 use crate::pg_time::{interval, unix_time};
 use crate::transaction::{DatabaseError, Store, keyed};
-
-/// The state of a kept delivery: what happens next to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum KeptState {
-    /// Nothing: its request is not kept.
-    Recorded,
-    /// It is run again.
-    Due,
-    /// It is run again once its endpoint is resumed.
-    Paused,
-    /// It is not run again unless an operator says so.
-    Dead,
-    /// It is processed, and its request stays for a time
-    /// ([`processed_for`](super::Keep::processed_for)).
-    Processed,
-}
-
-impl KeptState {
-    /// The name, such as `due`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Recorded => "recorded",
-            Self::Due => "due",
-            Self::Paused => "paused",
-            Self::Dead => "dead",
-            Self::Processed => "processed",
-        }
-    }
-
-    pub(crate) fn read(text: &str) -> sqlx::Result<Self> {
-        Ok(match text {
-            "recorded" => Self::Recorded,
-            "due" => Self::Due,
-            "paused" => Self::Paused,
-            "dead" => Self::Dead,
-            "processed" => Self::Processed,
-            other => {
-                let unknown = format!("a kept delivery has the unknown state {other:?}");
-                return Err(sqlx::Error::Decode(unknown.into()));
-            }
-        })
-    }
-}
 
 /// Whose attempt it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,15 +112,16 @@ impl Accepted {
         if row.try_get("processed")? {
             return Ok(Self::Processed);
         }
-        Ok(match (row.try_get::<Option<i32>, _>("takes")?, taker) {
-            (None, _) => Self::Known,
-            (Some(number @ 1..), Some(taker)) => Self::New(Some(Take {
-                number,
-                retries: 0,
-                _taker: taker.clone(),
-            })),
-            (Some(_), _) => Self::New(None),
-        })
+        let Some(number) = row.try_get::<Option<i64>, _>("takes")? else {
+            return Ok(Self::Known);
+        };
+        let is_taken: bool = row.try_get("is_taken")?;
+        let taker = taker.as_ref().filter(|_| is_taken);
+        Ok(Self::New(taker.map(|taker| Take {
+            number,
+            retries: 0,
+            _taker: taker.clone(),
+        })))
     }
 }
 
@@ -207,6 +171,13 @@ pub(super) async fn accept(
         });
     }
     Ok(accepted)
+}
+
+fn drop_statement<'q>(
+    delivery: &'q Delivery,
+    take: Option<&Take>,
+) -> Query<'q, Postgres, PgArguments> {
+    keyed(include_str!("drop.sql"), delivery).bind(take.map(|take| take.number))
 }
 
 fn column<'a, T>(group: &[&'a Acceptance], value: impl Fn(&'a Acceptance) -> T) -> Vec<T> {
@@ -338,8 +309,12 @@ impl Store {
         self.run_on_any(statement).await.map(drop)
     }
 
-    /// Drops a delivery that its handler has discarded.
-    pub(crate) async fn drop_kept(&self, delivery: &Delivery) -> Result<(), DatabaseError> {
+    /// Drops a delivery that its handler has discarded: what this attempt has taken, if it has taken it.
+    pub(crate) async fn drop_kept(
+        &self,
+        delivery: &Delivery,
+        take: Option<&Take>,
+    ) -> Result<(), DatabaseError> {
         let tenant = [delivery.key_tenant()];
         let id = [delivery.id().as_str()];
         let set_aside = || {
@@ -348,15 +323,21 @@ impl Store {
                 .bind(tenant)
                 .bind(id)
         };
-        let statements = || [keyed(include_str!("drop.sql"), delivery), set_aside()];
-        self.run_all_on_any(statements).await.map(drop)
+        self.run_all_on_any(|| [drop_statement(delivery, take), set_aside()])
+            .await
+            .map(drop)
     }
 
-    /// Drops a delivery whose body was processed under another id.
-    pub(crate) async fn drop_replay(&self, delivery: &Delivery) -> Result<(), DatabaseError> {
+    /// Drops a delivery whose body was processed under another id: what this attempt has taken, if it has taken it.
+    pub(crate) async fn drop_replay(
+        &self,
+        delivery: &Delivery,
+        take: Option<&Take>,
+    ) -> Result<(), DatabaseError> {
         let set_aside = || keyed(include_str!("set_aside_replay.sql"), delivery);
-        let statements = || [keyed(include_str!("drop.sql"), delivery), set_aside()];
-        self.run_all_on_any(statements).await.map(drop)
+        self.run_all_on_any(|| [drop_statement(delivery, take), set_aside()])
+            .await
+            .map(drop)
     }
 
     /// Whether a delivery was processed, or has a row.

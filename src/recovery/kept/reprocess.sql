@@ -1,5 +1,6 @@
 -- An operator has processed deliveries of the endpoint $1 run again, with the tenants $2 and the ids $3. Their
--- rows are locked, and their claims deleted.
+-- rows are locked, and their claims deleted. Without `takes + 1`: 1 has taken it, a request processes it, an
+-- operator has it processed again, and 1 gives it back.
 update idempotent_webhook.kept_deliveries
 set state = 'due', retries = 0, next_attempt_at = now(), taken_by = null, takes = takes + 1,
     unfinished = 0, reprocessed = true, processed_at = null, processed_version = null, archived_until = null

@@ -29,6 +29,7 @@ with resent as (
         next_attempt_at = now(),
         unfinished = case known.state when 'due' then known.unfinished else 0 end,
         taken_by = case known.state when 'due' then known.taken_by end,
+        -- Without this: A commits in doubt, it is archived and sent again, and A's failure is written to what is due anew.
         takes = known.takes + (known.state <> 'due')::int,
         processed_at = null,
         processed_version = null,

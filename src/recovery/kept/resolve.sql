@@ -1,4 +1,5 @@
--- Ends a kept delivery that turns out to be processed.
+-- Ends a kept delivery that turns out to be processed. Without this, a row that stayed behind is taken, is a
+-- duplicate, and is taken again, for ever. Without `exists`: it is accepted, sent again, and gone.
 --
 -- $1 endpoint, $2 tenant, $3 id.
 with processed as (

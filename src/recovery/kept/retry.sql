@@ -1,4 +1,5 @@
 -- An operator has a delivery run again now, with a new schedule. One whose attempt runs is left alone.
+-- Without `takes + 1`: 1 takes it and is silent, it is retried, and the failure of 1 is written to what is due anew.
 with chosen as (
     select endpoint, tenant, delivery_id
     from idempotent_webhook.kept_deliveries as kept

@@ -12,6 +12,7 @@ with due as (
     where endpoint = $1
         and state = 'due'
         and next_attempt_at <= coalesce(to_timestamp($4), now())
+        -- Without this: 1 takes it, and takes it again while it runs.
         -- Neither this nor the next is an `exists` alone, which the planner could turn into a join of all of them.
         and (
             taken_by is null

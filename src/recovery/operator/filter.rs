@@ -1,6 +1,7 @@
 //! Which kept deliveries an operator means.
 
-use std::time::SystemTime;
+use std::ops::{Bound, RangeBounds};
+use std::time::{Duration, SystemTime};
 
 use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
@@ -56,13 +57,44 @@ pub struct Filter {
     reason: Option<String>,
     /// As in the column `reason_group`.
     pub(crate) reason_group: Option<String>,
-    pub(super) failed_from: Option<SystemTime>,
-    pub(super) failed_before: Option<SystemTime>,
-    processed_from: Option<SystemTime>,
-    processed_until: Option<SystemTime>,
+    pub(super) failed: Times,
+    processed: Times,
     processed_by: Option<String>,
     /// By name, also where ids are not separate by tenant.
     pub(crate) tenants: Option<Vec<String>>,
+}
+
+/// From a time on, and before another one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Times {
+    from: Option<SystemTime>,
+    until: Option<SystemTime>,
+}
+
+impl Times {
+    fn of(range: impl RangeBounds<SystemTime>) -> Self {
+        Self {
+            from: match range.start_bound() {
+                Bound::Included(from) => Some(*from),
+                Bound::Excluded(before) => next(before),
+                Bound::Unbounded => None,
+            },
+            until: match range.end_bound() {
+                Bound::Included(last) => next(last),
+                Bound::Excluded(until) => Some(*until),
+                Bound::Unbounded => None,
+            },
+        }
+    }
+
+    pub(super) fn is_bounded(self) -> bool {
+        self.from.is_some() || self.until.is_some()
+    }
+}
+
+/// Postgres has times in microseconds.
+fn next(time: &SystemTime) -> Option<SystemTime> {
+    time.checked_add(Duration::from_micros(1))
 }
 
 impl Filter {
@@ -107,32 +139,18 @@ impl Filter {
         self
     }
 
-    /// Only those whose last attempt failed before this time. So a retry of what one has seen leaves out
-    /// what has failed since.
+    /// Only those whose last attempt failed within these times, such as `from..until`. With `..now`, a retry of what
+    /// one has seen leaves out what has failed since.
     #[must_use]
-    pub fn failed_before(mut self, time: SystemTime) -> Self {
-        self.failed_before = Some(time);
+    pub fn failed(mut self, times: impl RangeBounds<SystemTime>) -> Self {
+        self.failed = Times::of(times);
         self
     }
 
-    /// Only those whose last attempt failed at this time or after it.
+    /// Only those that were processed within these times, such as `deployed..`.
     #[must_use]
-    pub fn failed_from(mut self, time: SystemTime) -> Self {
-        self.failed_from = Some(time);
-        self
-    }
-
-    /// Only those that were processed at this time or after it.
-    #[must_use]
-    pub fn processed_from(mut self, time: SystemTime) -> Self {
-        self.processed_from = Some(time);
-        self
-    }
-
-    /// Only those that were processed before this time.
-    #[must_use]
-    pub fn processed_until(mut self, time: SystemTime) -> Self {
-        self.processed_until = Some(time);
+    pub fn processed(mut self, times: impl RangeBounds<SystemTime>) -> Self {
+        self.processed = Times::of(times);
         self
     }
 
@@ -158,11 +176,11 @@ impl Filter {
             .bind(&self.event_type)
             .bind(&self.reason)
             .bind(&self.reason_group)
-            .bind(self.failed_before.map(unix_time))
-            .bind(self.processed_from.map(unix_time))
-            .bind(self.processed_until.map(unix_time))
+            .bind(self.failed.until.map(unix_time))
+            .bind(self.processed.from.map(unix_time))
+            .bind(self.processed.until.map(unix_time))
             .bind(&self.tenants)
-            .bind(self.failed_from.map(unix_time))
+            .bind(self.failed.from.map(unix_time))
             .bind(&self.processed_by)
     }
 }

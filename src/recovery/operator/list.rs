@@ -41,8 +41,9 @@ const LIST: &str = concat!(
     where ",
     is_chosen!(),
     "
+        and ($13::text is null or (kept.delivery_id, kept.tenant) > ($13, $14))
     order by kept.delivery_id, kept.tenant
-    limit $13
+    limit $15
 "
 );
 
@@ -90,18 +91,23 @@ pub struct KeptDelivery {
     pub status: Option<u16>,
     /// Why the last attempt failed.
     pub reason: Option<String>,
+    /// The tenant of its key, which is empty unless ids are separate by tenant.
+    key_tenant: String,
 }
 
 pub(crate) async fn list(
     pool: &PgPool,
     of: Of<'_>,
     filter: &Filter,
+    after: Option<&KeptDelivery>,
     limit: u32,
 ) -> sqlx::Result<Vec<KeptDelivery>> {
     let mut tx = ShortTx::begin(pool).await?;
     plan_for_values(&mut tx).await?;
     let rows = filter
         .bind(LIST, of)
+        .bind(after.map(|last| &last.delivery_id))
+        .bind(after.map(|last| &last.key_tenant))
         .bind(i64::from(limit))
         .fetch_all(&mut *tx)
         .await?;
@@ -116,7 +122,7 @@ fn read(row: &PgRow) -> sqlx::Result<KeptDelivery> {
     let key_tenant: String = row.try_get("tenant")?;
     let tenant: Option<String> = row.try_get("tenant_name")?;
     Ok(KeptDelivery {
-        tenant: tenant.or((!key_tenant.is_empty()).then_some(key_tenant)),
+        tenant: tenant.or_else(|| (!key_tenant.is_empty()).then(|| key_tenant.clone())),
         delivery_id: row.try_get("delivery_id")?,
         event_type: row.try_get("event_type")?,
         state: KeptState::read(row.try_get("state")?)?,
@@ -130,6 +136,7 @@ fn read(row: &PgRow) -> sqlx::Result<KeptDelivery> {
             .try_get::<Option<i16>, _>("status")?
             .map(i16::cast_unsigned),
         reason: row.try_get("reason")?,
+        key_tenant,
     })
 }
 

@@ -1,6 +1,6 @@
-//! What operators do with kept deliveries: one by one in this file, many of them in `batches.rs`.
+//! What operators do with kept deliveries: one by one in this file, many of them in `bulk.rs`.
 
-mod batches;
+mod bulk;
 mod filter;
 mod list;
 
@@ -9,7 +9,7 @@ use sqlx::query::Query;
 use sqlx::{PgConnection, PgPool, Postgres};
 
 use crate::transaction::{RowKeys, ShortTx};
-pub(crate) use batches::{Batches, Change};
+pub(crate) use bulk::{Batches, Change};
 pub use filter::Filter;
 pub use list::KeptDelivery;
 #[cfg(feature = "dashboard")]
@@ -62,6 +62,30 @@ pub enum Retried {
     Processed,
     /// There is no such delivery that could be run again, or it is due or running already.
     Unchanged,
+}
+
+/// The result of a discard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Discarded {
+    /// What was kept of it is gone, and it is not run again.
+    Discarded,
+    /// It was processed, so there is nothing to discard.
+    Processed,
+    /// Nothing is kept of it.
+    NotKept,
+}
+
+/// The result of a reprocess.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reprocessed {
+    /// It is due now, with a new schedule.
+    Due,
+    /// It was not processed, or has been deleted since.
+    NotProcessed,
+    /// It was processed, and its request is not there.
+    NotKept,
 }
 
 /// The key of an endpoint's deliveries: its name, and the tenant if only its deliveries are meant.
@@ -201,6 +225,7 @@ pub(crate) async fn forget(
     let claim = RowKeys::one(of.tenant.unwrap_or_default(), delivery_id);
     let found = claim.delete_claims(of.endpoint, None, &mut *tx).await? > 0;
     if found {
+        // Without this: a failure is kept although its commit went through, it is forgotten, and runs again by itself.
         one(DELETE_KEPT, of, delivery_id).execute(&mut *tx).await?;
         set_aside(&claim, of, tx).await?;
     }

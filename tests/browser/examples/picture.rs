@@ -1,7 +1,7 @@
 //! Takes the picture of the README and of the documentation: the dashboard with the data of the example
 //! `dashboard`. It needs Debian's package `pngquant`.
 //!
-//!     cargo run --manifest-path tests/browser/Cargo.toml --target-dir target --example picture
+//!     cargo run -p browser --example picture
 
 #[expect(dead_code, reason = "other examples print their steps")]
 #[path = "../../../examples/playground/mod.rs"]

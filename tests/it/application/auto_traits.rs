@@ -7,6 +7,11 @@ use idempotent_webhook::presets::{
     AppStoreApp, BraintreeKeys, CircleKeys, EbayEndpoint, FalUser, FireblocksKeys, LiveKitKey,
     PayPalWebhook, PlaidKeys, Preset, PubSub, PublicKey, SnsTopic,
 };
+use idempotent_webhook::provider::signature::{
+    BasicAuth, BasicCredentials, ByHeader, Encoding, Hash, Hmac, Key, SignError, SignatureError,
+    SignatureScheme, Signed, SignedContent, SignedRequest, StandardWebhooks, Token, Tolerance,
+    UnsignedRequest,
+};
 use idempotent_webhook::provider::{
     CustomProvider, Handshake, HandshakeRequest, IdentityError, JsonPathError, PublicUrl,
     PublicUrlError, ResolvedTenant, SecretError, SecretSource, SignedProvider, Verified,
@@ -14,11 +19,6 @@ use idempotent_webhook::provider::{
 };
 use idempotent_webhook::retention::{PruneError, Pruned, RetentionTask};
 use idempotent_webhook::service::{ExtractError, IdempotentWebhookService, ResponseFuture};
-use idempotent_webhook::signature::{
-    BasicAuth, BasicCredentials, ByHeader, Encoding, Hash, Hmac, Key, SignError, SignatureError,
-    SignatureScheme, Signed, SignedContent, SignedRequest, StandardWebhooks, Token, Tolerance,
-    UnsignedRequest,
-};
 use idempotent_webhook::testing::{TestDelivery, TestDeliveryError};
 use idempotent_webhook::{
     DedupeTx, Delivery, DeliveryId, Endpoint, HandlerError, IdempotentWebhook, JsonPath, Outcome,

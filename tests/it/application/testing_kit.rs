@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, Request, StatusCode};
 use futures_util::FutureExt;
-use idempotent_webhook::signature::{
+use idempotent_webhook::provider::signature::{
     Hmac, SignatureError, SignatureScheme, Signed, SignedContent, SignedRequest,
 };
 use idempotent_webhook::testing::{TestDelivery, assert_idempotent};

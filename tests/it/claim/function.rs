@@ -4,13 +4,14 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
+use axum::{Json, Router};
+use idempotent_webhook::recovery::Reprocessed;
 use idempotent_webhook::testing::assert_idempotent;
 use idempotent_webhook::{
     DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, LateClaim, Recency,
-    presets, prune,
+    Source, presets, prune,
 };
 use sqlx::{AssertSqlSafe, PgConnection, PgPool};
 
@@ -69,6 +70,44 @@ async fn v1_the_layer_and_the_function_have_one_claim() {
     .unwrap();
     let row = ("test".to_owned(), String::new(), Some("push".to_owned()));
     assert_eq!(rows, [row.clone(), row]);
+}
+
+/// What the guide says of a preset or an application that changes to another delivery id, here from a header to the
+/// body, in two deploys. A copy of what either version has processed comes to the next one.
+#[tokio::test]
+async fn v1_another_delivery_id_in_two_deploys_runs_nothing_again() {
+    let event = |id: &str| github(&format!("old-{id}"), format!(r#"{{"id":"new-{id}"}}"#));
+    let app = TestApp::github(write_effect).await;
+    let before = app.router.clone();
+    assert_eq!(send(&before, event("1")).await.outcome, "processed");
+
+    #[derive(serde::Deserialize)]
+    struct Event {
+        id: String,
+    }
+    let both = app
+        .elsewhere(
+            async |mut tx: DedupeTx, delivery: Delivery, Json(event): Json<Event>| {
+                let is_new = claim(&mut tx, &event.id).await?;
+                if is_new {
+                    write(&mut tx, delivery.id().as_ref()).await?;
+                }
+                Ok::<_, HandlerError>(StatusCode::OK)
+            },
+        )
+        .await;
+    assert_eq!(send(&both, event("1")).await.outcome, "duplicate");
+    assert_eq!(send(&both, event("2")).await.outcome, "processed");
+    assert_eq!(send(&before, event("2")).await.outcome, "duplicate");
+    assert_rows!(app.database, claims: 3, effects: 2);
+
+    let new_id = presets::github(secret()).delivery_id(Source::json("$.id".parse().unwrap()));
+    let after = app.elsewhere_of(new_id, write_effect).await;
+    assert_eq!(send(&after, event("2")).await.outcome, "duplicate");
+    assert_eq!(send(&after, event("3")).await.outcome, "processed");
+    // While both versions run.
+    assert_eq!(send(&both, event("3")).await.outcome, "processed");
+    assert_rows!(app.database, claims: 5, effects: 3);
 }
 
 #[tokio::test]
@@ -204,7 +243,10 @@ async fn v1_what_is_kept_ends_with_the_claim() {
                 )",
             )
             .await;
-        assert!(endpoint(&app).reprocess("a").await.unwrap());
+        assert_eq!(
+            endpoint(&app).reprocess("a").await.unwrap(),
+            Reprocessed::Due
+        );
         assert_rows!(app.database, claims: 0, effects: 1);
         assert!(process(&app.database.pool, "a").await.unwrap());
         assert_rows!(app.database, claims: 1, effects: 2);
@@ -292,6 +334,29 @@ async fn g12_a_late_handler_that_claims_by_the_function_registers_the_window() {
     assert_rows!(database, claims: 1, effects: 1);
 }
 
+#[tokio::test]
+async fn v1_the_assertion_says_that_it_cannot_roll_back_what_a_handler_commits() {
+    let database = Database::new().await;
+    let elsewhere = database.another_pool(3).await;
+    let handler = move |claim: LateClaim, delivery: Delivery| {
+        let elsewhere = elsewhere.clone();
+        async move {
+            assert!(process(&elsewhere, delivery.id().as_str()).await?);
+            claim.committed();
+            Ok::<_, HandlerError>(StatusCode::OK)
+        }
+    };
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()));
+    let layer = layer.late_claim();
+    let router: Router = Router::new().route("/", post(handler).layer(layer));
+    let asserted = tokio::spawn(async move {
+        assert_idempotent(&router, &github_delivery(), async || 0).await;
+    });
+    let panic = asserted.await.unwrap_err().into_panic();
+    let message = panic.downcast_ref::<String>().unwrap();
+    assert!(message.contains("allow_unused_transaction"), "{message}");
+}
+
 /// The sender has nothing to send again, and there is nothing to keep.
 #[tokio::test]
 async fn v1_a_handler_that_fails_after_its_commit_has_processed_the_delivery() {
@@ -374,7 +439,7 @@ async fn v1_a_late_handler_may_claim_by_the_function() {
         .await;
     assert_rows!(database, claims: 1, effects: 1);
     let endpoint = Endpoint::new(database.pool.clone(), "test");
-    assert!(endpoint.reprocess("a").await.unwrap());
+    assert_eq!(endpoint.reprocess("a").await.unwrap(), Reprocessed::Due);
     database.until("2 = (select count(*) from effects)").await;
     running.stop().await;
     assert_rows!(database, claims: 1, effects: 2);

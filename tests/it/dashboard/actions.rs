@@ -377,6 +377,33 @@ async fn d3_an_action_whose_process_was_killed_is_interrupted() {
 
 /// What a retry has led to is on its page, and it is done only once nothing of it is due.
 #[tokio::test(flavor = "multi_thread")]
+async fn d3_an_action_is_on_the_state_that_was_chosen() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database.insert_due(2).await;
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries set last_failed_at = now();
+             update idempotent_webhook.kept_deliveries
+             set state = 'dead', next_attempt_at = null
+             where delivery_id = 'due-2'",
+        )
+        .await;
+    let board = Board::operator(&app.database.pool);
+    let before = unix_now(&app.database).await;
+    let form = format!("action=discard&endpoint=test&state=due&before={before}");
+    assert_eq!(board.post("act", &form).await.status, 303);
+    app.database.until(ALL_ENDED).await;
+    assert_eq!(actions(&app.database).await, [action("discard", None, 1)]);
+    app.database
+        .until(
+            "(select array_agg(delivery_id) from idempotent_webhook.kept_deliveries) = array['due-2']
+             -- Nothing of it runs again, so nobody looks at what becomes of it.
+             and not exists (select from idempotent_webhook.operator_action_deliveries)",
+        )
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn d3_a_retry_is_done_once_its_deliveries_are() {
     async fn fails(mut tx: DedupeTx, delivery: Delivery) -> Result<(), HandlerError> {
         let id = delivery.id().as_str();
@@ -785,7 +812,7 @@ async fn d3_an_action_on_very_many_is_not_done_because_some_of_them_are() {
         .await;
     let page = board.page("action?id=1").await;
     page.hides("data-state=\"done\"");
-    page.shows("is not known any more");
+    page.shows("no longer known which deliveries they were");
 }
 
 /// A request that is kept is not deleted in order to wait for its provider.
@@ -923,7 +950,7 @@ async fn q2_content_is_erased_by_those_who_may() {
     board
         .page("delivery?endpoint=test&id=a")
         .await
-        .shows("There is no content that could be erased.");
+        .shows("There is no content to erase.");
 
     // All of a selection, in the background.
     app.database

@@ -93,7 +93,7 @@ async fn d1_readers_see_no_action_and_can_do_none() {
     assert_eq!(actions(&app.database).await, []);
     let dead = Filter::new().state(KeptState::Dead);
     let endpoint = Endpoint::new(app.database.pool.clone(), "test");
-    assert_eq!(endpoint.kept(&dead, 10).await.unwrap().len(), 1);
+    assert_eq!(endpoint.kept(&dead, None, 10).await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

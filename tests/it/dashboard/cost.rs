@@ -29,6 +29,18 @@ async fn d4_a_page_does_not_wait_for_ever() {
     board.page("overview").await;
 }
 
+#[tokio::test]
+async fn d4_a_database_that_refuses_a_statement_is_not_told_as_a_slow_one() {
+    let database = Database::new().await;
+    let board = Board::operator(&database.pool);
+    database
+        .run("alter table idempotent_webhook.kept_deliveries rename column state to another")
+        .await;
+    let answer = board.get("overview").await;
+    assert_eq!(answer.status, 503);
+    answer.hides("The database did not answer in time.");
+}
+
 /// A statement goes on in Postgres when nobody waits for it any more.
 #[tokio::test(flavor = "multi_thread")]
 async fn d4_requests_that_are_abandoned_hold_two_connections() {

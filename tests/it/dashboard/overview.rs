@@ -427,7 +427,7 @@ async fn d3_an_endpoint_shows_what_each_version_did() {
     let page = board.page("endpoint?endpoint=test").await;
     page.shows("version 1.4.2 began");
     page.shows("<dt>Handler timeout</dt><dd>30 s</dd>");
-    page.shows("As a process told them with version 1.4.2");
+    page.shows("As a process reported them with version 1.4.2");
     assert_eq!(board.get("endpoint?endpoint=tset").await.status, 404);
     assert_eq!(board.get("endpoint?endpoint=test&days=3").await.status, 400);
 }

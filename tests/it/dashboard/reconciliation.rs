@@ -102,7 +102,7 @@ async fn d3_what_is_not_reconciled_is_said_with_its_reason_where_its_state_is() 
                 "not reconciled</span> <span class=\"why\">{reason}</span>"
             ));
             page.shows("No delivery that came in. Some may never have arrived");
-            page.hides("Nothing.");
+            page.hides("Nothing has failed.");
         }
     }
     database
@@ -115,7 +115,7 @@ async fn d3_what_is_not_reconciled_is_said_with_its_reason_where_its_state_is() 
         .run("delete from idempotent_webhook.reconciliations where source like '% left'")
         .await;
     let page = board.page("overview").await;
-    page.shows("Nothing.");
+    page.shows("Nothing has failed.");
     page.hides("class=\"why\"");
 }
 

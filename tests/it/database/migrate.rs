@@ -56,6 +56,29 @@ async fn several_processes_may_migrate_at_once() {
     }
 }
 
+/// An old process that starts during a deploy, or after a rollback.
+#[tokio::test]
+async fn the_tables_of_a_later_version_are_left_as_they_are() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.migrations (version, description, success, checksum, execution_time)
+             values (9999, 'later', true, '', 0)",
+        )
+        .await;
+    migrate(&database.pool).await.unwrap();
+
+    // One of its own that was changed is an error as before.
+    database
+        .run("update idempotent_webhook.migrations set checksum = '' where version = 1")
+        .await;
+    let refused = migrate(&database.pool).await.unwrap_err();
+    assert!(
+        matches!(refused, MigrateError::VersionMismatch(1)),
+        "{refused:?}"
+    );
+}
+
 #[tokio::test]
 async fn g2_a_database_that_cannot_hold_every_id_is_refused() {
     let database = Database::empty().await;

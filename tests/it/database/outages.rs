@@ -13,7 +13,7 @@ use throwaway_postgres::{Durability, ThrowawayPostgres};
 
 use crate::late_claim::begin_and_write;
 use crate::support::{
-    Database, TestApp, answer, assert_rows, github, github_delivery, secret, send, soon,
+    Database, Failing, TestApp, answer, assert_rows, github, github_delivery, secret, send, soon,
     write_effect,
 };
 
@@ -292,6 +292,75 @@ async fn a_claim_that_loses_its_connection_is_tried_on_one_more() {
         .until("2 = (select last_value from claims)")
         .await;
     assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// A sequence counts what is rolled back as well.
+async fn refuse_inserts(database: &Database, table: &str, code: &str) {
+    database
+        .run(&format!(
+            "create sequence refused;
+             create function refuse() returns trigger language plpgsql as $$
+             begin
+                 perform nextval('refused');
+                 raise exception 'no' using errcode = '{code}';
+             end $$;
+             create trigger refuse before insert on idempotent_webhook.{table}
+                 for each row execute function refuse()"
+        ))
+        .await;
+}
+
+async fn refused(database: &Database) -> i64 {
+    sqlx::query_scalar("select last_value from refused")
+        .fetch_one(&database.pool)
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_claim_that_always_conflicts_is_tried_a_number_of_times() {
+    let app = TestApp::github(write_effect).await;
+    refuse_inserts(&app.database, "deliveries", "40001").await;
+    assert_eq!(
+        soon(app.send(github("a", "{}"))).await,
+        answer(503, "failed", UNAVAILABLE)
+    );
+    let tries = refused(&app.database).await;
+    assert!((3..100).contains(&tries), "{tries}");
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// After a wait that is over, it does not wait again on another connection: only once more without the wait for
+/// another attempt.
+#[tokio::test]
+async fn a_failure_that_cannot_be_kept_is_tried_on_one_more_connection_or_without_the_wait() {
+    for code in ["XX000", "55P03", "57014"] {
+        let app = TestApp::keeping(|keep| keep, Failing::times(9).handler()).await;
+        refuse_inserts(&app.database, "kept_deliveries", code).await;
+        let sent = soon(app.send(github("a", "{}"))).await;
+        assert_eq!(sent, answer(500, "failed", ""), "{code}");
+        assert_eq!(refused(&app.database).await, 2, "{code}");
+        assert_rows!(app.database, claims: 0, effects: 0);
+    }
+}
+
+/// A look is a statement of its own, before the claim.
+#[tokio::test]
+async fn a_look_at_a_delivery_that_fails_on_any_connection_is_an_error() {
+    let app = TestApp::github_with(IdempotentWebhook::late_claim, begin_and_write).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    let rename = "alter table idempotent_webhook.deliveries rename";
+    app.database
+        .run(&format!("{rename} delivery_id to id"))
+        .await;
+    assert_eq!(
+        soon(app.send(github("b", "{}"))).await,
+        answer(503, "failed", UNAVAILABLE)
+    );
+    app.database
+        .run(&format!("{rename} id to delivery_id"))
+        .await;
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 /// On each connection that the pool makes, somebody begins a transaction.

@@ -5,9 +5,40 @@ use axum::routing::post;
 use axum::{Json, Router};
 use idempotent_webhook::{DedupeTx, Delivery, Events, HandlerError, IdempotentWebhook, presets};
 
+use super::page;
 use crate::support::{Database, answer, assert_rows, now, secret, send, stripe};
 
-include!("../../../src/documentation/first_handler.rs");
+// From here on as in the guide.
+#[derive(serde::Deserialize)]
+struct PaidInvoice {
+    created: i64,
+    data: Data,
+}
+
+#[derive(serde::Deserialize)]
+struct Data {
+    object: Invoice,
+}
+
+#[derive(serde::Deserialize)]
+struct Invoice {
+    amount_paid: i64,
+}
+
+async fn paid(
+    mut tx: DedupeTx,
+    delivery: Delivery,
+    Json(event): Json<PaidInvoice>,
+) -> Result<StatusCode, HandlerError> {
+    sqlx::query("insert into payments (event_id, created, amount) values ($1, $2, $3)")
+        .bind(delivery.id())
+        .bind(event.created)
+        .bind(event.data.object.amount_paid)
+        .execute(&mut *tx)
+        .await?;
+    Ok(StatusCode::OK)
+}
+// Up to here.
 
 #[tokio::test]
 async fn the_first_handler_of_the_guide_is_not_called_for_events_of_other_shapes() {
@@ -29,4 +60,13 @@ async fn the_first_handler_of_the_guide_is_not_called_for_events_of_other_shapes
     database
         .until("(select sum(amount) from payments) = 5")
         .await;
+}
+
+#[test]
+fn the_guide_has_this_handler() {
+    let (_, handler) = include_str!("first_handler.rs")
+        .split_once("// From here on as in the guide.\n")
+        .unwrap();
+    let (handler, _) = handler.split_once("// Up to here.\n").unwrap();
+    assert!(page("handling.md").contains(handler));
 }

@@ -16,26 +16,32 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool, Row};
 use crate::support::Database;
 
 mod first_handler;
+mod links;
+mod missing;
 mod moving_in;
+mod quotations;
 
-/// The pages of the guide and the README, without the marks of Rust's comments.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The pages of the guide and the README.
 fn pages() -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let guide = fs::read_dir(root.join("src/documentation")).unwrap();
+    let guide = fs::read_dir(root().join("src/documentation")).unwrap();
     let pages = guide.map(|page| page.unwrap().path());
     pages
-        .filter(|page| page.extension().is_some_and(|extension| extension == "rs"))
-        .chain([root.join("README.md")])
+        .filter(|page| page.extension().is_some_and(|extension| extension == "md"))
+        .chain([root().join("README.md")])
         .map(|page| {
             let text = fs::read_to_string(&page).unwrap();
-            let lines = text.lines().map(|line| {
-                let line = line.strip_prefix("//!").unwrap_or(line);
-                line.strip_prefix(' ').unwrap_or(line)
-            });
-            let text = lines.collect::<Vec<_>>().join("\n");
             (page, text)
         })
         .collect()
+}
+
+/// A page of the guide.
+fn page(name: &str) -> String {
+    fs::read_to_string(root().join("src/documentation").join(name)).unwrap()
 }
 
 fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
@@ -48,7 +54,7 @@ fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
 
 /// Citus has its own test, with a server that no package installs.
 fn needs_citus(sql: &str) -> bool {
-    sql.contains("create_distributed_table") || sql.contains("citus.sql")
+    sql.contains("create_distributed_table")
 }
 
 /// Of a job of `pg_cron`, the statement that it runs.
@@ -85,8 +91,7 @@ async fn each_statement_of_the_guide_runs() {
 #[tokio::test]
 async fn the_guide_tells_whether_an_event_arrived() {
     let database = Database::new().await;
-    let operating = include_str!("../../../src/documentation/operating.rs").replace("//! ", "");
-    let query = blocks(&operating, "sql")[0].to_owned();
+    let query = blocks(&page("operating.md"), "sql")[0].to_owned();
     let state = async || {
         let rows = database
             .pool
@@ -212,10 +217,7 @@ async fn the_tests_of_the_guide_pass() {
 
     // They are the same as in the guide.
     let here = include_str!("mod.rs");
-    let (_, guide) = pages()
-        .into_iter()
-        .find(|(page, _)| page.ends_with("testing.rs"))
-        .unwrap();
+    let guide = page("testing.md");
     for name in ["a_payment_is_booked_once", "a_forged_payment_is_rejected"] {
         let name = format!("{name}(pool");
         assert_eq!(function(here, &name), function(&guide, &name));
@@ -267,17 +269,4 @@ async fn the_test_of_the_readme_passes() {
 fn the_promise_is_worded_once() {
     let promise = include_str!("../../../src/documentation/promise.md");
     assert!(include_str!("../../../README.md").contains(promise));
-}
-
-/// A page that moves takes its links along.
-#[test]
-fn the_readme_links_to_pages_that_exist() {
-    let readme = include_str!("../../../README.md");
-    let pages = readme.split("/idempotent_webhook/documentation/").skip(1);
-    let pages: Vec<&str> = pages.map(|link| link.split('/').next().unwrap()).collect();
-    assert!(pages.len() >= 8, "{pages:?}");
-    for page in pages {
-        let file = format!("{}/src/documentation/{page}.rs", env!("CARGO_MANIFEST_DIR"));
-        assert!(Path::new(&file).exists(), "{file}");
-    }
 }

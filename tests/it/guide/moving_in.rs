@@ -13,7 +13,7 @@ use sqlx::PgPool;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::{blocks, pages};
+use super::{blocks, page};
 use crate::support::{Database, assert_rows, github, insert_effect, secret, send};
 
 pub const PROCESSED_EVENTS: &str = "
@@ -95,11 +95,7 @@ fn traffic(routers: Vec<Router>, next: Arc<AtomicU32>) -> JoinHandle<()> {
 async fn v4_nothing_runs_twice_or_is_lost_while_an_application_moves_in() {
     let database = Database::new().await;
     database.run(PROCESSED_EVENTS).await;
-    let take_over = pages()
-        .into_iter()
-        .find(|(page, _)| page.ends_with("moving_in.rs"))
-        .map(|(_, text)| blocks(&text, "sql")[0].to_owned())
-        .unwrap();
+    let take_over = blocks(&page("moving_in.md"), "sql")[0].to_owned();
     let next = Arc::new(AtomicU32::new(0));
     let sent_more = async |deliveries: u32| {
         let until = next.load(Ordering::Relaxed) + deliveries;

@@ -39,7 +39,7 @@ async fn f2_a_forged_chain_is_refused_with_its_reason_in_the_log() {
         // The test's own root, as the cases have it; the time of signing is not too old for any.
         let provider = presets::apple_app_store(text("secret").parse::<AppStoreApp>().unwrap())
             .keys(KeySource::given(text("keys")).unwrap())
-            .tolerance(idempotent_webhook::signature::Tolerance::unlimited());
+            .tolerance(idempotent_webhook::provider::signature::Tolerance::unlimited());
         let app = TestApp::of(provider, write_effect).await;
         let body = BASE64.decode(text("body_base64")).unwrap();
         let log = logged(async {

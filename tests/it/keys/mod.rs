@@ -17,15 +17,15 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use idempotent_webhook::presets::{CircleKeys, FireblocksKeys, PlaidKeys, SnsTopic};
 use idempotent_webhook::provider::keys::{KeyRequest, KeySource};
+use idempotent_webhook::provider::signature::{Encoding, Jwt, SignatureAlgorithm, SignatureError};
 use idempotent_webhook::provider::{ResolvedTenant, SecretSource, VerifyError};
-use idempotent_webhook::signature::{Encoding, Jwt, SignatureAlgorithm, SignatureError};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret, Source, TenantSecrets, presets};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use self::server::{Answering, KeyServer, private_key};
-use crate::support::{Answer, TestApp, answer, assert_rows, logged, soon, write_effect};
+use crate::support::{Answer, TestApp, answer, assert_rows, let_pass, logged, soon, write_effect};
 
 const REFUSED: &str = "signature missing or not valid";
 const UNAVAILABLE: &str = "temporarily unavailable";
@@ -48,15 +48,18 @@ fn signed(key: &str, id: &str) -> TestDelivery {
     TestDelivery::new(&signer).id(id)
 }
 
-/// The application, whose keys are those of the server. An address is asked again after a moment.
+/// Longer than anything takes on a busy machine: the clock is moved on.
+const PAUSE: Duration = Duration::from_secs(600);
+
+/// The application, whose keys are those of the server.
 async fn app(server: &KeyServer) -> TestApp {
-    let keys = server.source().pause(Duration::from_secs(1));
+    let keys = server.source().pause(PAUSE);
     TestApp::of(acme(keys), write_effect).await
 }
 
-/// More than a pause.
-async fn a_moment() {
-    tokio::time::sleep(Duration::from_millis(1100)).await;
+/// Lets a pause pass.
+async fn let_pause_pass() {
+    let_pass(PAUSE + Duration::from_secs(1)).await;
 }
 
 /// The delivery with another header of the token that a header of it has.
@@ -90,11 +93,9 @@ fn with_key_id(delivery: &TestDelivery, id: &str) -> Request<Body> {
 #[tokio::test]
 async fn f1_a_rotation_in_a_storm_refuses_nothing_authentic_and_accepts_nothing_else() {
     let server = KeyServer::new(Answering::Keys(vec!["first"])).await;
-    // Longer than a storm takes on a busy machine: after a pause, a forged request has the set fetched again.
-    let pause = Duration::from_secs(5);
     // A fetch shares the thread with all requests of a storm.
     let patient = Duration::from_secs(20);
-    let provider = acme(server.source().pause(pause).timeout(patient));
+    let provider = acme(server.source().pause(PAUSE).timeout(patient));
     let app = TestApp::of(provider.response_deadline(2 * patient), write_effect).await;
     let storm = async |key: &str, from: u32| {
         let authentic = (from..from + 40).map(|i| signed(key, &format!("{key}-{i}")).request());
@@ -111,7 +112,7 @@ async fn f1_a_rotation_in_a_storm_refuses_nothing_authentic_and_accepts_nothing_
     storm("first", 0).await;
     // The new key is published beside the old one, and then used. The old one still signs what is on its way.
     server.answer(Answering::Keys(vec!["first", "second"]));
-    tokio::time::sleep(pause + Duration::from_millis(100)).await;
+    let_pause_pass().await;
     tokio::join!(storm("second", 0), storm("first", 40));
     // The old one is withdrawn.
     server.answer(Answering::Keys(vec!["second"]));
@@ -129,9 +130,18 @@ async fn f1_a_key_that_is_used_sooner_than_it_may_be_fetched_is_not_lost() {
     assert_eq!(send("first").await, answer(200, "processed", "done"));
     server.answer(Answering::Keys(vec!["second"]));
     assert_eq!(send("second").await, answer(503, "rejected", UNAVAILABLE));
-    a_moment().await;
+    let_pause_pass().await;
     assert_eq!(send("second").await, answer(200, "processed", "done"));
     assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
+async fn f1_keys_that_come_in_parts_are_read_to_the_end() {
+    let server = KeyServer::new(Answering::Parts).await;
+    let app = app(&server).await;
+    let got = app.send(signed("first", "a").request()).await;
+    assert_eq!(got, answer(200, "processed", "done"));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 #[tokio::test]
@@ -185,7 +195,7 @@ async fn f1_a_rotation_is_seen_where_requests_name_no_key() {
         assert_eq!(got, answer(503, "rejected", UNAVAILABLE));
     }
     assert_eq!(server.asked().len(), 1);
-    a_moment().await;
+    let_pause_pass().await;
     assert_eq!(send("second", "b").await, answer(200, "processed", "done"));
     assert_eq!(server.asked().len(), 2);
     assert_rows!(app.database, claims: 2, effects: 2);
@@ -226,7 +236,7 @@ async fn f1_a_key_that_changes_under_its_id_is_seen_after_a_pause() {
         assert_eq!(send("forged", "b").await, answer(401, "rejected", REFUSED));
     }
     assert_eq!(server.asked().len(), 1);
-    a_moment().await;
+    let_pause_pass().await;
     assert_eq!(send("forged", "b").await, answer(200, "processed", "done"));
     for _ in 0..20 {
         assert_eq!(send("first", "c").await, answer(401, "rejected", REFUSED));
@@ -279,7 +289,7 @@ async fn f1_old_keys_are_used_while_the_address_fails() {
 async fn f1_what_starts_without_network_heals() {
     let server = KeyServer::new(Answering::Broken).await;
     // A sixth of the pause, while there are no keys at all.
-    let keys = server.source().pause(Duration::from_secs(6));
+    let keys = server.source().pause(PAUSE);
     let app = TestApp::of(acme(keys), write_effect).await;
     let delivery = signed("first", "a");
     for _ in 0..3 {
@@ -296,7 +306,7 @@ async fn f1_what_starts_without_network_heals() {
     assert_eq!(server.asked().len(), 1);
     assert_rows!(app.database, claims: 0, effects: 0);
     server.answer(Answering::Keys(vec!["first"]));
-    a_moment().await;
+    let_pause_pass().await;
     assert_eq!(
         app.send(delivery.request()).await,
         answer(200, "processed", "done")
@@ -375,7 +385,7 @@ async fn f1_an_unknown_tenant_is_refused_as_a_wrong_signature_is() {
         |head| head.uri.query().map(str::to_owned),
         async |name: String| Ok((name == "known").then(|| Secret::new("a secret").unwrap())),
     );
-    let keys = server.source().pause(Duration::from_secs(6));
+    let keys = server.source().pause(PAUSE);
     let app = TestApp::of(acme(tenants).keys(keys), write_effect).await;
     // Nobody can tell from the answer, nor from what is asked, who is a tenant.
     for tenant in ["known", "unknown"] {
@@ -386,7 +396,7 @@ async fn f1_an_unknown_tenant_is_refused_as_a_wrong_signature_is() {
         );
     }
     server.answer(Answering::Keys(vec!["first"]));
-    a_moment().await;
+    let_pause_pass().await;
     for tenant in ["known", "unknown"] {
         let request = signed("forged", "x").uri(&format!("/?{tenant}")).request();
         assert_eq!(
@@ -398,6 +408,29 @@ async fn f1_an_unknown_tenant_is_refused_as_a_wrong_signature_is() {
     let got = app.send(authentic).await;
     assert_eq!(got, answer(200, "processed", "done"));
     assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// Nothing is fetched later that would change the answer.
+#[tokio::test]
+async fn f1_what_is_signed_with_none_of_the_keys_that_were_given_is_refused_for_good() {
+    let tenants = TenantSecrets::new(
+        |head| head.uri.query().map(str::to_owned),
+        async |name: String| Ok((name == "known").then(|| Secret::new("a secret").unwrap())),
+    );
+    let given = || KeySource::given(private_key("first")).unwrap();
+    let app = TestApp::of(acme(tenants).keys(given()), write_effect).await;
+    for tenant in ["known", "unknown"] {
+        let request = signed("forged", "x").uri(&format!("/?{tenant}")).request();
+        let got = app.send(request).await;
+        assert_eq!(got, answer(401, "rejected", REFUSED), "{tenant}");
+    }
+    assert_rows!(app.database, claims: 0, effects: 0);
+
+    let (head, _) = with_key_id(&signed("first", "x"), "another").into_parts();
+    assert!(matches!(
+        acme(given()).verify(&head, b"{}", SystemTime::now()),
+        Err(VerifyError::Signature(SignatureError::UnknownKey))
+    ));
 }
 
 /// Their secrets say which keys are fetched, so that an unknown tenant needs one that says it as well.

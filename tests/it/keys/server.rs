@@ -1,13 +1,16 @@
 //! A server with the keys of providers, which rotates them and can be broken in many ways.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Router, body::Bytes};
+use futures_util::{StreamExt, stream};
 use idempotent_webhook::provider::keys::{KeyClient, KeySource};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -33,6 +36,8 @@ pub enum Answering {
     Redirect,
     /// With keys, after this time.
     Slow(Duration),
+    /// With keys, in two parts.
+    Parts,
 }
 
 #[derive(Clone)]
@@ -102,6 +107,16 @@ async fn respond(State(server): State<KeyServer>, request: Request) -> Response 
         Answering::Slow(time) => {
             tokio::time::sleep(time).await;
             keys().into_response()
+        }
+        Answering::Parts => {
+            let mut beginning = keys();
+            let end = beginning.split_off(beginning.len() / 2);
+            let end = stream::once(async {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                end
+            });
+            let parts = stream::once(async { beginning }).chain(end);
+            Body::from_stream(parts.map(Ok::<_, Infallible>)).into_response()
         }
     }
 }

@@ -8,7 +8,7 @@ use axum::handler::Handler;
 use axum::http::header::HeaderValue;
 use axum::http::{Request, StatusCode};
 use axum::routing::post;
-use idempotent_webhook::signature::Tolerance;
+use idempotent_webhook::provider::signature::Tolerance;
 use idempotent_webhook::{DedupeTx, IdempotentWebhook, Keep, Retention, Secret, presets};
 use sqlx::PgPool;
 
@@ -228,7 +228,7 @@ async fn what_cannot_be_written_is_written_later() {
 async fn counting_can_be_switched_off() {
     let database = Database::new().await;
     let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()))
-        .count_activity(false);
+        .without_activity();
     let handler = axum::routing::post(write_effect).layer(layer.clone());
     let router = axum::Router::new().route("/", handler);
     send(&router, github("a", "{}")).await;
@@ -335,7 +335,6 @@ async fn what_is_counted_is_written_within_the_layers_time_for_the_database() {
     let database = Database::new().await;
     let pool = database.another_pool(1).await;
     let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()))
-        .count_activity(true)
         .database_timeout(Duration::from_millis(50));
     let handler = axum::routing::post(write_effect).layer(layer.clone());
     let router = axum::Router::new().route("/", handler);
@@ -409,9 +408,7 @@ async fn versions_are_counted_apart() {
         layer_of(&database.pool),
         layer_of(&database.pool).version("1.4.0"),
         layer_of(&database.pool).version("1.5.0"),
-        layer_of(&database.pool)
-            .version("1.5.0")
-            .count_activity(true),
+        layer_of(&database.pool).version("1.5.0"),
     ];
     for (number, layer) in layers.iter().enumerate() {
         let router = route(layer, write_effect);
@@ -673,7 +670,7 @@ async fn the_settings_of_the_finished_layer_are_told() {
             "database_timeout_seconds": 4,
             "expected_every_seconds": 86400,
             "retry_after_seconds": 9,
-            "bodies": "guarded",
+            "replay_guard": true,
             "late_claim": false,
             "serialize_by": null,
             "keep": "all",
@@ -687,7 +684,7 @@ async fn the_settings_of_the_finished_layer_are_told() {
 
     // A process with another version, after a deploy.
     let pool = database.another_pool(2).await;
-    let layer = layer_of(&pool).version("1.5.0").compare_bodies();
+    let layer = layer_of(&pool).version("1.5.0");
     send(&route(&layer, write_effect), github("a", "{}")).await;
     layer.drained().await;
     let (version, settings) = told(&database).await.unwrap();
@@ -695,7 +692,7 @@ async fn the_settings_of_the_finished_layer_are_told() {
     for (name, value) in [
         ("provider", serde_json::json!("github")),
         ("signature_header", "x-hub-signature-256".into()),
-        ("bodies", "compared".into()),
+        ("replay_guard", false.into()),
         ("acknowledge", false.into()),
         ("record_failures", false.into()),
     ] {

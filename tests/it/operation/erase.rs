@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use idempotent_webhook::recovery::{Filter, KeptState};
+use idempotent_webhook::recovery::{Filter, KeptState, Reprocessed};
 use idempotent_webhook::{
     DedupeTx, Delivery, Endpoint, HandlerError, IdempotentWebhook, Keep, LateClaim, Provider,
     Retention, Secret, TenantSecrets, presets,
@@ -107,7 +107,10 @@ async fn q2_what_is_erased_does_not_run_unless_the_provider_sends_it_again() {
     let app = app_with(&["due"]).await;
     assert!(endpoint(&app).erase("due").await.unwrap());
     let recovery = recover(&app);
-    assert!(!endpoint(&app).reprocess("due").await.unwrap());
+    assert_eq!(
+        endpoint(&app).reprocess("due").await.unwrap(),
+        Reprocessed::NotProcessed
+    );
     let retried = endpoint(&app).retry_all(&Filter::new()).await.unwrap();
     assert_eq!(retried, 0);
     app.database.run("select pg_sleep(0.3)").await;

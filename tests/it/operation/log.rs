@@ -158,7 +158,7 @@ async fn a_rollback_that_a_test_asks_for_is_not_logged_as_a_failure() {
         async || app.database.rows().await.effects,
     ))
     .await;
-    assert!(log.contains("a test has asked for that"), "{log}");
+    assert!(log.contains("as a test has asked for"), "{log}");
     assert!(!log.contains("did not answer success"), "{log}");
 }
 
@@ -175,31 +175,17 @@ async fn g13_a_mismatch_names_the_url_if_that_is_signed() {
             .request()
     };
     let configured = "http://user:hunter2@example.com".parse().unwrap();
-    for (provider, url) in [
-        (
-            twilio.clone().public_url(configured),
-            "http://redacted@example.com/... (`public_url`)",
-        ),
-        (
-            twilio.trust_forwarded_headers(),
-            "the one in `X-Forwarded-Proto` and `X-Forwarded-Host` (`trust_forwarded_headers`)",
-        ),
-    ] {
-        let app = TestApp::of(provider, write_effect).await;
-        let log = logged(async {
-            let mut request: Request<Body> = request();
-            for (name, value) in [("x-forwarded-proto", "http"), ("host", "example.com")] {
-                request.headers_mut().insert(name, value.parse().unwrap());
-            }
-            *request.uri_mut() = "/?token=hunter2".parse().unwrap();
-            assert_eq!(app.send(request).await.status, 401);
-        })
-        .await;
-        let hint = format!("a body that was changed on the way, or another URL than {url}");
-        assert!(log.contains(&hint), "{log}");
-        assert!(!log.contains("hunter2"), "{log}");
-        assert_rows!(app.database, claims: 0, effects: 0);
-    }
+    let app = TestApp::of(twilio.public_url(configured), write_effect).await;
+    let log = logged(async {
+        let mut request: Request<Body> = request();
+        *request.uri_mut() = "/?token=hunter2".parse().unwrap();
+        assert_eq!(app.send(request).await.status, 401);
+    })
+    .await;
+    let hint = "a body that was changed on the way, or another URL than http://redacted@example.com/... (`public_url`)";
+    assert!(log.contains(hint), "{log}");
+    assert!(!log.contains("hunter2"), "{log}");
+    assert_rows!(app.database, claims: 0, effects: 0);
     // It does not depend on the URL.
     let github = presets::github(secret()).public_url("https://example.com".parse().unwrap());
     let app = TestApp::of(github, write_effect).await;

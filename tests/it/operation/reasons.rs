@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use axum::Json;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
@@ -119,6 +119,18 @@ async fn g13_what_is_no_text_is_left_alone() {
         let (_, reason) = fail_with(response).await;
         assert_eq!(reason, TEAPOT);
     }
+}
+
+/// A server sends nothing of a body that has ended.
+#[tokio::test]
+async fn g13_a_body_whose_text_was_read_has_not_ended() {
+    let (response, reason) = fail_with("no such order").await;
+    assert_eq!(reason, format!("{TEAPOT}: no such order"));
+    let mut body = response.into_body();
+    assert!(!body.is_end_stream());
+    let frame = body.frame().await.unwrap().unwrap();
+    assert_eq!(frame.into_data().unwrap(), "no such order");
+    assert!(body.is_end_stream());
 }
 
 /// Only what is there at once is read, and the sender gets all of it.

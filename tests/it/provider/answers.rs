@@ -9,15 +9,15 @@ use axum::http::{HeaderName, Request, Response, StatusCode};
 use axum::response::IntoResponse;
 use http_body_util::BodyExt;
 use idempotent_webhook::presets::{CircleKeys, PublicKey};
-use idempotent_webhook::signature::BasicCredentials;
+use idempotent_webhook::provider::signature::BasicCredentials;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{DedupeTx, Delivery, Provider, Secret, presets};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::support::{
-    Failing, TestApp, answer, assert_rows, gated, insert_effect, keep, secret, soon, spawn_send,
-    write_effect,
+    Failing, TestApp, answer, assert_rows, gated, insert_effect, keep, keep_accepted, secret, soon,
+    spawn_send, write_effect,
 };
 
 /// The response as it is, with its body.
@@ -154,22 +154,17 @@ async fn a_retry_after_of_the_handler_is_left_as_it_is() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
-/// Postmark drops the event of a 4xx, and takes a 403 for the end. Only what commits is one.
+/// Postmark drops the event of a 4xx, and takes a 403 for the end.
 #[tokio::test]
-async fn postmark_hears_of_a_4xx_only_if_it_commits() {
+async fn postmark_never_hears_of_a_4xx() {
     let postmark = presets::postmark("user:password".parse::<BasicCredentials>().unwrap());
-    let app = TestApp::with(
-        postmark.clone(),
-        |layer| layer.also_commit_on(|status| status == StatusCode::FORBIDDEN),
-        as_told,
-    )
-    .await;
+    let app = TestApp::of(postmark.clone(), as_told).await;
     for (id, told, status, outcome) in [
         ("a", 404, 503, "failed"),
         ("a", 422, 503, "failed"),
         ("a", 204, 200, "processed"),
-        ("b", 403, 403, "processed"),
-        ("b", 200, 200, "duplicate"),
+        ("b", 403, 503, "failed"),
+        ("b", 200, 200, "processed"),
     ] {
         let answered = app.send(telling(&postmark, id, told).request()).await;
         assert_eq!((answered.status, &*answered.outcome), (status, outcome));
@@ -242,7 +237,7 @@ async fn discords_events_are_acknowledged_with_204_and_interactions_answered_by_
 async fn a_delivery_that_is_accepted_or_kept_is_acknowledged_with_the_providers_status() {
     let app = TestApp::recovered(
         discord(),
-        |layer, recovery| layer.keep(keep(recovery).accept_first()),
+        |layer, recovery| layer.keep(keep_accepted(recovery)),
         write_effect,
     )
     .await;

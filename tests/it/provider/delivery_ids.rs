@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, Request};
-use idempotent_webhook::signature::BasicCredentials;
+use idempotent_webhook::provider::signature::BasicCredentials;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret, Source, TenantSecrets, presets, testing};
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::Request;
 use axum::http::{HeaderName, StatusCode};
 use idempotent_webhook::provider::VerifyError;
-use idempotent_webhook::signature::{Hmac, SignatureError, SignedContent};
+use idempotent_webhook::provider::signature::{Hmac, SignatureError, SignedContent};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Delivery, Provider, Secret, Secrets, Source, presets};
 

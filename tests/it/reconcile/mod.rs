@@ -41,6 +41,8 @@ struct Inner {
     failures: VecDeque<SourceError>,
     /// The cursors that it was asked for.
     asked: Vec<Option<String>>,
+    /// The types of the last query.
+    types: Option<Vec<String>>,
     /// The cursors that its pages give in turn, without an end.
     circle: Vec<String>,
     /// Waits for ever after so many pages.
@@ -94,6 +96,10 @@ impl List {
     fn asked(&self) -> Vec<Option<String>> {
         std::mem::take(&mut self.0.lock().unwrap().asked)
     }
+
+    fn asked_for_types(&self) -> Option<Vec<String>> {
+        self.0.lock().unwrap().types.clone()
+    }
 }
 
 impl EventSource for List {
@@ -105,6 +111,7 @@ impl EventSource for List {
         let hangs = {
             let mut inner = self.0.lock().unwrap();
             inner.asked.push(query.cursor().map(str::to_owned));
+            inner.types = query.event_types().map(<[String]>::to_vec);
             if let Some(error) = inner.failures.pop_front() {
                 return Err(error);
             }

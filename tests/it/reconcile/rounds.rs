@@ -1,14 +1,18 @@
 //! What a round does, and what happens if it is interrupted.
 
+use std::error::Error;
 use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use idempotent_webhook::reconcile::{ListedEvent, ReconcileError, SourceError};
+use idempotent_webhook::recovery::{Discarded, Filter};
 use idempotent_webhook::{Delivery, Endpoint, HandlerError, LateClaim};
 
-use super::{List, MINUTE, Process, effects, handle, missed, spawn_and_kill, spawn_until, tables};
+use super::{
+    DAY, List, MINUTE, Process, effects, handle, missed, spawn_and_kill, spawn_until, tables,
+};
 use crate::support::{
     Database, answer, assert_rows, insert_effect, logged, now, send, soon, stripe, stripe_event,
     until_logged,
@@ -27,6 +31,7 @@ async fn e2_an_event_of_a_type_that_the_layer_ignores_is_not_missing() {
     }
     let round = process.reconcile(&list).run_once().await.unwrap();
     assert_eq!((round.listed, round.missed, round.unusable), (1, 1, 0));
+    assert_eq!(list.asked_for_types(), Some(vec!["invoice.*".to_owned()]));
     assert_eq!(process.run_due().await, 1);
     assert_eq!(effects(&database).await, ["paid#"]);
     assert_rows!(database, claims: 1, effects: 1);
@@ -69,8 +74,11 @@ async fn n2_what_never_came_runs_and_nothing_else() {
              values ('test', 'kept', 'dead', 1)",
         )
         .await;
-    assert!(endpoint.discard("by_operator_1").await.unwrap());
-    let filter = idempotent_webhook::recovery::Filter::new();
+    assert_eq!(
+        endpoint.discard("by_operator_1").await.unwrap(),
+        Discarded::Discarded
+    );
+    let filter = Filter::new();
     database
         .run(
             "update idempotent_webhook.kept_deliveries
@@ -81,7 +89,7 @@ async fn n2_what_never_came_runs_and_nothing_else() {
     let failed_before = std::time::SystemTime::now();
     assert_eq!(
         endpoint
-            .discard_all(&filter.failed_before(failed_before))
+            .discard_all(&filter.failed(..failed_before))
             .await
             .unwrap(),
         1
@@ -313,6 +321,46 @@ async fn n4_a_failing_list_changes_nothing_and_is_asked_again() {
         until_logged("answered 502").await;
     })
     .await;
+}
+
+#[tokio::test]
+async fn n4_a_round_says_what_the_database_has_refused() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let reconcile = process.reconcile(&List::empty());
+    database
+        .run("alter table idempotent_webhook.reconciliations rename to renamed")
+        .await;
+    let failed = reconcile.run_once().await.unwrap_err();
+    assert!(matches!(failed, ReconcileError::Database(_)), "{failed:?}");
+    let refused = failed.source().unwrap().to_string();
+    assert!(refused.contains("reconciliations"), "{refused}");
+}
+
+#[tokio::test]
+async fn n4_a_round_that_finds_nothing_missing_is_no_warning() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let received = send(&process.router, stripe(stripe_event("evt_1"), now())).await;
+    assert_eq!(received.outcome, "processed");
+    let list = List::of([("evt_1", Duration::ZERO)]);
+    let log = logged(async {
+        let round = process.reconcile(&list).run_once().await.unwrap();
+        assert_eq!((round.listed, round.missed), (1, 0));
+    })
+    .await;
+    assert!(!log.contains("WARN"), "{log}");
+}
+
+#[tokio::test]
+async fn n4_a_dry_run_of_no_time_asks_for_nothing() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::of([("evt_1", MINUTE)]);
+    let reconcile = process.reconcile(&list).grace(DAY);
+    let missing = reconcile.since(SystemTime::now()).dry_run().await.unwrap();
+    assert!(missing.is_empty());
+    assert_eq!(list.asked(), []);
 }
 
 #[tokio::test]

@@ -106,6 +106,27 @@ async fn n3_the_key_of_each_list_is_that_of_the_webhook() {
     }
 }
 
+/// The position of a list is kept under its name, and what it does not go back to is a gap.
+#[test]
+fn n2_each_list_has_a_name_that_stays_and_says_how_far_it_goes_back() {
+    let address = "127.0.0.1:9".parse().unwrap();
+    for (provider, name, days) in [
+        ("stripe", "stripe", Some(30)),
+        (
+            "github",
+            "github /repos/octocat/hello-world/hooks/1/deliveries",
+            Some(3),
+        ),
+        ("paddle", "paddle ntfset_1", Some(90)),
+        ("workos", "workos", Some(30)),
+        ("chargebee", "chargebee acme-test", None),
+    ] {
+        let list = source(provider, address, KEY);
+        assert_eq!(list.name(), name);
+        assert_eq!(list.goes_back(), days.map(|days| days * DAY), "{provider}");
+    }
+}
+
 #[tokio::test]
 async fn n1_what_is_listed_runs_and_github_is_asked_to_deliver_again() {
     for provider in PROVIDERS {

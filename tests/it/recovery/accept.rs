@@ -1,4 +1,4 @@
-//! `Keep::all` and `accept_first`: what is kept before its handler runs. Deliveries that are kept at the
+//! `Keep::all` and `Keep::accepted`: what is kept before its handler runs. Deliveries that are kept at the
 //! same time share a transaction, and nothing else.
 
 use std::time::Duration;
@@ -19,9 +19,10 @@ use sqlx::{Executor, PgPool};
 
 use crate::support::{
     Failing, NONE_TAKEN, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, Runs, SECRET, SOON, TestApp,
-    accept_first, answer, assert_accepted, assert_kept, assert_rows, endpoint, gate, gated, github,
-    github_delivery, insert_effect, keep, keep_all, keeping_by, keeping_of, lock, outcomes,
-    recover, recover_all, secret, send, send_in_one_group, soon, spawn_send, write_effect,
+    answer, assert_accepted, assert_kept, assert_rows, endpoint, gate, gated, github,
+    github_delivery, insert_effect, keep, keep_accepted, keep_all, keeping_by, keeping_of, lock,
+    outcomes, recover, recover_all, secret, send, send_in_one_group, soon, spawn_send,
+    write_effect,
 };
 
 #[tokio::test]
@@ -57,7 +58,7 @@ async fn r15_a_request_is_committed_before_its_handler_runs_whose_answer_the_pro
         if archived {
             assert_kept!(app.database, "processed", attempts: 1, retries: 0);
             let processed = Filter::new().state(KeptState::Processed);
-            let listed = endpoint(&app).kept(&processed, 1).await.unwrap();
+            let listed = endpoint(&app).kept(&processed, None, 1).await.unwrap();
             assert_eq!(listed[0].delivery_id, "a");
         } else {
             app.database.until(NOTHING_KEPT).await;
@@ -81,7 +82,7 @@ async fn r15_a_failure_stays_kept_and_a_resend_runs_the_handler_at_once() {
         let failed = app.send(github("a", "{}")).await;
         assert_eq!(failed, answer(status, "kept", ""));
         assert_kept!(app.database, "due", attempts: 1, retries: 0);
-        let listed = endpoint(&app).kept(&Filter::new(), 1).await.unwrap();
+        let listed = endpoint(&app).kept(&Filter::new(), None, 1).await.unwrap();
         assert_eq!(listed[0].reason.as_deref(), Some("not yet"));
         assert_rows!(app.database, claims: 0, effects: 0);
 
@@ -95,7 +96,7 @@ async fn r15_a_failure_stays_kept_and_a_resend_runs_the_handler_at_once() {
 
 #[tokio::test]
 async fn r15_what_cannot_be_kept_is_not_handled_unless_it_is_too_large() {
-    for way in [keep_all, accept_first] {
+    for way in [keep_all, keep_accepted] {
         let way = |recovery: &Recovery| {
             let hour = Duration::from_secs(3600);
             way(recovery).body_limit(10).processed_for(hour)
@@ -116,7 +117,7 @@ async fn r15_what_cannot_be_kept_is_not_handled_unless_it_is_too_large() {
 /// Hangs up after ever more time, so that every await before, during and after the acceptance is hit.
 #[tokio::test(flavor = "multi_thread")]
 async fn g8_a_hang_up_at_any_moment_loses_nothing_that_was_kept() {
-    for way in [keep_all, accept_first] {
+    for way in [keep_all, keep_accepted] {
         let app = keeping_by(way, write_effect).await;
         for moment in 0..200 {
             let sending = send(&app.router, github(&moment.to_string(), "{}"));
@@ -159,7 +160,7 @@ async fn r5_what_is_kept_stays_if_the_handler_has_ended_its_transaction() {
 /// The assertion rolls a first attempt back, which is not a failure to be kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_the_assertion_works_on_layers_that_keep_and_accept() {
-    for way in [keep, keep_all, accept_first] {
+    for way in [keep, keep_all, keep_accepted] {
         let app = keeping_by(way, write_effect).await;
         let effects = async || app.database.rows().await.effects;
         assert_idempotent(&app.router, &github_delivery(), effects).await;
@@ -184,7 +185,7 @@ fn of_tenants() -> Provider {
 async fn r15_many_that_are_accepted_at_once_are_each_kept_and_run_once() {
     for isolation in ["read committed", "repeatable read"] {
         let runs = Runs::default();
-        let app = keeping_of(of_tenants(), accept_first, runs.handler()).await;
+        let app = keeping_of(of_tenants(), keep_accepted, runs.handler()).await;
         app.database
             .run(&format!(
                 "alter database {} set default_transaction_isolation = '{isolation}'",
@@ -192,7 +193,7 @@ async fn r15_many_that_are_accepted_at_once_are_each_kept_and_run_once() {
             ))
             .await;
         let pool = app.database.another_pool(5).await;
-        let elsewhere = Process::of(of_tenants(), pool, accept_first, runs.handler());
+        let elsewhere = Process::of(of_tenants(), pool, keep_accepted, runs.handler());
         let routers = [&app.router, &elsewhere.router];
         let mut sent = Vec::new();
         for id in 0..30 {
@@ -298,7 +299,7 @@ async fn r15_in_one_group_each_delivery_has_the_outcome_of_its_state() {
 #[tokio::test]
 async fn r15_copies_in_one_group_are_one_attempt() {
     let failing = Failing::times(99);
-    let app = keeping_by(accept_first, failing.handler()).await;
+    let app = keeping_by(keep_accepted, failing.handler()).await;
     let locked = lock(&app.database, "kept_deliveries").await;
     let copies = (0..4).map(|_| github("a", "{}")).collect();
     let sent = send_in_one_group(&app, copies).await;
@@ -315,7 +316,7 @@ async fn r15_copies_in_one_group_are_one_attempt() {
 async fn g14_a_request_that_was_refused_is_not_kept_later() {
     let set = |layer: IdempotentWebhook, recovery: &Recovery| {
         let layer = layer.database_timeout(Duration::from_millis(500));
-        layer.keep(accept_first(recovery))
+        layer.keep(keep_accepted(recovery))
     };
     let runs = Runs::default();
     let app = TestApp::recovered(presets::github(secret()), set, runs.handler()).await;
@@ -466,7 +467,7 @@ async fn r15_notifications_do_not_fail_what_is_accepted() {
             Box::pin(async move { connection.execute("listen orders").await.map(drop) })
         })
         .connect_lazy_with(app.database.options());
-    let process = Process::new(listening, accept_first, runs.handler());
+    let process = Process::new(listening, keep_accepted, runs.handler());
     let notifying = tokio::spawn({
         let pool = app.database.another_pool(1).await;
         async move {
@@ -502,20 +503,27 @@ async fn accept_from_many(router: &Router, senders: u32, deliveries: u32) {
 pub async fn accepts_in_groups(pool: PgPool) {
     let recovery = Recovery::new(pool.clone());
     let layer = IdempotentWebhook::new(pool.clone(), "groups", presets::github(secret()))
-        .keep(accept_first(&recovery));
+        .keep(keep_accepted(&recovery));
     let runs = Runs::default();
     let router = Router::new().route("/", post(runs.handler()).layer(layer));
     let endpoint = Endpoint::new(pool, "groups");
     // For nothing else to be on the connections.
     endpoint.pause().await.unwrap();
     accept_from_many(&router, 8, 50).await;
-    assert_eq!(endpoint.kept(&Filter::new(), 500).await.unwrap().len(), 400);
+    assert_eq!(
+        endpoint
+            .kept(&Filter::new(), None, 500)
+            .await
+            .unwrap()
+            .len(),
+        400
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r10_a_paused_endpoint_accepts_and_does_not_run() {
     let failing = Failing::times(0);
-    let app = keeping_by(accept_first, failing.handler()).await;
+    let app = keeping_by(keep_accepted, failing.handler()).await;
     endpoint(&app).pause().await.unwrap();
     let recovery = recover(&app);
     assert_eq!(app.send(github("a", "{}")).await.outcome, "accepted");
@@ -537,7 +545,7 @@ async fn r15_slow_handlers_do_not_keep_others_from_being_accepted() {
         tokio::time::sleep(Duration::from_millis(200)).await;
         Ok::<_, HandlerError>(())
     };
-    let app = keeping_by(accept_first, slow).await;
+    let app = keeping_by(keep_accepted, slow).await;
     let sent = (0..20).map(|id| spawn_send(&app.router, github(&format!("id-{id}"), "{}")));
     assert_accepted(sent.collect()).await;
     recover_all(&app).await;
@@ -547,7 +555,7 @@ async fn r15_slow_handlers_do_not_keep_others_from_being_accepted() {
 /// The sender has hung up before it had an answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_a_sender_that_hangs_up_leaves_nothing_that_waits() {
-    for way in [keep_all, accept_first] {
+    for way in [keep_all, keep_accepted] {
         let app = keeping_by(way, write_effect).await;
         for step in 0..40 {
             let sent = spawn_send(&app.router, github(&format!("id-{step}"), "{}"));
@@ -568,7 +576,7 @@ async fn r15_a_sender_that_hangs_up_leaves_nothing_that_waits() {
 async fn r2_a_token_in_the_query_is_not_kept() {
     // It runs at once, and is kept until it has run.
     let (mut gate, handler) = gated();
-    let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(accept_first(recovery));
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(keep_accepted(recovery));
     let app = TestApp::recovered(presets::cloudevents(secret()), set, handler).await;
     let request = Request::post(format!("/?a=b&access_token={SECRET}&c"))
         .header("ce-id", "1")

@@ -48,7 +48,7 @@ async fn recover_until_dead(app: &TestApp) {
 
 /// The only one that is kept, as operators see it.
 async fn listed(app: &TestApp) -> KeptDelivery {
-    let listed = endpoint(app).kept(&Filter::new(), 2).await.unwrap();
+    let listed = endpoint(app).kept(&Filter::new(), None, 2).await.unwrap();
     let [listed] = <[_; 1]>::try_from(listed).unwrap();
     listed
 }

@@ -28,14 +28,14 @@ async fn r10_an_endpoint_is_paused_and_resumed() {
     app.database.make_due().await;
     let attempts = app.recovery.run_due(&app.router).await.unwrap();
     assert!(attempts.is_empty(), "{attempts:?}");
-    let listed = endpoint(&app).kept(&Filter::new(), 10).await.unwrap();
+    let listed = endpoint(&app).kept(&Filter::new(), None, 10).await.unwrap();
     assert_eq!(
         (listed[0].state, listed[0].attempts),
         (KeptState::Paused, 1)
     );
     for (state, number) in [(KeptState::Due, 0), (KeptState::Paused, 1)] {
         let filter = Filter::new().state(state);
-        let listed = endpoint(&app).kept(&filter, 10).await.unwrap();
+        let listed = endpoint(&app).kept(&filter, None, 10).await.unwrap();
         assert_eq!(listed.len(), number, "{state:?}");
     }
     let recovery = recover(&app);
@@ -173,11 +173,11 @@ async fn r10_the_begin_and_the_end_of_probing_are_logged_each_time() {
         let log = logged(async {
             assert_eq!(app.send(github(id, "{}")).await.outcome, "kept");
             app.database.until(NOTHING_KEPT).await;
-            until_logged("probes this endpoint no longer").await;
+            until_logged("no longer probes this endpoint").await;
         })
         .await;
         let begin = log.find("too many deliveries have failed in a row");
-        let end = log.find("probes this endpoint no longer");
+        let end = log.find("no longer probes this endpoint");
         assert!(begin.is_some() && begin < end, "{log}");
     }
     recovery.stop().await;

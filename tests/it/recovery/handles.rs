@@ -96,7 +96,7 @@ async fn k4b_due_deliveries_of_an_endpoint_that_nobody_serves_are_a_warning() {
         .await;
     let log = logged(async {
         let recovery = app.recovery.clone().spawn(app.router.clone());
-        until_logged("webhook deliveries are due that no process runs").await;
+        until_logged("webhook deliveries are due, but no process runs them").await;
         recovery.stop().await;
     })
     .await;

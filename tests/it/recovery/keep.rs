@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{OriginalUri, Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, Request, StatusCode};
 use axum::routing::post;
-use idempotent_webhook::recovery::{Filter, KeptState};
+use idempotent_webhook::recovery::{Discarded, Filter, KeptState};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
     DedupeTx, Endpoint, IdempotentWebhook, Keep, Recovery, Secret, Secrets, TenantSecrets, presets,
@@ -18,8 +18,8 @@ use idempotent_webhook::{
 use sqlx::{AssertSqlSafe, Executor, PgPool};
 
 use crate::support::{
-    Database, Failing, NOTHING_KEPT, ONE_DEAD, SECRET, SOON, TestApp, accept_first, answer,
-    assert_kept, assert_rows, due_after, endpoint, github, github_delivery, keep, keep_all,
+    Database, Failing, NOTHING_KEPT, ONE_DEAD, SECRET, SOON, TestApp, answer, assert_kept,
+    assert_rows, due_after, endpoint, github, github_delivery, keep, keep_accepted, keep_all,
     keeping_by, logged, recover, secret, send, write_effect,
 };
 
@@ -32,7 +32,7 @@ async fn an_attempt_is_the_providers_if_its_request_began_it() {
     for (way, origins) in [
         (keep as fn(&Recovery) -> Keep, ["provider", "recovery"]),
         (keep_all, ["provider", "recovery"]),
-        (accept_first, ["provider", "recovery"]),
+        (keep_accepted, ["provider", "recovery"]),
     ] {
         let way = |recovery: &Recovery| way(recovery).retry_delays([SOON]);
         let app = keeping_by(way, Failing::times(9).handler()).await;
@@ -65,7 +65,7 @@ async fn r1_a_failed_delivery_is_kept_and_run_again_until_it_is_processed() {
     let app = TestApp::keeping(|keep| keep, failing.handler()).await;
     assert_eq!(app.send(github("a", "{}")).await, answer(500, "kept", ""));
     assert_rows!(app.database, claims: 0, effects: 0);
-    let listed = endpoint(&app).kept(&Filter::new(), 10).await.unwrap();
+    let listed = endpoint(&app).kept(&Filter::new(), None, 10).await.unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!(
         (&*listed[0].delivery_id, listed[0].state, listed[0].attempts),
@@ -203,7 +203,7 @@ async fn r3_a_body_over_the_limit_is_recorded_and_not_kept_which_is_logged() {
         log.contains("its body is larger than `Keep::body_limit`"),
         "{log}"
     );
-    let listed = endpoint(&app).kept(&Filter::new(), 10).await.unwrap();
+    let listed = endpoint(&app).kept(&Filter::new(), None, 10).await.unwrap();
     let states: Vec<_> = listed.iter().map(|kept| kept.state).collect();
     assert_eq!(states, [KeptState::Due, KeptState::Recorded]);
     assert_rows!(app.database, claims: 0, effects: 0);
@@ -292,7 +292,7 @@ async fn r5_a_row_that_stays_behind_ends_as_a_duplicate() {
     let app = TestApp::keeping(|keep| keep, failing.handler()).await;
     assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
     assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
-    let listed = endpoint(&app).kept(&Filter::new(), 10).await.unwrap();
+    let listed = endpoint(&app).kept(&Filter::new(), None, 10).await.unwrap();
     assert!(listed.is_empty(), "it is processed: {listed:?}");
 
     let recovery = recover(&app);
@@ -374,7 +374,7 @@ async fn r14_a_kept_delivery_is_acknowledged_if_asked_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_a_delivery_is_accepted_first_and_handled_in_the_background() {
     let failing = Failing::times(1);
-    let app = TestApp::keeping(Keep::accept_first, failing.handler()).await;
+    let app = keeping_by(keep_accepted, failing.handler()).await;
     let accepted = answer(200, "accepted", "");
     assert_eq!(app.send(github("a", "{}")).await, accepted);
     let due = "exists (
@@ -404,8 +404,8 @@ async fn r15_a_delivery_that_comes_again_is_run_at_once_even_if_it_was_dead() {
         (vec![], ONE_DEAD.to_owned()),
     ] {
         let failing = Failing::times(1);
-        let set = |keep: Keep| keep.accept_first().retry_delays(delays);
-        let app = TestApp::keeping(set, failing.handler()).await;
+        let way = |recovery: &Recovery| Keep::accepted(recovery).retry_delays(delays);
+        let app = keeping_by(way, failing.handler()).await;
         assert_eq!(app.send(github("a", "{}")).await.outcome, "accepted");
         app.database.until(&has_failed).await;
         app.database.insert_due(1).await;
@@ -441,10 +441,7 @@ pub async fn works_on(database: &Database, pool: PgPool) {
     let router = Router::new()
         .route("/failed", route("failed", Keep::failed(&recovery)))
         .route("/all", route("all", archived))
-        .route(
-            "/accepted",
-            route("accepted", Keep::all(&recovery).accept_first()),
-        );
+        .route("/accepted", route("accepted", Keep::accepted(&recovery)));
     let sent = |uri: &str| github_delivery().uri(uri).request();
     for uri in ["/failed", "/failed", "/all"] {
         assert_eq!(send(&router, sent(uri)).await, answer(500, "kept", ""));
@@ -463,14 +460,14 @@ pub async fn works_on(database: &Database, pool: PgPool) {
     database.until("4 = (select count(*) from effects)").await;
     recovery.stop().await;
     let archived = Filter::new().state(KeptState::Processed);
-    assert_eq!(of_all.kept(&archived, 9).await.unwrap().len(), 1);
+    assert_eq!(of_all.kept(&archived, None, 9).await.unwrap().len(), 1);
     assert_rows!(database, claims: 3, effects: 4);
     let of = Endpoint::new(pool, "failed");
     of.pause().await.unwrap();
     of.resume().await.unwrap();
-    assert!(of.kept(&Filter::new(), 1).await.unwrap().is_empty());
+    assert!(of.kept(&Filter::new(), None, 1).await.unwrap().is_empty());
     assert_eq!(of.retry_all(&Filter::new()).await.unwrap(), 0);
-    assert!(!of.discard("a").await.unwrap());
+    assert_eq!(of.discard("a").await.unwrap(), Discarded::NotKept);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,9 +16,10 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Executor, PgPool};
 
 use crate::support::{
-    Answered, Database, Failing, NOTHING_KEPT, ONE_DEAD, Process, SOON, TestApp, accept_first,
-    answer, assert_kept, assert_rows, gate, github, held_back, insert_effect, keep, keep_all,
-    keeping_by, lock, recover, recovery, secret, soon, spawn_send, write_effect,
+    Answered, Database, Failing, NOTHING_KEPT, ONE_DEAD, Process, SOON, TestApp, answer,
+    assert_kept, assert_rows, gate, github, held_back, insert_effect, keep, keep_accepted,
+    keep_all, keeping_by, lock, logged, recover, recover_all, recovery, secret, soon, spawn_send,
+    write_effect,
 };
 
 /// Longer than a process may be silent.
@@ -161,6 +162,15 @@ async fn k4_what_a_process_that_lives_has_lost_is_free_again() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
+#[tokio::test]
+async fn k4_who_lives_is_not_told_to_be_gone() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database.insert_due(1).await;
+    let log = logged(recover_all(&app)).await;
+    assert!(!log.contains("stopped or died"), "{log}");
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
 /// As after a failover: no process was heard, and each one is heard again at a moment of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4_a_process_that_was_silent_itself_does_not_take_others_for_gone() {
@@ -284,7 +294,7 @@ async fn k4_a_process_that_others_cannot_hear_takes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_what_is_sent_again_after_it_was_dead_begins_anew() {
     let hour = Duration::from_secs(3600);
-    let way = |recovery: &Recovery| accept_first(recovery).retry_delays([hour; 3]);
+    let way = |recovery: &Recovery| keep_accepted(recovery).retry_delays([hour; 3]);
     let app = keeping_by(way, write_effect).await;
     app.database.insert_due(1).await;
     app.database

@@ -1,14 +1,16 @@
 //! R5, R13: several who change a row at once neither undo each other's changes nor wait in a circle.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
-use idempotent_webhook::recovery::{Filter, KeptState};
-use idempotent_webhook::{DedupeTx, Delivery, Endpoint, Keep};
-use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres, Transaction};
+use idempotent_webhook::recovery::{Discarded, Filter, KeptState};
+use idempotent_webhook::{DedupeTx, Delivery, Endpoint, prune};
+use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres, Row, Transaction};
 
 use crate::support::{
     Database, Failing, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, TestApp, answer, assert_kept,
-    assert_rows, endpoint, gate, github, insert_effect, recover, send, soon, spawn_send,
-    write_effect,
+    assert_rows, endpoint, gate, github, insert_effect, keep_accepted, keeping_by, recover, send,
+    soon, spawn_send, write_effect,
 };
 
 /// A transaction of somebody else that has done this.
@@ -45,7 +47,7 @@ async fn insert_due_and_processed(database: &Database) {
 #[tokio::test]
 async fn r15_what_another_process_accepts_at_the_same_instant_is_accepted_once() {
     let failing = Failing::times(0);
-    let app = TestApp::keeping(Keep::accept_first, failing.handler()).await;
+    let app = keeping_by(keep_accepted, failing.handler()).await;
     let other = another(
         &app.database,
         "insert into idempotent_webhook.kept_deliveries
@@ -64,7 +66,10 @@ async fn r15_what_another_process_accepts_at_the_same_instant_is_accepted_once()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_a_discard_waits_for_the_attempt_that_runs_and_leaves_what_that_has_processed() {
-    for (status, is_discarded) in [(StatusCode::OK, false), (StatusCode::CONFLICT, true)] {
+    for (status, discarded) in [
+        (StatusCode::OK, Discarded::Processed),
+        (StatusCode::CONFLICT, Discarded::Discarded),
+    ] {
         let (mut gate, way) = gate();
         let handler = move |mut tx: DedupeTx, delivery: Delivery| {
             let way = way.clone();
@@ -84,10 +89,10 @@ async fn r13_a_discard_waits_for_the_attempt_that_runs_and_leaves_what_that_has_
         });
         app.database.until(ONE_WAITS_FOR_A_LOCK).await;
         gate.open();
-        assert_eq!(soon(discarding).await.unwrap().unwrap(), is_discarded);
+        assert_eq!(soon(discarding).await.unwrap().unwrap(), discarded);
         app.database.until(NOTHING_KEPT).await;
         recovery.stop().await;
-        let committed = i64::from(!is_discarded);
+        let committed = i64::from(discarded == Discarded::Processed);
         assert_rows!(app.database, claims: committed, effects: committed);
     }
 }
@@ -211,7 +216,7 @@ async fn r13_a_discard_of_many_leaves_out_what_is_locked() {
     let endpoint = endpoint(&app);
     let all = Filter::new();
     assert_eq!(soon(endpoint.discard_all(&all)).await.unwrap(), 1);
-    let left = endpoint.kept(&all, 10).await.unwrap();
+    let left = endpoint.kept(&all, None, 10).await.unwrap();
     assert_eq!((left.len(), &*left[0].delivery_id), (1, "a"));
     held.rollback().await.unwrap();
     assert_eq!(soon(endpoint.discard_all(&all)).await.unwrap(), 1);
@@ -251,4 +256,64 @@ async fn r13_a_forget_waits_for_another_one_at_any_default_isolation_level() {
     tx.commit().await.unwrap();
     assert!(!soon(forgetting).await.unwrap().unwrap());
     assert_rows!(app.database, claims: 0, effects: 1);
+}
+
+/// Meanwhile an operator has it processed again, for example.
+#[tokio::test(flavor = "multi_thread")]
+async fn r5_retention_leaves_what_is_not_processed_any_more() {
+    let database = Database::new().await;
+    database.has_window("test", "3 days").await;
+    insert_dead(&database).await;
+    let year = Duration::from_secs(365 * 24 * 60 * 60);
+    let processed = "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+        values ('test', 'a'), ('test', 'b')";
+    database.run(processed).await;
+    let forgets =
+        "update idempotent_webhook.kept_deliveries set takes = takes + 1 where delivery_id = 'a';
+        delete from idempotent_webhook.deliveries where delivery_id = 'a'";
+    let forgets = another(&database, forgets).await;
+    let pool = database.another_pool(1).await;
+    let pruned = tokio::spawn(async move { prune(&pool, year).await });
+    database.until(ONE_WAITS_FOR_A_LOCK).await;
+    forgets.commit().await.unwrap();
+    pruned.await.unwrap().unwrap();
+    let is_left =
+        "(select array_agg(delivery_id) from idempotent_webhook.kept_deliveries) = array['a']";
+    database.until(is_left).await;
+}
+
+/// The provider's webhook has arrived meanwhile, and was discarded.
+#[tokio::test]
+async fn n2_what_was_set_aside_since_it_was_listed_is_not_kept() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.discarded (endpoint, delivery_id) values ('test', 'a')",
+        )
+        .await;
+    for (is_listed, is_kept) in [(true, false), (false, true)] {
+        let accept = include_str!("../../../src/recovery/kept/accept.sql");
+        let accepted = sqlx::query(accept)
+            .bind("test")
+            .bind(vec![""])
+            .bind(vec!["a"])
+            .bind(vec![None::<&str>])
+            .bind(vec![None::<&str>])
+            .bind(vec![0.0])
+            .bind(vec![None::<i64>])
+            .bind(vec![2])
+            .bind(vec!["POST"])
+            .bind(vec!["/"])
+            .bind(vec![&b""[..]])
+            .bind(vec![&b"{}"[..]])
+            .bind(vec![None::<f64>])
+            .bind(true)
+            .bind(is_listed)
+            .bind(None::<sqlx::postgres::types::PgInterval>)
+            .fetch_one(&database.pool)
+            .await
+            .unwrap();
+        let takes: Option<i64> = accepted.get("takes");
+        assert_eq!(takes.is_some(), is_kept, "{is_listed}");
+    }
 }

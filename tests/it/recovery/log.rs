@@ -11,7 +11,8 @@ use tower_http::trace::TraceLayer;
 
 use crate::support::{
     Database, Failing, NOTHING_KEPT, TestApp, answer, assert_kept, assert_rows, github,
-    insert_due_of, let_pass, logged, recover, recovery, secret, send, until_logged, write_effect,
+    insert_due_of, keep, keep_accepted, keeping_by, let_pass, logged, recover, recovery, secret,
+    send, until_logged, write_effect,
 };
 
 /// Longer than a process waits for another one to say that it is there.
@@ -23,8 +24,8 @@ const NOBODY: &str = "no process runs them again";
 
 #[tokio::test]
 async fn r17_that_the_process_does_not_run_what_it_keeps_is_a_warning() {
-    for set in [|keep| keep, Keep::accept_first] {
-        let app = TestApp::keeping(set, Failing::times(9).handler()).await;
+    for way in [keep, keep_accepted] {
+        let app = keeping_by(way, Failing::times(9).handler()).await;
         let log = logged(async {
             for id in ["a", "b"] {
                 app.send(github(id, "{}")).await;
@@ -85,7 +86,7 @@ async fn r11_deliveries_of_an_endpoint_that_nobody_serves_are_left_alone_with_a_
             .await;
         app.settled().await;
         let_pass(PATIENCE).await;
-        until_logged("webhook deliveries are due that no process runs").await;
+        until_logged("webhook deliveries are due, but no process runs them").await;
         recovery.stop().await;
     })
     .await;
@@ -96,7 +97,7 @@ async fn r11_deliveries_of_an_endpoint_that_nobody_serves_are_left_alone_with_a_
 
 #[tokio::test]
 async fn r17_a_request_and_its_run_in_the_background_have_an_outcome_each() {
-    let app = TestApp::keeping(Keep::accept_first, async |_: DedupeTx| {}).await;
+    let app = keeping_by(keep_accepted, async |_: DedupeTx| {}).await;
     let caller =
         TraceLayer::new_for_http().make_span_with(|_: &Request<_>| tracing::error_span!("caller"));
     let router = app.router.clone().layer(caller);

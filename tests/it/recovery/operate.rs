@@ -1,8 +1,9 @@
 //! R13: what operators do with kept deliveries.
 
+use std::ops::Bound;
 use std::time::{Duration, SystemTime};
 
-use idempotent_webhook::recovery::{Filter, KeptState, Retried};
+use idempotent_webhook::recovery::{Discarded, Filter, KeptState, Retried};
 use idempotent_webhook::{DedupeTx, Delivery, Endpoint, HandlerError, Keep, prune};
 use sqlx::Executor;
 
@@ -29,6 +30,34 @@ async fn r13_many_are_retried_at_once() {
     app.database.until(NOTHING_KEPT).await;
     recovery.stop().await;
     assert_rows!(app.database, claims: 10, effects: 10);
+}
+
+#[tokio::test]
+async fn r13_all_that_a_filter_says_holds_and_what_is_listed_has_its_tenant() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, tenant, delivery_id, state, attempts, next_attempt_at, reason)
+             values
+                 ('test', '', 'a', 'dead', 1, null, 'no stock: shelf 1'),
+                 ('test', 'acme', 'b', 'dead', 1, null, 'no stock: shelf 2'),
+                 ('test', '', 'c', 'dead', 1, null, 'no such order'),
+                 ('test', '', 'd', 'due', 1, now(), 'no stock: shelf 3')",
+        )
+        .await;
+    let filter = Filter::new()
+        .state(KeptState::Dead)
+        .reason_contains("no stock");
+    let listed = endpoint(&app).kept(&filter, None, 10).await.unwrap();
+    let mut listed: Vec<_> = listed
+        .into_iter()
+        .map(|one| (one.delivery_id, one.tenant))
+        .collect();
+    listed.sort();
+    let expected = [("a", None), ("b", Some("acme"))]
+        .map(|(id, tenant)| (id.to_owned(), tenant.map(str::to_owned)));
+    assert_eq!(listed, expected);
 }
 
 #[tokio::test]
@@ -102,8 +131,8 @@ async fn r13_what_has_failed_since_one_looked_is_left_out() {
         .await;
     let endpoint = Endpoint::new(database.pool.clone(), "test");
     let looked = SystemTime::now() - Duration::from_secs(60);
-    let seen = Filter::new().failed_before(looked);
-    assert_eq!(endpoint.kept(&seen, 10).await.unwrap().len(), 1);
+    let seen = Filter::new().failed(..looked);
+    assert_eq!(endpoint.kept(&seen, None, 10).await.unwrap().len(), 1);
     assert_eq!(endpoint.retry_all(&seen).await.unwrap(), 1);
     database
         .until(
@@ -114,7 +143,7 @@ async fn r13_what_has_failed_since_one_looked_is_left_out() {
         .await;
     assert_eq!(endpoint.discard_all(&seen).await.unwrap(), 1);
     assert_eq!(endpoint.discard_all(&seen).await.unwrap(), 0);
-    let rest = endpoint.kept(&Filter::new(), 10).await.unwrap();
+    let rest = endpoint.kept(&Filter::new(), None, 10).await.unwrap();
     assert_eq!(rest.len(), 1);
     assert_eq!(rest[0].delivery_id, "new");
     assert_eq!(endpoint.discard_all(&Filter::new()).await.unwrap(), 1);
@@ -135,22 +164,87 @@ async fn r13_a_failure_at_a_time_is_one_from_then_on_and_not_one_before_it() {
     let ten = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_261_600);
     let later = ten + Duration::from_millis(1);
     for (filter, found) in [
-        (Filter::new().failed_before(ten), 0),
-        (Filter::new().failed_before(later), 1),
-        (Filter::new().failed_from(ten), 1),
-        (Filter::new().failed_from(later), 0),
-        (Filter::new().failed_from(ten).failed_before(later), 1),
+        (Filter::new().failed(..ten), 0),
+        (Filter::new().failed(..later), 1),
+        (Filter::new().failed(ten..), 1),
+        (Filter::new().failed(later..), 0),
+        (Filter::new().failed(ten..later), 1),
+        (Filter::new().failed(..=ten), 1),
+        (
+            Filter::new().failed((Bound::Excluded(ten), Bound::Unbounded)),
+            0,
+        ),
     ] {
-        let kept = endpoint.kept(&filter, 10).await.unwrap();
+        let kept = endpoint.kept(&filter, None, 10).await.unwrap();
         assert_eq!(kept.len(), found, "{filter:?}");
     }
-    let before = Filter::new().failed_before(ten);
+    let before = Filter::new().failed(..ten);
     assert_eq!(endpoint.discard_all(&before).await.unwrap(), 0);
-    let before = Filter::new().failed_before(later);
+    let before = Filter::new().failed(..later);
     assert_eq!(endpoint.discard_all(&before).await.unwrap(), 1);
 }
 
+/// Two tenants have the same ids.
+#[tokio::test]
+async fn r13_pages_have_each_delivery_once() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                (endpoint, tenant, delivery_id, state, attempts)
+             select 'test', tenant, id, 'dead', 1
+             from unnest(array['acme', 'beta']) as tenant, unnest(array['a', 'b', 'c']) as id",
+        )
+        .await;
+    let endpoint = Endpoint::new(database.pool.clone(), "test");
+    let (filter, mut all, mut lengths) = (Filter::new(), Vec::new(), Vec::new());
+    loop {
+        let page = endpoint.kept(&filter, all.last(), 3).await.unwrap();
+        lengths.push(page.len());
+        if page.is_empty() {
+            break;
+        }
+        all.extend(page);
+    }
+    let keys: Vec<_> = all
+        .iter()
+        .map(|kept| (&*kept.delivery_id, kept.tenant.as_deref().unwrap()))
+        .collect();
+    let expected = ["a", "b", "c"].map(|id| [(id, "acme"), (id, "beta")]);
+    assert_eq!(keys, expected.concat());
+    assert_eq!(lengths, [3, 3, 0]);
+}
+
 /// The application's clock is two minutes ahead of that of the database.
+/// It comes to a state that was done already.
+#[tokio::test]
+async fn r13_what_comes_while_the_rest_is_discarded_is_discarded_too() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database.insert_due(2).await;
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set state = 'dead', last_failed_at = now() - interval '1 hour';
+             insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, next_attempt_at)
+             values ('another', 'due-3', 'due', 1, now());
+             create function come() returns trigger language plpgsql as $$
+             begin
+                 update idempotent_webhook.kept_deliveries set endpoint = 'test'
+                 where endpoint = 'another';
+                 return null;
+             end $$;
+             create trigger come after delete on idempotent_webhook.kept_deliveries
+             for each row execute function come()",
+        )
+        .await;
+    let discarded = soon(endpoint(&app).discard_all(&Filter::new())).await;
+    assert_eq!(discarded.unwrap(), 3);
+    app.database
+        .until("not exists (select from idempotent_webhook.kept_deliveries)")
+        .await;
+}
+
 #[tokio::test]
 async fn r13_what_a_fast_clock_has_received_is_retried_and_discarded_with_the_rest() {
     let database = Database::new().await;
@@ -238,7 +332,7 @@ async fn r13_an_operation_without_an_effect_is_logged_as_such() {
     let (retried, discarded, log) = operate().await;
     assert_eq!(
         (retried, discarded),
-        (Some(Retried::Unchanged), Some(false))
+        (Some(Retried::Unchanged), Some(Discarded::NotKept))
     );
     assert!(log.contains("webhook delivery not retried"), "{log}");
     assert!(log.contains("webhook delivery not discarded"), "{log}");
@@ -248,7 +342,10 @@ async fn r13_an_operation_without_an_effect_is_logged_as_such() {
          set next_attempt_at = now() + interval '1 hour'";
     app.database.run(later).await;
     let (retried, discarded, log) = operate().await;
-    assert_eq!((retried, discarded), (Some(Retried::Due), Some(true)));
+    assert_eq!(
+        (retried, discarded),
+        (Some(Retried::Due), Some(Discarded::Discarded))
+    );
     assert!(log.contains("webhook delivery retried"), "{log}");
     assert!(log.contains("webhook delivery discarded"), "{log}");
     app.database.until(NOTHING_KEPT).await;
@@ -280,7 +377,7 @@ async fn r13_a_call_that_is_dropped_leaves_no_open_transaction_in_the_pool() {
         for polls in 1..10 {
             let call = async {
                 match name {
-                    "kept" => drop(endpoint.kept(&all, 10).await),
+                    "kept" => drop(endpoint.kept(&all, None, 10).await),
                     "retry" => drop(endpoint.retry("a").await),
                     "retry_all" => drop(endpoint.retry_all(&all).await),
                     "discard" => drop(endpoint.discard("a").await),

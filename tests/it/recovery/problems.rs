@@ -136,6 +136,18 @@ async fn q4_each_problem_is_told_once_and_so_is_its_end() {
         .await;
 }
 
+#[test]
+fn q4_a_problem_is_written_by_its_name() {
+    for problem in [
+        Problem::Failing,
+        Problem::Probing,
+        Problem::Unreached,
+        Problem::NotReconciled,
+    ] {
+        assert_eq!(problem.to_string(), problem.as_str());
+    }
+}
+
 /// What an application sees, with a handler that fails and is mended.
 #[tokio::test]
 async fn q4_the_first_failure_and_the_recovery_are_logged() {

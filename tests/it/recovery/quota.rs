@@ -8,18 +8,21 @@ use idempotent_webhook::{IdempotentWebhook, Keep, Recovery, presets};
 
 use crate::support::{
     Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, TestApp, answer,
-    assert_kept, assert_rows, endpoint, github, keep, let_pass, logged, recover, secret, send,
-    soon, spawn_send, until_all_wait, until_logged, write_effect,
+    assert_kept, assert_rows, endpoint, github, keep, keep_accepted, keeping_by, let_pass, logged,
+    recover, secret, send, soon, spawn_send, until_all_wait, until_logged, write_effect,
 };
 
 /// Longer than a full quota is taken for full.
 const UNTIL_COUNTED_AGAIN: Duration = Duration::from_secs(2);
 
+/// Longer than from one count to the next one while there is room.
+const BETWEEN_COUNTS: Duration = Duration::from_secs(6);
+
 type Way = fn(&Recovery) -> Keep;
 
 const FAILED: Way = |recovery| keep(recovery);
 const ALL: Way = |recovery| Keep::all(recovery).retry_delays([]);
-const ACCEPT_FIRST: Way = |recovery| ALL(recovery).accept_first();
+const ACCEPTED: Way = |recovery| Keep::accepted(recovery).retry_delays([]);
 
 /// Sends the first delivery, which fails, is kept, and exhausts the quota.
 async fn full(way: Way, quota: (u32, u64), failing: &Failing) -> TestApp {
@@ -53,17 +56,35 @@ async fn r3_what_is_over_the_quota_is_not_kept() {
         assert_rows!(all.database, claims: 1, effects: 1);
 
         let failing = Failing::times(1);
-        let accepting = full(ACCEPT_FIRST, quota, &failing).await;
+        let accepting = full(ACCEPTED, quota, &failing).await;
         let refused = accepting.send(github("b", "{}")).await;
         assert_eq!((refused.status, &*refused.outcome), (503, "failed"));
         assert_eq!(failing.attempts(), [1]);
 
         for app in [app, all, accepting] {
-            let listed = endpoint(&app).kept(&Filter::new(), 10).await.unwrap();
+            let listed = endpoint(&app).kept(&Filter::new(), None, 10).await.unwrap();
             assert_eq!(listed.len(), 1);
             assert_eq!(listed[0].delivery_id, "a");
         }
     }
+}
+
+/// Whether it is exhausted is counted from time to time.
+#[tokio::test]
+async fn r3_a_quota_that_is_exhausted_later_is_kept_to() {
+    let set = |keep: Keep| keep.quota(2, 1_000_000);
+    let app = TestApp::keeping(set, Failing::times(9).handler()).await;
+    logged(async {
+        assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+        app.settled().await;
+        until_all_wait().await;
+        let_pass(BETWEEN_COUNTS).await;
+        assert_eq!(app.send(github("b", "{}")).await.outcome, "kept");
+        until_logged("webhook quota exhausted").await;
+    })
+    .await;
+    assert_eq!(app.send(github("c", "{}")).await, answer(500, "failed", ""));
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 /// What needs no further row is handled as before.
@@ -78,7 +99,7 @@ async fn r3_a_full_quota_refuses_nothing_that_is_known() {
     assert_eq!(known, answer(200, "kept", ""));
     assert_kept!(app.database, "due", attempts: 2, retries: 0);
 
-    let app = full(ACCEPT_FIRST, quota, &Failing::times(1)).await;
+    let app = full(ACCEPTED, quota, &Failing::times(1)).await;
     let processing: Router = app.elsewhere(write_effect).await;
     let sent = send(&processing, github("c", "{}")).await;
     assert_eq!(sent.outcome, "processed");
@@ -95,7 +116,7 @@ async fn r3_a_full_quota_refuses_nothing_that_is_known() {
 
 #[tokio::test]
 async fn r3_room_after_a_full_quota_is_found_by_all_of_a_burst_with_one_count() {
-    let app = full(ACCEPT_FIRST, (1, 1_000_000), &Failing::times(99)).await;
+    let app = full(ACCEPTED, (1, 1_000_000), &Failing::times(99)).await;
     let endpoint = endpoint(&app);
     assert_eq!(app.send(github("b", "{}")).await.status, 503);
     endpoint.pause().await.unwrap();
@@ -123,7 +144,10 @@ async fn r3_room_after_a_full_quota_is_found_by_all_of_a_burst_with_one_count() 
     for sent in sent {
         assert_eq!(soon(sent).await.unwrap(), answer(200, "accepted", ""));
     }
-    assert_eq!(endpoint.kept(&Filter::new(), 9).await.unwrap().len(), 5);
+    assert_eq!(
+        endpoint.kept(&Filter::new(), None, 9).await.unwrap().len(),
+        5
+    );
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
@@ -149,7 +173,7 @@ async fn r3_what_is_processed_and_stays_needs_no_room() {
 /// Its first body was over the limit.
 #[tokio::test]
 async fn r3_what_was_recorded_and_is_accepted_later_counts_for_the_quota() {
-    let app = TestApp::keeping(Keep::accept_first, write_effect).await;
+    let app = keeping_by(keep_accepted, write_effect).await;
     app.database
         .run(
             "insert into idempotent_webhook.kept_deliveries

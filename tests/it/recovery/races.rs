@@ -12,6 +12,7 @@ use axum::handler::Handler;
 use axum::http::{Request, StatusCode};
 use axum::middleware::map_request;
 use axum::routing::post;
+use idempotent_webhook::recovery::Discarded;
 use idempotent_webhook::{
     DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Outcome, Recovery, presets,
 };
@@ -20,8 +21,8 @@ use sqlx::Executor;
 use crate::support::{
     Answered, Database, Failing, Gauge, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, TestApp,
     answer, assert_kept, assert_rows, endpoint, failing_behind_gate, gated, github,
-    github_delivery, insert_effect, keep, logged, recover, recovery, secret, send, send_copies,
-    spawn_send, write_effect,
+    github_delivery, insert_effect, keep, keep_accepted, keeping_by, logged, recover, recovery,
+    secret, send, send_copies, spawn_send, write_effect,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -288,7 +289,10 @@ async fn r13_what_is_discarded_before_its_attempt_begins_is_not_run() {
     let log = logged(async {
         let recovery = recover_slowly(&app);
         app.database.until(IS_TAKEN).await;
-        assert!(endpoint(&app).discard("a").await.unwrap());
+        assert_eq!(
+            endpoint(&app).discard("a").await.unwrap(),
+            Discarded::Discarded
+        );
         recovery.stop().await;
     })
     .await;
@@ -319,8 +323,7 @@ async fn r13_what_is_forgotten_before_its_attempt_begins_does_not_run_by_itself(
 /// The provider would not send it once more.
 #[tokio::test]
 async fn r15_what_is_accepted_while_it_is_discarded_is_kept_anew() {
-    let set = |keep: Keep| keep.accept_first();
-    let app = TestApp::keeping(set, write_effect).await;
+    let app = keeping_by(keep_accepted, write_effect).await;
     app.database.insert_due(1).await;
     let mut discarding = app.database.another_pool(1).await.begin().await.unwrap();
     discarding
@@ -342,7 +345,7 @@ async fn r15_what_is_accepted_while_it_is_discarded_is_kept_anew() {
 #[tokio::test(flavor = "multi_thread")]
 async fn r15_what_is_sent_again_while_its_handler_runs_is_accepted_without_a_wait_for_it() {
     let (mut gate, handler) = gated();
-    let app = TestApp::keeping(Keep::accept_first, handler).await;
+    let app = keeping_by(keep_accepted, handler).await;
     let accepted = answer(200, "accepted", "");
     assert_eq!(app.send(github("a", "{}")).await, accepted);
     gate.reached().await;
@@ -356,7 +359,7 @@ async fn r15_what_is_sent_again_while_its_handler_runs_is_accepted_without_a_wai
 /// What another process ends with its commit, this one finds gone and keeps anew.
 #[tokio::test]
 async fn r15_what_is_accepted_while_it_is_processed_leaves_nothing_to_run() {
-    let app = TestApp::keeping(Keep::accept_first, write_effect).await;
+    let app = keeping_by(keep_accepted, write_effect).await;
     app.database.insert_due(1).await;
     let mut processing = app.database.another_pool(1).await.begin().await.unwrap();
     let process = "

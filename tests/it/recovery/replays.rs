@@ -7,8 +7,8 @@ use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook, Recovery, presets};
 
 use crate::support::{
-    NOTHING_KEPT, TestApp, accept_first, assert_rows, github, github_delivery, insert_effect, keep,
-    keep_all, recover, secret,
+    NOTHING_KEPT, TestApp, assert_rows, github, github_delivery, insert_effect, keep,
+    keep_accepted, keep_all, recover, secret,
 };
 
 /// Fails if the body says so.
@@ -26,7 +26,7 @@ async fn handler(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_stays_of_a_replayed_body_and_a_real_failure_is_kept() {
-    for way in [keep, keep_all, accept_first] {
+    for way in [keep, keep_all, keep_accepted] {
         let set = |layer: IdempotentWebhook, recovery: &Recovery| {
             layer
                 .replay_guard()

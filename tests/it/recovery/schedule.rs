@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use idempotent_webhook::recovery::{Filter, KeptState, Retried};
+use idempotent_webhook::recovery::{Discarded, Filter, KeptState, Retried};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
     DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, Source, presets,
@@ -60,7 +60,7 @@ async fn r6_two_attempts_in_a_row_that_did_not_end_are_a_failure() {
             ))
             .await;
         app.database.until(&condition).await;
-        let listed = endpoint(&app).kept(&Filter::new(), 9).await.unwrap();
+        let listed = endpoint(&app).kept(&Filter::new(), None, 9).await.unwrap();
         let reason = listed[0].reason.as_deref().unwrap();
         assert!(reason.contains("its attempts did not end"), "{reason}");
         assert_eq!(listed[0].attempts, 1 + retries, "this one did not begin");
@@ -203,8 +203,14 @@ async fn r8_a_handler_says_what_comes_next() {
     };
     assert_eq!(outcome("dead").await, "kept");
     assert_kept!(app.database, "dead", attempts: 1, retries: 0);
-    assert!(endpoint(&app).discard("dead").await.unwrap());
-    assert!(!endpoint(&app).discard("dead").await.unwrap());
+    assert_eq!(
+        endpoint(&app).discard("dead").await.unwrap(),
+        Discarded::Discarded
+    );
+    assert_eq!(
+        endpoint(&app).discard("dead").await.unwrap(),
+        Discarded::NotKept
+    );
     assert_eq!(outcome("discard").await, "failed");
     app.database.until(NOTHING_KEPT).await;
     assert_eq!(outcome("later").await, "kept");
@@ -284,6 +290,38 @@ async fn r9_an_endpoint_with_much_to_do_does_not_keep_another_one_waiting() {
     assert_rows!(database, claims: 56, effects: 56);
 }
 
+/// Another process keeps it, so nobody tells this one.
+#[tokio::test(flavor = "multi_thread")]
+async fn r9_what_is_kept_elsewhere_is_found_during_a_backlog() {
+    let database = Database::new().await;
+    insert_due_of(&database, "a", "/a", 500).await;
+    let recovery = Recovery::new(database.pool.clone()).concurrency(1);
+    let handler = async |mut tx: DedupeTx, delivery: Delivery| {
+        tokio::time::sleep(SOON).await;
+        insert_effect(&mut tx, &delivery).await?;
+        Ok::<_, HandlerError>(())
+    };
+    let route = |endpoint: &str| {
+        let github = presets::github(secret());
+        let layer = IdempotentWebhook::new(database.pool.clone(), endpoint, github);
+        post(handler).layer(layer.keep(keep(&recovery)))
+    };
+    let router: Router = Router::new()
+        .route("/a", route("a"))
+        .route("/b", route("b"));
+    let recovery = recovery.spawn(router);
+    let processed = |endpoint: &str| {
+        format!("exists (select from idempotent_webhook.deliveries where endpoint = '{endpoint}')")
+    };
+    database.until(&processed("a")).await;
+    insert_due_of(&database, "b", "/b", 1).await;
+    database.until(&processed("b")).await;
+    database
+        .until("exists (select from idempotent_webhook.kept_deliveries where endpoint = 'a')")
+        .await;
+    recovery.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn r12_after_the_last_attempt_a_delivery_is_dead_until_it_is_retried() {
     let failing = Failing::times(4);
@@ -296,7 +334,7 @@ async fn r12_after_the_last_attempt_a_delivery_is_dead_until_it_is_retried() {
     let dead = Filter::new()
         .state(KeptState::Dead)
         .reason_contains("not yet");
-    let listed = endpoint(&app).kept(&dead, 10).await.unwrap();
+    let listed = endpoint(&app).kept(&dead, None, 10).await.unwrap();
     assert_eq!((listed.len(), listed[0].status), (1, Some(500)));
 
     assert_eq!(endpoint(&app).retry("a").await.unwrap(), Retried::Due);

@@ -8,7 +8,7 @@ use axum::routing::post;
 use idempotent_webhook::{IdempotentWebhook, Keep, Recovery, presets};
 
 use crate::support::{
-    Database, Failing, NOTHING_KEPT, accept_first, answer, assert_rows, github, keep, keep_all,
+    Database, Failing, NOTHING_KEPT, answer, assert_rows, github, keep, keep_accepted, keep_all,
     lock, recovery, secret, send, spawn_send, until_all_wait, write_effect,
 };
 
@@ -35,7 +35,7 @@ const BOTH: [&str; 2] = ["/a", "/b"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn k1_of_one_id_at_two_endpoints_with_one_keep_each_is_processed() {
-    for way in [keep, keep_all, accept_first] {
+    for way in [keep, keep_all, keep_accepted] {
         let database = Database::new().await;
         let recovery = recovery(&database.pool);
         // Some are kept.
@@ -73,7 +73,7 @@ async fn k1_of_one_id_at_two_endpoints_with_one_keep_each_is_processed() {
 async fn k1_what_two_endpoints_accept_during_one_commit_is_kept_of_each() {
     let database = Database::new().await;
     let recovery = recovery(&database.pool);
-    let router = two_layers(&database, &accept_first(&recovery), write_effect);
+    let router = two_layers(&database, &keep_accepted(&recovery), write_effect);
     let locked = lock(&database, "kept_deliveries").await;
     let mut sending = Vec::new();
     for id in ["first", "second"] {
@@ -95,7 +95,7 @@ async fn k1_what_two_endpoints_accept_during_one_commit_is_kept_of_each() {
 /// It was processed at one, and is new to the other.
 #[tokio::test]
 async fn k1_an_id_that_one_endpoint_has_processed_is_no_duplicate_at_the_other() {
-    for way in [keep, keep_all, accept_first] {
+    for way in [keep, keep_all, keep_accepted] {
         let database = Database::new().await;
         let recovery = recovery(&database.pool);
         let router = two_layers(&database, &way(&recovery), write_effect);
@@ -112,7 +112,7 @@ async fn k1_an_id_that_one_endpoint_has_processed_is_no_duplicate_at_the_other()
 
 #[tokio::test]
 async fn r3_a_quota_that_one_endpoint_has_exhausted_is_that_endpoints_alone() {
-    for way in [keep, accept_first] {
+    for way in [keep, keep_accepted] {
         let database = Database::new().await;
         let recovery = Recovery::elsewhere(database.pool.clone());
         let handler = Failing::times(99).handler();

@@ -7,16 +7,18 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use idempotent_webhook::recovery::{Filter, Retried};
+use idempotent_webhook::recovery::{Discarded, Filter, Retried};
 use idempotent_webhook::{
     DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, presets,
 };
+use sqlx::Executor;
 use tower_http::timeout::TimeoutLayer;
 
 use crate::support::{
-    Database, Failing, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, SOON, TestApp, answer,
-    assert_rows, endpoint, failing_behind_gate, gate, gated, github, held_back, insert_effect,
-    recover, recovery, secret, send, soon, spawn_send, write_effect,
+    Database, Failing, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, Process, SOON, TestApp,
+    answer, assert_rows, endpoint, failing_behind_gate, gate, gated, github, held_back,
+    insert_effect, keep_accepted, keep_all, keeping_by, recover, recovery, secret, send, soon,
+    spawn_send, write_effect,
 };
 
 /// A delivery that a process has taken: `null` is none, `0` one that is gone.
@@ -255,7 +257,7 @@ async fn k4_an_operator_retries_what_a_dead_process_holds() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// Two endpoints that accept first, with slow handlers and a pool that they would fill.
+/// Two endpoints with `Keep::accepted`, slow handlers and a pool that they would fill.
 #[tokio::test(flavor = "multi_thread")]
 async fn k4a_background_work_leaves_connections_for_requests() {
     let database = Database::new().await;
@@ -272,7 +274,7 @@ async fn k4a_background_work_leaves_connections_for_requests() {
     let route = |endpoint: &str| {
         let github = presets::github(secret());
         let layer = IdempotentWebhook::new(pool.clone(), endpoint.to_owned(), github)
-            .keep(Keep::all(&recovery).accept_first());
+            .keep(Keep::accepted(&recovery));
         post(handler.clone()).layer(layer)
     };
     let router: Router = Router::new()
@@ -379,7 +381,7 @@ async fn r9_an_endpoint_with_slow_handlers_does_not_keep_a_fast_one_waiting() {
 /// The claim is forgotten and sent again while the row of the attempt ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn r5_what_is_kept_ends_with_the_claim_and_not_later() {
-    let app = TestApp::keeping_all(|keep| keep.accept_first(), Failing::times(0).handler()).await;
+    let app = keeping_by(keep_accepted, Failing::times(0).handler()).await;
     let task = recover(&app);
     for round in 0..20 {
         let id = round.to_string();
@@ -392,7 +394,7 @@ async fn r5_what_is_kept_ends_with_the_claim_and_not_later() {
             ))
             .await;
         // There was no moment between the two.
-        let listed = endpoint(&app).kept(&Filter::new(), 10).await.unwrap();
+        let listed = endpoint(&app).kept(&Filter::new(), None, 10).await.unwrap();
         assert!(listed.is_empty(), "{listed:?}");
         app.database.until(NOTHING_KEPT).await;
     }
@@ -413,7 +415,7 @@ async fn r13_a_discard_waits_for_the_attempt_and_is_true() {
     app.database.until(ONE_WAITS_FOR_A_LOCK).await;
     gate.open();
     assert_eq!(sent.await.unwrap().outcome, "processed");
-    assert!(!discard.await.unwrap().unwrap(), "it was processed");
+    assert_eq!(discard.await.unwrap().unwrap(), Discarded::Processed);
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
@@ -459,4 +461,132 @@ async fn r12_a_delivery_that_two_attempts_end_dies_once() {
     task.stop().await;
     assert_eq!(deaths.load(Ordering::SeqCst), 1);
     assert_rows!(database, claims: 0, effects: 0);
+}
+
+/// Its transaction was lost, and another attempt has taken the delivery since.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_a_discard_has_an_effect_only_by_the_attempt_that_was_the_last_to_take_it() {
+    let (mut gate, way) = gate();
+    let handler = move |_: DedupeTx| {
+        let way = way.clone();
+        async move {
+            way.pass().await;
+            Err::<(), _>(HandlerError::new("not for us").discard())
+        }
+    };
+    let app = TestApp::keeping_all(|keep| keep, handler).await;
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    gate.reached().await;
+    app.database
+        .run(
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity
+             where datname = current_database() and state = 'idle in transaction';
+             update idempotent_webhook.kept_deliveries set takes = takes + 1",
+        )
+        .await;
+    gate.open();
+    assert_eq!(sent.await.unwrap().outcome, "failed");
+    assert_eq!(app.database.kept().await.state, "due");
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// What it has taken was discarded, and the delivery came and was kept again.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_a_failure_is_not_written_to_a_later_row_of_the_same_delivery() {
+    let (mut gate, handler) = failing_behind_gate();
+    let app = TestApp::keeping_all(|keep| keep, handler).await;
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    gate.reached().await;
+    app.database
+        .run(
+            "select pg_terminate_backend(pid, 5000) from pg_stat_activity
+             where datname = current_database() and state = 'idle in transaction';
+             delete from idempotent_webhook.kept_deliveries",
+        )
+        .await;
+    // The later attempt has taken the delivery, and waits for its claim: it holds no lock yet.
+    let pool = app.database.another_pool(1).await;
+    let mut claiming = pool.begin().await.unwrap();
+    let claim =
+        "insert into idempotent_webhook.deliveries (endpoint, delivery_id) values ('test', 'a')";
+    claiming.execute(claim).await.unwrap();
+    let (mut later_gate, later) = failing_behind_gate();
+    let pool = app.database.another_pool(5).await;
+    let another = Process::new(pool, keep_all, later);
+    let sent_again = spawn_send(&another.router, github("a", "{}"));
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    gate.open();
+    assert_eq!(sent.await.unwrap(), answer(502, "kept", ""));
+    let is_taken = "exists (
+        select from idempotent_webhook.kept_deliveries
+        where taken_by is not null and last_failed_at is null
+    )";
+    app.database.until(is_taken).await;
+    claiming.rollback().await.unwrap();
+    later_gate.reached().await;
+    later_gate.open();
+    assert_eq!(sent_again.await.unwrap(), answer(502, "kept", ""));
+    assert_eq!(app.database.kept().await.attempts, 1);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// The answer to the first write was lost.
+#[tokio::test]
+async fn k4_a_result_that_is_written_again_counts_once() {
+    let database = Database::new().await;
+    for id in ["a", "b"] {
+        insert_taken(&database, id, "1", 0).await;
+    }
+    let now = sqlx::postgres::types::PgInterval::default();
+    for _ in 0..2 {
+        sqlx::query(include_str!("../../../src/recovery/kept/give_back.sql"))
+            .bind("test")
+            .bind("")
+            .bind("a")
+            .bind(1_i64)
+            .bind(now)
+            .bind(1)
+            .bind(false)
+            .bind(None::<i16>)
+            .execute(&database.pool)
+            .await
+            .unwrap();
+        sqlx::query(include_str!("../../../src/recovery/kept/fail.sql"))
+            .bind("test")
+            .bind("")
+            .bind("b")
+            .bind(500_i16)
+            .bind("not yet")
+            .bind("due")
+            .bind(now)
+            .bind(0)
+            .bind(1_i64)
+            .bind(10)
+            .bind(now)
+            .bind("recovery")
+            .execute(&database.pool)
+            .await
+            .unwrap();
+    }
+    let once = "(
+        select array_agg(attempts || ' ' || jsonb_array_length(history) order by delivery_id)
+        from idempotent_webhook.kept_deliveries
+    ) = array['1 0', '2 1']";
+    database.until(once).await;
+}
+
+/// An attempt of before may still write to it.
+#[tokio::test]
+async fn k4_a_failure_that_makes_a_recorded_delivery_due_counts_as_a_take() {
+    let app = TestApp::keeping(|keep| keep, Failing::times(1).handler()).await;
+    let recorded = "insert into idempotent_webhook.kept_deliveries
+            (endpoint, delivery_id, state, attempts, takes)
+        values ('test', 'a', 'recorded', 1, 5)";
+    app.database.run(recorded).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let is_due = "exists (
+        select from idempotent_webhook.kept_deliveries where state = 'due' and takes = 6
+    )";
+    app.database.until(is_due).await;
+    assert_rows!(app.database, claims: 0, effects: 0);
 }

@@ -97,35 +97,6 @@ async fn a_handler_that_answers_otherwise_is_rolled_back_and_its_response_kept()
 }
 
 #[tokio::test]
-async fn further_statuses_commit_if_the_application_says_so() {
-    async fn never(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        insert_effect(&mut tx, &delivery).await.unwrap();
-        match delivery.id().as_str() {
-            "bad" => StatusCode::UNPROCESSABLE_ENTITY,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
-        }
-    }
-    let app = TestApp::github_with(
-        |layer| layer.also_commit_on(|status| status == StatusCode::UNPROCESSABLE_ENTITY),
-        never,
-    )
-    .await;
-    assert_eq!(
-        app.send(github("bad", "{}")).await,
-        answer(422, "processed", "")
-    );
-    assert_eq!(
-        app.send(github("bad", "{}")).await,
-        answer(200, "duplicate", "")
-    );
-    assert_eq!(
-        app.send(github("worse", "{}")).await,
-        answer(500, "failed", "")
-    );
-    assert_rows!(app.database, claims: 1, effects: 1);
-}
-
-#[tokio::test]
 async fn g6_a_panic_is_a_500_and_rolled_back() {
     async fn panics(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
         insert_effect(&mut tx, &delivery).await.unwrap();

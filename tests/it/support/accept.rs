@@ -16,13 +16,13 @@ use super::recovery::{Answered, ONE_WAITS_FOR_A_LOCK, Process, SOON};
 use super::request::{github_delivery, secret};
 use super::test_app::{Answer, TestApp, insert_effect, soon, spawn_send, until_all_wait};
 
-/// Keeps all, for four attempts in all.
+/// Keeps all, for four attempts.
 pub fn keep_all(recovery: &Recovery) -> Keep {
     Keep::all(recovery).retry_delays([SOON, SOON, SOON])
 }
 
-pub fn accept_first(recovery: &Recovery) -> Keep {
-    keep_all(recovery).accept_first()
+pub fn keep_accepted(recovery: &Recovery) -> Keep {
+    Keep::accepted(recovery).retry_delays([SOON, SOON, SOON])
 }
 
 /// For deliveries of GitHub, which are kept in one of these ways.
@@ -74,13 +74,13 @@ impl Runs {
 
     /// An application that accepts deliveries of GitHub.
     pub async fn app(&self) -> TestApp {
-        keeping_by(accept_first, self.handler()).await
+        keeping_by(keep_accepted, self.handler()).await
     }
 
     /// Another process, with so many connections.
     pub async fn elsewhere(&self, app: &TestApp, connections: u32) -> Process {
         let pool = app.database.another_pool(connections).await;
-        Process::new(pool, accept_first, self.handler())
+        Process::new(pool, keep_accepted, self.handler())
     }
 
     pub fn all(&self) -> BTreeMap<(String, String), u32> {

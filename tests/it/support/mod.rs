@@ -15,7 +15,7 @@ mod rows;
 mod test_app;
 
 pub use accept::{
-    Runs, accept_first, assert_accepted, keep_all, keeping_by, keeping_of, outcomes,
+    Runs, assert_accepted, keep_accepted, keep_all, keeping_by, keeping_of, outcomes,
     send_in_one_group,
 };
 pub use cancelled::cancelled_after;
@@ -27,8 +27,8 @@ pub use logged::{logged, until_logged};
 pub(crate) use recovery::assert_kept;
 pub use recovery::{
     Answered, Failing, Kept, NO_ADVISORY_LOCK, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD,
-    ONE_WAITS_FOR_A_LOCK, Process, SOON, due_after, endpoint, insert_due_of, keep, lock, recover,
-    recover_all, recovery,
+    ONE_WAITS_FOR_A_LOCK, Process, SOON, due_after, endpoint, insert_due_of, keep, lock,
+    lose_connections, recover, recover_all, recovery,
 };
 pub use request::{
     SECRET, acme, github, github_delivery, now, secret, shopify, stripe, stripe_delivery,

@@ -110,6 +110,28 @@ pub async fn lock(database: &Database, table: &str) -> Transaction<'static, Post
     tx
 }
 
+/// Ends connections that wait for a lock, one after the other.
+pub async fn lose_connections(database: &Database, connections: u32) {
+    for _ in 0..connections {
+        // One that is seen to wait may have got its lock by now.
+        let ended: i32 = loop {
+            database.until(ONE_WAITS_FOR_A_LOCK).await;
+            let ended: Option<(i32, bool)> = sqlx::query_as(
+                "select pid, pg_terminate_backend(pid) from pg_stat_activity
+                 where datname = current_database() and wait_event_type = 'Lock'",
+            )
+            .fetch_optional(&database.pool)
+            .await
+            .unwrap();
+            if let Some((pid, _)) = ended {
+                break pid;
+            }
+        };
+        let is_gone = format!("not exists (select from pg_stat_activity where pid = {ended})");
+        database.until(&is_gone).await;
+    }
+}
+
 /// A process with the endpoint of [`TestApp`], and nothing shared but the database.
 pub struct Process {
     pub router: Router,

@@ -15,7 +15,8 @@ use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
 use sqlx::{Connection, Executor, PgConnection};
 
 use crate::support::{
-    Rows, TestApp, answer, assert_rows, github, insert_effect, logged, secret, send, write_effect,
+    Rows, TestApp, answer, assert_rows, github, insert_effect, logged, secret, send, soon,
+    write_effect,
 };
 
 const INTERNAL_ERROR: &str = "internal error";
@@ -381,7 +382,7 @@ async fn g5_a_statement_that_failed_unseen_is_not_acknowledged() {
 }
 
 async fn cancel_a_statement_that_fails(connection: &mut PgConnection) {
-    let slow = connection.execute("select pg_sleep(0.05), 1 / (random() * 0)::int");
+    let slow = connection.execute("select pg_sleep(0.5), 1 / (random() * 0)::int");
     let moment = Duration::from_millis(20);
     assert!(tokio::time::timeout(moment, slow).await.is_err());
 }
@@ -425,6 +426,23 @@ async fn after_a_rollback_the_next_statement_does_not_hear_of_a_cancelled_one() 
         answer(200, "processed", "")
     );
     assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// The answer to the cancelled statement is that the connection is lost.
+#[tokio::test]
+async fn a_savepoint_on_a_lost_connection_is_an_error() {
+    async fn handler(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        insert_effect(&mut tx, &delivery).await.unwrap();
+        let lost = tx.execute("select pg_sleep(0.5), pg_terminate_backend(pg_backend_pid())");
+        let moment = Duration::from_millis(20);
+        assert!(tokio::time::timeout(moment, lost).await.is_err());
+        assert!(tx.begin().await.is_err());
+        StatusCode::OK
+    }
+    let app = TestApp::github(handler).await;
+    let sent = soon(app.send(github("a", "{}"))).await;
+    assert_eq!((sent.status, &*sent.outcome), (503, "failed"));
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 #[tokio::test]

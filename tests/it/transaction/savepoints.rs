@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use fastrand::Rng;
-use idempotent_webhook::{DedupeTx, Delivery, Savepoint};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Savepoint};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Postgres, Transaction};
 
 use crate::support::{
@@ -431,6 +431,11 @@ async fn assert_in_step(app: &TestApp) {
     }
 }
 
+/// For requests that wait for the pool on a busy machine.
+fn patient(layer: IdempotentWebhook) -> IdempotentWebhook {
+    layer.database_timeout(Duration::from_secs(20))
+}
+
 /// Has each connection of the pool prepare what the handler and the layer send.
 async fn warm(app: &TestApp) {
     let sent: Vec<_> = (0..40)
@@ -461,7 +466,7 @@ async fn g5_what_is_out_of_step_is_not_acknowledged_and_does_not_get_back_to_the
                 let _ = simple.fetch_optional(&mut *tx).await;
                 if is_warming { StatusCode::OK } else { status }
             };
-            let app = TestApp::github(handler).await;
+            let app = TestApp::github_with(patient, handler).await;
             warm(&app).await;
             for _ in 0..3 {
                 let answered = app.send(github("a", "{}")).await;
@@ -493,7 +498,7 @@ async fn g5_an_answer_that_the_handler_asked_for_is_not_taken_for_the_layers() {
             .unwrap();
         StatusCode::OK
     };
-    let app = TestApp::github(handler).await;
+    let app = TestApp::github_with(patient, handler).await;
     app.database
         .run(
             "create table parent (id int primary key);

@@ -1,4 +1,4 @@
-//! The facts in the documentation of each preset: `src/provider/presets/facts.rs`, a macro that the
+//! The facts in the documentation of each preset: `src/presets/facts.rs`, a macro that the
 //! presets put into it.
 
 use std::fmt::Write;
@@ -23,7 +23,7 @@ fn the_documentation_says_what_the_presets_and_the_facts_say() {
         .unwrap();
     }
     file.push_str("}\n");
-    compare_or_write("src/provider/presets/facts.rs", &file);
+    compare_or_write("src/presets/facts.rs", &file);
 }
 
 /// A list in Markdown.

@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue, Method, Request};
 use idempotent_webhook::presets::Preset;
 use idempotent_webhook::provider::SecretError;
 use idempotent_webhook::provider::keys::KeySource;
-use idempotent_webhook::signature::Tolerance;
+use idempotent_webhook::provider::signature::Tolerance;
 use idempotent_webhook::{Provider, Secret, Secrets};
 use serde::Deserialize;
 
@@ -169,9 +169,11 @@ fn split_url(url: &str) -> (&str, &str) {
     }
 }
 
-/// The folder with the cases of this project.
+/// The folder with the cases of this project, also for the crate `fuzz`, which is in a folder of it.
 pub fn own_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors")
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let mut folders = crates.map(|folder| folder.join("tests/vectors"));
+    folders.find(|folder| folder.is_dir()).unwrap()
 }
 
 /// The file with this project's cases of a preset.

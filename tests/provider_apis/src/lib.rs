@@ -18,7 +18,7 @@ use axum::http::header::{AUTHORIZATION, RETRY_AFTER, USER_AGENT};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use idempotent_webhook::signature::BasicCredentials;
+use idempotent_webhook::provider::signature::BasicCredentials;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Provider, Secret, presets};
 use serde_json::Value;

@@ -1,10 +1,13 @@
 //! Small histories by hand, for each rule those that keep it and those that break it.
 
 use super::History;
-use super::check::Rule::{self, Caused, Ended, KeptFirst, OneEffect, OneTransaction, TrueAnswer};
+use super::check::Rule::{
+    self, Caused, Ended, KeptFirst, OneEffect, OneTransaction, Remembered, TrueAnswer,
+};
 use super::check::check;
 
-/// What the history shows, which rules it breaks, and what happens to one delivery, a microsecond apart.
+/// What the history shows, which rules it breaks, and what happens to one delivery, a microsecond apart, or after
+/// so many seconds.
 type Case = (&'static str, &'static [Rule], &'static [&'static str]);
 
 const CASES: &[Case] = &[
@@ -98,7 +101,7 @@ const CASES: &[Case] = &[
         &["sent #1 a /", "answered #1 204 "],
     ),
     (
-        "failed, refused, and ignored",
+        "failed, and refused",
         &[],
         &[
             "sent #1 a /",
@@ -106,9 +109,13 @@ const CASES: &[Case] = &[
             "answered #1 500 failed",
             "sent #2 a /",
             "answered #2 503 in-flight",
-            "sent #3 a /",
-            "answered #3 200 ignored",
         ],
+    ),
+    ("ignored", &[], &["sent #1 a /", "answered #1 200 ignored"]),
+    (
+        "ignored, and called",
+        &[TrueAnswer],
+        &["sent #1 a /", "begun a", "answered #1 200 ignored"],
     ),
     (
         "kept after a failure, and run again",
@@ -210,9 +217,131 @@ const CASES: &[Case] = &[
         &["sent #1 a /all", "kept", "begun a", "ended dead"],
     ),
     (
+        "dead, and due again by order",
+        &[],
+        &[
+            "sent #1 a /all",
+            "kept",
+            "begun a",
+            "sent #2 a /operate/retry/all/x",
+            "rescheduled",
+            "answered #2 200 ",
+            "begun a",
+            "claimed+committed",
+            "ended none",
+        ],
+    ),
+    (
+        "said to be due again, and is not",
+        &[TrueAnswer],
+        &[
+            "sent #1 a /all",
+            "kept",
+            "begun a",
+            "sent #2 a /operate/retry/all/x",
+            "answered #2 200 ",
+            "ended dead",
+        ],
+    ),
+    (
+        "dead, and deleted",
+        &[],
+        &[
+            "sent #1 a /all",
+            "kept",
+            "begun a",
+            "dead-pruned",
+            "ended none",
+        ],
+    ),
+    (
+        "due again, and lost",
+        &[Ended],
+        &[
+            "sent #1 a /all",
+            "kept",
+            "begun a",
+            "dead-pruned",
+            "rescheduled",
+            "ended none",
+        ],
+    ),
+    (
         "discarded",
         &[],
-        &["sent #1 a /all", "kept", "begun a", "ended discarded"],
+        &[
+            "sent #1 a /all",
+            "kept",
+            "begun a",
+            "sent #2 a /operate/discard/all/x",
+            "discarded",
+            "answered #2 200 ",
+            "ended none",
+        ],
+    ),
+    (
+        "discarded, and processed when it is sent again",
+        &[],
+        &[
+            "sent #1 a /all",
+            "kept",
+            "sent #2 a /operate/discard/all/x",
+            "discarded",
+            "sent #3 a /all",
+            "kept",
+            "begun a",
+            "claimed+committed",
+            "ended none",
+        ],
+    ),
+    (
+        "discarded, kept again, and lost",
+        &[Ended],
+        &[
+            "sent #1 a /all",
+            "kept",
+            "sent #2 a /operate/discard/all/x",
+            "discarded",
+            "sent #3 a /all",
+            "kept",
+            "ended none",
+        ],
+    ),
+    (
+        "discarded, and nobody has said so",
+        &[Caused],
+        &[
+            "sent #1 a /all",
+            "kept",
+            "begun a",
+            "discarded",
+            "ended none",
+        ],
+    ),
+    (
+        "said to be discarded, and is not",
+        &[TrueAnswer],
+        &[
+            "sent #1 a /all",
+            "kept",
+            "begun a",
+            "sent #2 a /operate/discard/all/x",
+            "answered #2 200 ",
+            "ended dead",
+        ],
+    ),
+    (
+        "found by an operator who came too late",
+        &[],
+        &[
+            "sent #1 a /all",
+            "kept",
+            "begun a",
+            "claimed+committed",
+            "sent #2 a /operate/discard/all/x",
+            "answered #2 404 ",
+            "ended none",
+        ],
     ),
     (
         "dead, although it was processed",
@@ -232,10 +361,9 @@ const CASES: &[Case] = &[
             "sent #1 a /archived",
             "kept",
             "begun a",
-            // The claim was deleted for the next one.
-            "committed",
+            "claimed+committed",
             "answered #1 200 processed",
-            "sent #2 a /reprocess/x",
+            "sent #2 a /operate/reprocess/archived/x",
             "reprocessed",
             "answered #2 200 ",
             "begun a",
@@ -251,8 +379,22 @@ const CASES: &[Case] = &[
             "kept",
             "begun a",
             "claimed+committed",
-            "sent #2 a /reprocess/x",
+            "sent #2 a /operate/reprocess/archived/x",
             "answered #2 200 ",
+            "ended processed",
+        ],
+    ),
+    (
+        "reprocessed, and nobody has said so",
+        &[Caused],
+        &[
+            "sent #1 a /archived",
+            "kept",
+            "begun a",
+            "claimed+committed",
+            "reprocessed",
+            "begun a",
+            "claimed+committed",
             "ended processed",
         ],
     ),
@@ -263,27 +405,92 @@ const CASES: &[Case] = &[
             "sent #1 a /archived",
             "kept",
             "begun a",
-            "committed",
-            "sent #2 a /reprocess/x",
+            "claimed+committed",
+            "sent #2 a /operate/reprocess/archived/x",
             "reprocessed",
             "ended processed",
         ],
     ),
     (
+        "reprocessed before it was processed",
+        &[Ended],
+        &[
+            "sent #1 a /archived",
+            "kept",
+            "sent #2 a /operate/reprocess/archived/x",
+            "reprocessed",
+            "begun a",
+            "claimed+committed",
+            "ended processed",
+        ],
+    ),
+    (
         "reprocessed once, and run again twice",
-        &[OneEffect, OneTransaction],
+        &[OneEffect],
         &[
             "sent #1 a /archived",
             "kept",
             "begun a",
-            "committed",
-            "sent #2 a /reprocess/x",
+            "claimed+committed",
+            "sent #2 a /operate/reprocess/archived/x",
             "reprocessed",
             "begun a",
-            "committed",
+            "claimed+committed",
             "begun b",
             "claimed+committed",
             "ended processed",
+        ],
+    ),
+    (
+        "processed twice, and then reprocessed in vain",
+        &[OneEffect, Ended],
+        &[
+            "sent #1 a /archived",
+            "kept",
+            "begun a",
+            "claimed+committed",
+            "begun b",
+            "claimed+committed",
+            "sent #2 a /operate/reprocess/archived/x",
+            "reprocessed",
+            "ended processed",
+        ],
+    ),
+    (
+        "reprocessed, and then discarded",
+        &[],
+        &[
+            "sent #1 a /archived",
+            "kept",
+            "begun a",
+            "claimed+committed",
+            "sent #2 a /operate/reprocess/archived/x",
+            "reprocessed",
+            "sent #3 a /operate/discard/archived/x",
+            "discarded",
+            "ended none",
+        ],
+    ),
+    (
+        "forgotten once it cannot be sent again",
+        &[],
+        &[
+            "sent #1 a /",
+            "begun a",
+            "claimed+committed",
+            "answered #1 200 processed",
+            "after 20 s claim-pruned",
+        ],
+    ),
+    (
+        "forgotten while it can be sent again",
+        &[Remembered],
+        &[
+            "sent #1 a /",
+            "begun a",
+            "claimed+committed",
+            "answered #1 200 processed",
+            "after 19 s claim-pruned",
         ],
     ),
     (
@@ -311,7 +518,10 @@ const CASES: &[Case] = &[
     (
         "an order to reprocess sends nothing",
         &[Caused],
-        &["sent #1 a /reprocess/x", "claimed+committed"],
+        &[
+            "sent #1 a /operate/reprocess/archived/x",
+            "claimed+committed",
+        ],
     ),
     (
         "sent once, and called twice",
@@ -326,8 +536,12 @@ pub fn run() {
     for (name, rules, events) in CASES {
         let mut text = String::from("0.000001 other sent #9 a /\n");
         for (number, events) in events.iter().enumerate() {
+            let after = events
+                .strip_prefix("after ")
+                .and_then(|after| after.split_once(" s "));
+            let (seconds, events) = after.unwrap_or(("0", events));
             for event in events.split('+') {
-                text += &format!("0.{:06} x {event}\n", number + 2);
+                text += &format!("{seconds}.{:06} x {event}\n", number + 2);
             }
         }
         let history: History = text.parse().unwrap();

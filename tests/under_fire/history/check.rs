@@ -1,9 +1,11 @@
 //! What must hold for each history, whatever has happened in it.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::{End, Event, History, Line};
-use crate::application::{REPROCESS, RETRIES, keeps_first};
+use crate::application::{RETRIES, WINDOW, keeps_first};
+use crate::operator::Order;
 use crate::sender::Attempt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,15 +14,18 @@ pub enum Rule {
     OneEffect,
     /// A claim and its effect are committed together, or neither of them is.
     OneTransaction,
-    /// What an answer says was committed before the answer was received.
+    /// What an answer says was committed before the answer was received. What is ignored is not called.
     TrueAnswer,
     /// Where all deliveries are kept, no handler is called before its delivery is kept.
     KeptFirst,
-    /// What is kept, reprocessed, or missing from a provider's list ends: processed, dead or discarded. At the
-    /// end nothing is due.
+    /// What is kept, rescheduled, reprocessed, or missing from a provider's list ends: processed, dead or discarded.
+    /// At the end nothing is due.
     Ended,
-    /// Nothing runs before it was sent, or more often than requests and the schedule have it.
+    /// Nothing runs before it was sent, or more often than requests and the schedule have it. Nothing is discarded or
+    /// reprocessed without an order.
     Caused,
+    /// No claim is deleted while the provider may send the delivery again.
+    Remembered,
 }
 
 /// A delivery that breaks a rule.
@@ -35,13 +40,14 @@ pub struct Violation {
 /// For each rule, what of a delivery breaks it.
 type Breaks = fn(&Facts<'_>) -> Option<String>;
 
-const RULES: [(Rule, Breaks); 6] = [
+const RULES: [(Rule, Breaks); 7] = [
     (Rule::OneEffect, more_effects),
     (Rule::OneTransaction, torn_transaction),
     (Rule::TrueAnswer, untrue_answer),
     (Rule::KeptFirst, called_before_kept),
     (Rule::Ended, no_end),
     (Rule::Caused, no_cause),
+    (Rule::Remembered, forgotten),
 ];
 
 /// Returns which deliveries break which rules, by their ids.
@@ -66,8 +72,8 @@ pub fn check(history: &History) -> Vec<Violation> {
 struct Facts<'a> {
     sent: Vec<u64>,
     paths: Vec<&'a str>,
-    /// The requests that order it to be reprocessed.
-    orders: Vec<u64>,
+    /// With their requests.
+    orders: Vec<(u64, Order)>,
     answered: Vec<(u64, u64, &'a Attempt)>,
     missing: Vec<u64>,
     begun: Vec<u64>,
@@ -75,6 +81,10 @@ struct Facts<'a> {
     committed: Vec<u64>,
     kept: Vec<u64>,
     reprocessed: Vec<u64>,
+    rescheduled: Vec<u64>,
+    discarded: Vec<u64>,
+    claim_pruned: Vec<u64>,
+    dead_pruned: Vec<u64>,
     end: Option<End>,
 }
 
@@ -83,13 +93,13 @@ impl<'a> Facts<'a> {
         let mut facts = Self::default();
         for line in lines {
             match &line.event {
-                Event::Sent { request, path, .. } if path.starts_with(REPROCESS) => {
-                    facts.orders.push(*request);
-                }
-                Event::Sent { path, .. } => {
-                    facts.sent.push(line.at);
-                    facts.paths.push(path);
-                }
+                Event::Sent { request, path, .. } => match Order::at(path) {
+                    Some(order) => facts.orders.push((*request, order)),
+                    None => {
+                        facts.sent.push(line.at);
+                        facts.paths.push(path);
+                    }
+                },
                 Event::Answered { request, attempt } => {
                     facts.answered.push((line.at, *request, attempt));
                 }
@@ -99,38 +109,70 @@ impl<'a> Facts<'a> {
                 Event::Committed => facts.committed.push(line.at),
                 Event::Kept => facts.kept.push(line.at),
                 Event::Reprocessed => facts.reprocessed.push(line.at),
+                Event::Rescheduled => facts.rescheduled.push(line.at),
+                Event::Discarded => facts.discarded.push(line.at),
+                Event::ClaimPruned => facts.claim_pruned.push(line.at),
+                Event::DeadPruned => facts.dead_pruned.push(line.at),
                 Event::Ended(end) => facts.end = Some(*end),
             }
         }
         facts
     }
+
+    /// How many effects it has up to each reprocess, and after the last one.
+    fn effects(&self) -> (Vec<usize>, usize) {
+        let mut before = 0;
+        let until = |at: u64| self.committed.iter().filter(|effect| **effect < at).count();
+        let effects = self.reprocessed.iter().map(|at| {
+            let effects = until(*at) - before;
+            before += effects;
+            effects
+        });
+        let effects = effects.collect();
+        (effects, self.committed.len() - before)
+    }
+
+    fn ordered(&self, order: Order) -> usize {
+        let orders = self.orders.iter();
+        orders.filter(|(_, given)| *given == order).count()
+    }
+
+    fn ordered_by(&self, request: u64) -> Option<Order> {
+        let mut orders = self.orders.iter();
+        let (_, order) = orders.find(|(number, _)| *number == request)?;
+        Some(*order)
+    }
 }
 
 fn more_effects(facts: &Facts<'_>) -> Option<String> {
-    let (effects, most) = (facts.committed.len(), 1 + facts.reprocessed.len());
-    (effects > most).then(|| format!("{effects} effects, not {most}"))
+    let (mut effects, last) = facts.effects();
+    effects.push(last);
+    let most = effects.into_iter().max()?;
+    (most > 1).then(|| format!("{most} effects"))
 }
 
 fn torn_transaction(facts: &Facts<'_>) -> Option<String> {
-    let mut claims = facts.claimed.iter();
-    if !claims.all(|at| facts.committed.contains(at)) {
+    let all = |times: &[u64], others: &[u64]| times.iter().all(|at| others.contains(at));
+    if !all(&facts.claimed, &facts.committed) {
         return Some("a claim without its effect".into());
     }
-    // The claim goes when the delivery is reprocessed.
-    let since = facts.reprocessed.last().copied().unwrap_or_default();
-    let mut effects = facts.committed.iter().filter(|at| **at > since);
-    let is_claimed = effects.all(|at| facts.claimed.contains(at));
+    let is_claimed = all(&facts.committed, &facts.claimed);
     (!is_claimed).then(|| "an effect without its claim".into())
 }
 
 fn untrue_answer(facts: &Facts<'_>) -> Option<String> {
     facts.answered.iter().find_map(|(at, request, attempt)| {
-        let (promised, what) = match attempt.outcome() {
-            "kept" | "accepted" => (&facts.kept, "kept"),
-            "ignored" => return None,
+        let order = facts.ordered_by(*request);
+        let (promised, what) = match (order, attempt.outcome()) {
+            (None, "kept" | "accepted") => (&facts.kept, "kept"),
+            (None, "ignored") if facts.begun.is_empty() => return None,
+            (None, "ignored") => return Some("called, and ignored".into()),
             _ if !attempt.is_acknowledged() => return None,
-            _ if facts.orders.contains(request) => (&facts.reprocessed, "due again"),
-            _ => (&facts.committed, "committed"),
+            (None, _) => (&facts.committed, "committed"),
+            (Some(Order::Reprocess), _) => (&facts.reprocessed, "due again"),
+            (Some(Order::Retry), _) => (&facts.rescheduled, "due again"),
+            (Some(Order::Discard), _) => (&facts.discarded, "discarded"),
+            (Some(Order::Pause | Order::Resume), _) => return None,
         };
         let is_true = promised.iter().any(|promised| promised <= at);
         (!is_true).then(|| format!("not {what} when #{request} was answered {attempt}"))
@@ -146,22 +188,38 @@ fn called_before_kept(facts: &Facts<'_>) -> Option<String> {
 
 fn no_end(facts: &Facts<'_>) -> Option<String> {
     let is_kept = !facts.kept.is_empty();
-    if !is_kept && facts.missing.is_empty() {
-        return None;
+    let (before, effects) = facts.effects();
+    if before.contains(&0) {
+        return Some("reprocessed although it was not processed".into());
     }
-    let is_given_up = matches!(facts.end, Some(End::Dead | End::Discarded));
-    let (effects, promised) = (facts.committed.len(), 1 + facts.reprocessed.len());
+    let duties = [&facts.kept, &facts.missing, &facts.rescheduled];
+    let duties = duties.into_iter().chain([&facts.reprocessed]).flatten();
+    let duty = duties.max()?;
+    let mut given_up = facts.discarded.iter().chain(&facts.dead_pruned);
+    let is_dead = facts.end == Some(End::Dead);
     let what = match facts.end {
         None if is_kept => "what has become of it is not known",
         Some(End::Due) => "due for ever",
-        _ if is_given_up && effects >= promised => "given up although it was processed",
-        _ if effects + usize::from(is_given_up) < promised => "lost",
-        _ => return None,
+        _ if is_dead && effects > 0 => "dead although it was processed",
+        _ if effects > 0 || is_dead || given_up.any(|at| at >= duty) => return None,
+        _ => "lost",
     };
     Some(what.into())
 }
 
 fn no_cause(facts: &Facts<'_>) -> Option<String> {
+    for (order, times) in [
+        (Order::Discard, &facts.discarded),
+        (Order::Reprocess, &facts.reprocessed),
+    ] {
+        let (orders, times) = (facts.ordered(order), times.len());
+        if times > orders {
+            let name = order.name();
+            return Some(format!(
+                "{times} times done what {orders} orders to {name} say"
+            ));
+        }
+    }
     let cause = facts.sent.iter().chain(&facts.missing).min();
     let run = [&facts.begun, &facts.claimed, &facts.committed];
     let run = run.into_iter().flatten().min()?;
@@ -169,10 +227,16 @@ fn no_cause(facts: &Facts<'_>) -> Option<String> {
         return Some("it ran before it was sent".into());
     }
     // One attempt more than the schedule has, if the last one has not ended.
-    let schedules = facts.kept.len() + facts.reprocessed.len();
+    let schedules = facts.kept.len() + facts.reprocessed.len() + facts.rescheduled.len();
     let most = facts.sent.len() + schedules * (RETRIES + 1);
     let begun = facts.begun.len();
     (begun > most).then(|| format!("called {begun} times, not {most}"))
+}
+
+fn forgotten(facts: &Facts<'_>) -> Option<String> {
+    let (pruned, first) = (facts.claim_pruned.first()?, facts.sent.first()?);
+    let age = Duration::from_micros(pruned.saturating_sub(*first));
+    (age < WINDOW).then(|| format!("its claim was deleted {age:?} after it was sent first"))
 }
 
 impl fmt::Display for Violation {

@@ -36,7 +36,7 @@ use crate::sender::Attempt;
 /// What happens to a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A request for it leaves, that of a provider or the order to reprocess it.
+    /// A request for it leaves, that of a provider or the order of an operator.
     Sent {
         request: u64,
         process: String,
@@ -56,6 +56,14 @@ pub enum Event {
     Kept,
     /// It is committed as due after it was processed.
     Reprocessed,
+    /// It is committed as due with a new schedule, and was not processed.
+    Rescheduled,
+    /// It is committed that it shall not be processed.
+    Discarded,
+    /// Retention has deleted its claim.
+    ClaimPruned,
+    /// It was dead, and retention has deleted what was kept of it.
+    DeadPruned,
     /// What is kept of it when all is over.
     Ended(End),
 }
@@ -67,7 +75,6 @@ pub enum End {
     Due,
     Dead,
     Processed,
-    Discarded,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +117,11 @@ impl History {
     pub fn effects(&self, id: &str) -> usize {
         let is_effect = |line: &&Line| line.id == id && line.event == Event::Committed;
         self.0.iter().filter(is_effect).count()
+    }
+
+    /// How often something happened.
+    pub fn count(&self, happened: impl Fn(&Event) -> bool) -> usize {
+        self.0.iter().filter(|line| happened(&line.event)).count()
     }
 
     /// How often each answer was given.
@@ -221,6 +233,10 @@ impl fmt::Display for Event {
             Self::Committed => f.write_str("committed"),
             Self::Kept => f.write_str("kept"),
             Self::Reprocessed => f.write_str("reprocessed"),
+            Self::Rescheduled => f.write_str("rescheduled"),
+            Self::Discarded => f.write_str("discarded"),
+            Self::ClaimPruned => f.write_str("claim-pruned"),
+            Self::DeadPruned => f.write_str("dead-pruned"),
             Self::Ended(end) => write!(f, "ended {end}"),
         }
     }
@@ -261,6 +277,10 @@ impl FromStr for Event {
             ["committed"] => Self::Committed,
             ["kept"] => Self::Kept,
             ["reprocessed"] => Self::Reprocessed,
+            ["rescheduled"] => Self::Rescheduled,
+            ["discarded"] => Self::Discarded,
+            ["claim-pruned"] => Self::ClaimPruned,
+            ["dead-pruned"] => Self::DeadPruned,
             ["ended", end] => Self::Ended(end.parse()?),
             _ => return Err(malformed()),
         })
@@ -274,7 +294,6 @@ impl fmt::Display for End {
             Self::Due => "due",
             Self::Dead => "dead",
             Self::Processed => "processed",
-            Self::Discarded => "discarded",
         })
     }
 }
@@ -288,7 +307,6 @@ impl FromStr for End {
             "due" => Self::Due,
             "dead" => Self::Dead,
             "processed" => Self::Processed,
-            "discarded" => Self::Discarded,
             _ => return Err(Malformed(end.to_owned())),
         })
     }

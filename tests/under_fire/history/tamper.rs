@@ -2,6 +2,7 @@
 
 use super::check::{Rule, check};
 use super::{End, Event, History, Line};
+use crate::operator::Order;
 
 struct Tampering {
     /// The rule that is broken then, among others.
@@ -10,7 +11,7 @@ struct Tampering {
     put_in: fn(&mut Vec<Line>) -> bool,
 }
 
-const TAMPERINGS: [Tampering; 8] = [
+const TAMPERINGS: [Tampering; 17] = [
     Tampering {
         breaks: Rule::OneEffect,
         // An effect happens twice.
@@ -32,6 +33,44 @@ const TAMPERINGS: [Tampering; 8] = [
         breaks: Rule::TrueAnswer,
         // It is acknowledged before the commit.
         put_in: |lines| answer_before_the_commit(lines),
+    },
+    Tampering {
+        breaks: Rule::TrueAnswer,
+        // What was ignored is called.
+        put_in: |lines| {
+            let ignored = lines.iter().find(|line| {
+                matches!(&line.event, Event::Answered { attempt, .. } if attempt.outcome() == "ignored")
+            });
+            let Some(mut line) = ignored.cloned() else {
+                return false;
+            };
+            line.event = Event::Begun {
+                process: "a".into(),
+            };
+            lines.push(line);
+            true
+        },
+    },
+    Tampering {
+        breaks: Rule::TrueAnswer,
+        // It was not retried.
+        put_in: |lines| {
+            is_done(lines, Order::Retry) && remove(lines, |event| *event == Event::Rescheduled)
+        },
+    },
+    Tampering {
+        breaks: Rule::TrueAnswer,
+        // It was not discarded.
+        put_in: |lines| {
+            is_done(lines, Order::Discard) && remove(lines, |event| *event == Event::Discarded)
+        },
+    },
+    Tampering {
+        breaks: Rule::TrueAnswer,
+        // It was not reprocessed.
+        put_in: |lines| {
+            is_done(lines, Order::Reprocess) && remove(lines, |event| *event == Event::Reprocessed)
+        },
     },
     Tampering {
         breaks: Rule::KeptFirst,
@@ -56,7 +95,46 @@ const TAMPERINGS: [Tampering; 8] = [
     Tampering {
         breaks: Rule::Ended,
         // What was kept is lost.
-        put_in: |lines| has(lines, &Event::Kept) && lose_the_transaction(lines),
+        put_in: |lines| {
+            has(lines, &Event::Kept) && !is_given_up(lines) && lose_the_transaction(lines)
+        },
+    },
+    Tampering {
+        breaks: Rule::Ended,
+        // It is gone, and nobody has discarded it.
+        put_in: |lines| {
+            has(lines, &Event::Kept)
+                && !has(lines, &Event::Committed)
+                && !has(lines, &Event::DeadPruned)
+                && !has(lines, &Event::Ended(End::Dead))
+                && remove(lines, |event| *event == Event::Discarded)
+        },
+    },
+    Tampering {
+        breaks: Rule::Ended,
+        // It is gone, and was not dead.
+        put_in: |lines| {
+            !has(lines, &Event::Committed)
+                && !has(lines, &Event::Discarded)
+                && remove(lines, |event| *event == Event::DeadPruned)
+        },
+    },
+    Tampering {
+        breaks: Rule::Ended,
+        // It was reprocessed, and did not run again.
+        put_in: |lines| {
+            let last = lines
+                .iter()
+                .rposition(|line| line.event == Event::Reprocessed);
+            let Some(at) = last.map(|place| lines[place].at) else {
+                return false;
+            };
+            let before = lines.len();
+            lines.retain(|line| {
+                line.at < at || !matches!(line.event, Event::Claimed | Event::Committed)
+            });
+            !is_given_up(lines) && lines.len() < before
+        },
     },
     Tampering {
         breaks: Rule::Caused,
@@ -65,6 +143,33 @@ const TAMPERINGS: [Tampering; 8] = [
             is_called(lines)
                 && !has(lines, &Event::Missing)
                 && remove(lines, |event| matches!(event, Event::Sent { .. }))
+        },
+    },
+    Tampering {
+        breaks: Rule::Caused,
+        // Nobody has ordered it.
+        put_in: |lines| {
+            (has(lines, &Event::Discarded) || has(lines, &Event::Reprocessed))
+                && remove(
+                    lines,
+                    |event| matches!(event, Event::Sent { path, .. } if Order::at(path).is_some()),
+                )
+        },
+    },
+    Tampering {
+        breaks: Rule::Remembered,
+        // Its claim is deleted before the provider gives up.
+        put_in: |lines| {
+            let sent = lines
+                .iter()
+                .find(|line| matches!(line.event, Event::Sent { .. }));
+            let Some(at) = sent.map(|sent| sent.at) else {
+                return false;
+            };
+            let pruned = lines
+                .iter_mut()
+                .find(|line| line.event == Event::ClaimPruned);
+            pruned.map(|pruned| pruned.at = at + 19_000_000).is_some()
         },
     },
 ];
@@ -107,9 +212,8 @@ fn remove(lines: &mut Vec<Line>, remove: impl Fn(&Event) -> bool) -> bool {
 }
 
 fn double_the_effect(lines: &mut Vec<Line>) -> bool {
-    // The second effect of one that was reprocessed may be the right one.
     let effect = lines.iter().find(|line| line.event == Event::Committed);
-    let effect = effect.filter(|_| !has(lines, &Event::Reprocessed)).cloned();
+    let effect = effect.cloned();
     lines.extend(effect.clone());
     effect.is_some()
 }
@@ -132,6 +236,27 @@ fn answer_before_the_commit(lines: &mut [Line]) -> bool {
 fn says_processed(line: &Line) -> bool {
     matches!(&line.event, Event::Answered { attempt, .. }
         if attempt.is_acknowledged() && matches!(attempt.outcome(), "processed" | "duplicate"))
+}
+
+/// Whether an order of this kind was given, and said to be carried out.
+fn is_done(lines: &[Line], wanted: Order) -> bool {
+    let is_done = |number: u64| {
+        lines.iter().any(|line| {
+            matches!(&line.event, Event::Answered { request, attempt }
+                if *request == number && attempt.is_acknowledged())
+        })
+    };
+    lines.iter().any(|line| {
+        matches!(&line.event, Event::Sent { request, path, .. }
+            if Order::at(path) == Some(wanted) && is_done(*request))
+    })
+}
+
+/// Whether it need not have been processed.
+fn is_given_up(lines: &[Line]) -> bool {
+    [Event::Discarded, Event::DeadPruned, Event::Ended(End::Dead)]
+        .iter()
+        .any(|event| has(lines, event))
 }
 
 fn is_called(lines: &[Line]) -> bool {

@@ -38,8 +38,7 @@ impl Process {
             .spawn();
         let mut child = child.unwrap_or_else(|error| {
             panic!(
-                "{}: {error}. Run `cargo build --workspace --manifest-path examples/drivers/Cargo.toml` first, with \
-                 the same --target-dir",
+                "{}: {error}. Run `cargo build --workspace` first",
                 program.display()
             )
         });

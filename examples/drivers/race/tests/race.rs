@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use idempotent_webhook::recovery::Reprocessed;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Endpoint, prune};
 use race::{Database, Process, Sender, delivery, race};
@@ -13,10 +14,10 @@ use race::{Database, Process, Sender, delivery, race};
 async fn the_sql_of_the_guide() {
     let database = Database::new().await;
     idempotent_webhook::migrate(&database.pool).await.unwrap();
-    let page = include_str!("../../../../src/documentation/drivers.rs");
-    let (_, sql) = page.split_once("//! begin;").unwrap();
-    let (sql, _) = sql.split_once("//! ```").unwrap();
-    let sql = format!("begin;{}", sql.replace("//! ", ""));
+    let page = include_str!("../../../../src/documentation/drivers.md");
+    let (_, sql) = page.split_once("```sql\nbegin;").unwrap();
+    let (sql, _) = sql.split_once("```").unwrap();
+    let sql = format!("begin;{sql}");
     database.run(&sql).await;
     assert!(database.processed().await.contains("evt_1Qx"));
 }
@@ -106,7 +107,10 @@ async fn diesel() {
     database
         .run("delete from payments where event_id = 'evt_kept'")
         .await;
-    assert!(endpoint.reprocess("evt_kept").await.unwrap());
+    assert_eq!(
+        endpoint.reprocess("evt_kept").await.unwrap(),
+        Reprocessed::Due
+    );
     database.until(payments, 1).await;
     database.until(kept, 0).await;
 

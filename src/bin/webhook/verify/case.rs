@@ -5,8 +5,8 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::request::Parts;
+use idempotent_webhook::provider::signature::SignatureError;
 use idempotent_webhook::provider::{Verified, VerifyError};
-use idempotent_webhook::signature::SignatureError;
 use idempotent_webhook::{Provider as Preset, Secret};
 
 use crate::preset::Provider;

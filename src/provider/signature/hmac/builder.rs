@@ -31,7 +31,7 @@ use crate::provider::{Secret, SecretError};
 ///
 /// ```
 /// use http::HeaderName;
-/// use idempotent_webhook::signature::{Hmac, SignedContent};
+/// use idempotent_webhook::provider::signature::{Hmac, SignedContent};
 ///
 /// // Slack: `X-Slack-Signature: v0=<hex>` over `v0:<X-Slack-Request-Timestamp>:<body>`
 /// let slack = Hmac::hex(HeaderName::from_static("x-slack-signature"))
@@ -69,7 +69,7 @@ pub struct Hmac {
 }
 
 /// Whether a secret is of the kind that the provider signs with.
-pub(in crate::provider) type SecretCheck = fn(&Secret) -> Result<(), SecretError>;
+pub(crate) type SecretCheck = fn(&Secret) -> Result<(), SecretError>;
 
 /// Where the signatures are.
 #[derive(Clone, Debug)]
@@ -106,7 +106,7 @@ impl Hmac {
     }
 
     /// `t=<time>,v1=<hex>`, as Stripe does.
-    pub(in crate::provider) fn timestamped(header: HeaderName) -> Self {
+    pub(crate) fn timestamped(header: HeaderName) -> Self {
         Self::hex(header)
             .prefix("v1=")
             .separator(",")
@@ -146,7 +146,7 @@ impl Hmac {
 
     /// Refuses secrets of the provider that are for something else.
     #[must_use]
-    pub(in crate::provider) fn secret_check(mut self, check: SecretCheck) -> Self {
+    pub(crate) fn secret_check(mut self, check: SecretCheck) -> Self {
         self.secret_check = Some(check);
         self
     }
@@ -159,7 +159,7 @@ impl Hmac {
 
     /// How the key is made of the secret, in one of the ways that only presets need.
     #[must_use]
-    pub(in crate::provider) fn derive_key(mut self, key: Derivation) -> Self {
+    pub(crate) fn derive_key(mut self, key: Derivation) -> Self {
         self.key = key;
         self
     }
@@ -201,7 +201,7 @@ impl Hmac {
     /// The signature header may be repeated, and one matching signature is enough. Otherwise a
     /// repeated header is malformed.
     #[must_use]
-    pub(in crate::provider) fn repeatable(mut self) -> Self {
+    pub(crate) fn repeatable(mut self) -> Self {
         self.place = match self.place {
             Place::First(headers) => Place::Every(headers),
             place => place,
@@ -212,7 +212,7 @@ impl Hmac {
     /// There is a header for each key, whose name is that of the signature header, a hyphen and a
     /// number. One matching signature is enough.
     #[must_use]
-    pub(in crate::provider) fn numbered(mut self) -> Self {
+    pub(crate) fn numbered(mut self) -> Self {
         self.place = match self.place {
             Place::First(headers) | Place::Every(headers) => match headers.into_iter().next() {
                 Some(header) => Place::Numbered(header),
@@ -225,11 +225,7 @@ impl Hmac {
 
     /// A header that must be there once, with this value: the version of the scheme, for example.
     #[must_use]
-    pub(in crate::provider) fn required_header(
-        mut self,
-        header: HeaderName,
-        value: HeaderValue,
-    ) -> Self {
+    pub(crate) fn required_header(mut self, header: HeaderName, value: HeaderValue) -> Self {
         self.required_headers.push((header, value));
         self
     }
@@ -243,10 +239,7 @@ impl Hmac {
 
     /// The text that may be before each signature.
     #[must_use]
-    pub(in crate::provider) fn optional_prefix(
-        mut self,
-        prefix: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    pub(crate) fn optional_prefix(mut self, prefix: impl Into<Cow<'static, str>>) -> Self {
         self.prefix_is_optional = true;
         self.prefix(prefix)
     }
@@ -261,7 +254,7 @@ impl Hmac {
 
     /// White space around the items of the list is skipped. Default: it is not, as in most SDKs.
     #[must_use]
-    pub(in crate::provider) fn trimmed(mut self) -> Self {
+    pub(crate) fn trimmed(mut self) -> Self {
         self.trimmed = true;
         self
     }
@@ -269,10 +262,7 @@ impl Hmac {
     /// The header has several lists, with this separator, each with a timestamp and signatures of
     /// its own. At most eight are looked at. Default: the header is one list.
     #[must_use]
-    pub(in crate::provider) fn list_separator(
-        mut self,
-        separator: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    pub(crate) fn list_separator(mut self, separator: impl Into<Cow<'static, str>>) -> Self {
         self.list_separator = separator.into();
         self
     }
@@ -312,7 +302,7 @@ impl Hmac {
     /// Times are Unix times in seconds or, with more than 11 digits, in milliseconds: for providers
     /// that send both.
     #[must_use]
-    pub(in crate::provider) fn timestamp_in_seconds_or_milliseconds(mut self) -> Self {
+    pub(crate) fn timestamp_in_seconds_or_milliseconds(mut self) -> Self {
         self.time_format = TimeFormat::UnixOfEitherUnit;
         self
     }

@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 
 #[cfg(feature = "x509")]
 use crate::provider::json_path::{JsonPath, Match, Reader};
-use crate::provider::signature::compare::is_same;
-use crate::provider::signature::keyed::{Hash, hmac};
+use crate::provider::signature::digests::{Hash, hmac};
+use crate::provider::signature::same_secret::is_same;
 use crate::provider::signature::{SignatureError, only_value};
 
 /// The longest token in a header of a request, and the longest header of a token, in bytes. Apple's headers,
@@ -23,22 +23,22 @@ use crate::provider::signature::{SignatureError, only_value};
 const MAX_HEADER: usize = 16 * 1024;
 
 /// A token in the compact form, decoded, whose signature has not been verified yet.
-pub(in crate::provider) struct Compact<'a> {
+pub(crate) struct Compact<'a> {
     /// The algorithm that it claims. A scheme compares it with those that it allows.
-    pub(in crate::provider) algorithm: String,
-    pub(in crate::provider) key_id: Option<String>,
+    pub(crate) algorithm: String,
+    pub(crate) key_id: Option<String>,
     /// The certificates that it brings, in DER.
     #[cfg(feature = "x509")]
-    pub(in crate::provider) certificates: Vec<Vec<u8>>,
+    pub(crate) certificates: Vec<Vec<u8>>,
     /// The header as it is signed, in base64url.
-    pub(in crate::provider) header: &'a str,
+    pub(crate) header: &'a str,
     /// The payload as it is signed, in base64url. Empty if it is detached.
-    pub(in crate::provider) payload: &'a str,
-    pub(in crate::provider) signature: Vec<u8>,
+    pub(crate) payload: &'a str,
+    pub(crate) signature: Vec<u8>,
 }
 
 impl<'a> Compact<'a> {
-    pub(in crate::provider) fn parse(text: &'a str) -> Option<Self> {
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let mut parts = text.split('.');
         let (header, payload, signature) = (parts.next()?, parts.next()?, parts.next()?);
         if parts.next().is_some() {
@@ -65,7 +65,7 @@ impl<'a> Compact<'a> {
     }
 
     /// The token in the value of a header.
-    pub(in crate::provider) fn parse_value(value: &'a str) -> Option<Self> {
+    pub(crate) fn parse_value(value: &'a str) -> Option<Self> {
         match value.len() <= MAX_HEADER {
             true => Self::parse(value),
             false => None,
@@ -73,7 +73,7 @@ impl<'a> Compact<'a> {
     }
 
     /// The token in a header that must be there once, with nothing beside it.
-    pub(in crate::provider) fn in_header(
+    pub(crate) fn in_header(
         headers: &'a HeaderMap,
         name: &HeaderName,
     ) -> Result<Self, SignatureError> {
@@ -82,26 +82,26 @@ impl<'a> Compact<'a> {
     }
 
     /// Whether it is signed with this key, by one of these algorithms.
-    pub(in crate::provider) fn is_hmac(&self, key: &[u8], allowed: &[Hash]) -> bool {
+    pub(crate) fn is_hmac(&self, key: &[u8], allowed: &[Hash]) -> bool {
         let hash = allowed.iter().find(|hash| name(**hash) == self.algorithm);
         hash.is_some_and(|hash| is_same(&hmac(*hash, key, self.signed()), &self.signature))
     }
 
     /// The signed content of a token that is not detached.
-    pub(in crate::provider) fn signed(&self) -> [&'a [u8]; 3] {
+    pub(crate) fn signed(&self) -> [&'a [u8]; 3] {
         [self.header.as_bytes(), b".", self.payload.as_bytes()]
     }
 
     /// The claims. Read them after the signature: they are built as a document, which may take many times the
     /// bytes of its text.
-    pub(in crate::provider) fn claims(&self) -> Option<Claims> {
+    pub(crate) fn claims(&self) -> Option<Claims> {
         let claims = serde_json::from_slice(&BASE64URL.decode(self.payload).ok()?).ok()?;
         Some(Claims(claims))
     }
 
     /// One claim, read before the signature is known, without building a document.
     #[cfg(feature = "x509")]
-    pub(in crate::provider) fn unverified_claim(&self, name: &str) -> Option<Match> {
+    pub(crate) fn unverified_claim(&self, name: &str) -> Option<Match> {
         let payload = BASE64URL.decode(self.payload).ok()?;
         let found = Reader::new([&JsonPath::member(name)]).read(&payload);
         found.ok()?.pop()
@@ -130,7 +130,7 @@ impl Header<'_> {
 }
 
 /// The claims of a token.
-pub(in crate::provider) struct Claims(serde_json::Map<String, Value>);
+pub(crate) struct Claims(serde_json::Map<String, Value>);
 
 impl Claims {
     #[cfg(test)]
@@ -138,12 +138,12 @@ impl Claims {
         Self(claims)
     }
 
-    pub(in crate::provider) fn text(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_str()
     }
 
     /// The texts of a member that is one text, or a list of them.
-    pub(in crate::provider) fn texts(&self, name: &str) -> Vec<&str> {
+    pub(crate) fn texts(&self, name: &str) -> Vec<&str> {
         match self.0.get(name) {
             Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
             Some(one) => one.as_str().into_iter().collect(),
@@ -152,21 +152,21 @@ impl Claims {
     }
 
     #[cfg(feature = "rsa")]
-    pub(in crate::provider) fn is_true(&self, name: &str) -> bool {
+    pub(crate) fn is_true(&self, name: &str) -> bool {
         self.0.get(name) == Some(&Value::Bool(true))
     }
 
     #[cfg(feature = "x509")]
-    pub(in crate::provider) fn get(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
 
-    pub(in crate::provider) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
     /// A time in Unix seconds, possibly with a fraction.
-    pub(in crate::provider) fn time(&self, name: &str) -> Option<SystemTime> {
+    pub(crate) fn time(&self, name: &str) -> Option<SystemTime> {
         let number = self.0.get(name)?;
         let seconds = match (number.as_u64(), number.as_f64()) {
             (Some(seconds), _) => Duration::from_secs(seconds),
@@ -192,12 +192,12 @@ fn name(hash: Hash) -> &'static str {
 }
 
 /// A header or claims, as they are signed.
-pub(in crate::provider) fn encode(json: &Value) -> String {
+pub(crate) fn encode(json: &Value) -> String {
     BASE64URL.encode(json.to_string())
 }
 
 /// A token that is signed with HS256.
-pub(in crate::provider) fn sign_hs256(key: &[u8], claims: &Value) -> String {
+pub(crate) fn sign_hs256(key: &[u8], claims: &Value) -> String {
     let header = encode(&serde_json::json!({"alg": "HS256", "typ": "JWT"}));
     let signed = format!("{header}.{}", encode(claims));
     let mac = hmac(Hash::Sha256, key, [signed.as_bytes()]);

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::compact::{Claims, Compact, encode};
 use crate::provider::keys::KeyRequest;
-use crate::provider::signature::compare::is_same;
-use crate::provider::signature::keyed::{Hash, hmac, sha256};
+use crate::provider::signature::digests::{Hash, hmac, sha256};
+use crate::provider::signature::same_secret::is_same;
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
     Encoding, PublicKey, SignError, SignatureAlgorithm, SignatureError, SignatureScheme, Signed,
@@ -36,7 +36,7 @@ use crate::provider::{Secret, Secrets};
 ///
 /// ```
 /// use idempotent_webhook::provider::keys::{KeyRequest, KeySource};
-/// use idempotent_webhook::signature::{Jwt, SignatureAlgorithm};
+/// use idempotent_webhook::provider::signature::{Jwt, SignatureAlgorithm};
 /// use idempotent_webhook::{Provider, Source};
 ///
 /// # #[cfg(all(feature = "rsa", feature = "reqwest"))]
@@ -173,7 +173,7 @@ impl Jwt {
     }
 
     /// The claims of a valid token, whose key is one of `secrets` with HS256.
-    pub(in crate::provider) fn open<'a>(
+    pub(crate) fn open<'a>(
         &self,
         request: &SignedRequest<'_>,
         mut secrets: impl Iterator<Item = &'a [u8]>,
@@ -239,7 +239,7 @@ impl Jwt {
     }
 
     /// Signs a request, with further claims.
-    pub(in crate::provider) fn sign_with(
+    pub(crate) fn sign_with(
         &self,
         request: &mut UnsignedRequest,
         secret: &[u8],

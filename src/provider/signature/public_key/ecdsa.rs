@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::key::SignatureAlgorithm;
 #[cfg(feature = "sha1")]
-use crate::provider::signature::keyed::sha1;
-use crate::provider::signature::keyed::sha256;
+use crate::provider::signature::digests::sha1;
+use crate::provider::signature::digests::sha256;
 
 /// A key that verifies, and in tests the private one.
 #[derive(Clone)]

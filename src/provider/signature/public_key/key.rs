@@ -79,7 +79,7 @@ impl PublicKey {
 
     /// A key in PEM, the line breaks of which may be missing, or its base64 alone. A private one (PKCS #8)
     /// also signs, in tests.
-    pub(in crate::provider) fn from_text(text: &str) -> Option<Self> {
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
         const BEGIN: &str = "-----BEGIN PUBLIC KEY-----";
         const END: &str = "-----END PUBLIC KEY-----";
         let is_one_line = !text.trim().contains('\n');
@@ -91,7 +91,7 @@ impl PublicKey {
     }
 
     /// A JSON Web Key (RFC 7517).
-    pub(in crate::provider) fn from_jwk(jwk: &Map<String, Value>) -> Option<Self> {
+    pub(crate) fn from_jwk(jwk: &Map<String, Value>) -> Option<Self> {
         let kinds: [Option<Self>; _] = [
             None,
             #[cfg(feature = "ed25519")]
@@ -108,7 +108,7 @@ impl PublicKey {
 
     /// The key of a certificate, with its algorithm (`SubjectPublicKeyInfo`).
     #[cfg(feature = "x509")]
-    pub(in crate::provider) fn from_der(der: &[u8]) -> Option<Self> {
+    pub(crate) fn from_der(der: &[u8]) -> Option<Self> {
         let p256 = ecdsa::Key::from_der(der).map(Self::new);
         p256.or_else(|| rsa::Key::from_der(der).map(Self::new))
     }
@@ -122,11 +122,7 @@ impl PublicKey {
     }
 
     /// Signs for tests. `None` if there is no private key, or one of another kind.
-    pub(in crate::provider) fn sign(
-        &self,
-        algorithm: SignatureAlgorithm,
-        message: &[u8],
-    ) -> Option<Vec<u8>> {
+    pub(crate) fn sign(&self, algorithm: SignatureAlgorithm, message: &[u8]) -> Option<Vec<u8>> {
         self.key.sign(algorithm, message)
     }
 }
@@ -140,7 +136,7 @@ impl fmt::Debug for PublicKey {
 
 impl SignatureAlgorithm {
     /// In the header of a JSON Web Token. `None` if no token is signed so.
-    pub(in crate::provider) fn jws_name(self) -> Option<&'static str> {
+    pub(crate) fn jws_name(self) -> Option<&'static str> {
         match self {
             Self::Ed25519 => Some("EdDSA"),
             Self::Es256 => Some("ES256"),
@@ -154,7 +150,7 @@ impl SignatureAlgorithm {
 #[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
 impl SignatureAlgorithm {
     /// The key of a secret. `None` if it is no key of this kind.
-    pub(in crate::provider) fn key_of(self, secret: &[u8]) -> Option<PublicKey> {
+    pub(crate) fn key_of(self, secret: &[u8]) -> Option<PublicKey> {
         PublicKey::of_secret(secret).find(|key| key.key.is_for(self))
     }
 

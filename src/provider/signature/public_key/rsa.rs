@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256, Sha512};
 
 use super::key::SignatureAlgorithm;
 #[cfg(feature = "sha1")]
-use crate::provider::signature::keyed::sha1;
+use crate::provider::signature::digests::sha1;
 
 /// The least size of a fetched key, in bytes: 2048 bits (NIST SP 800-131A).
 const MIN_FETCHED: usize = 256;

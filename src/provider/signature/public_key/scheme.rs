@@ -33,7 +33,7 @@ use crate::provider::{Secret, SecretError, Secrets};
 ///
 /// ```
 /// use http::HeaderName;
-/// use idempotent_webhook::signature::{PublicKeySignature, SignedContent};
+/// use idempotent_webhook::provider::signature::{PublicKeySignature, SignedContent};
 ///
 /// # #[cfg(feature = "ed25519")]
 /// let scheme = PublicKeySignature::ed25519(HeaderName::from_static("x-acme-signature"))
@@ -140,7 +140,7 @@ impl PublicKeySignature {
     /// ```
     /// use http::HeaderName;
     /// use idempotent_webhook::provider::keys::{KeyRequest, KeySource};
-    /// use idempotent_webhook::signature::PublicKeySignature;
+    /// use idempotent_webhook::provider::signature::PublicKeySignature;
     /// use idempotent_webhook::{Provider, Source};
     ///
     /// # #[cfg(all(feature = "p256", feature = "reqwest"))]

@@ -28,7 +28,7 @@ async fn one_is_retried() {
 
         // It runs already.
         ada.uses("form[action=act] button").await;
-        ada.sees(&["no change", "It is due or running already"])
+        ada.sees(&["no change", "It is already due or running"])
             .await;
         let audit = stage.audit().await;
         assert_eq!(audit[1], "ada: retry billing a-1, changed 0");

@@ -86,11 +86,11 @@ async fn before_anything_has_arrived_each_page_says_what_will_be_there() {
             ("overview", "as soon as its first delivery has arrived"),
             ("deliveries", "Nothing is failing here"),
             ("deliveries?state=dead", "Nothing is dead here"),
-            ("deliveries?state=due", "Nothing is due here"),
+            ("deliveries?state=due", "Nothing is due"),
             ("deliveries?state=recorded", "Nothing here"),
             (
                 "deliveries?state=processed",
-                "What is processed will be here",
+                "Processed deliveries will be listed here",
             ),
             ("rejected", "None."),
             ("lookup?ids=unknown", "No deliveries have been deleted here"),

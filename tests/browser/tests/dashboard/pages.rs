@@ -13,7 +13,7 @@ const ACTIONS: &str = "
         ('ada', 'retry', 'billing', 'dead-1', null, now(), now(), null, null, 1, null),
         (null, 'discard', 'billing', 'deleted-1', null, now(), now(), null, null, 1, null),
         ('ada', 'forget', 'billing', 'processed-1', null, now(), now(), null, null, 0,
-            'It was not processed, or is deleted already.'),
+            'It was not processed, or has already been deleted.'),
         ('ada', 'pause', 'payouts', null, null, now(), now(), null, null, 1, null),
         ('ada', 'retry', 'billing', null, 'what is dead', now(), now(), now(), 'bob', 4000, null),
         ('ada', 'retry', 'billing', null, 'what is dead', now() - interval '1 day', null, null,

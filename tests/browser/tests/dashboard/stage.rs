@@ -311,7 +311,7 @@ fn app(
     began: Option<Arc<Notify>>,
 ) -> Router {
     // What the layers count is written now and then: pages would differ from run to run.
-    let layer = IdempotentWebhook::new(pool.clone(), endpoint, provider).count_activity(false);
+    let layer = IdempotentWebhook::new(pool.clone(), endpoint, provider).without_activity();
     let handle = async move |_: DedupeTx, body: Bytes| handle(&body, began.as_deref()).await;
     let recovery = Recovery::elsewhere(pool.clone());
     let layer = set(layer, &recovery).allow_unused_transaction();

@@ -122,19 +122,39 @@ async fn forgets_the_commit(
     Ok(StatusCode::OK)
 }
 
+/// The same within a savepoint of sqlx.
+async fn forgets_the_commit_within_another(
+    mut tx: DedupeTx,
+    delivery: Delivery,
+) -> Result<StatusCode, HandlerError> {
+    let mut outer = tx.begin().await?;
+    {
+        let db = outer.sea_orm();
+        payment(delivery.id().as_str()).insert(&db).await?;
+        let savepoint = db.begin().await?;
+        payment("forgotten").insert(&savepoint).await?;
+    }
+    outer.commit().await?;
+    Ok(StatusCode::OK)
+}
+
 #[tokio::test]
 async fn a_forgotten_commit_is_found() {
-    let application = Application::new(forgets_the_commit).await;
-    assert_eq!(application.deliver().await, processed());
-    assert_eq!(application.payments().await, ["evt_1"]);
+    for application in [
+        Application::new(forgets_the_commit).await,
+        Application::new(forgets_the_commit_within_another).await,
+    ] {
+        assert_eq!(application.deliver().await, processed());
+        assert_eq!(application.payments().await, ["evt_1"]);
 
-    let (router, delivery) = (application.router.clone(), application.delivery());
-    let asserted = tokio::spawn(async move {
-        assert_idempotent(&router, &delivery.id("evt_2"), async || 0).await;
-    });
-    let panic = asserted.await.unwrap_err().into_panic();
-    let message = panic.downcast_ref::<String>().unwrap();
-    assert!(message.contains("dropped a savepoint"), "{message}");
+        let (router, delivery) = (application.router.clone(), application.delivery());
+        let asserted = tokio::spawn(async move {
+            assert_idempotent(&router, &delivery.id("evt_2"), async || 0).await;
+        });
+        let panic = asserted.await.unwrap_err().into_panic();
+        let message = panic.downcast_ref::<String>().unwrap();
+        assert!(message.contains("dropped a savepoint"), "{message}");
+    }
 }
 
 async fn leaves_one_open(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {

@@ -1,0 +1,26 @@
+//! What the fuzz targets share: requests that are read from bytes and changed, and presets with secrets that sign.
+
+#[path = "../../tests/provider/support/mod.rs"]
+pub mod support;
+
+mod change;
+mod layer;
+mod request;
+mod sender;
+
+use std::time::{Duration, SystemTime};
+
+pub use change::Change;
+pub use layer::is_handled;
+pub use request::read_request;
+pub use sender::{Sender, senders};
+
+/// The time of all that the targets sign, 2027-01-15, so that an input is judged alike each time.
+pub fn now() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
+}
+
+/// The rules of a delivery id (G2), read from the guarantee and not from the code.
+pub fn is_usable(id: &str) -> bool {
+    !id.trim().is_empty() && id.len() <= 255 && !id.contains(char::is_control)
+}

@@ -1,0 +1,305 @@
+//! What is stored of a delivery.
+
+use serde::Serialize;
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+
+use super::super::super::Access;
+use super::super::super::claim_lock::{claim_lock, held_locks};
+use super::super::super::html::Timestamp;
+use super::super::super::rows::Key;
+
+const PROCESSED: &str = "
+    select extract(epoch from received_at)::float8 as processed_at, event_type
+    from idempotent_webhook.deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+";
+
+/// What else is known of a delivery. It is in flight if somebody holds the lock of its claim.
+const DELIVERY: &str = concat!(
+    "
+    select
+        kept.state,
+        kept.tenant_name,
+        kept.event_type,
+        kept.attempts,
+        kept.status,
+        kept.reason,
+        exists (
+            select from idempotent_webhook.processes where number = kept.taken_by
+        ) as running,
+        kept.reconciled,
+        extract(epoch from kept.first_received_at)::float8 as first_received_at,
+        extract(epoch from kept.first_failed_at)::float8 as first_failed_at,
+        extract(epoch from kept.last_failed_at)::float8 as last_failed_at,
+        extract(epoch from kept.next_attempt_at)::float8 as next_attempt_at,
+        extract(epoch from kept.unreached_at)::float8 as unreached_at,
+        kept.unreached_status,
+        state.paused_at is not null as paused,
+        request.method,
+        request.uri,
+        request.headers,
+        octet_length(request.body) as body_bytes,
+        ",
+    claim_lock!("$1", "$2", "$3"),
+    " in (",
+    held_locks!(),
+    ") as in_flight
+    from (select) as one
+    left join idempotent_webhook.kept_deliveries as kept
+        on kept.endpoint = $1 and kept.tenant = $2 and kept.delivery_id = $3
+    left join idempotent_webhook.kept_requests as request
+        on request.endpoint = $1 and request.tenant = $2 and request.delivery_id = $3
+    left join idempotent_webhook.kept_endpoints as state
+        on state.endpoint = $1
+"
+);
+
+/// The failed attempts, the latest first.
+const HISTORY: &str = "
+    select attempt.at, attempt.by, attempt.status, attempt.reason
+    from idempotent_webhook.kept_deliveries as kept
+    cross join lateral rows from (
+        jsonb_to_recordset(kept.history) as (at float8, by text, status int2, reason text)
+    ) with ordinality as attempt (at, by, status, reason, number)
+    where kept.endpoint = $1 and kept.tenant = $2 and kept.delivery_id = $3
+    order by attempt.number desc
+";
+
+const BODY: &str = "
+    select case when $4::int4 is null then body else substring(body from 1 for $4) end
+    from idempotent_webhook.kept_requests
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+";
+
+/// What is known of a delivery.
+#[derive(Serialize)]
+pub(super) struct Delivery {
+    pub(super) processed: Option<Timestamp>,
+    pub(super) event_type: Option<String>,
+    pub(super) is_paused: bool,
+    pub(super) is_in_flight: bool,
+    pub(super) kept: Option<Kept>,
+    pub(super) request: Option<Request>,
+}
+
+/// A row of `kept_deliveries`.
+#[derive(Serialize)]
+pub(super) struct Kept {
+    pub(super) state: String,
+    pub(super) tenant_name: Option<String>,
+    pub(super) attempts: i32,
+    pub(super) status: Option<i16>,
+    pub(super) reason: Option<String>,
+    pub(super) is_running: bool,
+    /// Whether reconciliation has received it, from the provider's list of events.
+    pub(super) is_reconciled: bool,
+    pub(super) first_received: Timestamp,
+    pub(super) first_failed: Option<Timestamp>,
+    pub(super) last_failed: Option<Timestamp>,
+    pub(super) next_attempt: Option<Timestamp>,
+    /// When the last attempt has reached no layer of the endpoint, and the status of what has answered instead.
+    pub(super) unreached: Option<Timestamp>,
+    pub(super) unreached_status: Option<i16>,
+    pub(super) failed_attempts: Vec<Attempt>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Attempt {
+    pub(super) at: Timestamp,
+    pub(super) by: String,
+    pub(super) status: Option<i16>,
+    pub(super) reason: Option<String>,
+}
+
+/// A row of `kept_requests`, without its body.
+#[derive(Serialize)]
+pub(super) struct Request {
+    pub(super) method: String,
+    pub(super) body_bytes: i32,
+    /// These for those who may see payloads.
+    pub(super) uri: Option<String>,
+    pub(super) headers: Option<Vec<(String, String)>>,
+}
+
+impl Delivery {
+    pub(super) async fn read(
+        connection: &mut PgConnection,
+        key: &Key,
+        access: &Access,
+    ) -> sqlx::Result<Self> {
+        let processed = of_key(PROCESSED, key);
+        let processed = processed.fetch_optional(&mut *connection).await?;
+        let row = of_key(DELIVERY, key).fetch_one(&mut *connection).await?;
+        let history = of_key(HISTORY, key).fetch_all(&mut *connection).await?;
+        let history = history
+            .iter()
+            .map(|row| Attempt::read(row, access))
+            .collect::<sqlx::Result<_>>()?;
+        let mut event_type: Option<String> = row.try_get("event_type")?;
+        let mut processed_at = None;
+        if let Some(processed) = processed {
+            processed_at = Some(Timestamp(processed.try_get("processed_at")?));
+            event_type = event_type.or(processed.try_get("event_type")?);
+        }
+        Ok(Self {
+            processed: processed_at,
+            event_type,
+            kept: Kept::read(&row, history, access)?,
+            request: Request::read(&row, access)?,
+            is_paused: row.try_get("paused")?,
+            is_in_flight: row.try_get("in_flight")?,
+        })
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        self.processed.is_some() || self.kept.is_some() || self.is_in_flight
+    }
+
+    /// The state in one word. What was processed is done, whatever is kept.
+    pub(super) fn state(&self) -> &str {
+        match &self.kept {
+            _ if self.processed.is_some() => "processed",
+            _ if self.is_in_flight => "in flight",
+            Some(kept) if kept.is_running => "running",
+            Some(kept) if kept.state == "due" && self.is_paused => "paused",
+            Some(kept) => &kept.state,
+            None => "unknown",
+        }
+    }
+
+    /// It was accepted first.
+    fn has_not_failed(&self) -> bool {
+        let kept = self.kept.as_ref();
+        kept.is_some_and(|kept| kept.last_failed.is_none())
+    }
+
+    /// When its last attempt has reached no layer, if it runs again.
+    pub(super) fn unreached(&self) -> Option<(&Kept, Timestamp)> {
+        let waits = matches!(self.state(), "due" | "paused");
+        let kept = self.kept.as_ref().filter(|_| waits)?;
+        Some((kept, kept.unreached?))
+    }
+
+    pub(super) fn is_reconciled(&self) -> bool {
+        let kept = self.kept.as_ref();
+        kept.is_some_and(|kept| kept.is_reconciled)
+    }
+
+    pub(super) fn meaning(&self) -> &'static str {
+        match self.state() {
+            "processed" => "Its handler has succeeded, and what it wrote is committed.",
+            "in flight" => "An attempt at it is running right now.",
+            "running" => {
+                "An attempt at it has begun. If its process was killed, the next one comes within seconds."
+            }
+            "due" if self.unreached().is_some() => {
+                "It runs again each minute, and its attempts reach no layer of its endpoint."
+            }
+            "due" if self.has_not_failed() => "It is accepted, and waits for its first attempt.",
+            "due" => {
+                "It has failed, and runs again at the time of the next attempt. While its endpoint is \
+                 probed, it may have to wait for longer."
+            }
+            "paused" => "It runs again once its endpoint is resumed.",
+            "dead" => "It runs again only if somebody retries it, or the provider sends it again.",
+            "recorded" => {
+                "It has failed, and its request is not kept. It is processed if the provider \
+                 delivers it again."
+            }
+            _ => "",
+        }
+    }
+}
+
+impl Kept {
+    fn read(row: &PgRow, history: Vec<Attempt>, access: &Access) -> sqlx::Result<Option<Self>> {
+        let time = |column| -> sqlx::Result<Option<Timestamp>> {
+            Ok(row.try_get::<Option<f64>, _>(column)?.map(Timestamp))
+        };
+        let Some(state) = row.try_get("state")? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            state,
+            tenant_name: row.try_get("tenant_name")?,
+            attempts: row.try_get("attempts")?,
+            status: row.try_get("status")?,
+            reason: seen(row, access)?,
+            is_running: row.try_get::<Option<bool>, _>("running")?.unwrap_or(false),
+            is_reconciled: row.try_get("reconciled")?,
+            first_received: Timestamp(row.try_get("first_received_at")?),
+            first_failed: time("first_failed_at")?,
+            last_failed: time("last_failed_at")?,
+            next_attempt: time("next_attempt_at")?,
+            unreached: time("unreached_at")?,
+            unreached_status: row.try_get("unreached_status")?,
+            failed_attempts: history,
+        }))
+    }
+}
+
+impl Attempt {
+    fn read(row: &PgRow, access: &Access) -> sqlx::Result<Self> {
+        Ok(Self {
+            at: Timestamp(row.try_get("at")?),
+            by: row.try_get("by")?,
+            status: row.try_get("status")?,
+            reason: seen(row, access)?,
+        })
+    }
+}
+
+/// The reason of a row, as it may be seen.
+fn seen(row: &PgRow, access: &Access) -> sqlx::Result<Option<String>> {
+    let reason: Option<String> = row.try_get("reason")?;
+    Ok(reason.map(|reason| access.reason(reason)))
+}
+
+impl Request {
+    fn read(row: &PgRow, access: &Access) -> sqlx::Result<Option<Self>> {
+        let Some(method) = row.try_get("method")? else {
+            return Ok(None);
+        };
+        let mut request = Self {
+            method,
+            body_bytes: row.try_get("body_bytes")?,
+            uri: None,
+            headers: None,
+        };
+        // A query and a header may have secrets, as a body may.
+        if access.may_see_payloads() {
+            let headers: Vec<u8> = row.try_get("headers")?;
+            let headers = String::from_utf8_lossy(&headers);
+            let headers = headers.lines().map(|line| {
+                let (name, value) = line.split_once(": ").unwrap_or((line, ""));
+                (name.to_owned(), value.to_owned())
+            });
+            request.headers = Some(headers.collect());
+            request.uri = row.try_get("uri")?;
+        }
+        Ok(Some(request))
+    }
+}
+
+type KeyQuery<'q> = sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>;
+
+/// A statement whose first values are those of a key.
+fn of_key<'q>(sql: &'static str, key: &'q Key) -> KeyQuery<'q> {
+    sqlx::query(sql)
+        .bind(&key.endpoint)
+        .bind(&key.tenant)
+        .bind(&key.id)
+}
+
+pub(super) async fn body(
+    connection: &mut PgConnection,
+    key: &Key,
+    limit: Option<i32>,
+) -> sqlx::Result<Option<Vec<u8>>> {
+    let row = of_key(BODY, key)
+        .bind(limit)
+        .fetch_optional(connection)
+        .await?;
+    row.map(|row| row.try_get(0)).transpose()
+}

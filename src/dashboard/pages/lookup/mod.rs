@@ -1,0 +1,330 @@
+//! Look-up: the state of the deliveries with these ids.
+
+mod find;
+
+use std::collections::BTreeSet;
+
+use maud::{Markup, html};
+use serde::Serialize;
+use sqlx::Row;
+
+use super::super::error::PageError;
+use super::super::html::{Timestamp, select, short, state, visible};
+use super::super::params::Params;
+use super::super::rows::{self, Key, grouped};
+use super::super::view::View;
+use super::super::{Access, Shared};
+use find::{All, ById, Discarded, Found, MAX_OF_ID, PRUNED, REJECTED, find, find_discarded};
+
+/// How many ids are looked up at once.
+const MAX_IDS: usize = 200;
+
+#[derive(Serialize)]
+pub(in crate::dashboard) struct Lookup {
+    now: Timestamp,
+    found: Vec<Known>,
+    /// The ids with more deliveries than are shown.
+    cut: BTreeSet<String>,
+    /// Those that a handler or an operator has discarded, or an operator has forgotten, and that did not come
+    /// again.
+    discarded: Vec<Discarded>,
+    unknown: Vec<String>,
+    /// Before when deliveries may have been deleted.
+    deleted_before: Option<Timestamp>,
+    /// For those who see all tenants.
+    rejected: Option<Rejected>,
+    #[serde(skip)]
+    text: String,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct Rejected {
+    last_24_hours: i64,
+    before: bool,
+}
+
+#[derive(Serialize)]
+struct Known {
+    #[serde(flatten)]
+    key: Key,
+    #[serde(flatten)]
+    found: Found,
+}
+
+pub(in crate::dashboard) async fn read(
+    shared: &Shared,
+    access: &Access,
+    params: &Params,
+) -> Result<Lookup, PageError> {
+    let asked: Vec<&str> = params
+        .all("ids")
+        .flat_map(str::lines)
+        .map(str::trim)
+        .collect();
+    let asked = Asked::of(&asked);
+    let ids = asked.candidates();
+    if asked.words().count() > MAX_IDS {
+        return Err(PageError::bad_request(
+            "At most 200 ids can be looked up at once.",
+        ));
+    }
+    let mut reading = shared.database.read().await?;
+    let now = Timestamp(rows::now(&mut reading).await?);
+    let (mut found, mut cut, mut deleted_before) = (All::new(), BTreeSet::new(), None);
+    let (mut discarded, mut rejected) = (Vec::new(), None);
+    if !ids.is_empty() {
+        let endpoints = rows::endpoints(&mut reading, access).await?;
+        let mut by_id = ById {
+            connection: &mut reading,
+            access,
+            ids: &ids,
+            cut: BTreeSet::new(),
+        };
+        found = find(&mut by_id, &endpoints).await?;
+        discarded = find_discarded(&mut by_id).await?;
+        cut = by_id.cut;
+        let pruned = sqlx::query_scalar::<_, Option<f64>>(PRUNED);
+        deleted_before = pruned.fetch_one(&mut *reading).await?.map(Timestamp);
+        discarded.retain(|one| !found.contains_key(&one.key));
+        if access.tenants().is_none() {
+            let row = sqlx::query(REJECTED).bind(&endpoints);
+            let row = row.fetch_one(&mut *reading).await?;
+            rejected = Some(Rejected {
+                last_24_hours: row.try_get("today")?,
+                before: row.try_get("before")?,
+            });
+        }
+    }
+    reading.end();
+    let keys = found.keys().chain(discarded.iter().map(|one| &one.key));
+    let known: BTreeSet<&str> = keys
+        .map(|key| &*key.id)
+        .chain(cut.iter().map(|id| &**id))
+        .collect();
+    let unknown = asked.without(&known);
+    let found = found.into_iter().map(|(key, found)| Known { key, found });
+    Ok(Lookup {
+        now,
+        found: found.collect(),
+        cut,
+        discarded,
+        unknown,
+        deleted_before,
+        rejected,
+        text: asked.0.join("\n"),
+    })
+}
+
+/// What was asked for, line by line. A line has several ids, or is an id with white space in it.
+struct Asked(Vec<String>);
+
+impl Asked {
+    fn of(lines: &[&str]) -> Self {
+        let mut lines: Vec<String> = lines
+            .iter()
+            .filter(|line| !line.is_empty())
+            .map(|line| (*line).to_owned())
+            .collect();
+        lines.sort();
+        lines.dedup();
+        Self(lines)
+    }
+
+    fn words(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|line| line.split_whitespace())
+    }
+
+    fn candidates(&self) -> Vec<String> {
+        let lines = self.0.iter().map(String::as_str);
+        let all: BTreeSet<&str> = self.words().chain(lines).collect();
+        all.into_iter().map(str::to_owned).collect()
+    }
+
+    /// The ids that are not known: of a line that is an id, no word is one.
+    fn without(&self, known: &BTreeSet<&str>) -> Vec<String> {
+        let lines = self.0.iter().filter(|line| !known.contains(line.as_str()));
+        let words = lines.flat_map(|line| line.split_whitespace());
+        let unknown: BTreeSet<&str> = words.filter(|word| !known.contains(word)).collect();
+        unknown.into_iter().map(str::to_owned).collect()
+    }
+}
+
+impl View for Lookup {
+    fn title(&self) -> String {
+        "Look up".into()
+    }
+
+    fn content(&self, viewer: &Access) -> Markup {
+        html! {
+            @if !self.found.is_empty() {
+                @let table = table(&self.found, self.now, viewer.may_operate());
+                @if viewer.may_operate() {
+                    form.selection method="post" action="confirm" {
+                        (table)
+                        (self.actions())
+                    }
+                } @else { (table) }
+            }
+            @for id in &self.cut {
+                p.muted {
+                    "There are more deliveries of " code { (short(id, 80)) } ", of further endpoints or tenants. \
+                     The first " (MAX_OF_ID) " are shown."
+                }
+            }
+            @if !self.discarded.is_empty() {
+                h2 { "Discarded or forgotten" }
+                (table_of_discarded(&self.discarded, self.now))
+                p.muted {
+                    "Discarded by its handler or by an operator, or forgotten by an operator. Such a \
+                     delivery is processed if its provider sends it again. Reconciliation leaves it alone."
+                }
+            }
+            @if !self.unknown.is_empty() {
+                h2 { "Not known" }
+                ul.ids { @for id in &self.unknown { li { code { (visible(id)) } } } }
+                (self.why_unknown())
+            }
+            (form(&self.text))
+        }
+    }
+}
+
+impl Lookup {
+    /// What can be done to some of them.
+    fn actions(&self) -> Markup {
+        let has = |is: fn(&Found) -> bool| self.found.iter().any(|known| is(&known.found));
+        html! {
+            p.actions {
+                @if has(|found| found.state != "processed") {
+                    button name="action" value="retry" { "Retry the selected…" }
+                }
+                @if has(|found| found.has_request) {
+                    button name="action" value="reprocess" {
+                        "Process the selected again…"
+                    }
+                }
+                @if has(|found| found.state == "processed" && !found.has_request) {
+                    button name="action" value="forget" {
+                        "Process again once delivered…"
+                    }
+                }
+            }
+        }
+    }
+
+    /// Nobody can know of a request that was rejected which delivery it was.
+    fn why_unknown(&self) -> Markup {
+        html! {
+            p {
+                "Never received"
+                @match self.rejected {
+                    None => { ", or of another tenant, or rejected, or discarded" }
+                    Some(Rejected { last_24_hours: 0, before: false }) => {}
+                    Some(Rejected { last_24_hours: 0, before: true }) => {
+                        ", or rejected more than 24 hours ago"
+                    }
+                    Some(Rejected { last_24_hours, .. }) => {
+                        ", or rejected: "
+                        a href="rejected" { (grouped(last_24_hours)) " in the last 24 hours" }
+                    }
+                }
+                @match self.deleted_before {
+                    Some(before) => { ", or received before " (before) " and deleted since." }
+                    None => { ". No deliveries have been deleted here yet." }
+                }
+            }
+            p.muted {
+                "A delivery that failed is known if its layer keeps or records failures. Rejected requests \
+                 are known if it counts its activity. One whose first attempt is running now is known if \
+                 its id is not separate by tenant."
+            }
+        }
+    }
+}
+
+fn form(text: &str) -> Markup {
+    html! {
+        // Many ids are too long for an address.
+        form.lookup method="post" action="lookup" {
+            label for="ids" { "Delivery ids, separated by spaces or new lines" }
+            textarea #ids name="ids" rows="4" spellcheck="false" { (text) }
+            p.muted {
+                "An id is exactly as the provider gives it. Where an id is made of several values, \
+                 the log has it."
+            }
+            button { "Look up" }
+        }
+    }
+}
+
+fn table(found: &[Known], now: Timestamp, may_operate: bool) -> Markup {
+    html! {
+        div.scroll {
+            table.stacked {
+                thead {
+                    tr {
+                        @if may_operate { th scope="col" { span.hidden { "Selected" } } }
+                        th scope="col" { "Delivery" }
+                        th scope="col" { "Endpoint" }
+                        th scope="col" { "Event type" }
+                        th scope="col" { "State" }
+                        th scope="col" { "When" }
+                    }
+                }
+                tbody {
+                    @for Known { key, found } in found {
+                        tr {
+                            @if may_operate {
+                                td { (select(key)) }
+                            }
+                            td.id data-label="Delivery" { a href=(key.link("delivery")) { (short(&key.id, 80)) } }
+                            td data-label="Endpoint" {
+                                (visible(&key.endpoint))
+                                @if let Some(tenant) = found.tenant_name.as_deref().or(key.tenant()) {
+                                    " " span.muted { (short(tenant, 40)) }
+                                }
+                            }
+                            td data-label="Event type" {
+                                (short(found.event_type.as_deref().unwrap_or_default(), 60))
+                            }
+                            td data-label="State" { (state(&found.state)) }
+                            td data-label="When" {
+                                @if let Some(at) = found.at { (at.with_age(now)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn table_of_discarded(discarded: &[Discarded], now: Timestamp) -> Markup {
+    html! {
+        div.scroll {
+            table.stacked {
+                thead {
+                    tr {
+                        th scope="col" { "Delivery" }
+                        th scope="col" { "Endpoint" }
+                        th scope="col" { "When" }
+                    }
+                }
+                tbody {
+                    @for Discarded { key, at } in discarded {
+                        tr {
+                            td.id data-label="Delivery" { code { (short(&key.id, 80)) } }
+                            td data-label="Endpoint" {
+                                (visible(&key.endpoint))
+                                @if let Some(tenant) = key.tenant() {
+                                    " " span.muted { (short(tenant, 40)) }
+                                }
+                            }
+                            td data-label="When" { (at.with_age(now)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

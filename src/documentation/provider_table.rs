@@ -1,3 +1,0 @@
-//! How does each preset's provider sign, identify and retry?
-//!
-#![doc = include_str!("../../PROVIDERS.md")]

@@ -1,0 +1,53 @@
+use std::time::Duration;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use self::scheme::EventGrid;
+use super::cloudevents::{consent, event};
+use crate::provider::{DAY, Handshake, HandshakeRequest, Provider, SecretSource, Source};
+
+mod scheme;
+
+/// [Azure Event Grid](https://learn.microsoft.com/azure/event-grid/receive-events), in its own schema and in
+/// that of CloudEvents.
+///
+/// **Nothing is signed: whoever learns the secret can send any event.**
+///
+/// - Signature: none. The query parameter `code` has the secret that was written into the endpoint's URL, or
+///   else the header `Authorization`, set as a delivery property. For tokens of Microsoft Entra, make a
+///   provider with [`Jwt`](crate::provider::signature::Jwt).
+/// - Delivery id: `$[0].topic` and `$[0].id` together, or `$.source` and `$.id` of a CloudEvent; **not**
+///   covered, as nothing is. Where they are longer than 255 bytes, their SHA-256. For a batch, which has to be
+///   switched on, it is the SHA-256 of the body: an event that comes again in another batch runs again.
+///   Two subscriptions likely get an event under the same id, so give each route an endpoint name of its own.
+///   **An event of a custom input schema without `topic` or `id` is rejected each time it comes**: set another
+///   [`delivery_id`](Provider::delivery_id) for it. Event type: `$[0].eventType`, or `$.type`.
+#[doc = facts!("azure-event-grid")]
+pub fn azure_event_grid(secrets: impl Into<SecretSource>) -> Provider {
+    Provider::custom("azure-event-grid")
+        .signature(EventGrid, secrets)
+        .delivery_id(Source::signed_value(event::ID))
+        .event_type(Source::signed_value(event::TYPE))
+        .unsigned_handshake(|request| {
+            // It has the secret, but neither a body nor the headers of a delivery.
+            request.signing_secret()?;
+            consent(request)
+        })
+        .signed_handshake(validation)
+        .success_status(StatusCode::OK)
+        .failure_status(StatusCode::SERVICE_UNAVAILABLE)
+        .response_deadline(Duration::from_secs(30))
+        .redelivery_window(8 * DAY)
+}
+
+/// It wants its code back.
+fn validation(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    const EVENT: &str = "SubscriptionValidation";
+    if request.header("aeg-event-type") != Some(EVENT) {
+        return None;
+    }
+    let body: Value = serde_json::from_slice(request.body()).ok()?;
+    let code = body.get(0)?.get("data")?.get("validationCode")?.as_str()?;
+    Some(Handshake::json(EVENT, &json!({"validationResponse": code})))
+}

@@ -1,0 +1,30 @@
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::provider::signature::Hmac;
+use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
+
+/// [GitHub](https://docs.github.com/webhooks).
+///
+/// - Signature: `X-Hub-Signature-256: sha256=<hex>`, an HMAC-SHA256 of the body.
+///   GitHub only sends it if the hook has a secret.
+/// - Delivery id: `X-GitHub-Delivery`, **not** covered by the signature. It is the
+///   same for all hooks that an event goes to, so give each route an endpoint name
+///   of its own. Event type: `X-GitHub-Event`, qualified by `$.action`, as in
+///   `pull_request.opened`.
+/// - Content type: set it to `application/json`. GitHub's default is a form, from which neither `Json` nor the action
+///   can be read.
+/// - Ping: a new hook sends an event `ping` first. `Events`, or `only`, ignores it.
+#[doc = facts!("github")]
+pub fn github(secrets: impl Into<SecretSource>) -> Provider {
+    let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature-256")).prefix("sha256=");
+    Provider::custom("github")
+        .signature(scheme, secrets)
+        .delivery_id(Source::header(HeaderName::from_static("x-github-delivery")))
+        .event_type(Source::header(HeaderName::from_static("x-github-event")))
+        .event_action(Source::json(JsonPath::member("action")))
+        .body_limit(25 * MIB)
+        .response_deadline(Duration::from_secs(10))
+        .redelivery_window(3 * DAY)
+}

@@ -1,0 +1,109 @@
+//! Mailgun's signature in the body, of a time and a token.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use crate::provider::json_path::{JsonPath, Match, Reader};
+use crate::provider::signature::digests::{Hash, hmac};
+use crate::provider::signature::form::{fields, only_field};
+use crate::provider::signature::same_secret::is_same;
+use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
+use crate::provider::signature::{
+    SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,
+};
+use crate::provider::{Secret, Secrets};
+
+const NAMES: [&str; 3] = ["timestamp", "token", "signature"];
+
+#[derive(Debug)]
+pub(super) struct Mailgun {
+    reader: Reader,
+}
+
+impl Mailgun {
+    pub(super) fn new() -> Self {
+        Self {
+            reader: Reader::new(&NAMES.map(|name| JsonPath::member("signature").then(name))),
+        }
+    }
+
+    /// The time, the token and the signature, in JSON or in a form.
+    fn read(&self, body: &[u8]) -> Option<[String; 3]> {
+        let Ok(found) = self.reader.read(body) else {
+            let fields = fields(body)?;
+            let text = |name| String::from_utf8(only_field(&fields, name)?.to_vec()).ok();
+            let [timestamp, token, signature] = NAMES.map(text);
+            return Some([timestamp?, token?, signature?]);
+        };
+        let texts = found.into_iter().map(|found| match found {
+            Match::Text(text) => Some(text),
+            Match::Nothing | Match::Other => None,
+        });
+        texts.collect::<Option<Vec<_>>>()?.try_into().ok()
+    }
+}
+
+impl SignatureScheme for Mailgun {
+    fn verify(
+        &self,
+        request: &SignedRequest<'_>,
+        secrets: &Secrets,
+    ) -> Result<Signed, SignatureError> {
+        let [timestamp, token, signature] = &self
+            .read(request.body())
+            .ok_or(SignatureError::MalformedBody)?;
+        let signed_at =
+            unix_time(timestamp, TimeUnit::Seconds).ok_or(SignatureError::MalformedBody)?;
+        // Compared as text, so that only lower-case digits match.
+        let matches = |secret: &Secret| {
+            let mac = mac(secret, timestamp, token);
+            is_same(mac.as_bytes(), signature.as_bytes())
+        };
+        if secrets.iter().any(matches) {
+            Ok(Signed::new().at(signed_at))
+        } else {
+            Err(SignatureError::NoMatch)
+        }
+    }
+
+    fn signs_body(&self) -> bool {
+        false
+    }
+
+    fn signs_time(&self) -> bool {
+        true
+    }
+
+    fn description(&self) -> Cow<'static, str> {
+        "HMAC-SHA256 in hex, in the body, of a time and a token".into()
+    }
+
+    fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
+        const TOKEN: &str = "00000000000000000000000000000000000000000000000000";
+        let timestamp = to_unix_time(request.time(), TimeUnit::Seconds).to_string();
+        let mut body: Value = serde_json::from_slice(request.body())
+            .map_err(|_| SignError::new("the body is not JSON"))?;
+        let Some(members) = body.as_object_mut() else {
+            return Err(SignError::new("the body is not a JSON object"));
+        };
+        // A token of the body's own stays.
+        let token = members
+            .get("signature")
+            .and_then(|signature| signature.get("token")?.as_str())
+            .unwrap_or(TOKEN)
+            .to_owned();
+        let signature = mac(secret, &timestamp, &token);
+        members.insert(
+            "signature".into(),
+            json!({"timestamp": timestamp, "token": token, "signature": signature}),
+        );
+        request.set_body(body.to_string());
+        Ok(())
+    }
+}
+
+fn mac(secret: &Secret, timestamp: &str, token: &str) -> String {
+    let parts = [timestamp.as_bytes(), token.as_bytes()];
+    hex::encode(hmac(Hash::Sha256, secret.expose(), parts))
+}

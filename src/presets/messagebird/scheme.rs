@@ -1,0 +1,112 @@
+//! MessageBird's token, with hashes of the URL and the body.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use http::HeaderName;
+use http::request::Parts;
+use serde_json::json;
+
+use crate::digest::sha256_hex;
+use crate::provider::signature::digests::{Hash, request_digest};
+use crate::provider::signature::jwt::{Claims, Compact, sign_hs256};
+use crate::provider::signature::same_secret::is_same;
+use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
+use crate::provider::signature::{
+    SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,
+};
+use crate::provider::{Secret, Secrets};
+
+/// The claim that identifies a token.
+pub(super) const ID: &str = "jti";
+
+const TOKEN: HeaderName = HeaderName::from_static("messagebird-signature-jwt");
+const ISSUER: &str = "MessageBird";
+const ALLOWED: &[Hash] = &[Hash::Sha256, Hash::Sha384, Hash::Sha512];
+const LEEWAY: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(super) struct MessageBird;
+
+impl SignatureScheme for MessageBird {
+    fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
+        Compact::in_header(&head.headers, &TOKEN).map(drop)
+    }
+
+    fn verify(
+        &self,
+        request: &SignedRequest<'_>,
+        secrets: &Secrets,
+    ) -> Result<Signed, SignatureError> {
+        let token = Compact::in_header(request.headers(), &TOKEN)?;
+        let matches = |secret: &Secret| token.is_hmac(secret.expose(), ALLOWED);
+        if !secrets.iter().any(matches) {
+            return Err(SignatureError::NoMatch);
+        }
+        let malformed = SignatureError::MalformedHeader(TOKEN);
+        let claims = token.claims().ok_or(malformed.clone())?;
+        if claims.text("iss") != Some(ISSUER) {
+            return Err(malformed);
+        }
+        if !is_about(&claims, &request.url()?, request.body()) {
+            return Err(SignatureError::NoMatch);
+        }
+        let times = claims.time("nbf").zip(claims.time("exp"));
+        let (from, until) = times.ok_or(malformed.clone())?;
+        let valid_from = from.checked_sub(LEEWAY).ok_or(malformed.clone())?;
+        let expires = until.checked_add(LEEWAY).ok_or(malformed)?;
+        let signed = Signed::new()
+            .at(from)
+            .valid_from(valid_from)
+            .expires(expires);
+        Ok(match claims.text(ID) {
+            Some(id) => signed.value(ID, id),
+            None => signed,
+        })
+    }
+
+    fn signs_time(&self) -> bool {
+        true
+    }
+
+    fn signs_url(&self) -> bool {
+        true
+    }
+
+    fn description(&self) -> Cow<'static, str> {
+        "JWT, HS256, HS384 or HS512, of the URL and the body".into()
+    }
+
+    fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
+        let seconds = |time| u64::try_from(to_unix_time(time, TimeUnit::Seconds)).unwrap_or(0);
+        let url = request.url()?;
+        let mut claims = json!({
+            "iss": ISSUER,
+            "nbf": seconds(request.time()),
+            "exp": seconds(request.time() + Duration::from_secs(60)),
+            // The same for each request of one delivery.
+            ID: request_digest(&url, request.body()),
+            "url_hash": sha256_hex(url.as_bytes()),
+        });
+        if let Some(claims) = claims.as_object_mut()
+            && !request.body().is_empty()
+        {
+            claims.insert("payload_hash".into(), sha256_hex(request.body()).into());
+        }
+        let token = sign_hs256(secret.expose(), &claims);
+        request.insert_header(TOKEN, token)
+    }
+}
+
+/// Whether the claims are about this URL and this body. A request without a body has no hash of it.
+fn is_about(claims: &Claims, url: &str, body: &[u8]) -> bool {
+    let is_hash = |name, text: &[u8]| {
+        let presented = claims.text(name);
+        presented.is_some_and(|hash| is_same(sha256_hex(text).as_bytes(), hash.as_bytes()))
+    };
+    is_hash("url_hash", url.as_bytes())
+        && match body.is_empty() {
+            true => !claims.has("payload_hash"),
+            false => is_hash("payload_hash", body),
+        }
+}

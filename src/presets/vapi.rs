@@ -1,0 +1,32 @@
+use std::time::Duration;
+
+use http::HeaderName;
+use http::header::AUTHORIZATION;
+
+use crate::provider::signature::{ByHeader, Token};
+use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
+
+/// [Vapi](https://docs.vapi.ai/server-url/server-authentication), the messages to a server URL.
+///
+/// **Nothing is signed: whoever learns the secret can send any message.** Vapi can sign with an HMAC
+/// instead. By default it is that of `<time>.<body>`, in hex in `x-signature`, with the time in
+/// `x-timestamp`, in which form is not documented; the hash has no default. Describe what was set there with
+/// [`Hmac`](crate::provider::signature::Hmac) and [`Provider::custom`].
+///
+/// - Signature: none. The secret is in `X-Vapi-Secret`, as it is, or else in `Authorization`, after
+///   `Bearer `, which is what a bearer credential sends by default.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is not covered, as nothing is;
+///   `$.message.timestamp` makes it unique (likely). Event type: `$.message.type`.
+#[doc = facts!("vapi")]
+pub fn vapi(secrets: impl Into<SecretSource>) -> Provider {
+    const SECRET: HeaderName = HeaderName::from_static("x-vapi-secret");
+    let bearer = Token::header(AUTHORIZATION).prefix("Bearer ");
+    let scheme = ByHeader::new(SECRET, Token::header(SECRET), bearer);
+    Provider::custom("vapi")
+        .signature(scheme, secrets)
+        .delivery_id(Source::body_digest())
+        .event_type(Source::json(JsonPath::member("message").then("type")))
+        .body_limit(4 * MIB)
+        .response_deadline(Duration::from_secs(20))
+        .redelivery_window(DAY)
+}

@@ -1,0 +1,33 @@
+use std::time::Duration;
+
+use http::StatusCode;
+
+use self::scheme::{ID, TYPE, Wix};
+use crate::presets::PublicKey;
+use crate::provider::signature::Tolerance;
+use crate::provider::{DAY, Provider, SecretSource, Source};
+
+mod scheme;
+
+/// [Wix](https://dev.wix.com/docs/rest/articles/get-started/webhook-structure)
+/// apps. Feature `rsa`.
+///
+/// - Signature: the body is a JSON Web Token with RS256. [`PublicKey`] is that of the app in PEM, as
+///   the dashboard shows it, or the base64 of that. The event is in the claim `data`: JSON text, whose member
+///   `data` is JSON text again. **The handler gets the token as the body**, and decodes its second part.
+/// - Tolerance: that of the token's `exp`, with a minute of leeway.
+/// - Delivery id: `id` of the innermost JSON, covered by the signature. Event type: `eventType` beside it.
+///   `AppInstalled`, `AppRemoved` and the older webhooks have no id: a [receipt](Source::receipt) is in its
+///   place, so that **a retry of these runs the handler again**.
+///   In a test, set the body to the innermost JSON.
+#[doc = facts!("wix")]
+pub fn wix(keys: impl Into<SecretSource<PublicKey>>) -> Provider {
+    Provider::custom("wix")
+        .signature(Wix, keys.into().cast())
+        .delivery_id(Source::signed_value(ID).or(Source::receipt()))
+        .event_type(Source::signed_value(TYPE))
+        .tolerance(Tolerance::unlimited())
+        .success_status(StatusCode::OK)
+        .response_deadline(Duration::from_millis(1250))
+        .redelivery_window(3 * DAY)
+}

@@ -1,0 +1,51 @@
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use self::scheme::X;
+use crate::provider::signature::digests::{Hash, hmac};
+use crate::provider::{DAY, Handshake, HandshakeRequest, JsonPath, Provider, SecretSource, Source};
+
+mod scheme;
+
+/// The longest token of a challenge that is answered.
+const MAX_TOKEN: usize = 512;
+
+/// [X](https://docs.x.com/x-api/webhooks/introduction), once Twitter: account activity, X activity
+/// and filtered streams.
+///
+/// - Signature: `x-twitter-webhooks-signature: sha256=<base64>`, an HMAC-SHA256 of the body under
+///   the consumer secret of the app. A body that does not begin with `{` is refused, whatever its
+///   signature: see the handshake.
+/// - Tolerance: any age, as no time is signed.
+/// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature; the
+///   ids and times of what happened make it unique. Event type: `$.data.event_type`, which only X
+///   activity has; account activity names its events by a member, such as `tweet_create_events`.
+#[doc = facts!("x")]
+pub fn x(secrets: impl Into<SecretSource>) -> Provider {
+    Provider::custom("x")
+        .signature(X::new(), secrets)
+        .delivery_id(Source::body_digest())
+        .event_type(Source::json(JsonPath::member("data").then("event_type")))
+        .unsigned_handshake(challenge)
+        .success_status(StatusCode::OK)
+        .response_deadline(Duration::from_secs(3))
+        .redelivery_window(7 * DAY)
+}
+
+/// It wants the HMAC of its token. No answer may be the signature of a body that is accepted.
+fn challenge(request: &HandshakeRequest<'_>) -> Option<Handshake> {
+    let token = request.query_value("crc_token")?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -_.+/=".contains(&byte);
+    let is_token = !token.is_empty() && token.len() <= MAX_TOKEN && token.bytes().all(is_plain);
+    if request.method() != Method::GET || !is_token {
+        return None;
+    }
+    let key = request.secrets()?.iter().next()?.expose();
+    let mac = BASE64.encode(hmac(Hash::Sha256, key, [token.as_bytes()]));
+    let answer = json!({"response_token": format!("sha256={mac}")});
+    Some(Handshake::json("crc_token", &answer))
+}

@@ -1,0 +1,45 @@
+//! The states of a kept delivery.
+
+/// The state of a kept delivery: what happens next to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeptState {
+    /// Nothing: its request is not kept.
+    Recorded,
+    /// It is run again.
+    Due,
+    /// It is run again once its endpoint is resumed.
+    Paused,
+    /// It waits for an operator.
+    Dead,
+    /// It is processed, and its request stays for a time
+    /// ([`processed_for`](crate::Keep::processed_for)).
+    Processed,
+}
+
+impl KeptState {
+    /// The name, such as `due`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Due => "due",
+            Self::Paused => "paused",
+            Self::Dead => "dead",
+            Self::Processed => "processed",
+        }
+    }
+
+    pub(crate) fn read(text: &str) -> sqlx::Result<Self> {
+        Ok(match text {
+            "recorded" => Self::Recorded,
+            "due" => Self::Due,
+            "paused" => Self::Paused,
+            "dead" => Self::Dead,
+            "processed" => Self::Processed,
+            other => {
+                let unknown = format!("a kept delivery has the unknown state {other:?}");
+                return Err(sqlx::Error::Decode(unknown.into()));
+            }
+        })
+    }
+}

@@ -1,0 +1,357 @@
+//! The loop of recovery: takes what is due, and runs it through the router.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use sqlx::postgres::PgRow;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use super::failed_attempt::FailedAttempt;
+use super::kept::AttemptBy;
+use super::liveness::Taker;
+use super::presence;
+use super::problems::OnChange;
+use super::router::Router;
+use super::served_endpoints::Served;
+use super::shared::Shared;
+use super::taken::{RecoveryAttempt, Taken};
+use crate::delivery::Delivery;
+use crate::handler_error::Next;
+use crate::metrics;
+use crate::outcome::Outcome;
+use crate::stop_signal::Stop;
+use crate::transaction::DatabaseError;
+
+/// How long a delivery waits after no handler of this process was reached.
+const UNREACHED_WAIT: Duration = Duration::from_secs(60);
+
+/// How often it looks at all endpoints while one of them has a backlog.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The wait if nothing due can be taken: another process has taken it, or its attempt still runs.
+const TAKEN_WAIT: Duration = Duration::from_secs(1);
+
+pub(super) struct Runner {
+    pub(super) shared: Arc<Shared>,
+    pub(super) router: Router,
+    pub(super) poll_interval: Duration,
+    pub(super) on_change: Option<OnChange>,
+}
+
+/// The result of an attempt of [`Recovery::run_due`](crate::Recovery::run_due).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AttemptResult {
+    /// The delivery.
+    pub delivery: Delivery,
+    /// What the layer has answered. `None` if it was not reached.
+    pub outcome: Option<Outcome>,
+}
+
+/// The endpoints of which something is due, and when to look again.
+struct Agenda {
+    due: Vec<DueEndpoint>,
+    looked_at: Instant,
+    /// Until something else is due.
+    wait: Duration,
+}
+
+#[derive(Clone)]
+struct DueEndpoint {
+    served: Arc<Served>,
+    /// The breaker is open.
+    is_open: bool,
+}
+
+impl Runner {
+    pub(super) async fn run(self, mut stop: Stop) {
+        self.shared.stay_alive();
+        let presence = tokio::spawn(presence::tell(
+            self.shared.clone(),
+            self.on_change.clone(),
+            stop.clone(),
+        ));
+        let runner = Arc::new(self);
+        let mut agenda = runner.look().await;
+        let mut turn = 0;
+        while let Some(slot) = stop.or(runner.free_slot()).await {
+            // Registered before it looks, so as not to miss one in between.
+            let news = runner.shared.news.notified();
+            if agenda.due.is_empty() || agenda.looked_at.elapsed() > LOOK_INTERVAL {
+                agenda = runner.look().await;
+            }
+            let Some(endpoint) = agenda.least_busy() else {
+                drop(slot);
+                if stop
+                    .or(tokio::time::timeout(agenda.wait, news))
+                    .await
+                    .is_none()
+                {
+                    break;
+                }
+                continue;
+            };
+            turn += 1;
+            endpoint.served.set_turn(turn);
+            let slots = runner.slots_for(slot);
+            let wanted = slots.len();
+            let taken = runner.take(&endpoint, wanted).await;
+            if taken.len() < wanted {
+                agenda.is_done(&endpoint, taken.is_empty());
+            }
+            for (taken, slot) in taken.into_iter().zip(slots) {
+                let (runner, served) = (runner.clone(), endpoint.served.clone());
+                tokio::spawn(async move {
+                    let slot = runner.slot_for(&taken, slot).await;
+                    taken.attempt.hold(slot);
+                    runner.attempt(taken, &served).await;
+                });
+            }
+        }
+        // Once nothing runs in the background.
+        let _ = runner.shared.all_slots().await;
+        // It neither panics nor is aborted.
+        let _ = presence.await;
+    }
+
+    async fn free_slot(&self) -> OwnedSemaphorePermit {
+        match self.shared.slots.clone().acquire_owned().await {
+            Ok(slot) => slot,
+            // The semaphore is never closed.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Half of the slots that are free, this one included: another endpoint gets the rest.
+    fn slots_for(&self, slot: OwnedSemaphorePermit) -> Vec<OwnedSemaphorePermit> {
+        let mut slots = vec![slot];
+        for _ in 0..self.shared.slots.available_permits() / 2 {
+            slots.extend(self.shared.slots.clone().try_acquire_owned());
+        }
+        slots
+    }
+
+    /// The endpoints of which something is due.
+    async fn look(&self) -> Agenda {
+        let mut agenda = Agenda {
+            due: Vec::new(),
+            looked_at: Instant::now(),
+            wait: self.poll_interval,
+        };
+        let endpoints = self.shared.endpoints.all();
+        let names: Vec<&str> = endpoints.iter().map(|served| &*served.endpoint).collect();
+        let next = match self.shared.store.next(&names).await {
+            Ok(next) => next,
+            Err(error) => {
+                could_not_take(&error);
+                return agenda;
+            }
+        };
+        for served in &endpoints {
+            let Some(next) = next.iter().find(|next| *next.endpoint == *served.endpoint) else {
+                continue;
+            };
+            metrics::oldest_due(&served.endpoint, next.overdue);
+            served.set_open(next.is_open);
+            if next.has_failures {
+                served.note_failure();
+            }
+            match next.wait {
+                Some(Duration::ZERO) => agenda.due.push(DueEndpoint {
+                    served: served.clone(),
+                    is_open: next.is_open,
+                }),
+                Some(wait) => agenda.wait = agenda.wait.min(wait),
+                None => {}
+            }
+        }
+        agenda
+    }
+
+    /// The slot for an attempt. It gets all of them if two in a row before it did not end: it may kill its
+    /// process, and with it what runs beside it.
+    async fn slot_for(&self, taken: &Taken, slot: OwnedSemaphorePermit) -> OwnedSemaphorePermit {
+        if taken.interrupted || taken.unfinished < 2 {
+            return slot;
+        }
+        drop(slot);
+        match self.shared.all_slots().await {
+            Ok(slots) => slots,
+            // The semaphore is never closed.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Takes deliveries of an endpoint.
+    async fn take(&self, endpoint: &DueEndpoint, limit: usize) -> Vec<Taken> {
+        let (store, served) = (&self.shared.store, &endpoint.served);
+        let taken = async {
+            let taker = self.shared.taker().await?;
+            let rows = if endpoint.is_open {
+                store
+                    .probe(&served.endpoint, served.breaker, &taker)
+                    .await?
+            } else {
+                store.take(&served.endpoint, limit, None, &taker).await?
+            };
+            let taken = rows.iter().filter_map(|row| read(row, served, &taker));
+            Ok(taken.collect())
+        };
+        taken.await.unwrap_or_else(|error| {
+            could_not_take(&error);
+            Vec::new()
+        })
+    }
+
+    /// Makes all attempts that are due now.
+    pub(super) async fn run_due(&self) -> sqlx::Result<Vec<AttemptResult>> {
+        self.try_run_due().await.map_err(DatabaseError::into_sqlx)
+    }
+
+    async fn try_run_due(&self) -> Result<Vec<AttemptResult>, DatabaseError> {
+        let (store, liveness) = (&self.shared.store, &self.shared.liveness);
+        liveness.wait_for_the_silent().await?;
+        let now = store.time().await?;
+        let mut results = Vec::new();
+        for served in self.shared.endpoints.all() {
+            loop {
+                let taker = self.shared.taker().await?;
+                let rows = store.take(&served.endpoint, 1, Some(now), &taker).await?;
+                let Some(row) = rows.first() else {
+                    break;
+                };
+                let Some(taken) = read(row, &served, &taker) else {
+                    continue;
+                };
+                let attempt = taken.attempt.clone();
+                self.attempt(taken, &served).await;
+                results.push(AttemptResult {
+                    delivery: attempt.delivery(served.dead_report().provider.clone()),
+                    outcome: attempt.outcome(),
+                });
+            }
+        }
+        Ok(results)
+    }
+
+    async fn attempt(&self, taken: Taken, served: &Arc<Served>) {
+        let Taken {
+            attempt,
+            unfinished,
+            interrupted,
+            request,
+        } = taken;
+        // The first one may have been killed by another delivery.
+        if interrupted && unfinished > 1 {
+            let reason = "its attempts did not end: the process was killed, or did not answer";
+            let failed =
+                FailedAttempt::new(StatusCode::SERVICE_UNAVAILABLE, reason, Next::Scheduled);
+            return self.fail(&failed, &attempt, served).await;
+        }
+        let Some(request) = request else {
+            let reason = "what was kept of the request cannot be read";
+            let failed = FailedAttempt::new(StatusCode::INTERNAL_SERVER_ERROR, reason, Next::Dead);
+            return self.fail(&failed, &attempt, served).await;
+        };
+        let sent = self.router.send(request);
+        let sent = tokio::time::timeout(served.longest_attempt(), sent).await;
+        if !attempt.was_reached() {
+            self.unreached(sent.ok().flatten(), &attempt, served).await;
+        }
+        self.shared.news.notify_waiters();
+    }
+
+    /// Records an attempt that was counted and did not begin as a failure.
+    async fn fail(&self, failed: &FailedAttempt, attempt: &RecoveryAttempt, served: &Arc<Served>) {
+        let delivery = attempt.delivery(served.dead_report().provider.clone());
+        let written = self
+            .shared
+            .store
+            .fail(
+                failed,
+                &delivery,
+                attempt.take(),
+                1,
+                served,
+                AttemptBy::Recovery,
+            )
+            .await;
+        match written {
+            Ok(Some(kept)) if kept.died => {
+                served.dead_report().send(&delivery, failed.reason()).await;
+            }
+            Ok(_) => {}
+            // It is taken again in a few seconds.
+            Err(error) => not_written(&error),
+        }
+    }
+
+    /// Takes back an attempt that no layer has seen.
+    async fn unreached(
+        &self,
+        status: Option<StatusCode>,
+        attempt: &RecoveryAttempt,
+        served: &Served,
+    ) {
+        let delivery = attempt.delivery(served.dead_report().provider.clone());
+        tracing::warn!(
+            endpoint = delivery.endpoint(),
+            delivery_id = delivery.id().as_str(),
+            status = status.map(|status| status.as_u16()),
+            "webhook recovery: no layer of this endpoint was reached, so this is no attempt; the router \
+             that `Recovery::spawn` was given has no such route, or a middleware has refused the request \
+             (`Keep::headers`, `Recovery::prepare_request`); it is tried again in a minute"
+        );
+        served.dead_report().metrics.recovery("unhandled");
+        let given_back = self
+            .shared
+            .store
+            .give_back(&delivery, attempt.take(), UNREACHED_WAIT, Some(status))
+            .await;
+        if let Err(error) = given_back {
+            not_written(&error);
+        }
+    }
+}
+
+/// A row that cannot be read is of another version of this crate, and is taken again and again.
+fn read(row: &PgRow, served: &Arc<Served>, taker: &Taker) -> Option<Taken> {
+    Taken::read(row, served, taker)
+        .inspect_err(|error| {
+            tracing::error!(
+                endpoint = &*served.endpoint,
+                %error,
+                "webhook recovery cannot read a kept delivery"
+            );
+        })
+        .ok()
+}
+
+fn could_not_take(error: &DatabaseError) {
+    tracing::warn!(%error, "webhook recovery could not look for due deliveries");
+}
+
+fn not_written(error: &DatabaseError) {
+    tracing::warn!(%error, "could not record the result of an attempt of webhook recovery");
+}
+
+impl Agenda {
+    /// The endpoint with the fewest running attempts, so that one with slow handlers does not keep
+    /// another one waiting. Among equals, the one whose turn is longest ago.
+    fn least_busy(&self) -> Option<DueEndpoint> {
+        let due = self.due.iter();
+        due.min_by_key(|endpoint| (endpoint.served.running(), endpoint.served.turn()))
+            .cloned()
+    }
+
+    /// No more of the endpoint can be taken for now.
+    fn is_done(&mut self, endpoint: &DueEndpoint, nothing_taken: bool) {
+        self.due
+            .retain(|other| !Arc::ptr_eq(&other.served, &endpoint.served));
+        if nothing_taken {
+            self.wait = self.wait.min(TAKEN_WAIT);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! A kept delivery that an attempt has taken, and the mark by which `request/service.rs` recognises its request.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use http::{Method, Request, Uri};
+use http_body_util::Full;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::kept_request::decode;
+use super::liveness::Taker;
+use super::served_endpoints::{Running, Served};
+use crate::delivery::{Delivery, DeliveryId, Past, Tenant, VerifiedDelivery};
+use crate::outcome::Outcome;
+use crate::pg_time::from_unix_time;
+
+/// Which attempt has taken a kept delivery. Its writes have no effect once another attempt has taken it.
+#[derive(Clone, Debug)]
+pub(crate) struct Take {
+    pub(crate) number: i64,
+    /// How many attempts of the schedule there have been, this one included.
+    pub(crate) retries: u32,
+    /// Held until the result is recorded: the delivery is free for others if this is lost before.
+    pub(super) _taker: Taker,
+}
+
+/// In the extensions of a request that was verified when it was kept. No request from outside can
+/// have it: extensions do not come over the wire, and the type is private.
+#[derive(Clone, Debug)]
+pub(crate) struct RecoveryAttempt(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    endpoint: Arc<str>,
+    tenant: Option<Tenant>,
+    verified: VerifiedDelivery,
+    past: Past,
+    take: Take,
+    /// Whether the layer of the endpoint has taken the attempt.
+    reached: AtomicBool,
+    /// What the layer has answered.
+    outcome: OnceLock<Outcome>,
+    /// Held to the end of the layer's work, whatever a middleware answers meanwhile. Dropped before the slot,
+    /// since whoever gets the slot looks at how many are running.
+    _running: Running,
+    slot: OnceLock<OwnedSemaphorePermit>,
+}
+
+/// A kept delivery that was taken, and its request.
+pub(super) struct Taken {
+    pub(super) attempt: RecoveryAttempt,
+    /// How many attempts before this one did not end, in a row.
+    pub(super) unfinished: i32,
+    /// Whether the last one of these is news: this is the first take since.
+    pub(super) interrupted: bool,
+    /// `None` if what was kept cannot be read.
+    pub(super) request: Option<Request<Full<Bytes>>>,
+}
+
+impl Taken {
+    pub(super) fn read(row: &PgRow, served: &Arc<Served>, taker: &Taker) -> sqlx::Result<Self> {
+        let count = |column| -> sqlx::Result<u32> {
+            Ok(row.try_get::<i32, _>(column)?.max(0).cast_unsigned())
+        };
+        let key_tenant: String = row.try_get("tenant")?;
+        let separate_ids = !key_tenant.is_empty();
+        let tenant: Option<String> = row.try_get("tenant_name")?;
+        let attempt = RecoveryAttempt(Arc::new(Inner {
+            endpoint: served.endpoint.clone(),
+            tenant: tenant
+                .or(separate_ids.then_some(key_tenant))
+                .map(|name| Tenant {
+                    name: name.into(),
+                    separate_ids,
+                }),
+            verified: VerifiedDelivery {
+                id: DeliveryId::new(row.try_get("delivery_id")?),
+                event_type: row.try_get("event_type")?,
+                signed_at: row
+                    .try_get::<Option<f64>, _>("signed_at")?
+                    .map(from_unix_time),
+            },
+            past: Past {
+                attempt: count("attempts")?,
+                first_received_at: from_unix_time(row.try_get("first_received_at")?),
+                reprocessed: row.try_get("reprocessed")?,
+                reconciled: row.try_get("reconciled")?,
+            },
+            take: Take {
+                number: row.try_get("takes")?,
+                retries: count("retries")?,
+                _taker: taker.clone(),
+            },
+            reached: AtomicBool::new(false),
+            outcome: OnceLock::new(),
+            _running: served.run(),
+            slot: OnceLock::new(),
+        }));
+        Ok(Self {
+            unfinished: row.try_get("unfinished")?,
+            interrupted: row.try_get("interrupted")?,
+            request: request_of(row, &attempt)?,
+            attempt,
+        })
+    }
+}
+
+fn request_of(
+    row: &PgRow,
+    attempt: &RecoveryAttempt,
+) -> sqlx::Result<Option<Request<Full<Bytes>>>> {
+    let method: String = row.try_get("method")?;
+    let uri: String = row.try_get("uri")?;
+    let headers: Vec<u8> = row.try_get("headers")?;
+    let body: Vec<u8> = row.try_get("body")?;
+    let (Ok(method), Ok(uri), Some(headers)) = (
+        method.parse::<Method>(),
+        uri.parse::<Uri>(),
+        decode(&headers),
+    ) else {
+        return Ok(None);
+    };
+    let mut request = Request::new(Full::from(body));
+    *request.method_mut() = method;
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    request.extensions_mut().insert(attempt.clone());
+    Ok(Some(request))
+}
+
+impl RecoveryAttempt {
+    /// The delivery, if it is for this endpoint.
+    pub(crate) fn delivery_for(&self, endpoint: &Arc<str>, provider: Arc<str>) -> Option<Delivery> {
+        (self.0.endpoint == *endpoint).then(|| self.delivery(provider))
+    }
+
+    pub(super) fn delivery(&self, provider: Arc<str>) -> Delivery {
+        let inner = &*self.0;
+        Delivery::new(
+            inner.endpoint.clone(),
+            provider,
+            inner.tenant.clone(),
+            inner.verified.clone(),
+        )
+        .with_past(inner.past.clone())
+    }
+
+    pub(crate) fn take(&self) -> &Take {
+        &self.0.take
+    }
+
+    /// Holds the slot to the end of the attempt.
+    pub(super) fn hold(&self, slot: OwnedSemaphorePermit) {
+        // It holds one.
+        let _ = self.0.slot.set(slot);
+    }
+
+    /// The layer has taken the attempt, and records its result.
+    pub(crate) fn reach(&self) {
+        self.0.reached.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn was_reached(&self) -> bool {
+        self.0.reached.load(Ordering::Relaxed)
+    }
+
+    /// The result is recorded.
+    pub(crate) fn end(&self, outcome: Outcome) {
+        // There is one result.
+        let _ = self.0.outcome.set(outcome);
+    }
+
+    pub(super) fn outcome(&self) -> Option<Outcome> {
+        self.0.outcome.get().copied()
+    }
+}

@@ -1,0 +1,255 @@
+//! A breadth-first search through all states, so that a counterexample is a shortest one.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::configuration::Configuration;
+use crate::properties::Property;
+use crate::state::State;
+use crate::steps::{Actor, Step, steps};
+
+/// More states than this are a configuration that is too large.
+const MAX_STATES: usize = 4_000_000;
+
+/// All states that a configuration reaches, and how.
+pub struct Reached {
+    configuration: Configuration,
+    states: Vec<State>,
+    /// The state before each, by its place. The first is its own.
+    before: Vec<u32>,
+    places: HashMap<State, u32, BuildHasherDefault<Mix>>,
+}
+
+/// The steps to a state in which a property does not hold.
+#[derive(Clone)]
+pub struct Trace {
+    /// What is broken in the end.
+    pub broken: Property,
+    /// The steps, in their order.
+    pub steps: Vec<Step>,
+}
+
+/// A state of the search in depth: its place, its next ones, and how many of them are done.
+type Call = (u32, Vec<(Actor, u32)>, usize);
+
+/// The result of a search.
+pub enum Found {
+    /// Each property holds in each of so many states.
+    Nothing {
+        /// How many states there are.
+        states: usize,
+    },
+    /// A shortest counterexample.
+    Counterexample(Trace),
+}
+
+/// Searches for a state in which a property does not hold: first the properties of states, then those of what comes
+/// after them.
+pub fn check(configuration: Configuration) -> Found {
+    let mut reached = Reached {
+        configuration,
+        states: Vec::new(),
+        before: Vec::new(),
+        places: HashMap::default(),
+    };
+    match reached.explore().or_else(|| reached.without_end()) {
+        Some(trace) => Found::Counterexample(trace),
+        None => Found::Nothing {
+            states: reached.states.len(),
+        },
+    }
+}
+
+impl Reached {
+    /// Finds all states. Ends at the first one in which a property of states does not hold.
+    fn explore(&mut self) -> Option<Trace> {
+        let mut next = Vec::new();
+        self.add(State::first(&self.configuration), 0);
+        let mut at = 0;
+        while at < self.states.len() {
+            next.clear();
+            steps(&self.configuration, &self.states[at], &mut |_, state| {
+                next.push(state);
+            });
+            for state in &next {
+                self.add(*state, at as u32);
+                if let Some(broken) = state.broken() {
+                    return Some(self.trace(self.places[state], broken));
+                }
+            }
+            at += 1;
+        }
+        None
+    }
+
+    fn add(&mut self, state: State, before: u32) {
+        let place = self.states.len() as u32;
+        if let Entry::Vacant(vacant) = self.places.entry(state) {
+            vacant.insert(place);
+            self.states.push(state);
+            self.before.push(before);
+            assert!(self.states.len() <= MAX_STATES, "too many states");
+        }
+    }
+
+    /// The steps that lead to a state.
+    fn trace(&self, mut place: u32, broken: Property) -> Trace {
+        let mut path = Vec::new();
+        while place != 0 {
+            let before = self.before[place as usize];
+            let (from, to) = (&self.states[before as usize], &self.states[place as usize]);
+            steps(&self.configuration, from, &mut |step, state| {
+                if state == *to && path.last().is_none_or(|(place_of, _)| *place_of != place) {
+                    path.push((place, step));
+                }
+            });
+            place = before;
+        }
+        path.reverse();
+        Trace {
+            broken,
+            steps: path.into_iter().map(|(_, step)| step).collect(),
+        }
+    }
+
+    /// The steps of a state if nothing more goes wrong, as places.
+    fn undisturbed(&self, place: u32, into: &mut Vec<(Actor, u32)>) {
+        into.clear();
+        let state = &self.states[place as usize];
+        steps(&self.configuration, state, &mut |step, next| {
+            if step.is_progress && next != *state {
+                into.push((step.actor, self.places[&next]));
+            }
+        });
+    }
+
+    /// Finds a state in which something is due, and is for ever, although nothing more goes wrong: there is no step
+    /// (`Stuck`), or a circle that is fair to all who have a step (`Livelock`).
+    ///
+    /// Tarjan's algorithm, over the states in which something is due.
+    fn without_end(&self) -> Option<Trace> {
+        const NEW: u32 = u32::MAX;
+        let size = self.states.len();
+        let (mut index, mut low) = (vec![NEW; size], vec![0_u32; size]);
+        let mut on_stack = vec![false; size];
+        let (mut stack, mut count) = (Vec::new(), 0);
+        let mut calls: Vec<Call> = Vec::new();
+        let mut worst: Option<(u32, Property)> = None;
+        for root in 0..size as u32 {
+            if index[root as usize] != NEW || !self.states[root as usize].is_due() {
+                continue;
+            }
+            let mut entering = Some(root);
+            loop {
+                if let Some(place) = entering.take() {
+                    (index[place as usize], low[place as usize]) = (count, count);
+                    count += 1;
+                    stack.push(place);
+                    on_stack[place as usize] = true;
+                    let mut next = Vec::new();
+                    self.undisturbed(place, &mut next);
+                    if next.is_empty() {
+                        note(&mut worst, place, Property::Stuck);
+                    }
+                    calls.push((place, next, 0));
+                }
+                let Some((place, next, at)) = calls.last_mut() else {
+                    break;
+                };
+                let place = *place;
+                if let Some((_, to)) = next.get(*at) {
+                    *at += 1;
+                    let to = *to;
+                    if !self.states[to as usize].is_due() {
+                    } else if index[to as usize] == NEW {
+                        entering = Some(to);
+                    } else if on_stack[to as usize] {
+                        low[place as usize] = low[place as usize].min(index[to as usize]);
+                    }
+                    continue;
+                }
+                calls.pop();
+                if let Some((above, ..)) = calls.last() {
+                    let above = *above as usize;
+                    low[above] = low[above].min(low[place as usize]);
+                }
+                if low[place as usize] == index[place as usize] {
+                    let start = stack.iter().rposition(|each| *each == place).unwrap_or(0);
+                    let circle = stack.split_off(start);
+                    for each in &circle {
+                        on_stack[*each as usize] = false;
+                    }
+                    if circle.len() > 1 && self.is_fair(&circle) {
+                        let first = circle.iter().min().copied().unwrap_or(place);
+                        note(&mut worst, first, Property::Livelock);
+                    }
+                }
+            }
+        }
+        worst.map(|(place, broken)| self.trace(place, broken))
+    }
+
+    /// Whether who stays in this circle for ever leaves nobody waiting: each actor takes a step in it, or has none in
+    /// one of its states.
+    fn is_fair(&self, circle: &[u32]) -> bool {
+        let inside: std::collections::HashSet<u32> = circle.iter().copied().collect();
+        let mut next = Vec::new();
+        let (mut always, mut moves) = (Actor::ALL.to_vec(), Vec::new());
+        for place in circle {
+            self.undisturbed(*place, &mut next);
+            always.retain(|actor| next.iter().any(|(each, _)| each == actor));
+            for (actor, to) in &next {
+                if inside.contains(to) {
+                    moves.push(*actor);
+                }
+            }
+        }
+        always.iter().all(|actor| moves.contains(actor))
+    }
+}
+
+/// Keeps the state that was reached first, by a shortest path.
+fn note(worst: &mut Option<(u32, Property)>, place: u32, broken: Property) {
+    if worst.is_none_or(|(first, _)| place < first) {
+        *worst = Some((place, broken));
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, step) in self.steps.iter().enumerate() {
+            writeln!(f, "{:3}  {step}", number + 1)?;
+        }
+        write!(f, "     broken: {:?}", self.broken)
+    }
+}
+
+/// A fast hash of a few small numbers.
+#[derive(Default)]
+pub struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 29)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u8(*byte);
+        }
+    }
+
+    fn write_u8(&mut self, byte: u8) {
+        self.0 = (self.0.rotate_left(5) ^ u64::from(byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn write_isize(&mut self, number: isize) {
+        self.write_u8(number as u8);
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}

@@ -1,0 +1,189 @@
+//! What takes part in a check.
+
+use crate::guards::{Guard, Guards};
+use crate::state::Budget;
+
+/// A check: how deliveries are kept, and what may happen.
+#[derive(Clone, Copy, Debug)]
+pub struct Configuration {
+    /// Which deliveries are kept.
+    pub keep: Keep,
+    /// `IdempotentWebhook::late_claim`.
+    pub claims_late: bool,
+    /// How many attempts are under way at once, at most.
+    pub slots: usize,
+    /// How many attempts of recovery the schedule has.
+    pub schedule: u8,
+    /// `Keep::processed_for`: the request stays once it is processed.
+    pub archives: bool,
+    /// The action of operators that takes part.
+    pub action: Option<Action>,
+    /// Whether retention takes part.
+    pub retention: bool,
+    /// How often what goes wrong may happen.
+    pub budget: Budget,
+    /// Which guards there are.
+    pub guards: Guards,
+}
+
+/// Which deliveries are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// `Keep::failed`, with `acknowledge`.
+    Failed,
+    /// `Keep::all`.
+    All,
+    /// `Keep::all` with `accept_first`.
+    AcceptFirst,
+}
+
+/// What an operator does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are the methods of `Endpoint`")]
+pub enum Action {
+    Retry,
+    Discard,
+    Forget,
+    Reprocess,
+    Erase,
+    Pause,
+    /// Each of them.
+    Any,
+}
+
+/// All that is checked, with a name each.
+pub fn all() -> Vec<(String, Configuration)> {
+    let mut all = Vec::new();
+    for keep in [Keep::Failed, Keep::All, Keep::AcceptFirst] {
+        let of = Configuration::of(keep);
+        let mut add = |name: &str, each| all.push((format!("{keep:?}, {name}"), each));
+        add("a crash", of.budget(|left| left.crashes = 1));
+        add("a silence", of.budget(|left| left.silences = 1));
+        add("a loss", of.budget(|left| left.losses = 1));
+        add("two failures", of.budget(|left| left.failures = 2));
+        add(
+            "three attempts",
+            of.slots(3).budget(|left| left.crashes = 1),
+        );
+        add(
+            "three requests, a crash and a loss",
+            of.budget(|left| (left.requests, left.crashes, left.losses) = (3, 1, 1)),
+        );
+        add(
+            "a late claim, a silence",
+            of.claims_late().budget(|left| left.silences = 1),
+        );
+        add(
+            "a late claim, a crash and a loss",
+            of.claims_late()
+                .budget(|left| (left.crashes, left.losses) = (1, 1)),
+        );
+        for action in Action::EACH {
+            let with = of.archives().operator(action, 1);
+            let name = format!("{action:?}");
+            add(
+                &format!("{name}, a silence"),
+                with.budget(|left| left.silences = 1),
+            );
+        }
+        let with = of.archives().retention().operator(Action::Any, 1);
+        add(
+            "an operator, retention, a loss",
+            with.budget(|left| left.losses = 1),
+        );
+        add(
+            "an operator, retention, reconciliation",
+            with.budget(|left| left.lists = 1),
+        );
+        add(
+            "two actions, no archive",
+            of.operator(Action::Any, 2).budget(|left| left.crashes = 1),
+        );
+    }
+    all
+}
+
+impl Action {
+    /// Each of them alone.
+    const EACH: [Self; 6] = [
+        Self::Retry,
+        Self::Discard,
+        Self::Forget,
+        Self::Reprocess,
+        Self::Erase,
+        Self::Pause,
+    ];
+}
+
+impl Configuration {
+    /// Two requests, over two processes in which nothing goes wrong but the handler, once.
+    pub const fn of(keep: Keep) -> Self {
+        Self {
+            keep,
+            claims_late: false,
+            slots: 2,
+            schedule: 2,
+            archives: false,
+            action: None,
+            retention: false,
+            budget: Budget {
+                requests: 2,
+                failures: 1,
+                crashes: 0,
+                silences: 0,
+                losses: 0,
+                actions: 0,
+                lists: 0,
+            },
+            guards: Guards::ALL,
+        }
+    }
+
+    /// The same with other numbers.
+    pub fn budget(mut self, change: impl FnOnce(&mut Budget)) -> Self {
+        change(&mut self.budget);
+        self
+    }
+
+    /// With so many actions of operators.
+    pub fn operator(mut self, action: Action, times: u8) -> Self {
+        self.action = Some(action);
+        self.budget.actions = times;
+        self
+    }
+
+    /// With retention.
+    pub fn retention(mut self) -> Self {
+        self.retention = true;
+        self
+    }
+
+    /// With requests that stay once they are processed.
+    pub fn archives(mut self) -> Self {
+        self.archives = true;
+        self
+    }
+
+    /// With the claim after the first part of the handler.
+    pub fn claims_late(mut self) -> Self {
+        self.claims_late = true;
+        self
+    }
+
+    /// With so many attempts at once.
+    pub fn slots(mut self, slots: usize) -> Self {
+        self.slots = slots;
+        self
+    }
+
+    /// Without a guard.
+    pub fn without(mut self, guard: Guard) -> Self {
+        self.guards = self.guards.without(guard);
+        self
+    }
+
+    /// Whether a guard is there.
+    pub fn has(&self, guard: Guard) -> bool {
+        self.guards.has(guard)
+    }
+}

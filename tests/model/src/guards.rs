@@ -1,0 +1,120 @@
+//! What keeps the properties. Each guard can be taken away, to see what it is for.
+
+/// A guard in SQL or Rust.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Guard {
+    /// `claim.sql`: the primary key and `on conflict do nothing`.
+    OneClaim,
+    /// `claim.sql`: `pg_advisory_xact_lock`.
+    LockOfClaim,
+    /// `end_with_claim.sql`: `takes = $5`.
+    FenceOfClaim,
+    /// `end_with_claim.sql`: `state = 'due'`.
+    OnlyDueIsClaimed,
+    /// `claim.rs`: `NotClaimed::Superseded` if the row of a take is not there.
+    Superseded,
+    /// `claim.rs`: what is kept ends in the transaction of the claim.
+    EndInTheTransaction,
+    /// `claim.rs`: who has waited looks again at what is kept.
+    LookAgain,
+    /// `fail.sql`: `takes = $9`.
+    FenceOfFail,
+    /// `fail.sql`: `state = 'due'`.
+    OnlyDueFails,
+    /// `give_back.sql`: `takes = $4`.
+    FenceOfGiveBack,
+    /// `drop.sql`: the fence of the handler's discard.
+    FenceOfDrop,
+    /// `take.sql`: `taken_by is null or not exists (select from processes where number = taken_by)`.
+    TakeOnlyFree,
+    /// `take.sql`: `paused_at is not null`.
+    TakeNotPaused,
+    /// `migrations/0002_kept.sql`: `takes` of a new row begins anywhere, so that no attempt at an earlier row has it.
+    NewNumbers,
+    /// `expire.sql`: `heard_at < now() - $1`.
+    GraceOfSilent,
+    /// `liveness.rs`: who was not heard of does not take.
+    StopOfSilent,
+    /// `liveness.rs`: a process deletes the numbers of others that are silent.
+    Expire,
+    /// `liveness.rs`: a process gives up the numbers that no attempt holds.
+    GiveUp,
+    /// `taken.rs`: an attempt holds its number until its result is recorded.
+    HoldNumber,
+    /// `claim.sql`: `idle_in_transaction_session_timeout`.
+    IdleTimeout,
+    /// `accept.sql`: `not processed`.
+    AcceptLooks,
+    /// `resend.sql`: `not exists` of `deliveries`.
+    ResendLooks,
+    /// `resend.sql`: `takes + 1` for a row that begins anew.
+    FenceOfResend,
+    /// `resend.sql`: not one whose attempt runs.
+    ResendLeavesRunning,
+    /// `keeper.rs`: `resolve` after a resend.
+    ResolveResent,
+    /// `keep_failed.sql`: `not exists` of `deliveries`.
+    KeepFailedLooks,
+    /// `keep_failed.sql`: `takes + 1` for a row that begins anew.
+    FenceOfKeepFailed,
+    /// `kept/mod.rs`: `lock.sql` before `keep_failed.sql`.
+    KeepFailedWaits,
+    /// `record_result.rs`: a duplicate ends what is kept (`resolve.sql`).
+    ResolveDuplicate,
+    /// `resolve.sql`: `exists (select from processed)`.
+    ResolveLooks,
+    /// `failure.rs`: a commit in doubt is a 503.
+    DoubtIsNo,
+    /// `commit.rs`: an aborted transaction is detected.
+    AbortedIsNo,
+    /// `accept_and_run.rs`: the answer leaves after the delivery is kept.
+    AcceptedIsKept,
+    /// `retry.sql`: `takes + 1`.
+    FenceOfRetry,
+    /// `retry.sql`: one whose attempt runs is left alone.
+    RetryLeavesRunning,
+    /// `operator/mod.rs`: `lock.sql` before `discard.sql`.
+    DiscardWaits,
+    /// `discard.sql`: `state <> 'processed'`.
+    DiscardLeavesProcessed,
+    /// `operator/mod.rs`: a forget deletes what is kept.
+    ForgetDeletesKept,
+    /// `reprocess.sql`: `takes + 1`.
+    FenceOfReprocess,
+    /// `erase.sql`: `takes + 1`.
+    FenceOfErase,
+    /// `set_aside.sql`: what is discarded or forgotten is remembered.
+    SetAside,
+    /// `accept.sql`: what reconciliation found is kept only if nobody has set it aside since.
+    ListedIsNotSetAside,
+    /// `statements.rs`: `REMEMBER_PRUNED`.
+    RememberPruned,
+    /// `redelivery_window.rs`: `age.max(self.length)`.
+    RedeliveryWindow,
+    /// `statements.rs`: `STILL_KEPT`.
+    StillKept,
+    /// `row_keys.rs`: `received_at < now() - $4`.
+    StillOld,
+    /// `statements.rs`: `SELECT_RESOLVED` locks the rows.
+    ResolvedIsLocked,
+}
+
+/// The guards that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guards(u64);
+
+impl Guards {
+    /// All of them: the library as it is.
+    pub const ALL: Self = Self(u64::MAX);
+
+    /// All but one more.
+    pub const fn without(self, guard: Guard) -> Self {
+        Self(self.0 & !(1 << guard as u8))
+    }
+
+    /// Whether a guard is there.
+    pub const fn has(self, guard: Guard) -> bool {
+        self.0 & (1 << guard as u8) != 0
+    }
+}

@@ -1,0 +1,46 @@
+//! What must hold.
+
+use crate::state::{Is, State};
+
+/// A property of the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Property {
+    /// G3: at most one transaction with an effect commits for a delivery id. One more for each reprocess. One more for
+    /// a forget, if a request was under way then or comes after it.
+    OneEffect,
+    /// G5, R14, R15: a 2xx leaves only after the effect is committed, or while the delivery is kept, or after it has
+    /// ended as a handler or an operator wanted.
+    AcknowledgedIsSafe,
+    /// R1, R5: what is kept goes only with its effect, or as a handler, an operator or retention of what is dead wants.
+    KeptIsNotLost,
+    /// What an attempt writes to a row has no effect once somebody has taken or changed the row.
+    TheOvertakenWriteNothing,
+    /// R6: nobody overtakes an attempt whose process was heard of all the time.
+    TheLivingAreNotOvertaken,
+    /// R13: after a discard that has found something, no attempt commits that had taken or claimed it before.
+    DiscardedDoesNotCommit,
+    /// N2: what was discarded or forgotten is not taken for missing.
+    SetAsideIsNotMissing,
+    /// R10: no attempt of recovery begins while the endpoint is paused.
+    PausedDoesNotBegin,
+    /// What is due has a next step, if nothing more goes wrong.
+    Stuck,
+    /// What is due ends, if nothing more goes wrong: it does not run in a circle.
+    Livelock,
+}
+
+impl State {
+    /// The property that does not hold here, of those of a single state.
+    pub fn broken(&self) -> Option<Property> {
+        let is_kept = self.row.is_some_and(|row| row.is != Is::Recorded);
+        if self.broke.is_some() {
+            self.broke
+        } else if self.effects > self.allowed {
+            Some(Property::OneEffect)
+        } else if self.acknowledged && self.effects == 0 && !is_kept && !self.ended {
+            Some(Property::AcknowledgedIsSafe)
+        } else {
+            None
+        }
+    }
+}

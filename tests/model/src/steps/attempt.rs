@@ -1,0 +1,615 @@
+//! An attempt, from the first statement to the answer.
+
+use super::{Actor, Steps};
+use crate::configuration::Keep;
+use crate::guards::Guard;
+use crate::properties::Property;
+use crate::state::{Attempt, Claim, Is, Outcome, Phase, Row, State, Take, TakenBy, Tx};
+
+impl Steps<'_> {
+    pub(super) fn attempt(&mut self, slot: usize) {
+        let Some(attempt) = self.state.attempts[slot] else {
+            return;
+        };
+        let mut of = Of {
+            from: self,
+            slot,
+            attempt,
+        };
+        match attempt.phase {
+            Phase::Accept => of.accept(),
+            Phase::WriteAccepted => of.write_accepted(),
+            Phase::Resend => of.resend(),
+            Phase::WriteResent => of.write_resent(),
+            Phase::ResolveResent => of.resolve_resent(),
+            Phase::LookUp => of.look_up(),
+            Phase::BeforeClaim => {
+                of.go("the handler calls `LateClaim::begin`", Phase::Claim);
+                of.handler_fails();
+            }
+            Phase::Claim => of.claim(),
+            Phase::Handler => {
+                of.go("the handler succeeds", Phase::Commit);
+                of.handler_fails();
+                if of.from.state.left.failures > 0 {
+                    of.may(
+                        "a statement fails, and the handler ignores it",
+                        |state, slot| {
+                            state.left.failures -= 1;
+                            let attempt = of_slot(state, slot);
+                            (attempt.aborted, attempt.phase) = (true, Phase::Commit);
+                        },
+                    );
+                }
+            }
+            Phase::Commit => of.commit(),
+            Phase::EndLater => of.end_later(),
+            Phase::Settle(outcome) if attempt.take == Take::None => of.settle_received(outcome),
+            Phase::Settle(outcome) => of.settle_kept(outcome),
+            Phase::WriteFailed(outcome) => {
+                if !of.from.state.is_row_locked() {
+                    of.write_failed("writes `keep_failed.sql`", outcome);
+                }
+            }
+            Phase::Answer(is_ok) => {
+                let what = match (attempt.is_request, is_ok) {
+                    (false, _) => "ends",
+                    (true, true) => "answers 2xx",
+                    (true, false) => "answers 503",
+                };
+                of.step(what, |state, slot| {
+                    state.acknowledged |= attempt.is_request && is_ok;
+                    state.end(slot);
+                });
+            }
+            Phase::Over => {}
+        }
+    }
+}
+
+fn of_slot(state: &mut State, slot: usize) -> &mut Attempt {
+    state.attempts[slot].as_mut().expect("the attempt is there")
+}
+
+/// The steps of one attempt.
+struct Of<'a, 'b> {
+    from: &'a mut Steps<'b>,
+    slot: usize,
+    attempt: Attempt,
+}
+
+impl Of<'_, '_> {
+    fn step(&mut self, what: &'static str, change: impl FnOnce(&mut State, usize)) {
+        let slot = self.slot;
+        let actor = Actor::Attempt(slot as u8);
+        self.from.step(actor, what, |state| change(state, slot));
+    }
+
+    fn may(&mut self, what: &'static str, change: impl FnOnce(&mut State, usize)) {
+        let slot = self.slot;
+        let actor = Actor::Attempt(slot as u8);
+        self.from.may(actor, what, |state| change(state, slot));
+    }
+
+    fn go(&mut self, what: &'static str, phase: Phase) {
+        self.step(what, |state, slot| of_slot(state, slot).phase = phase);
+    }
+
+    fn has(&self, guard: Guard) -> bool {
+        self.from.configuration.has(guard)
+    }
+
+    /// Where the attempt begins once it is kept, or need not be.
+    fn begin(&self) -> Phase {
+        begin(self.from.configuration.claims_late)
+    }
+
+    fn answers_first(&self) -> bool {
+        self.from.configuration.keep == Keep::AcceptFirst
+    }
+
+    /// `accept.sql`: what its snapshot shows.
+    fn accept(&mut self) {
+        let state = self.from.state;
+        let is_silent = state.processes[usize::from(self.attempt.process)].silent;
+        if is_silent && self.has(Guard::StopOfSilent) && !self.answers_first() {
+            return self.go("has no number to take it under", Phase::Answer(false));
+        }
+        if state.claim != Claim::None && self.has(Guard::AcceptLooks) {
+            self.go("`accept.sql` finds it processed", Phase::Answer(true));
+        } else if state.row.is_some() {
+            self.known();
+        } else {
+            self.go("`accept.sql` finds nothing", Phase::WriteAccepted);
+        }
+    }
+
+    fn known(&mut self) {
+        let next = if self.answers_first() {
+            Phase::Resend
+        } else {
+            self.begin()
+        };
+        self.go("`accept.sql` finds it kept", next);
+    }
+
+    /// `accept.sql`: the insert, which waits for whoever deletes the row.
+    fn write_accepted(&mut self) {
+        let state = self.from.state;
+        if state.is_row_locked() {
+            return;
+        }
+        if state.row.is_some() {
+            return self.known();
+        }
+        let (begin, answers_first) = (self.begin(), self.answers_first());
+        let new_numbers = self.has(Guard::NewNumbers);
+        let process = self.attempt.process;
+        let is_silent = state.processes[usize::from(process)].silent;
+        if !answers_first || !(state.paused || is_silent && self.has(Guard::StopOfSilent)) {
+            self.step("`accept.sql` keeps it, taken", |state, slot| {
+                state.insert(Row::taken(process, slot), new_numbers);
+                state.acknowledged |= answers_first;
+                let attempt = of_slot(state, slot);
+                (attempt.take, attempt.phase) = (Take::Number(1), begin);
+                attempt.was_silent = is_silent;
+                attempt.is_request &= !answers_first;
+            });
+        }
+        if answers_first {
+            self.step(
+                "`accept.sql` keeps it, and no place is free",
+                |state, slot| {
+                    state.insert(Row::new(Is::Due), new_numbers);
+                    of_slot(state, slot).phase = Phase::Answer(true);
+                },
+            );
+        }
+        if state.left.losses > 0 {
+            self.may(
+                "`accept.sql` keeps it, and the answer is lost",
+                |state, slot| {
+                    state.left.losses -= 1;
+                    let row = Row::taken(process, slot);
+                    state.insert(Row { owner: None, ..row }, new_numbers);
+                    of_slot(state, slot).phase = match answers_first {
+                        true => Phase::Resend,
+                        false => begin,
+                    };
+                },
+            );
+            self.lose("`accept.sql` fails", Phase::Answer(false));
+        }
+    }
+
+    fn lose(&mut self, what: &'static str, phase: Phase) {
+        if self.from.state.left.losses > 0 {
+            self.may(what, |state, slot| {
+                state.left.losses -= 1;
+                of_slot(state, slot).phase = phase;
+            });
+        }
+    }
+
+    /// `resend.sql`: what its snapshot shows.
+    fn resend(&mut self) {
+        let state = self.from.state;
+        let is_running = state
+            .row
+            .is_some_and(|row| row.is == Is::Due && row.taken_by != TakenBy::Nobody);
+        if state.claim != Claim::None && self.has(Guard::ResendLooks) {
+            self.go("`resend.sql` finds it processed", Phase::Answer(true));
+        } else if is_running && self.has(Guard::ResendLeavesRunning) {
+            self.go("`resend.sql` finds it running", Phase::ResolveResent);
+        } else {
+            self.go("`resend.sql` finds it waiting or ended", Phase::WriteResent);
+        }
+    }
+
+    /// `resend.sql`: the insert, which waits for whoever changes the row.
+    fn write_resent(&mut self) {
+        let state = self.from.state;
+        if state.is_row_locked() {
+            return self.go("`resend.sql` waits in vain", Phase::Answer(false));
+        }
+        let new_numbers = self.has(Guard::NewNumbers);
+        let fence = self.has(Guard::FenceOfResend);
+        self.step("`resend.sql` makes it due", |state, slot| {
+            match state.row.map(|row| row.is) {
+                None => state.insert(Row::new(Is::Due), new_numbers),
+                Some(Is::Due) => {}
+                Some(_) => {
+                    state.overtake();
+                    if fence {
+                        state.count_take();
+                    }
+                    state.row = state.row.map(Row::anew);
+                }
+            }
+            of_slot(state, slot).phase = Phase::ResolveResent;
+        });
+    }
+
+    /// `resolve.sql` after `resend.sql`, and the answer.
+    fn resolve_resent(&mut self) {
+        if !self.has(Guard::ResolveResent) {
+            return self.go("is kept", Phase::Answer(true));
+        }
+        if self.from.state.is_row_locked() {
+            return self.go("`resolve.sql` waits in vain", Phase::Answer(false));
+        }
+        self.resolve();
+    }
+
+    /// `resolve.sql`.
+    fn resolve(&mut self) {
+        let archives = self.from.configuration.archives;
+        let looks = self.has(Guard::ResolveLooks);
+        self.step("`resolve.sql` ends what is processed", |state, slot| {
+            if state.claim != Claim::None || !looks {
+                if state.claim == Claim::None && state.row.is_some() {
+                    state.breaks(Property::KeptIsNotLost);
+                }
+                if state.row.is_some_and(|row| row.is != Is::Processed) {
+                    state.end_row(archives);
+                }
+            }
+            of_slot(state, slot).phase = Phase::Answer(true);
+        });
+    }
+
+    /// `look_up.sql`, with `late_claim`.
+    fn look_up(&mut self) {
+        match self.from.state.claim {
+            Claim::None => self.go("`look_up.sql` finds nothing", Phase::BeforeClaim),
+            Claim::Young | Claim::Old => {
+                let duplicate = Phase::Settle(Outcome::Duplicate);
+                self.go("`look_up.sql` finds it processed", duplicate);
+            }
+        }
+    }
+
+    /// `claim.sql`, and then `end_with_claim.sql`: nobody sees the claim between them.
+    fn claim(&mut self) {
+        let state = self.from.state;
+        if state.holds_claim().is_some() {
+            // The advisory lock, and without it the primary key.
+            if self.has(Guard::LockOfClaim) || self.has(Guard::OneClaim) {
+                let not_begun = Phase::Settle(Outcome::NotBegun);
+                return self.go("waits for the claim in vain", not_begun);
+            }
+        } else if state.claim != Claim::None && self.has(Guard::OneClaim) {
+            let duplicate = Phase::Settle(Outcome::Duplicate);
+            return self.go("`claim.sql` finds it processed", duplicate);
+        }
+        let ends_row = self.is_its_row();
+        if self.attempt.take != Take::None && !ends_row && self.has(Guard::Superseded) {
+            let superseded = Phase::Settle(Outcome::Superseded);
+            return self.go("claims, and its row was taken or ended", superseded);
+        }
+        let ends_now = ends_row && self.has(Guard::EndInTheTransaction) && !state.is_row_locked();
+        self.step("claims, and ends what is kept", |state, slot| {
+            let attempt = of_slot(state, slot);
+            (attempt.tx, attempt.phase) = (Tx::Open, Phase::Handler);
+            attempt.has_row = ends_now;
+        });
+        let misses = state.left.losses > 0 || !self.has(Guard::LookAgain);
+        if ends_now && self.attempt.take == Take::None && misses {
+            self.may(
+                "claims, and does not see what was kept meanwhile",
+                |state, slot| {
+                    state.left.losses = state.left.losses.saturating_sub(1);
+                    let attempt = of_slot(state, slot);
+                    (attempt.tx, attempt.phase) = (Tx::Open, Phase::Handler);
+                },
+            );
+        }
+    }
+
+    /// The condition of `end_with_claim.sql`.
+    fn is_its_row(&self) -> bool {
+        let of_claim = (Guard::FenceOfClaim, Guard::OnlyDueIsClaimed);
+        self.from
+            .state
+            .row
+            .is_some_and(|row| match self.attempt.take {
+                Take::None => true,
+                _ => self.is_its_take(&row, of_claim),
+            })
+    }
+
+    /// Whether the take of the attempt is that of the row.
+    fn is_its_take(&self, row: &Row, (fence, only_due): (Guard, Guard)) -> bool {
+        (row.is == Is::Due || !self.has(only_due))
+            && (self.attempt.take == Take::Number(row.takes) || !self.has(fence))
+    }
+
+    fn handler_fails(&mut self) {
+        if self.from.state.left.failures == 0 {
+            return;
+        }
+        for (what, outcome) in [
+            ("the handler fails, and is rolled back", Outcome::Failed),
+            (
+                "the handler fails for good, and is rolled back",
+                Outcome::Dead,
+            ),
+            (
+                "the handler discards it, and is rolled back",
+                Outcome::Discarded,
+            ),
+        ] {
+            self.may(what, |state, slot| {
+                state.left.failures -= 1;
+                let attempt = of_slot(state, slot);
+                (attempt.tx, attempt.has_row) = (Tx::None, false);
+                attempt.phase = Phase::Settle(outcome);
+            });
+        }
+    }
+
+    fn commit(&mut self) {
+        let failed = Phase::Settle(Outcome::Failed);
+        if self.attempt.tx != Tx::Open {
+            // Postgres has ended it.
+            return self.go("cannot commit", failed);
+        }
+        if self.attempt.aborted {
+            let next = match self.has(Guard::AbortedIsNo) {
+                true => failed,
+                false => Phase::Answer(true),
+            };
+            return self.step(
+                "commits what is aborted: it is rolled back",
+                |state, slot| {
+                    let attempt = of_slot(state, slot);
+                    (attempt.tx, attempt.has_row, attempt.phase) = (Tx::None, false, next);
+                },
+            );
+        }
+        let archives = self.from.configuration.archives;
+        let next = match self.has(Guard::EndInTheTransaction) {
+            true => Phase::Answer(true),
+            false => Phase::EndLater,
+        };
+        self.step("commits", |state, slot| {
+            state.commit(slot, archives);
+            of_slot(state, slot).phase = next;
+        });
+        let in_doubt = match self.has(Guard::DoubtIsNo) {
+            true => failed,
+            false => Phase::Answer(true),
+        };
+        if self.from.state.left.losses > 0 {
+            self.may("commits, and hears no answer", |state, slot| {
+                state.left.losses -= 1;
+                let attempt = of_slot(state, slot);
+                (attempt.tx, attempt.phase) = (Tx::InDoubt, in_doubt);
+            });
+        }
+    }
+
+    /// What would end the row after the commit, in a transaction of its own.
+    fn end_later(&mut self) {
+        let archives = self.from.configuration.archives;
+        let ends_row = self.is_its_row();
+        self.step("ends what is kept", |state, slot| {
+            if ends_row {
+                state.end_row(archives);
+            }
+            of_slot(state, slot).phase = Phase::Answer(true);
+        });
+    }
+
+    /// `settle_received`: nothing was kept before the attempt.
+    fn settle_received(&mut self, outcome: Outcome) {
+        let state = self.from.state;
+        match outcome {
+            Outcome::Duplicate => self.go("is a duplicate", Phase::Answer(true)),
+            Outcome::NotBegun | Outcome::Superseded => {
+                self.go("is in flight elsewhere", Phase::Answer(false));
+            }
+            Outcome::Discarded => self.drop_kept(),
+            Outcome::Failed | Outcome::Dead => {
+                self.lose("`keep_failed.sql` fails", Phase::Answer(false));
+                let waits = state.holds_claim().is_some();
+                if waits || !self.has(Guard::KeepFailedWaits) {
+                    // `lock.sql` has waited for too long: the statement is tried without it.
+                    match self.finds_processed() {
+                        true => self.go("finds it processed", Phase::Answer(true)),
+                        false => {
+                            let write = Phase::WriteFailed(outcome);
+                            self.go("`keep_failed.sql` finds no claim, without the lock", write);
+                        }
+                    }
+                } else if self.finds_processed() {
+                    self.go("finds it processed", Phase::Answer(true));
+                } else {
+                    self.write_failed("`keep_failed.sql` keeps it", outcome);
+                }
+            }
+        }
+    }
+
+    fn finds_processed(&self) -> bool {
+        self.from.state.claim != Claim::None && self.has(Guard::KeepFailedLooks)
+    }
+
+    /// `keep_failed.sql`.
+    fn write_failed(&mut self, what: &'static str, outcome: Outcome) {
+        let new_numbers = self.has(Guard::NewNumbers);
+        let fence = self.has(Guard::FenceOfKeepFailed);
+        self.step(what, |state, slot| {
+            let is = match outcome {
+                Outcome::Dead => Is::Dead,
+                _ => Is::Due,
+            };
+            match &mut state.row {
+                None => state.insert(Row::new(is), new_numbers),
+                Some(row) if matches!(row.is, Is::Recorded | Is::Processed) => {
+                    state.overtake();
+                    if fence {
+                        state.count_take();
+                    }
+                    state.row = state.row.map(|row| Row { is, ..row.anew() });
+                }
+                // Whoever has taken it has no effect from now on.
+                Some(row) if is == Is::Dead => {
+                    (row.is, row.taken_by, row.owner) = (is, TakenBy::Nobody, None);
+                }
+                Some(_) => {}
+            }
+            of_slot(state, slot).phase = Phase::Answer(true);
+        });
+    }
+
+    /// `settle_kept`: the attempt has taken the row. It waits for whoever changes it, and tries again.
+    fn settle_kept(&mut self, outcome: Outcome) {
+        let state = self.from.state;
+        // With `acknowledge`: what has failed is kept, by this attempt or another one.
+        let is_kept = matches!(
+            outcome,
+            Outcome::Failed | Outcome::Dead | Outcome::Superseded
+        );
+        if outcome != Outcome::Duplicate && outcome != Outcome::Discarded {
+            self.lose("its result cannot be written", Phase::Answer(is_kept));
+        }
+        if state.is_row_locked() {
+            return;
+        }
+        let (fences, is) = match outcome {
+            Outcome::Duplicate if self.has(Guard::ResolveDuplicate) => return self.resolve(),
+            Outcome::Duplicate => return self.go("is a duplicate", Phase::Answer(true)),
+            Outcome::Discarded => return self.drop_kept(),
+            Outcome::Failed | Outcome::Dead => {
+                let retries = state.row.map_or(0, |row| row.retries);
+                let is_last =
+                    outcome == Outcome::Dead || retries >= self.from.configuration.schedule;
+                let is = if is_last { Is::Dead } else { Is::Due };
+                ((Guard::FenceOfFail, Guard::OnlyDueFails), is)
+            }
+            Outcome::NotBegun | Outcome::Superseded => {
+                ((Guard::FenceOfGiveBack, Guard::OnlyDueFails), Is::Due)
+            }
+        };
+        let is_its_take = state.row.is_some_and(|row| self.is_its_take(&row, fences));
+        let gives_back = !matches!(outcome, Outcome::Failed | Outcome::Dead);
+        let is_retry = self.attempt.is_retry;
+        let what = match gives_back {
+            true => "`give_back.sql`",
+            false => "`fail.sql`",
+        };
+        self.step(what, |state, slot| {
+            if let Some(row) = state.row.as_mut().filter(|_| is_its_take) {
+                let is_overtaken = row.owner != Some(slot as u8);
+                (row.taken_by, row.owner) = (TakenBy::Nobody, None);
+                match gives_back {
+                    true => row.retries = row.retries.saturating_sub(u8::from(is_retry)),
+                    false => row.is = is,
+                }
+                if is_overtaken {
+                    state.breaks(Property::TheOvertakenWriteNothing);
+                }
+            }
+            of_slot(state, slot).phase = Phase::Answer(is_kept);
+        });
+    }
+
+    /// `drop.sql` and `set_aside.sql`: the handler has discarded the delivery.
+    fn drop_kept(&mut self) {
+        if self.from.state.is_row_locked() {
+            return;
+        }
+        let take = self.attempt.take;
+        let is_fenced = take != Take::None && self.has(Guard::FenceOfDrop);
+        self.step("`drop.sql`", |state, slot| {
+            let is_its_own = state.row.is_some_and(|row| match is_fenced {
+                true => row.is == Is::Due && take == Take::Number(row.takes),
+                false => row.is != Is::Processed,
+            });
+            let owner = state.row.filter(|_| is_its_own).map(|row| row.owner);
+            if take != Take::None && owner.is_some_and(|owner| owner != Some(slot as u8)) {
+                state.breaks(Property::TheOvertakenWriteNothing);
+            }
+            if is_its_own {
+                state.row = None;
+            }
+            state.ended |= state.row.is_none();
+            state.set_aside = true;
+            of_slot(state, slot).phase = Phase::Answer(false);
+        });
+    }
+}
+
+/// Where an attempt begins once it is kept, or need not be.
+pub(super) fn begin(claims_late: bool) -> Phase {
+    match claims_late {
+        true => Phase::LookUp,
+        false => Phase::Claim,
+    }
+}
+
+impl Row {
+    fn new(is: Is) -> Self {
+        Self {
+            is,
+            takes: 0,
+            retries: 0,
+            taken_by: TakenBy::Nobody,
+            owner: None,
+        }
+    }
+
+    fn taken(process: u8, slot: usize) -> Self {
+        Self {
+            takes: 1,
+            taken_by: TakenBy::Process(process),
+            owner: Some(slot as u8),
+            ..Self::new(Is::Due)
+        }
+    }
+
+    /// Due, with a new schedule. Nobody has it.
+    pub(super) fn anew(self) -> Self {
+        Self {
+            takes: self.takes,
+            ..Self::new(Is::Due)
+        }
+    }
+
+    /// As reconciliation keeps it.
+    pub(super) fn listed() -> Self {
+        Self::new(Is::Due)
+    }
+}
+
+impl State {
+    /// A new row. Attempts that have taken an earlier one do not have its number.
+    pub(super) fn insert(&mut self, row: Row, new_numbers: bool) {
+        for attempt in self.attempts.iter_mut().flatten() {
+            if attempt.take != Take::None && new_numbers {
+                attempt.take = Take::Past;
+            }
+        }
+        self.row = Some(row);
+    }
+
+    /// The transaction of an attempt commits.
+    pub(super) fn commit(&mut self, slot: usize, archives: bool) {
+        let attempt = of_slot(self, slot);
+        let (take, has_row, discarded) = (attempt.take, attempt.has_row, attempt.discarded);
+        (attempt.tx, attempt.has_row) = (Tx::None, false);
+        if has_row {
+            let owner = self.row.and_then(|row| row.owner);
+            if take != Take::None && owner != Some(slot as u8) {
+                self.breaks(Property::TheOvertakenWriteNothing);
+            }
+            self.end_row(archives);
+        }
+        if discarded {
+            self.breaks(Property::DiscardedDoesNotCommit);
+        }
+        self.claim = Claim::Young;
+        self.effects += 1;
+    }
+}

@@ -1,0 +1,128 @@
+//! The steps: each is a statement of the library, or something that happens to it.
+
+mod attempt;
+mod operator;
+mod process;
+mod upkeep;
+
+use std::fmt;
+
+use crate::configuration::Configuration;
+use crate::state::{Is, State, TakenBy};
+
+/// A step from one state to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Whose step it is.
+    pub actor: Actor,
+    /// What it does.
+    pub what: &'static str,
+    /// Whether it also happens if nothing more goes wrong.
+    pub is_progress: bool,
+}
+
+/// Who takes a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Actor {
+    Attempt(u8),
+    Process(u8),
+    Postgres,
+    Provider,
+    Operator,
+    Retention,
+    Reconciliation,
+}
+
+impl Actor {
+    /// Those who act if nothing more goes wrong.
+    pub const ALL: [Self; 7] = [
+        Self::Attempt(0),
+        Self::Attempt(1),
+        Self::Attempt(2),
+        Self::Process(0),
+        Self::Process(1),
+        Self::Postgres,
+        Self::Operator,
+    ];
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.actor {
+            Actor::Attempt(slot) => write!(f, "attempt {}: ", char::from(b'A' + slot))?,
+            Actor::Process(number) => write!(f, "process {}: ", number + 1)?,
+            actor => write!(f, "{actor:?}: ")?,
+        }
+        f.write_str(self.what)
+    }
+}
+
+/// All steps from a state.
+pub fn steps(configuration: &Configuration, state: &State, into: &mut dyn FnMut(Step, State)) {
+    let mut from = Steps {
+        configuration,
+        state,
+        into,
+    };
+    for slot in 0..configuration.slots {
+        from.attempt(slot);
+    }
+    from.processes();
+    from.operator();
+    from.upkeep();
+}
+
+/// The state from which steps lead, and where they are put.
+struct Steps<'a> {
+    configuration: &'a Configuration,
+    state: &'a State,
+    into: &'a mut dyn FnMut(Step, State),
+}
+
+impl Steps<'_> {
+    /// A step that also happens if nothing more goes wrong.
+    fn step(&mut self, actor: Actor, what: &'static str, change: impl FnOnce(&mut State)) {
+        self.put(actor, what, true, change);
+    }
+
+    /// A step that need not happen.
+    fn may(&mut self, actor: Actor, what: &'static str, change: impl FnOnce(&mut State)) {
+        self.put(actor, what, false, change);
+    }
+
+    fn put(
+        &mut self,
+        actor: Actor,
+        what: &'static str,
+        is_progress: bool,
+        change: impl FnOnce(&mut State),
+    ) {
+        let mut state = *self.state;
+        change(&mut state);
+        let step = Step {
+            actor,
+            what,
+            is_progress,
+        };
+        (self.into)(step, state);
+    }
+
+    /// A slot for one more attempt.
+    fn free_slot(&self) -> Option<usize> {
+        (0..self.configuration.slots).find(|slot| self.state.attempts[*slot].is_none())
+    }
+}
+
+impl State {
+    /// The row ends, since its delivery is processed: it goes, or its request stays.
+    fn end_row(&mut self, archives: bool) {
+        self.row = self.row.filter(|row| archives && row.is != Is::Recorded);
+        if let Some(row) = &mut self.row {
+            row.is = Is::Processed;
+            row.taken_by = TakenBy::Nobody;
+            row.owner = None;
+            row.retries = 0;
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What operators do with a delivery, each in one transaction.
+
+use super::{Actor, Steps};
+use crate::configuration::Action;
+use crate::guards::Guard;
+use crate::state::{Claim, Is, Row, State, Take, TakenBy, Tx};
+
+impl Steps<'_> {
+    pub(super) fn operator(&mut self) {
+        if self.state.paused {
+            self.step(Actor::Operator, "resumes (`resume.sql`)", |state| {
+                state.paused = false;
+            });
+        }
+        if self.state.left.actions == 0 {
+            return;
+        }
+        let Some(action) = self.configuration.action else {
+            return;
+        };
+        let is = |each| action == each || action == Action::Any;
+        if is(Action::Pause) && !self.state.paused {
+            self.act("pauses (`pause.sql`)", |state| state.paused = true);
+        }
+        // All others wait for who has changed the row, or leave it out.
+        if self.state.is_row_locked() {
+            return;
+        }
+        if is(Action::Retry) {
+            self.retry();
+        }
+        if is(Action::Discard) {
+            self.discard();
+        }
+        if is(Action::Forget) {
+            self.forget();
+        }
+        if is(Action::Reprocess) {
+            self.reprocess();
+        }
+        if is(Action::Erase) {
+            self.erase();
+        }
+    }
+
+    fn act(&mut self, what: &'static str, change: impl FnOnce(&mut State)) {
+        self.may(Actor::Operator, what, |state| {
+            state.left.actions -= 1;
+            change(state);
+        });
+    }
+
+    /// `retry.sql`, unless it is processed.
+    fn retry(&mut self) {
+        let Some(row) = self.state.row else { return };
+        let leaves_running = self.configuration.has(Guard::RetryLeavesRunning);
+        if self.state.claim != Claim::None
+            || !matches!(row.is, Is::Due | Is::Dead)
+            || leaves_running && !self.state.is_free(&row)
+        {
+            return;
+        }
+        let fence = self.configuration.has(Guard::FenceOfRetry);
+        self.act("retries (`retry.sql`)", |state| state.make_due(fence));
+    }
+
+    /// `lock.sql`, `discard.sql` and `set_aside.sql`.
+    fn discard(&mut self) {
+        let has = |guard| self.configuration.has(guard);
+        let Some(row) = self.state.row else { return };
+        if has(Guard::DiscardWaits) && has(Guard::LockOfClaim) && self.state.holds_claim().is_some()
+            || row.is == Is::Processed && has(Guard::DiscardLeavesProcessed)
+        {
+            return;
+        }
+        let sets_aside = has(Guard::SetAside);
+        self.act("discards (`discard.sql`)", |state| {
+            state.row = None;
+            state.set_aside |= sets_aside;
+            state.ended = true;
+            for attempt in state.attempts.iter_mut().flatten() {
+                attempt.discarded |= attempt.take != Take::None || attempt.tx != Tx::None;
+            }
+        });
+    }
+
+    /// `operator::forget`.
+    fn forget(&mut self) {
+        if self.state.claim == Claim::None {
+            return;
+        }
+        let deletes_kept = self.configuration.has(Guard::ForgetDeletesKept);
+        let sets_aside = self.configuration.has(Guard::SetAside);
+        self.act("forgets", |state| {
+            state.claim = Claim::None;
+            if deletes_kept {
+                state.row = None;
+            }
+            state.set_aside |= sets_aside;
+            match state.has_request() {
+                true => state.allowed += 1,
+                false => state.forgotten = true,
+            }
+        });
+    }
+
+    /// `operator::reprocess`: the claim goes, and `reprocess.sql`.
+    fn reprocess(&mut self) {
+        if self.state.row.is_none_or(|row| row.is != Is::Processed) {
+            return;
+        }
+        let fence = self.configuration.has(Guard::FenceOfReprocess);
+        self.act("reprocesses (`reprocess.sql`)", |state| {
+            state.claim = Claim::None;
+            state.allowed += 1;
+            state.make_due(fence);
+        });
+    }
+
+    /// `lock.sql` and `erase.sql`.
+    fn erase(&mut self) {
+        let Some(row) = self.state.row else { return };
+        if row.is == Is::Recorded
+            || self.configuration.has(Guard::LockOfClaim) && self.state.holds_claim().is_some()
+        {
+            return;
+        }
+        let fence = self.configuration.has(Guard::FenceOfErase);
+        self.act("erases (`erase.sql`)", |state| {
+            state.ended = true;
+            if row.is == Is::Processed {
+                state.row = None;
+                return;
+            }
+            if fence {
+                state.count_take();
+            }
+            state.row = state.row.map(|row| Row {
+                is: Is::Recorded,
+                taken_by: TakenBy::Nobody,
+                owner: None,
+                ..row
+            });
+        });
+    }
+}
+
+impl State {
+    /// Due, with a new schedule, for nobody who had it before.
+    fn make_due(&mut self, fence: bool) {
+        self.overtake();
+        if fence {
+            self.count_take();
+        }
+        self.row = self.row.map(Row::anew);
+    }
+}

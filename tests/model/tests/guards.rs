@@ -1,0 +1,172 @@
+//! Each guard that is taken away breaks a property, by a trace of this length and no shorter one. `Configuration::of`
+//! has two requests and one handler that fails.
+
+use model::checker::{Found, Trace, check};
+use model::configuration::{Action, Configuration, Keep};
+use model::guards::Guard::{self, *};
+use model::properties::Property::{self, *};
+
+const FAILED: Configuration = Configuration::of(Keep::Failed);
+const ALL: Configuration = Configuration::of(Keep::All);
+const ACCEPT_FIRST: Configuration = Configuration::of(Keep::AcceptFirst);
+
+/// One that reconciliation finds, too.
+fn listed(of: Configuration) -> Configuration {
+    of.budget(|left| left.lists = 1)
+}
+
+/// With a process that is killed.
+fn killed(of: Configuration) -> Configuration {
+    of.budget(|left| left.crashes = 1)
+}
+
+/// With a process that is not heard of for a while.
+fn silent(of: Configuration) -> Configuration {
+    of.budget(|left| left.silences = 1)
+}
+
+/// With an answer of Postgres that is lost.
+fn lost(of: Configuration) -> Configuration {
+    of.budget(|left| left.losses = 1)
+}
+
+#[track_caller]
+fn breaks(guard: Guard, of: Configuration, property: Property, steps: usize) {
+    let trace = match check(of.without(guard)) {
+        Found::Counterexample(trace) => trace,
+        Found::Nothing { states } => panic!("{guard:?} is for nothing, in {states} states"),
+    };
+    println!("without {guard:?}:\n{trace}");
+    let Trace {
+        broken,
+        steps: found,
+    } = trace;
+    assert_eq!((broken, found.len()), (property, steps), "{guard:?}");
+}
+
+#[test]
+fn the_claim() {
+    breaks(OneClaim, FAILED, OneEffect, 8);
+    let discards = listed(FAILED).operator(Action::Discard, 1);
+    breaks(LockOfClaim, discards, DiscardedDoesNotCommit, 7);
+    breaks(Superseded, discards, DiscardedDoesNotCommit, 7);
+    breaks(FenceOfClaim, silent(ALL), TheOvertakenWriteNothing, 9);
+    breaks(
+        OnlyDueIsClaimed,
+        listed(FAILED),
+        TheOvertakenWriteNothing,
+        10,
+    );
+    breaks(IdleTimeout, killed(ALL), Stuck, 6);
+}
+
+#[test]
+fn what_is_kept_ends_in_the_transaction_of_the_claim() {
+    let reprocessed = FAILED.archives().retention().operator(Action::Reprocess, 1);
+    breaks(EndInTheTransaction, lost(reprocessed), OneEffect, 26);
+}
+
+#[test]
+fn results() {
+    breaks(FenceOfFail, silent(ALL), TheOvertakenWriteNothing, 9);
+    breaks(
+        OnlyDueFails,
+        lost(ALL.archives()),
+        TheOvertakenWriteNothing,
+        8,
+    );
+    breaks(FenceOfGiveBack, silent(ALL), TheOvertakenWriteNothing, 8);
+    let erases = listed(FAILED).operator(Action::Erase, 1);
+    breaks(FenceOfDrop, erases, TheOvertakenWriteNothing, 7);
+    let discards = ALL.operator(Action::Discard, 1);
+    breaks(NewNumbers, discards, TheOvertakenWriteNothing, 9);
+    breaks(
+        FenceOfKeepFailed,
+        lost(ALL.archives()),
+        TheOvertakenWriteNothing,
+        13,
+    );
+    breaks(
+        FenceOfResend,
+        lost(ACCEPT_FIRST.archives()),
+        TheOvertakenWriteNothing,
+        14,
+    );
+    breaks(ResolveDuplicate, lost(FAILED), Livelock, 14);
+    breaks(ResolveLooks, ACCEPT_FIRST, KeptIsNotLost, 7);
+}
+
+#[test]
+fn processes() {
+    breaks(TakeOnlyFree, listed(FAILED), TheLivingAreNotOvertaken, 4);
+    breaks(GraceOfSilent, listed(FAILED), TheLivingAreNotOvertaken, 5);
+    breaks(HoldNumber, listed(FAILED), TheLivingAreNotOvertaken, 5);
+    breaks(StopOfSilent, silent(ACCEPT_FIRST), Livelock, 8);
+    breaks(Expire, killed(ALL), Stuck, 4);
+    breaks(GiveUp, lost(ACCEPT_FIRST), Stuck, 6);
+}
+
+#[test]
+fn answers() {
+    breaks(DoubtIsNo, lost(FAILED), AcknowledgedIsSafe, 5);
+    breaks(AbortedIsNo, FAILED, AcknowledgedIsSafe, 5);
+    breaks(AcceptedIsKept, ACCEPT_FIRST, AcknowledgedIsSafe, 1);
+}
+
+#[test]
+fn operators() {
+    let pauses = listed(FAILED).operator(Action::Pause, 1);
+    breaks(TakeNotPaused, pauses, PausedDoesNotBegin, 4);
+    let retries = ALL.operator(Action::Retry, 1);
+    breaks(FenceOfRetry, silent(retries), TheOvertakenWriteNothing, 9);
+    breaks(RetryLeavesRunning, retries, TheLivingAreNotOvertaken, 4);
+    let discards = listed(FAILED).operator(Action::Discard, 1);
+    breaks(DiscardWaits, discards, DiscardedDoesNotCommit, 7);
+    let forgets = FAILED.operator(Action::Forget, 1);
+    breaks(ForgetDeletesKept, lost(forgets), OneEffect, 13);
+    breaks(SetAside, listed(forgets), OneEffect, 12);
+    let reprocesses = FAILED.archives().operator(Action::Reprocess, 1);
+    breaks(
+        FenceOfReprocess,
+        silent(reprocesses),
+        TheOvertakenWriteNothing,
+        13,
+    );
+}
+
+#[test]
+fn upkeep() {
+    let discards = listed(FAILED).operator(Action::Discard, 1);
+    breaks(ListedIsNotSetAside, discards, SetAsideIsNotMissing, 6);
+    breaks(RememberPruned, listed(FAILED.retention()), OneEffect, 18);
+    breaks(RedeliveryWindow, FAILED.retention(), OneEffect, 11);
+    breaks(StillKept, lost(FAILED.retention()), OneEffect, 17);
+    let reprocesses = FAILED.archives().retention().operator(Action::Reprocess, 1);
+    breaks(ResolvedIsLocked, lost(reprocesses), KeptIsNotLost, 13);
+}
+
+/// What these are for is said in the documentation of the crate: no property needs them.
+#[test]
+fn some_only_save_work() {
+    for guard in [
+        LookAgain,
+        AcceptLooks,
+        ResendLooks,
+        ResendLeavesRunning,
+        ResolveResent,
+        KeepFailedLooks,
+        KeepFailedWaits,
+        DiscardLeavesProcessed,
+        FenceOfErase,
+        StillOld,
+    ] {
+        for of in [FAILED, ALL, ACCEPT_FIRST] {
+            let operated = of.archives().retention().operator(Action::Any, 1);
+            for of in [lost(of), operated] {
+                if let Found::Counterexample(trace) = check(of.without(guard)) {
+                    panic!("{guard:?} is for something:\n{trace}");
+                }
+            }
+        }
+    }
+}
