@@ -110,9 +110,10 @@ impl Writer {
                 for ((_, reply), accepted) in group.into_iter().zip(accepted) {
                     let _ = reply.send(Ok(accepted));
                 }
-                // A queue that requests keep filling is never empty, and `PgPool::close` waits for every
-                // connection.
-                if !self.receiver.is_empty() && !self.store.pool().is_closed() {
+                // A queue that requests keep filling is never empty. Others may need the connection, and
+                // `PgPool::close` waits for each.
+                let is_wanted = self.store.is_pool_in_use() || self.store.pool().is_closed();
+                if !self.receiver.is_empty() && !is_wanted {
                     return Some(tx);
                 }
                 tx.end();
@@ -166,7 +167,7 @@ async fn write(
     waits_while_paused: bool,
 ) -> Written {
     match try_write(store, begun, requests, waits_while_paused).await {
-        Err(error) if error.may_be_the_connection() => {
+        Err(error) if error.may_be_the_connection() && !error.is_wait_over() => {
             try_write(store, None, requests, waits_while_paused).await
         }
         written => written,
@@ -186,7 +187,7 @@ async fn try_write(
     };
     with_timeout(store.timeout, async {
         let accepted = kept::accept(&mut tx, requests, waits_while_paused).await?;
-        Ok((accepted, tx.commit_and_begin().await?))
+        Ok((accepted, store.commit_and_begin_short(tx).await?))
     })
     .await
 }

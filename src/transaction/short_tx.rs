@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use sqlx::{PgConnection, PgPool, SqlSafeStr};
+use sqlx::{AssertSqlSafe, PgConnection, PgPool, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 
 use super::commit::COMMIT;
@@ -39,14 +39,16 @@ impl ShortTx {
         Ok(Self(connection))
     }
 
-    pub(crate) async fn commit(self) -> sqlx::Result<()> {
-        self.commit_and_begin().await?.end();
+    pub(crate) async fn commit(mut self) -> sqlx::Result<()> {
+        sqlx::raw_sql(COMMIT).execute(&mut *self.0).await?;
+        self.end();
         Ok(())
     }
 
-    /// Commits, and begins the next one on the same connection.
-    pub(crate) async fn commit_and_begin(mut self) -> sqlx::Result<Self> {
-        sqlx::raw_sql(COMMIT).execute(&mut *self.0).await?;
+    /// Commits, and begins the next one on the same connection with these settings, which are sent with the commit.
+    pub(super) async fn commit_and_begin(mut self, settings: &str) -> sqlx::Result<Self> {
+        let commit = AssertSqlSafe(format!("{COMMIT}; {settings}"));
+        sqlx::raw_sql(commit).execute(&mut *self.0).await?;
         Ok(self)
     }
 

@@ -171,19 +171,28 @@ impl Store {
 
     async fn begin_short_until(&self, deadline: Instant) -> Result<ShortTx, DatabaseError> {
         // Not limited, so that it does not wait for handlers.
-        //
+        let begin = format!("{BEGIN_READ_COMMITTED}; {}", self.short_settings());
+        let begun = self.begin_on_any(AssertSqlSafe(begin).into_sql_str(), deadline);
+        Ok(ShortTx::of(begun.await?))
+    }
+
+    /// Commits a short transaction, and begins the next one on its connection.
+    pub(crate) async fn commit_and_begin_short(&self, tx: ShortTx) -> sqlx::Result<ShortTx> {
+        // Those of the transaction before end with it.
+        tx.commit_and_begin(&self.short_settings()).await
+    }
+
+    /// The settings of a short transaction.
+    fn short_settings(&self) -> String {
         // A handler's transaction may lock what a statement waits for. A session would wait on, although
         // its connection is closed.
         let wait = (self.timeout / 2).as_millis().max(1);
         // A host that is lost in the midst of it must not hold its locks for as long as Postgres believes in the
         // connection.
         let idle = self.timeout.as_millis().max(1);
-        let begin = format!(
-            "{BEGIN_READ_COMMITTED}; set local lock_timeout = {wait}; \
-             set local idle_in_transaction_session_timeout = {idle}"
-        );
-        let begun = self.begin_on_any(AssertSqlSafe(begin).into_sql_str(), deadline);
-        Ok(ShortTx::of(begun.await?))
+        format!(
+            "set local lock_timeout = {wait}; set local idle_in_transaction_session_timeout = {idle}"
+        )
     }
 
     /// Begins a transaction on a connection that is in none.
@@ -236,7 +245,8 @@ impl Store {
         }
     }
 
-    fn is_pool_in_use(&self) -> bool {
+    /// Whether whoever asks the pool for a connection waits for another one's end.
+    pub(crate) fn is_pool_in_use(&self) -> bool {
         self.pool.num_idle() == 0 && self.pool.size() >= self.pool.options().get_max_connections()
     }
 

@@ -170,7 +170,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
         }
         let raw = <&RawValue as serde::Deserialize>::deserialize(deserializer)?;
         self.state.store(node, &classify(raw.get()));
-        if node.children.is_empty() {
+        if node.children.is_empty() || !raw.get().starts_with(['{', '[']) {
             return Ok(());
         }
         // One path ends here, and another one goes on.
@@ -391,6 +391,8 @@ mod tests {
             (r#"{"a":7}"#, [text("7"), Match::Nothing]),
             (r#"{"a":{"id":7}}"#, [Match::Other, text("7")]),
             (r#"{"a":[7]}"#, [Match::Other, Match::Nothing]),
+            (r#"{"a":"\ud800"}"#, [Match::Other, Match::Nothing]),
+            (r#"{"a":1e999}"#, [Match::Other, Match::Nothing]),
         ] {
             let found = Reader::new(&paths).read(document.as_bytes());
             assert_eq!(found.ok(), Some(expected.to_vec()), "{document}");

@@ -17,6 +17,7 @@ use throwaway_postgres::{Durability, ThrowawayPostgres};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 
 use crate::support::{
     Answered, Database, Failing, Gauge, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK,
@@ -282,16 +283,12 @@ async fn g8_what_is_being_kept_when_its_sender_hangs_up_is_handled() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// There are more senders than a batch takes, so one of them always waits.
-#[tokio::test(flavor = "multi_thread")]
-async fn r15_what_is_accepted_while_the_pool_is_closed_is_kept() {
-    const SENDERS: usize = 200;
-    let runs = Runs::default();
-    let app = runs.app().await;
-    endpoint(&app).pause().await.unwrap();
-    let pool = app.database.another_pool(5).await;
-    let process = Process::new(pool.clone(), keep_accepted, runs.handler());
-    let senders: Vec<_> = (0..SENDERS)
+/// More than a batch takes, so that one of them always waits.
+const SENDERS: usize = 200;
+
+/// Senders that send until they are refused. Each returns how many of its deliveries were accepted.
+fn keep_sending(process: &Process) -> Vec<JoinHandle<usize>> {
+    (0..SENDERS)
         .map(|sender| {
             let router = process.router.clone();
             tokio::spawn(async move {
@@ -303,20 +300,52 @@ async fn r15_what_is_accepted_while_the_pool_is_closed_is_kept() {
                 accepted
             })
         })
-        .collect();
-    let many = "(select count(*) from idempotent_webhook.kept_deliveries) > 1000";
-    app.database.until(many).await;
-    soon(pool.close()).await;
+        .collect()
+}
+
+/// All that the senders were told is accepted is kept.
+async fn assert_all_kept(app: &TestApp, senders: Vec<JoinHandle<usize>>) {
     let mut accepted = 0;
     for sender in senders {
         accepted += soon(sender).await.unwrap();
     }
     // One that was kept may have been refused, as its answer was lost.
-    let kept = endpoint(&app)
+    let kept = endpoint(app)
         .kept(&Filter::new(), None, 100_000)
         .await
         .unwrap();
     assert!((accepted..=accepted + SENDERS).contains(&kept.len()));
+}
+
+const MANY_KEPT: &str = "(select count(*) from idempotent_webhook.kept_deliveries) > 1000";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_what_is_accepted_while_the_pool_is_closed_is_kept() {
+    let runs = Runs::default();
+    let app = runs.app().await;
+    endpoint(&app).pause().await.unwrap();
+    let pool = app.database.another_pool(5).await;
+    let process = Process::new(pool.clone(), keep_accepted, runs.handler());
+    let senders = keep_sending(&process);
+    app.database.until(MANY_KEPT).await;
+    soon(pool.close()).await;
+    assert_all_kept(&app, senders).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_a_queue_that_is_never_empty_leaves_the_only_connection_to_others() {
+    let runs = Runs::default();
+    let app = runs.app().await;
+    endpoint(&app).pause().await.unwrap();
+    let pool = app.database.another_pool(1).await;
+    let process = Process::new(pool.clone(), keep_accepted, runs.handler());
+    let senders = keep_sending(&process);
+    app.database.until(MANY_KEPT).await;
+    for _ in 0..10 {
+        soon(pool.acquire()).await.unwrap();
+    }
+    soon(pool.close()).await;
+    assert_all_kept(&app, senders).await;
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::routing::post;
+use idempotent_webhook::recovery::Filter;
 use idempotent_webhook::{
     DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, presets,
 };
@@ -17,9 +18,9 @@ use sqlx::{Executor, PgPool};
 
 use crate::support::{
     Answered, Database, Failing, NOTHING_KEPT, ONE_DEAD, Process, SOON, TestApp, answer,
-    assert_kept, assert_rows, gate, github, held_back, insert_effect, keep, keep_accepted,
-    keep_all, keeping_by, lock, logged, recover, recover_all, recovery, secret, soon, spawn_send,
-    write_effect,
+    assert_accepted, assert_kept, assert_rows, endpoint, gate, github, held_back, insert_effect,
+    keep, keep_accepted, keep_all, keeping_by, lock, logged, recover, recover_all, recovery,
+    secret, soon, spawn_send, write_effect,
 };
 
 /// Longer than a process may be silent.
@@ -246,6 +247,38 @@ async fn k4_what_a_process_writes_of_its_own_may_not_be_idle_for_long() {
     task.stop().await;
     assert_eq!(failing.attempts(), [1, 2]);
     assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// The next batch begins with the commit of the one before.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_each_batch_of_what_is_accepted_waits_and_is_idle_for_a_limited_time() {
+    let app = keeping_by(keep_accepted, write_effect).await;
+    endpoint(&app).pause().await.unwrap();
+    // A rollback leaves a sequence as it is.
+    app.database
+        .run(
+            "create sequence unlimited;
+             create function count_unlimited() returns trigger language plpgsql as $$
+             begin
+                 if '0' in (
+                     current_setting('idle_in_transaction_session_timeout'), current_setting('lock_timeout')
+                 ) then
+                     perform nextval('unlimited');
+                 end if;
+                 return new;
+             end $$;
+             create trigger count_unlimited before insert on idempotent_webhook.kept_deliveries
+             for each row execute function count_unlimited()",
+        )
+        .await;
+    let sent = (0..300).map(|id| spawn_send(&app.router, github(&format!("id-{id}"), "{}")));
+    assert_accepted(sent.collect()).await;
+    let unlimited = app
+        .database
+        .count("select count(*) from unlimited where is_called");
+    assert_eq!(unlimited.await, 0);
+    let kept = endpoint(&app).kept(&Filter::new(), None, 1000).await;
+    assert_eq!(kept.unwrap().len(), 300);
 }
 
 /// The application has left a connection of the pool in a transaction.

@@ -173,7 +173,8 @@ impl Database {
         .await;
     }
 
-    async fn count(&self, sql: &str) -> i64 {
+    /// What a query of one number returns.
+    pub async fn count(&self, sql: &str) -> i64 {
         sqlx::query_scalar(AssertSqlSafe(sql.to_owned()))
             .fetch_one(&self.observer)
             .await
