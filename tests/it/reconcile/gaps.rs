@@ -12,7 +12,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use provider_apis::{Api, Event, KEY};
 use tower::ServiceExt;
 
-use super::{DAY, List, MINUTE, Process, missed, spawn_and_kill, spawn_until};
+use super::{DAY, List, MINUTE, OtherProcess, Process, missed, spawn_until};
 use crate::support::{Database, logged, now, recovery, secret, send, soon, stripe, stripe_event};
 
 /// The list at a path, whose last round was so long ago.
@@ -366,12 +366,12 @@ async fn n4_a_round_that_was_broken_off_goes_on_after_one_on_request() {
         ("evt_4", 6 * DAY),
     ]);
     list.hang_after(Some(1));
-    spawn_and_kill(
-        Process::new(database.another_pool(5).await).reconcile(&list),
-        &database,
-        "exists (select from idempotent_webhook.reconciliations where cursor = '2')",
-    )
-    .await;
+    let killed = Process::new(database.another_pool(5).await);
+    let killed = OtherProcess::reconciles(killed.reconcile(&list));
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where cursor = '2')")
+        .await;
+    killed.kill(&database).await;
     list.hang_after(None);
     let on_request = process.reconcile(&list).look_back(DAY);
     assert_eq!(missed(&on_request).await.unwrap(), 0);

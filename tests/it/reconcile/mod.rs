@@ -16,13 +16,15 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use idempotent_webhook::reconcile::{
-    EventPage, EventSource, ListedEvent, PageQuery, ReconcileError, Reconciled, SourceError,
+    EventPage, EventSource, ListedEvent, PageQuery, ReconcileError, ReconcileTask, Reconciled,
+    SourceError,
 };
 use idempotent_webhook::recovery::RecoveryTask;
 use idempotent_webhook::{
     DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Reconcile, Recovery, presets,
 };
 use sqlx::PgPool;
+use tokio::runtime::Runtime;
 
 use crate::support::{Database, insert_effect, recovery, secret, soon, stripe_event};
 
@@ -195,24 +197,37 @@ async fn spawn_until(reconcile: Reconcile<List>, database: &Database, condition:
     soon(task.stop()).await;
 }
 
-/// Reconciles in a process that is killed once a condition in SQL holds. It needs a pool of its own, whose
-/// connections end with it. Its turn ends, as it does by itself.
-async fn spawn_and_kill(reconcile: Reconcile<List>, database: &Database, condition: &str) {
-    let process = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .unwrap();
-    let task = {
-        let _in_process = process.enter();
-        reconcile.spawn()
-    };
-    database.until(condition).await;
-    process.shutdown_background();
-    drop(task);
-    database
-        .run("update idempotent_webhook.reconciliations set turn_ends_at = now()")
-        .await;
+/// A process of its own that reconciles. It needs a pool of its own, whose connections end with it.
+struct OtherProcess {
+    runtime: Runtime,
+    _task: ReconcileTask,
+}
+
+impl OtherProcess {
+    fn reconciles(reconcile: Reconcile<List>) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let task = {
+            let _in_process = runtime.enter();
+            reconcile.spawn()
+        };
+        Self {
+            runtime,
+            _task: task,
+        }
+    }
+
+    /// It does nothing afterwards. Its turn ends, as it does by itself.
+    async fn kill(self, database: &Database) {
+        let ended = tokio::task::spawn_blocking(|| self.runtime.shutdown_timeout(MINUTE));
+        ended.await.unwrap();
+        database
+            .run("update idempotent_webhook.reconciliations set turn_ends_at = now()")
+            .await;
+    }
 }
 
 async fn handle(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {

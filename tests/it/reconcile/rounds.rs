@@ -11,7 +11,7 @@ use idempotent_webhook::recovery::{Discarded, Filter};
 use idempotent_webhook::{Delivery, Endpoint, HandlerError, LateClaim};
 
 use super::{
-    DAY, List, MINUTE, Process, effects, handle, missed, spawn_and_kill, spawn_until, tables,
+    DAY, List, MINUTE, OtherProcess, Process, effects, handle, missed, spawn_until, tables,
 };
 use crate::support::{
     Database, answer, assert_rows, insert_effect, logged, now, send, soon, stripe, stripe_event,
@@ -159,21 +159,13 @@ async fn n4_one_process_reconciles_at_a_time_and_another_goes_on_where_it_was_ki
     let ids = ["evt_1", "evt_2", "evt_3", "evt_4", "evt_5"];
     let list = List::of(ids.map(|id| (id, MINUTE)));
     list.hang_after(Some(2));
-    let killed = spawn_and_kill(
-        one.reconcile(&list),
-        &database,
-        "exists (select from idempotent_webhook.reconciliations where missed = 4 and cursor = '4')",
-    );
-    let busy = async {
-        database
-            .until(
-                "exists (select from idempotent_webhook.reconciliations where process is not null)",
-            )
-            .await;
-        other.reconcile(&list).run_once().await
-    };
-    let (busy, ()) = tokio::join!(busy, killed);
+    let one = OtherProcess::reconciles(one.reconcile(&list));
+    database
+        .until("exists (select from idempotent_webhook.reconciliations where missed = 4 and cursor = '4')")
+        .await;
+    let busy = other.reconcile(&list).run_once().await;
     assert!(matches!(busy, Err(ReconcileError::Busy)), "{busy:?}");
+    one.kill(&database).await;
     list.hang_after(None);
     list.asked();
     let task = other.reconcile(&list).every(MINUTE).spawn();
