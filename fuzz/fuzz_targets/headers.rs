@@ -148,7 +148,9 @@ fn parts_of_rfc_3339(text: &str) -> Option<(&str, &str, &str)> {
         Some(digits) => !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()),
         None => fraction.is_empty(),
     };
-    let is_zone = zone.eq_ignore_ascii_case("z") || has_form(zone, "+00:00");
+    // `jiff` takes up to 25 hours.
+    let is_offset = has_form(zone, "+00:00") && zone.get(1..3) < Some("24");
+    let is_zone = zone.eq_ignore_ascii_case("z") || is_offset;
     (has_form(time, "0000-00-00T00:00:00") && is_fraction && is_zone)
         .then_some((time, fraction, zone))
 }

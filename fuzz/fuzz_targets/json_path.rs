@@ -43,7 +43,13 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let first: First = serde_json::from_slice(body).expect("the same JSON");
-    let is_ambiguous = |path: &Path| path.find(&document) != path.find(&first.document);
+    // Of an object or an array at the end of a path, nothing is read.
+    let read = |path: &Path, document| {
+        path.find(document)
+            .filter(|value| !value.is_object() && !value.is_array())
+            .cloned()
+    };
+    let is_ambiguous = |path: &Path| read(path, &document) != read(path, &first.document);
     if is_ambiguous(&id) || is_ambiguous(&event_type) {
         // The event type is not part of the key, but of one reading with it.
         assert!(
