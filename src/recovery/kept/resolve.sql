@@ -1,6 +1,9 @@
 -- Ends a kept delivery that turns out to be processed. Without this, a row that stayed behind is taken, is a
 -- duplicate, and is taken again, for ever. Without `exists`: it is accepted, sent again, and gone.
 --
+-- Citus, which has the claims on other nodes, takes no `timestamptz + interval` of a column here: it depends on the
+-- session's time zone. In UTC it does not.
+--
 -- $1 endpoint, $2 tenant, $3 id.
 with processed as (
     select received_at
@@ -16,7 +19,8 @@ ended as (
 )
 update idempotent_webhook.kept_deliveries as kept
 set state = 'processed', taken_by = null, next_attempt_at = null,
-    processed_at = processed.received_at, archived_until = now() + archived_for
+    processed_at = processed.received_at,
+    archived_until = (now() at time zone 'utc' + archived_for) at time zone 'utc'
 from processed
 where endpoint = $1 and tenant = $2 and delivery_id = $3
     -- Of one that is only recorded, there is no request that could stay.

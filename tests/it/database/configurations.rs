@@ -99,19 +99,18 @@ async fn g11_any_default_isolation_will_do() {
 
 #[tokio::test]
 async fn g11_a_read_only_database_is_a_503() {
-    let app = TestApp::github(write_effect).await;
-    let name = &app.database.name;
-    app.database
-        .run(&format!(
-            "alter database {name} set default_transaction_read_only = on"
-        ))
-        .await;
-    let elsewhere = app.elsewhere(write_effect).await;
+    let database = Database::new().await;
+    let read_only = database
+        .options()
+        .options([("default_transaction_read_only", "on")]);
+    let pool = PgPoolOptions::new().connect_lazy_with(read_only);
+    let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()));
+    let router = Router::new().route("/", post(write_effect).layer(layer));
     assert_eq!(
-        send(&elsewhere, github("a", "{}")).await,
+        send(&router, github("a", "{}")).await,
         answer(503, "failed", UNAVAILABLE)
     );
-    assert_rows!(app.database, claims: 0, effects: 0);
+    assert_rows!(database, claims: 0, effects: 0);
 }
 
 #[tokio::test]

@@ -23,10 +23,7 @@ pub async fn turn() -> OwnedMutexGuard<()> {
 
 /// Drops what the test before has left, with its connections and settings.
 pub async fn empty(options: &PgConnectOptions) {
-    let writing = options
-        .clone()
-        .options([("default_transaction_read_only", "off")]);
-    let mut connection = writing.connect().await.unwrap();
+    let mut connection = options.connect().await.unwrap();
     connection
         .execute(sqlx::raw_sql(
             "do $$
