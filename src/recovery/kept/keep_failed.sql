@@ -5,7 +5,14 @@
 -- $8 time until the next attempt, $9 status, $10 reason, $11 method, $12 URI, $13 headers, $14 body,
 -- $15 time of signing, $16 whether the handler has said what comes next, $17 for how long the request stays
 -- once it is processed.
-with kept as (
+--
+-- `processed` is materialized for Citus, which would have `now()` of the insert be that of the node of the claim.
+with processed as materialized (
+    select delivery_id
+    from idempotent_webhook.deliveries
+    where endpoint = $1 and tenant = $2 and delivery_id = $3
+),
+kept as (
     insert into idempotent_webhook.kept_deliveries as known (
         endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts,
         first_received_at, first_failed_at, last_failed_at, next_attempt_at, died_at, archived_for,
@@ -17,11 +24,7 @@ with kept as (
         $9, $10,
         idempotent_webhook.reason_group($10), octet_length($14),
         idempotent_webhook.with_attempt('[]', 'provider', $9, $10)
-    where not exists (
-        select
-        from idempotent_webhook.deliveries
-        where endpoint = $1 and tenant = $2 and delivery_id = $3
-    )
+    where not exists (select from processed)
     on conflict (endpoint, tenant, delivery_id) do update
     -- That of the request that stays. Where a header says the type, whoever has captured a body can send another one.
     set event_type = case

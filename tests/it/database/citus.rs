@@ -11,13 +11,14 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Keep, presets};
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgPool};
 
 use crate::support::{
-    Answer, Database, TestApp, assert_accepted, assert_rows, endpoint, github, keep_accepted,
-    keeping_by, recover_all, secret, send, send_copies, spawn_send, write_effect,
+    Answer, Database, Failing, TestApp, assert_accepted, assert_rows, endpoint, github,
+    keep_accepted, keeping_by, logged, recover_all, secret, send, send_copies, spawn_send,
+    write_effect,
 };
 
 /// How long it waits before it looks again.
@@ -113,6 +114,22 @@ async fn r15_what_is_accepted_and_sent_again_is_processed_once() {
     recover_all(&app).await;
     assert_eq!(app.send(request()).await.outcome, "duplicate");
     assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// That it has died now is a comparison of times, which must be those of one node.
+#[tokio::test]
+#[ignore = "needs a Citus: CITUS_URL"]
+async fn r12_what_dies_at_its_first_failure_is_reported_once() {
+    let set = |keep: Keep| keep.retry_delays([]);
+    let app = TestApp::keeping(set, Failing::times(2).handler()).await;
+    let log = logged(async {
+        for _ in 0..2 {
+            assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+        }
+    })
+    .await;
+    assert_eq!(log.matches("webhook dead").count(), 1, "{log}");
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 /// The advisory locks of a claim are those of one node. With others, the key decides.
