@@ -2,6 +2,9 @@
 //! guarantees, which run on it, too.
 //!
 //!     CITUS_URL=postgres://… cargo test --test it -- --include-ignored --test-threads=1
+//!
+//! Of the others, those fail there that need a second database, put triggers or row locks on distributed tables, join
+//! them as Citus does not, or look at what Postgres shows of its sessions and tables: each worker has its own.
 
 use std::collections::HashSet;
 use std::sync::Arc;
