@@ -157,9 +157,9 @@ pub(super) async fn write_group(
     Ok(accepted)
 }
 
-/// Writes, with a second try if the connection may have failed. If the first one was committed although its
-/// answer was lost, the requests are known by then. No attempt holds the number under which they were taken, so
-/// they are free soon.
+/// Writes, with a second try if the connection may have failed, or another process has ended a row of the group
+/// that was not there yet when the statement began. If the first one was committed although its answer was lost, the
+/// requests are known by then. They are free once their process holds nothing else under their number.
 async fn write(
     store: &Store,
     begun: Option<ShortTx>,
@@ -167,7 +167,7 @@ async fn write(
     waits_while_paused: bool,
 ) -> Written {
     match try_write(store, begun, requests, waits_while_paused).await {
-        Err(error) if error.may_be_the_connection() && !error.is_wait_over() => {
+        Err(error) if error.may_be_the_connection() => {
             try_write(store, None, requests, waits_while_paused).await
         }
         written => written,

@@ -68,8 +68,10 @@ impl Quota {
         // One counts again, and the others wait for its result.
         let mut counted_at = self.counted_at.lock().await;
         if counted_at.is_none_or(|at| at.elapsed() > WHILE_FULL) {
-            self.count(store, delivery.endpoint()).await?;
+            let counted = self.count(store, delivery.endpoint()).await;
+            // Of one that fails, too. Without this, each of the others waits until all before it have counted in vain.
             *counted_at = Some(Instant::now());
+            counted?;
         }
         drop(counted_at);
         Ok(!self.is_full.load(Ordering::Relaxed) || store.is_known(delivery).await?)

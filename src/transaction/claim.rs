@@ -130,7 +130,9 @@ impl Store {
                 Err(NotClaimed::InFlight)
             }
             Ok(Inserted::ObjectWaitTimedOut) => {
-                connection.roll_back(self.timeout).await;
+                // Closed: if Postgres gives a lock of the session at the moment at which the wait is over, a rollback
+                // does not take it back.
+                drop(connection);
                 Err(self.why_not_locked(request).await)
             }
             Ok(Inserted::Superseded) => {

@@ -108,6 +108,30 @@ async fn o_the_wait_is_bounded_in_a_process_and_over_processes() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
+/// Postgres may have given its session the lock at the last moment.
+#[tokio::test]
+async fn o_a_wait_in_vain_leaves_its_connection_to_nobody() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::github_with(by_ref, handler).await;
+    let pool = app.database.another_pool(1).await;
+    let session = async || -> i32 {
+        let pid = sqlx::query_scalar("select pg_backend_pid()");
+        pid.fetch_one(&pool).await.unwrap()
+    };
+    let before = session().await;
+    let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
+    let layer = by_ref(layer).in_flight_timeout(Duration::from_millis(50));
+    let elsewhere = Router::new().route("/", post(write_effect).layer(layer));
+    let first = spawn_send(&app.router, push("a", "main"));
+    gate.reached().await;
+    let in_flight = send(&elsewhere, push("b", "main")).await;
+    assert_eq!(in_flight.outcome, "in-flight");
+    assert_ne!(session().await, before);
+    gate.open();
+    assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
 #[tokio::test]
 async fn o_a_wait_that_loses_its_connection_goes_on_on_another_one() {
     let (mut gate, handler) = gated();

@@ -114,6 +114,27 @@ async fn r3_a_full_quota_refuses_nothing_that_is_known() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
+/// One after the other, each would wait for a database that does not answer.
+#[tokio::test]
+async fn r3_a_count_that_fails_keeps_the_others_waiting_once() {
+    let app = full(ACCEPTED, (1, 1_000_000), &Failing::times(99)).await;
+    let_pass(UNTIL_COUNTED_AGAIN).await;
+    let mut locked = app.database.another_pool(1).await.begin().await.unwrap();
+    sqlx::query("lock table idempotent_webhook.kept_deliveries")
+        .execute(&mut *locked)
+        .await
+        .unwrap();
+    let sent: Vec<_> = (0..20)
+        .map(|id| spawn_send(&app.router, github(&id.to_string(), "{}")))
+        .collect();
+    for sent in sent {
+        assert_eq!(soon(sent).await.unwrap().status, 503);
+    }
+    drop(locked);
+    assert_eq!(app.send(github("b", "{}")).await.status, 503);
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
 #[tokio::test]
 async fn r3_room_after_a_full_quota_is_found_by_all_of_a_burst_with_one_count() {
     let app = full(ACCEPTED, (1, 1_000_000), &Failing::times(99)).await;
