@@ -124,12 +124,18 @@ async fn r3_a_count_that_fails_keeps_the_others_waiting_once() {
         .execute(&mut *locked)
         .await
         .unwrap();
-    let sent: Vec<_> = (0..20)
+    let sent: Vec<_> = (0..40)
         .map(|id| spawn_send(&app.router, github(&id.to_string(), "{}")))
         .collect();
-    for sent in sent {
-        assert_eq!(soon(sent).await.unwrap().status, 503);
-    }
+    let refused = async {
+        for sent in sent {
+            assert_eq!(sent.await.unwrap().status, 503);
+        }
+    };
+    // One count takes 1.5 seconds.
+    tokio::time::timeout(Duration::from_secs(20), refused)
+        .await
+        .expect("they have not waited for each other");
     drop(locked);
     assert_eq!(app.send(github("b", "{}")).await.status, 503);
     assert_rows!(app.database, claims: 0, effects: 0);
