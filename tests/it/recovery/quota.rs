@@ -5,9 +5,10 @@ use std::time::Duration;
 use axum::Router;
 use idempotent_webhook::recovery::Filter;
 use idempotent_webhook::{IdempotentWebhook, Keep, Recovery, presets};
+use sqlx::{AssertSqlSafe, Executor};
 
 use crate::support::{
-    Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, TestApp, answer,
+    Database, Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, TestApp, answer,
     assert_kept, assert_rows, endpoint, github, keep, keep_accepted, keeping_by, let_pass, logged,
     recover, secret, send, soon, spawn_send, until_all_wait, until_logged, write_effect,
 };
@@ -112,6 +113,36 @@ async fn r3_a_full_quota_refuses_nothing_that_is_known() {
     app.database.until(NOTHING_KEPT).await;
     recovery.stop().await;
     assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+/// It would take longer than the time for a statement, and the quota would not be kept to, or stay full.
+#[tokio::test]
+async fn r3_a_count_does_not_read_the_archive() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, archived_until)
+             select 'test', n::text, 'processed', 1, now() from generate_series(1, 20000) as n;
+             analyze idempotent_webhook.kept_deliveries",
+        )
+        .await;
+    let count = include_str!("../../../src/recovery/kept/is_full.sql");
+    let mut connection = database.pool.acquire().await.unwrap();
+    connection
+        .execute(AssertSqlSafe(format!(
+            "prepare is_full (text, bigint, bigint) as {count}"
+        )))
+        .await
+        .unwrap();
+    let plan: Vec<String> =
+        sqlx::query_scalar("explain execute is_full ('test', 100000, 1000000000)")
+            .fetch_all(&mut *connection)
+            .await
+            .unwrap();
+    let plan = plan.join("\n");
+    assert_eq!(plan.matches("Index Scan using").count(), 2, "{plan}");
+    assert!(!plan.contains("kept_deliveries_pkey"), "{plan}");
 }
 
 /// One after the other, each would wait for a database that does not answer.
