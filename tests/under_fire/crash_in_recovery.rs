@@ -195,7 +195,7 @@ impl Lane {
             self.archive(id, behaviours).await;
         }
 
-        let mut due = self.proxy.arm(number);
+        let mut faults = self.proxy.arm(number);
         let sent = tokio::spawn({
             let (sender, id) = (self.sender.clone(), id.to_owned());
             async move {
@@ -205,8 +205,10 @@ impl Lane {
                 }
             }
         });
-        let due = tokio::time::timeout(Duration::from_secs(3), due.recv()).await;
+        let due = tokio::time::timeout(Duration::from_secs(3), faults.recv()).await;
         let Ok(Some(due)) = due else {
+            // Otherwise a message that comes now is held for ever.
+            drop(faults);
             sent.await.unwrap();
             self.end_of(id).await;
             return Fired::TooLate;
