@@ -43,7 +43,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let first: First = serde_json::from_slice(body).expect("the same JSON");
-    // Of an object or an array at the end of a path, nothing is read.
+    // Where a path ends at an object or an array, nothing is read.
     let read = |path: &Path, document| {
         path.find(document)
             .filter(|value| !value.is_object() && !value.is_array())

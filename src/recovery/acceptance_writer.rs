@@ -157,9 +157,10 @@ pub(super) async fn write_group(
     Ok(accepted)
 }
 
-/// Writes, with a second try if the connection may have failed, or another process has ended a row of the group
-/// that was not there yet when the statement began. If the first one was committed although its answer was lost, the
-/// requests are known by then. They are free once their process holds nothing else under their number.
+/// Writes, with a second try if the connection may have failed, or if the wait for a row was over: another process may
+/// have kept a delivery of the group after the statement began, and be ending it. If the first try was committed
+/// although its answer was lost, the requests are known by then. They are free once the other attempts under their
+/// number have ended.
 async fn write(
     store: &Store,
     begun: Option<ShortTx>,

@@ -3,8 +3,8 @@
 //! it began, nor a lock.
 //!
 //! A delivery is taken under a number. A process has a new one every ten seconds, and gives up an old one once no
-//! attempt holds it. So what was taken and lost in a process that lives is free once the other attempts under its number
-//! have ended: the task of the attempt was dropped, or nobody has heard that the delivery was taken.
+//! attempt holds it. A process that lives can lose what it has taken: the task of the attempt was dropped, or nobody has
+//! heard that the delivery was taken. It is free once the other attempts under its number have ended.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

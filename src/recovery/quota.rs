@@ -69,7 +69,7 @@ impl Quota {
         let mut counted_at = self.counted_at.lock().await;
         if counted_at.is_none_or(|at| at.elapsed() > WHILE_FULL) {
             let counted = self.count(store, delivery.endpoint()).await;
-            // Of one that fails, too. Without this, each of the others waits until all before it have counted in vain.
+            // Also after a count that failed. Without this, the others try to count one after the other.
             *counted_at = Some(Instant::now());
             counted?;
         }

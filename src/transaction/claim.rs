@@ -130,8 +130,8 @@ impl Store {
                 Err(NotClaimed::InFlight)
             }
             Ok(Inserted::ObjectWaitTimedOut) => {
-                // Closed: if Postgres gives a lock of the session at the moment at which the wait is over, a rollback
-                // does not take it back.
+                // If Postgres grants the lock of the session just as the wait times out, a rollback does not release it.
+                // Closing the connection does.
                 drop(connection);
                 Err(self.why_not_locked(request).await)
             }

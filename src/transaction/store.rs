@@ -178,7 +178,7 @@ impl Store {
 
     /// Commits a short transaction, and begins the next one on its connection.
     pub(crate) async fn commit_and_begin_short(&self, tx: ShortTx) -> sqlx::Result<ShortTx> {
-        // Those of the transaction before end with it.
+        // The settings of a transaction end with it.
         tx.commit_and_begin(&self.short_settings()).await
     }
 
@@ -245,7 +245,7 @@ impl Store {
         }
     }
 
-    /// Whether whoever asks the pool for a connection waits for another one's end.
+    /// Whether all connections of the pool are in use, and no more may be opened.
     pub(crate) fn is_pool_in_use(&self) -> bool {
         self.pool.num_idle() == 0 && self.pool.size() >= self.pool.options().get_max_connections()
     }

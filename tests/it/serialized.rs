@@ -108,7 +108,7 @@ async fn o_the_wait_is_bounded_in_a_process_and_over_processes() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// Postgres may have given its session the lock at the last moment.
+/// Postgres may have granted the lock to its session just as the wait timed out.
 #[tokio::test]
 async fn o_a_wait_in_vain_leaves_its_connection_to_nobody() {
     let (mut gate, handler) = gated();

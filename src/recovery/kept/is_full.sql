@@ -1,7 +1,7 @@
--- Whether the endpoint $1 keeps $2 deliveries, or $3 bytes of bodies, those that are processed not included, nor what
--- was erased before it had failed.
+-- Whether the endpoint $1 keeps $2 deliveries, or $3 bytes of bodies. What is processed does not count, nor what was
+-- erased and had never failed: it has no body.
 --
--- In two parts, for which there are indexes. With `state <> 'processed'`, it would read the whole archive.
+-- Each part has an index. With `state <> 'processed'` instead, the whole archive would be read.
 select count(*) >= $2 or coalesce(sum(body_bytes), 0) >= $3
 from (
     (

@@ -6,7 +6,8 @@
 -- $15 time of signing, $16 whether the handler has said what comes next, $17 for how long the request stays
 -- once it is processed.
 --
--- `processed` is materialized for Citus, which would have `now()` of the insert be that of the node of the claim.
+-- `processed` is materialized for Citus. Otherwise, the `select` of the insert runs on the node of the claim, and its
+-- `now()` is that node's.
 with processed as materialized (
     select delivery_id
     from idempotent_webhook.deliveries

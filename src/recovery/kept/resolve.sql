@@ -1,8 +1,8 @@
 -- Ends a kept delivery that turns out to be processed. Without this, a row that stayed behind is taken, is a
 -- duplicate, and is taken again, for ever. Without `exists`: it is accepted, sent again, and gone.
 --
--- Citus, which has the claims on other nodes, takes no `timestamptz + interval` of a column here: it depends on the
--- session's time zone. In UTC it does not.
+-- On Citus, the claims are on other nodes, and such a statement may not add a column to a `timestamptz`: the sum depends
+-- on the time zone of the session. Without a time zone, it is allowed.
 --
 -- $1 endpoint, $2 tenant, $3 id.
 with processed as (

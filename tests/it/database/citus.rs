@@ -3,8 +3,9 @@
 //!
 //!     CITUS_URL=postgres://… cargo test --test it -- --include-ignored --test-threads=1
 //!
-//! Of the others, those fail there that need a second database, put triggers or row locks on distributed tables, join
-//! them as Citus does not, or look at what Postgres shows of its sessions and tables: each worker has its own.
+//! Some of the others fail there: those that need a second database, that put triggers or row locks on distributed
+//! tables, that join such tables in a way that Citus does not support, and that look for a lock, a session or a
+//! statistic on the coordinator that is on a worker.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -119,7 +120,7 @@ async fn r15_what_is_accepted_and_sent_again_is_processed_once() {
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// That it has died now is a comparison of times, which must be those of one node.
+/// Two times are compared to tell whether it has died just now. Both must be of the same node.
 #[tokio::test]
 #[ignore = "needs a Citus: CITUS_URL"]
 async fn r12_what_dies_at_its_first_failure_is_reported_once() {

@@ -115,7 +115,7 @@ async fn r3_a_full_quota_refuses_nothing_that_is_known() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
-/// It would take longer than the time for a statement, and the quota would not be kept to, or stay full.
+/// With a large archive, each count would time out: a quota would never be full, or stay full for ever.
 #[tokio::test]
 async fn r3_a_count_does_not_read_the_archive() {
     let database = Database::new().await;
