@@ -307,6 +307,29 @@ async fn k3_retention_deletes_the_archive_by_its_own_age() {
     assert_rows!(app.database, claims: 1, effects: 3);
 }
 
+/// Another process has committed it, and what was kept has stayed behind.
+#[tokio::test]
+async fn k3_what_turns_out_to_be_processed_stays_from_then_on() {
+    let app = archived().await;
+    app.database.insert_due(1).await;
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries set archived_for = '1 day';
+             insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
+             values ('test', 'due-1', now() - interval '1 hour')",
+        )
+        .await;
+    let recovery = recover(&app);
+    app.database.until(PROCESSED).await;
+    recovery.stop().await;
+    let stays = "select count(*)
+        from idempotent_webhook.kept_deliveries
+        where processed_at < now() - interval '59 minutes'
+            and archived_until between now() + interval '23 hours' and now() + interval '1 day'";
+    assert_eq!(app.database.count(stays).await, 1);
+    assert_rows!(app.database, claims: 1, effects: 0);
+}
+
 /// There would be nothing to run again.
 #[tokio::test]
 async fn k3_what_was_only_recorded_is_not_archived() {
