@@ -109,7 +109,7 @@
 //!
 //! | name | kind | further labels |
 //! |---|---|---|
-//! | `idempotent_webhook_deliveries_total` | counter | `outcome`: `processed`, `duplicate`, `in-flight`, `rejected`, `failed`, `kept`, `accepted`, `handshake`, `ignored`, `verified` |
+//! | `idempotent_webhook_deliveries_total` | counter | `outcome`: `processed`, `duplicate`, `in-flight`, `rejected`, `failed`, `kept`, `discarded`, `accepted`, `handshake`, `ignored`, `verified` |
 //! | `idempotent_webhook_rejections_total` | counter | `reason`: `method_not_allowed`, `missing_header`, `malformed_header`, `malformed_body`, `no_public_url`, `no_match`, `other_algorithm`, `feature_off`, `key_not_fetched`, `unknown_key`, `certificate`, `not_for_us`, `too_old`, `too_new`, `no_tenant`, `unknown_tenant`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
 //! | `idempotent_webhook_before_claim_seconds` | histogram | from the call of a handler to its [late claim](LateClaim::begin) |
 //! | `idempotent_webhook_claim_seconds` | histogram | |

@@ -86,22 +86,22 @@ mod facade {
     const EXPECTED_EVERY: &str = "idempotent_webhook_expected_every_seconds";
     const PRUNED_ROWS: &str = "idempotent_webhook_pruned_rows_total";
 
-    const OUTCOMES: [&str; 10] = [
+    const OUTCOMES: [&str; 11] = [
         "processed",
         "duplicate",
         "in-flight",
         "rejected",
         "failed",
         "kept",
+        "discarded",
         "accepted",
         "handshake",
         "ignored",
         "verified",
     ];
-    const RECOVERY_OUTCOMES: [&str; 7] = [
+    const RECOVERY_OUTCOMES: [&str; 6] = [
         "processed",
         "duplicate",
-        "ignored",
         "in-flight",
         "failed",
         "kept",

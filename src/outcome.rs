@@ -43,6 +43,9 @@ pub enum Outcome {
     Failed,
     /// Nothing was committed, and the delivery is kept for [`Recovery`](crate::Recovery).
     Kept,
+    /// Nothing was committed, and an operator has discarded the delivery during the attempt. With
+    /// [`Keep::acknowledge`](crate::Keep::acknowledge), under which the provider hears of neither.
+    Discarded,
     /// The delivery is kept, and its handler runs in the background.
     Accepted,
     /// The request was a handshake.
@@ -64,6 +67,7 @@ impl Outcome {
             Self::Rejected => "rejected",
             Self::Failed => "failed",
             Self::Kept => "kept",
+            Self::Discarded => "discarded",
             Self::Accepted => "accepted",
             Self::Handshake => "handshake",
             Self::Ignored => "ignored",

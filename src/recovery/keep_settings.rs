@@ -50,8 +50,8 @@ pub struct Keep {
     /// How long the request of a processed delivery stays.
     pub(crate) archived_for: Option<Duration>,
     pub(crate) headers: Vec<HeaderName>,
-    /// The largest body that is kept, in bytes.
-    pub(crate) body_limit: usize,
+    /// The largest body that is kept, in bytes, if that is less than what the endpoint takes.
+    pub(crate) body_limit: Option<usize>,
     pub(crate) quota: QuotaLimits,
     pub(crate) schedule: Schedule,
     pub(crate) breaker: Breaker,
@@ -74,7 +74,7 @@ impl Keep {
             acknowledge: false,
             archived_for: None,
             headers: Vec::new(),
-            body_limit: 1024 * 1024,
+            body_limit: None,
             quota: QuotaLimits::default(),
             schedule: Schedule::default(),
             breaker: Breaker::default(),
@@ -147,7 +147,7 @@ impl Keep {
     /// The largest body that is kept, in bytes. The failure of a delivery with a larger one is recorded
     /// without its request, and its outcome is `failed`. Default: 1 MiB.
     pub fn body_limit(mut self, bytes: usize) -> Self {
-        self.body_limit = bytes;
+        self.body_limit = Some(bytes);
         self
     }
 

@@ -20,8 +20,10 @@ pub(super) struct Admitted {
     /// What it is about, if deliveries of one object run one at a time.
     pub(super) object: Option<Arc<str>>,
     pub(super) origin: Origin,
-    /// The type of the event, if it is kept and the layer ignores that since.
+    /// The type of a kept delivery, if this process has no handler for it.
     pub(super) ignored: Option<String>,
+    /// When the layer was called.
+    pub(super) began: Instant,
     /// The bound on the wait for other attempts.
     pub(super) deadline: Instant,
 }

@@ -23,9 +23,10 @@ pub(super) enum Answer<B, E> {
     /// An earlier attempt is still running.
     InFlight,
     /// Another delivery of its object is still running.
-    ObjectInFlight,
-    /// It was kept, and the layer ignores its event type since.
-    Ignored(Ignored, String),
+    ObjectInFlight {
+        /// Whether the handler was called before that was known.
+        handler_was_called: bool,
+    },
     /// The handler's response, which does not commit.
     RolledBack(Response<B>),
     Failed(Failure),
@@ -35,17 +36,10 @@ pub(super) enum Answer<B, E> {
     Kept(Box<Self>),
     /// The same, which the provider does not hear of.
     Acknowledged,
+    /// A failure of which the provider does not hear, since an operator has discarded the delivery meanwhile.
+    Discarded,
     /// The delivery is kept before its first attempt.
     Accepted,
-}
-
-/// What becomes of a kept delivery whose event type the layer ignores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ignored {
-    /// It waits for a process that has a handler.
-    Waits,
-    /// It has ended.
-    Ended,
 }
 
 /// What is wrong with a handler that answered success. In the extensions of its response, for
@@ -85,7 +79,9 @@ impl<B, E> From<NotClaimed> for Answer<B, E> {
         match not_claimed {
             NotClaimed::Duplicate(of) => Self::Duplicate(of),
             NotClaimed::InFlight => Self::InFlight,
-            NotClaimed::ObjectInFlight => Self::ObjectInFlight,
+            NotClaimed::ObjectInFlight => Self::ObjectInFlight {
+                handler_was_called: false,
+            },
             NotClaimed::Superseded => Self::Failed(Failure::Superseded),
             NotClaimed::Failed(error) => Self::Failed(Failure::Claim(error)),
         }
@@ -110,15 +106,27 @@ impl Failure {
 }
 
 impl<B, E> Answer<B, E> {
+    /// The handler was called, and the delivery could not be claimed after that. This is an attempt: it has done what
+    /// needs no claim, and does it again the next time.
+    pub(super) fn after_the_handler(not_claimed: NotClaimed) -> Self {
+        match not_claimed {
+            NotClaimed::Failed(error) => Self::Failed(Failure::LateClaim(error)),
+            NotClaimed::ObjectInFlight => Self::ObjectInFlight {
+                handler_was_called: true,
+            },
+            not_claimed => not_claimed.into(),
+        }
+    }
+
     pub(super) fn outcome(&self) -> Outcome {
         match self {
             Self::Processed(_) => Outcome::Processed,
             Self::Duplicate(_) => Outcome::Duplicate,
             Self::Unhandled(unhandled) => unhandled.outcome(),
-            Self::InFlight | Self::ObjectInFlight => Outcome::InFlight,
-            Self::Ignored(..) => Outcome::Ignored,
+            Self::InFlight | Self::ObjectInFlight { .. } => Outcome::InFlight,
             Self::RolledBack(_) | Self::Failed(_) | Self::InnerError(_) => Outcome::Failed,
             Self::Kept(_) | Self::Acknowledged => Outcome::Kept,
+            Self::Discarded => Outcome::Discarded,
             Self::Accepted => Outcome::Accepted,
         }
     }
@@ -137,11 +145,11 @@ impl<B: From<Bytes>, E> Answer<B, E> {
             Self::InnerError(error) => return Err(error),
             Self::Processed(response) => succeed(response, provider),
             Self::RolledBack(response) => fail(response, provider, *retry_after),
-            Self::Duplicate(_) | Self::Acknowledged | Self::Accepted | Self::Ignored(..) => {
+            Self::Duplicate(_) | Self::Acknowledged | Self::Discarded | Self::Accepted => {
                 acknowledge(provider)
             }
             Self::Kept(answer) => answer.into_response(verification)?,
-            Self::InFlight | Self::ObjectInFlight => {
+            Self::InFlight | Self::ObjectInFlight { .. } => {
                 unavailable("in flight, retry later", provider, *retry_after)
             }
             Self::Failed(failure) => {

@@ -1,232 +1,36 @@
 //! An attempt at a delivery, from the claim to the commit.
 
-use std::time::Duration;
-
 use http::{Request, Response, StatusCode};
 use tokio::time::Instant;
 use tower_service::Service;
-use tracing::Instrument;
 
-use super::admitted::{Admitted, Origin};
-use super::answer::{Answer, Ignored, Suspicion};
+use super::admitted::Admitted;
+use super::answer::{Answer, Suspicion};
 use super::error_text::error_text;
 use super::failure::Failure;
 use super::telemetry;
 use super::test_kit::RollBack;
 use crate::delivery::Delivery;
 use crate::handler_error::FailureReason;
-use crate::in_flight::{Entered, FlightKey, InFlightGuard};
 use crate::metrics::Stage;
 use crate::panic::{catch, catch_panic};
-use crate::settings::Settings;
 use crate::transaction::{
     ClaimRequest, Claimed, ClaimedTx, DuplicateOf, Left, Lost, NotClaimed, NotThere, PendingClaim,
     Slot,
 };
 
-/// Within this time of its receipt, a kept delivery that no handler of this process is for may have one in another
-/// process: of the version before, or of the next one.
-const LONGEST_DEPLOY: Duration = Duration::from_secs(60 * 60);
-
-/// How long the request of a delivery stays that has ended without a handler, unless others stay for another time.
-const ARCHIVED_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-
-/// How long an attempt in the background waits for other deliveries of its object.
-const BACKGROUND_WAIT: Duration = Duration::from_secs(1);
-
-/// A delivery on which no other attempt of this process works until its guards are dropped.
-struct Attempt {
-    admitted: Admitted,
-    guards: Guards,
-}
-
-/// Waits for other attempts of this process, and runs this one in a task of its own.
-pub(super) async fn handle<S, B, R>(
-    admitted: Admitted,
-    inner: S,
-    request: Request<B>,
-) -> Answer<R, S::Error>
-where
-    S: Service<Request<B>, Response = Response<R>> + Send + 'static,
-    S::Future: Send,
-    S::Error: Send + 'static,
-    B: Send + 'static,
-    R: Send + 'static,
-{
-    let entered = match enter(&admitted).await {
-        Err(Answer::ObjectInFlight) => {
-            let store = &admitted.settings.store;
-            let not_claimed = store.why_not_locked(&admitted.claim_request()).await;
-            Err(not_claimed.into())
-        }
-        entered => entered,
-    };
-    if let Origin::Recovered(attempt) = &admitted.origin {
-        attempt.reach();
-    }
-    match entered {
-        Ok(guards) => Attempt { admitted, guards }.spawn(inner, request).await,
-        Err(answer) => {
-            let answer = admitted.settle(answer).await;
-            admitted.log(&answer);
-            admitted.end(&answer);
-            answer
-        }
-    }
-}
-
-/// Runs in a task to its end, whoever stops to wait for it.
-pub(super) async fn run_in_task<R, E>(
-    settings: &Settings,
-    run: impl Future<Output = Answer<R, E>> + Send + 'static,
-) -> Answer<R, E>
-where
-    R: Send + 'static,
-    E: Send + 'static,
-{
-    // Boxed, or spawning would move its kilobytes a dozen times.
-    match tokio::spawn(Box::pin(run).in_current_span()).await {
-        Ok(answer) => answer,
-        Err(error) => {
-            let answer = Answer::Failed(match error.try_into_panic() {
-                Ok(payload) => Failure::panicked(&*payload),
-                Err(_) => Failure::Cancelled,
-            });
-            telemetry::answer(settings, &answer);
-            answer
-        }
-    }
-}
-
-struct Guards {
-    id: InFlightGuard,
-    /// With the replay guard.
-    fingerprint: Option<InFlightGuard>,
-    /// If deliveries of one object run one at a time.
-    _object: Option<InFlightGuard>,
-}
-
-/// Waits, holding no connection, for other attempts of this process.
-async fn enter<B, E>(admitted: &Admitted) -> Result<Guards, Answer<B, E>> {
-    let Admitted {
-        settings,
-        delivery,
-        deadline,
-        ..
-    } = admitted;
-    let key = delivery.key();
-    let tenant = key.tenant.clone();
-    let enter = |key| {
-        settings
-            .in_flight
-            .enter(key, *deadline, &settings.verification.metrics)
-    };
-    let of_one = async |key, processed| match enter(key).await {
-        Entered::First(guard) => Ok(guard),
-        Entered::Processed => Err(Answer::Duplicate(processed)),
-        Entered::TimedOut => Err(Answer::InFlight),
-    };
-    let id = of_one(FlightKey::Delivery(key), DuplicateOf::Id).await?;
-    let fingerprint = match admitted.fingerprint {
-        Some(digest) => {
-            let tenant = tenant.clone();
-            let processed = DuplicateOf::Body { first: None };
-            Some(of_one(FlightKey::Fingerprint { tenant, digest }, processed).await?)
-        }
-        None => None,
-    };
-    let object = match admitted.object.clone() {
-        Some(object) => match admitted
-            .wait_for(FlightKey::Object { tenant, object })
-            .await
-        {
-            Entered::First(guard) => Some(guard),
-            // Nobody says that an object is processed.
-            Entered::Processed | Entered::TimedOut => return Err(Answer::ObjectInFlight),
-        },
-        None => None,
-    };
-    Ok(Guards {
-        id,
-        fingerprint,
-        _object: object,
-    })
-}
-
-impl Guards {
-    /// Lets the waiting duplicates go on: with the answer if the delivery is processed. Otherwise
-    /// one of them becomes the next attempt.
-    fn release<B, E>(self, answer: &Answer<B, E>) {
-        let (id_is_processed, fingerprint_is_processed) = match answer {
-            Answer::Processed(_) => (true, true),
-            // This body may not have been processed.
-            Answer::Duplicate(DuplicateOf::Id) => (true, false),
-            Answer::Duplicate(DuplicateOf::Body { .. }) => (false, true),
-            Answer::Unhandled(_)
-            | Answer::InFlight
-            | Answer::ObjectInFlight
-            | Answer::Ignored(..)
-            | Answer::RolledBack(_)
-            | Answer::Failed(_)
-            | Answer::InnerError(_)
-            | Answer::Kept(_)
-            | Answer::Acknowledged
-            | Answer::Accepted => (false, false),
-        };
-        if id_is_processed {
-            self.id.processed();
-        }
-        if let Some(fingerprint) = self.fingerprint
-            && fingerprint_is_processed
-        {
-            fingerprint.processed();
-        }
-    }
-}
-
-impl Attempt {
-    /// Runs the attempt in a task of its own: to its end, even if the sender hangs up.
-    async fn spawn<S, B, R>(self, inner: S, request: Request<B>) -> Answer<R, S::Error>
-    where
-        S: Service<Request<B>, Response = Response<R>> + Send + 'static,
-        S::Future: Send,
-        S::Error: Send + 'static,
-        B: Send + 'static,
-        R: Send + 'static,
-    {
-        let settings = self.admitted.settings.clone();
-        run_in_task(&settings, self.run(inner, request)).await
-    }
-
-    /// Records and logs the result before the next attempt can begin.
-    async fn run<S, B, R>(self, inner: S, request: Request<B>) -> Answer<R, S::Error>
-    where
-        S: Service<Request<B>, Response = Response<R>>,
-        R: 'static,
-    {
-        let Self { admitted, guards } = self;
-        let answer = admitted.claim_and_handle(inner, request).await;
-        let answer = admitted.settle(answer).await;
-        admitted.log(&answer);
-        // The failure is logged as one, although the provider does not hear of it.
-        let answer = match answer {
-            Answer::Kept(_) if admitted.acknowledges() => Answer::Acknowledged,
-            answer => answer,
-        };
-        admitted.end(&answer);
-        guards.release(&answer);
-        answer
-    }
-}
-
 impl Admitted {
-    async fn claim_and_handle<S, B, R>(&self, inner: S, request: Request<B>) -> Answer<R, S::Error>
+    pub(super) async fn claim_and_handle<S, B, R>(
+        &self,
+        inner: S,
+        request: Request<B>,
+    ) -> Answer<R, S::Error>
     where
         S: Service<Request<B>, Response = Response<R>>,
         R: 'static,
     {
         if let Some(event_type) = &self.ignored {
-            return self.end_ignored(event_type).await;
+            return Failure::NoHandler(event_type.clone()).into();
         }
         let slot = match self.open().await {
             Ok(slot) => slot,
@@ -237,7 +41,7 @@ impl Admitted {
         let left = match slot.close() {
             Ok(left) => left,
             // Whatever the handler has made of it.
-            Err(Lost::NotClaimed(not_claimed)) => return not_claimed.into(),
+            Err(Lost::NotClaimed(not_claimed)) => return Answer::after_the_handler(not_claimed),
             Err(Lost::Outlived) => return Failure::Outlived.into(),
         };
         match to_commit {
@@ -250,7 +54,7 @@ impl Admitted {
             Ok(response) => match left.claimed().await {
                 Ok(Claimed::Here(tx)) => self.commit(tx, response).await,
                 Ok(Claimed::Elsewhere) => Answer::Processed(response),
-                Err(NotThere::NotClaimed(not_claimed)) => not_claimed.into(),
+                Err(NotThere::NotClaimed(not_claimed)) => Answer::after_the_handler(not_claimed),
                 Err(NotThere::NotCommitted) => Failure::NotCommitted.into(),
             },
             Err(answer) if left.is_committed() => match left.claimed().await {
@@ -275,43 +79,6 @@ impl Admitted {
                 left.roll_back().await;
                 answer
             }
-        }
-    }
-
-    /// Waits for another delivery of the same object. In the background it waits for a moment only, since it holds a
-    /// place that deliveries of other objects could have.
-    async fn wait_for(&self, object: FlightKey) -> Entered {
-        let deadline = match self.origin.is_request() {
-            true => self.deadline,
-            false => self.deadline.min(Instant::now() + BACKGROUND_WAIT),
-        };
-        let settings = &self.settings;
-        settings
-            .in_flight
-            .enter(object, deadline, &settings.verification.metrics)
-            .await
-    }
-
-    /// Ends a kept delivery that no handler is for any more, as if its handler had done nothing. While it is young,
-    /// it waits: in the midst of a deploy, another process may have one. What has ended stays in the archive, since a
-    /// later version may have a handler again.
-    async fn end_ignored<R, E>(&self, event_type: &str) -> Answer<R, E> {
-        let ignored = |what| Answer::Ignored(what, event_type.to_owned());
-        let age = self.delivery.first_received_at().elapsed();
-        if age.unwrap_or_default() < LONGEST_DEPLOY {
-            return ignored(Ignored::Waits);
-        }
-        let request = ClaimRequest {
-            archived_for: Some(self.settings.archived_for().unwrap_or(ARCHIVED_FOR)),
-            ..self.claim_request()
-        };
-        let tx = match self.settings.store.claim(&request, self.deadline).await {
-            Ok(tx) => tx,
-            Err(not_claimed) => return not_claimed.into(),
-        };
-        match tx.commit().await {
-            Ok(_) => ignored(Ignored::Ended),
-            Err(error) => Failure::Commit(error).into(),
         }
     }
 
@@ -348,14 +115,13 @@ impl Admitted {
         claimed
     }
 
-    fn claim_request(&self) -> ClaimRequest {
+    pub(super) fn claim_request(&self) -> ClaimRequest {
         ClaimRequest {
             delivery: self.delivery.clone(),
             fingerprint: self.fingerprint,
             object: self.object.clone(),
             longest_idle: self.settings.longest_attempt(),
             take: self.origin.take().map(|take| take.number),
-            archived_for: None,
             version: self.settings.version.clone(),
         }
     }
@@ -427,13 +193,6 @@ impl Admitted {
             response.extensions_mut().insert(suspicion);
         }
         Answer::Processed(response)
-    }
-
-    /// Tells recovery how its attempt has ended.
-    fn end<R, E>(&self, answer: &Answer<R, E>) {
-        if let Origin::Recovered(attempt) = &self.origin {
-            attempt.end(answer.outcome());
-        }
     }
 
     fn suspicion(&self, tx: &ClaimedTx) -> Option<Suspicion> {

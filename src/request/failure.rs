@@ -16,8 +16,16 @@ pub(super) enum Failure {
     Nested,
     /// No connection, no transaction or no claim.
     Claim(DatabaseError),
+    /// The same, after the handler was called.
+    LateClaim(DatabaseError),
     /// It could not be kept before its first attempt.
     Acceptance(DatabaseError),
+    /// The same: its body is larger than what is kept.
+    TooLargeToKeep {
+        limit: usize,
+    },
+    /// It was kept, and this process has no handler for its type.
+    NoHandler(String),
     /// No more deliveries of the endpoint may be kept.
     QuotaExhausted,
     /// The delivery was kept, and was discarded or taken by another attempt before this one began.
@@ -44,7 +52,10 @@ impl Failure {
     pub(super) fn status(&self) -> StatusCode {
         match self {
             Self::Claim(_)
+            | Self::LateClaim(_)
             | Self::Acceptance(_)
+            | Self::TooLargeToKeep { .. }
+            | Self::NoHandler(_)
             | Self::QuotaExhausted
             | Self::Superseded
             | Self::HandlerTimedOut(_)
@@ -62,16 +73,27 @@ impl Failure {
         }
     }
 
-    /// Whether the handler had been called. Otherwise it was no attempt.
+    /// Whether it is an attempt of the schedule: the handler had been called, or there is none.
     pub(super) fn is_an_attempt(&self) -> bool {
         !matches!(
             self,
             Self::Nested
                 | Self::Claim(_)
                 | Self::Acceptance(_)
+                | Self::TooLargeToKeep { .. }
                 | Self::QuotaExhausted
                 | Self::Superseded
         )
+    }
+
+    /// Whether a delivery that is not kept yet is kept by this failure, although its handler was not called. Not where
+    /// Postgres could not write that either.
+    pub(super) fn keeps_what_did_not_begin(&self) -> bool {
+        match self {
+            Self::Claim(error) => error.leaves_postgres_usable(),
+            Self::TooLargeToKeep { .. } => true,
+            _ => false,
+        }
     }
 }
 
@@ -84,7 +106,21 @@ impl fmt::Display for Failure {
                  together: remove one of them",
             ),
             Self::Claim(error) => write!(f, "could not claim the delivery: {error}"),
+            Self::LateClaim(error) => write!(
+                f,
+                "could not claim the delivery after its handler was called: {error}"
+            ),
             Self::Acceptance(error) => write!(f, "could not accept the delivery: {error}"),
+            Self::TooLargeToKeep { limit } => write!(
+                f,
+                "the delivery was not accepted: its body is larger than the {limit} bytes that are kept \
+                 (`Keep::body_limit`)"
+            ),
+            Self::NoHandler(event_type) => write!(
+                f,
+                "this process has no handler for the type `{event_type}` of a kept delivery: another version of the \
+                 application may have one"
+            ),
             Self::QuotaExhausted => {
                 f.write_str("the delivery was not accepted: the quota of kept ones is exhausted")
             }

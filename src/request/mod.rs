@@ -1,6 +1,5 @@
 //! The lifecycle of a request, from its head to the response.
 
-mod accept_and_run;
 mod admitted;
 mod answer;
 mod attempt;
@@ -8,6 +7,9 @@ mod error_text;
 #[cfg(feature = "axum")]
 mod extract;
 mod failure;
+mod guards;
+mod keep_first;
+mod process;
 mod record_result;
 mod service;
 mod telemetry;

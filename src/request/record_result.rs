@@ -1,12 +1,13 @@
 //! Records the result of an attempt in what is kept of its delivery.
 
+use std::fmt;
 use std::time::Duration;
 
 use http::StatusCode;
 use tracing::Instrument;
 
 use super::admitted::{Admitted, Origin};
-use super::answer::{Answer, Ignored};
+use super::answer::Answer;
 use super::telemetry;
 use super::test_kit::RolledBack;
 use crate::delivery::Delivery;
@@ -18,14 +19,12 @@ use crate::transaction::{DatabaseError, DuplicateOf};
 /// How long a kept delivery waits after an attempt that did not begin.
 const NOT_BEGUN_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a kept delivery waits that no handler of this process is for.
-const IGNORED_WAIT: Duration = Duration::from_secs(60);
-
 /// The time between two tries to write a result.
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
-/// The number of tries. After them, the delivery is free, as if the attempt had not ended.
-const MAX_WRITES: usize = 60;
+/// For how long it is tried. After that the delivery is free once this process has given up the number under which it
+/// was taken, as if the attempt had not ended.
+const WRITE_FOR: Duration = Duration::from_secs(60);
 
 /// The effect of an attempt on what is kept.
 enum Attempted {
@@ -36,20 +35,18 @@ enum Attempted {
     /// Another delivery with the same body was committed before.
     Replayed,
     Failed(FailedAttempt),
-    /// It has ended the delivery without a handler.
-    Ended,
-    /// It has waited for other deliveries of its object until its time was over. For who has not kept the delivery,
-    /// that is a failure.
-    Waited(FailedAttempt),
-    /// The handler has not been called. The next attempt is due after this time.
-    NotBegun(Duration),
+    /// The handler has not been called. With a failure, a delivery that is not kept yet is kept by it, so that it is not
+    /// lost.
+    NotBegun(Option<FailedAttempt>),
 }
 
-/// Whether a delivery is kept after its attempt.
+/// Whether a delivery is kept after its attempt, as the statement says that has recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Settled {
     Kept,
     NotKept,
+    /// An operator has discarded it during the attempt.
+    Discarded,
     /// Another process has committed it meanwhile.
     CommittedElsewhere,
 }
@@ -67,11 +64,17 @@ impl Admitted {
             None => self.settle_received(attempted).await,
         };
         match settled {
-            Settled::Kept if matches!(answer, Answer::InFlight | Answer::Ignored(..)) => answer,
+            Settled::Kept if matches!(answer, Answer::InFlight) => answer,
             // It was kept before.
-            Settled::Kept if take.is_some() && matches!(answer, Answer::ObjectInFlight) => answer,
+            Settled::Kept if take.is_some() && matches!(answer, Answer::ObjectInFlight { .. }) => {
+                answer
+            }
             Settled::Kept => Answer::Kept(Box::new(answer)),
-            Settled::NotKept => answer,
+            Settled::Discarded if self.acknowledges() => {
+                telemetry::event(&self.settings, &answer);
+                Answer::Discarded
+            }
+            Settled::NotKept | Settled::Discarded => answer,
             Settled::CommittedElsewhere => {
                 // The request is counted once, as a duplicate.
                 telemetry::event(&self.settings, &answer);
@@ -86,52 +89,59 @@ impl Admitted {
         self.origin.is_request() && keeper.is_some_and(|keeper| keeper.settings.acknowledge)
     }
 
-    /// Records an attempt at a kept delivery, which stays kept even if nothing could be written.
+    /// Records an attempt at a kept delivery. If that cannot be written, the delivery most likely stays kept, but nothing
+    /// says so.
     async fn settle_kept(&self, attempted: Attempted, take: &Take) -> Settled {
         let (store, delivery) = (&self.settings.store, &self.delivery);
-        let (written, settled) = match attempted {
-            Attempted::Processed | Attempted::Ended => return Settled::NotKept,
-            Attempted::Duplicate => (store.resolve(delivery).await, Settled::NotKept),
-            Attempted::Replayed => (
-                store.drop_replay(delivery, Some(take)).await,
-                Settled::NotKept,
-            ),
-            Attempted::Failed(failed) if failed.is_discarded() => (
-                store.drop_kept(delivery, Some(take)).await,
-                Settled::NotKept,
-            ),
-            Attempted::Failed(failed) => {
-                let written = fail(&self.settings, delivery, &failed, take, self.origin.by()).await;
-                if written.is_err() {
-                    self.write_later(Some(failed), take.clone());
-                }
-                (written, Settled::Kept)
+        let not_kept = |()| Settled::NotKept;
+        let settled = match attempted {
+            Attempted::Processed => return Settled::NotKept,
+            Attempted::Duplicate => store.resolve(delivery).await.map(not_kept),
+            Attempted::Replayed => store.drop_replay(delivery, Some(take)).await.map(not_kept),
+            Attempted::Failed(failed) if failed.is_discarded() => {
+                store.drop_kept(delivery, Some(take)).await.map(not_kept)
             }
-            Attempted::Waited(_) => self.give_back(take, NOT_BEGUN_WAIT).await,
-            Attempted::NotBegun(wait) => self.give_back(take, wait).await,
+            Attempted::Failed(failed) => self.record(Some(failed), take).await,
+            Attempted::NotBegun(_) => self.record(None, take).await,
         };
-        if let Err(error) = written {
+        settled.unwrap_or_else(|error| {
             telemetry::not_written(&error);
-        }
-        settled
+            Settled::NotKept
+        })
     }
 
-    /// Takes back an attempt that was counted and did not begin.
-    async fn give_back(&self, take: &Take, wait: Duration) -> (Result<(), DatabaseError>, Settled) {
-        let store = &self.settings.store;
-        let written = store.give_back(&self.delivery, take, wait, None).await;
-        if written.is_err() {
-            self.write_later(None, take.clone());
+    /// Records a failure, or takes back an attempt that was counted and did not begin. It has no effect on a row that
+    /// was taken again, erased or discarded meanwhile.
+    async fn record(
+        &self,
+        failed: Option<FailedAttempt>,
+        take: &Take,
+    ) -> Result<Settled, DatabaseError> {
+        let (settings, by) = (&self.settings, self.origin.by());
+        match write(settings, &self.delivery, failed.as_ref(), take, by).await {
+            Ok(true) => Ok(Settled::Kept),
+            Ok(false) => {
+                let began = self.began.elapsed();
+                let is_discarded = settings.store.was_discarded(&self.delivery, began).await?;
+                Ok(match is_discarded {
+                    true => Settled::Discarded,
+                    false => Settled::NotKept,
+                })
+            }
+            Err(error) => {
+                self.write_later(failed, take.clone());
+                Err(error)
+            }
         }
-        (written, Settled::Kept)
     }
 
     /// Records an attempt of the provider at a delivery that was not kept before.
     async fn settle_received(&self, attempted: Attempted) -> Settled {
         let settled = match (attempted, &self.origin) {
-            (Attempted::Failed(failed) | Attempted::Waited(failed), Origin::Received(request)) => {
-                self.keep_failed(&failed, request.as_ref()).await
-            }
+            (
+                Attempted::Failed(failed) | Attempted::NotBegun(Some(failed)),
+                Origin::Received(request),
+            ) => self.keep_failed(&failed, request.as_ref()).await,
             (Attempted::Replayed, _) => self.drop_replay().await,
             _ => return Settled::NotKept,
         };
@@ -151,21 +161,17 @@ impl Admitted {
         let by = self.origin.by();
         let task = settings.in_flight.background_task();
         let again = async move {
-            for _ in 0..MAX_WRITES {
-                tokio::time::sleep(WRITE_AGAIN).await;
-                let written = match &failed {
-                    Some(failed) => fail(&settings, &delivery, failed, &take, by).await,
-                    None => {
-                        let store = &settings.store;
-                        store
-                            .give_back(&delivery, &take, Duration::ZERO, None)
-                            .await
+            let written = async {
+                loop {
+                    tokio::time::sleep(WRITE_AGAIN).await;
+                    let written = write(&settings, &delivery, failed.as_ref(), &take, by).await;
+                    if written.is_ok() || settings.store.pool().is_closed() {
+                        return;
                     }
-                };
-                if written.is_ok() || settings.store.pool().is_closed() {
-                    break;
                 }
-            }
+            };
+            // It is free later if the time is over.
+            let _ = tokio::time::timeout(WRITE_FOR, written).await;
             drop(task);
         };
         tokio::spawn(again.in_current_span());
@@ -219,8 +225,8 @@ impl Admitted {
         };
         quota.note_kept(store, &self.settings.verification.endpoint);
         if kept.state == KeptState::Recorded {
-            if let Some(keep) = keep {
-                telemetry::request_not_kept(keep.body_limit);
+            if let Some(limit) = keep.and_then(|keep| keep.body_limit) {
+                telemetry::request_not_kept(limit);
             }
             return Ok(Settled::NotKept);
         }
@@ -248,75 +254,81 @@ impl Admitted {
     }
 }
 
-/// Records that an attempt at a kept delivery has failed.
-async fn fail(
+/// Records that an attempt at a kept delivery has failed or, without a failure, that it did not begin. Returns whether
+/// the delivery is kept: the row is still that of this attempt.
+async fn write(
     settings: &Settings,
     delivery: &Delivery,
-    failed: &FailedAttempt,
+    failed: Option<&FailedAttempt>,
     take: &Take,
     by: AttemptBy,
-) -> Result<(), DatabaseError> {
+) -> Result<bool, DatabaseError> {
+    let store = &settings.store;
+    let Some(failed) = failed else {
+        return store.give_back(delivery, take, NOT_BEGUN_WAIT, None).await;
+    };
     let Some(keeper) = &settings.keeper else {
-        return Ok(());
+        return Ok(false);
     };
     let Keeper {
         served,
         settings: keep,
         ..
     } = &**keeper;
-    let kept = settings
-        .store
-        .fail(failed, delivery, take, 0, served, by)
-        .await?;
+    let kept = store.fail(failed, delivery, take, 0, served, by).await?;
     served.note_failure();
     keep.recovery.notify();
     if kept.is_some_and(|kept| kept.died) {
         let report = settings.dead_report(keep);
         report.send(delivery, failed.reason()).await;
     }
-    Ok(())
+    Ok(kept.is_some())
 }
 
 impl Attempted {
     fn of<R, E>(answer: &Answer<R, E>) -> Self {
-        Self::Failed(match answer {
-            Answer::Processed(_) => return Self::Processed,
-            Answer::Duplicate(DuplicateOf::Body { .. }) => return Self::Replayed,
-            Answer::Duplicate(DuplicateOf::Id) => return Self::Duplicate,
-            Answer::Ignored(Ignored::Ended, _) => return Self::Ended,
-            Answer::Ignored(Ignored::Waits, _) => return Self::NotBegun(IGNORED_WAIT),
+        let scheduled =
+            |status, reason: &dyn fmt::Display| FailedAttempt::new(status, reason, Next::Scheduled);
+        match answer {
+            Answer::Processed(_) => Self::Processed,
+            Answer::Duplicate(DuplicateOf::Body { .. }) => Self::Replayed,
+            Answer::Duplicate(DuplicateOf::Id) => Self::Duplicate,
+            Answer::RolledBack(response) if response.extensions().get::<RolledBack>().is_some() => {
+                Self::NotBegun(None)
+            }
             Answer::RolledBack(response) => {
-                if response.extensions().get::<RolledBack>().is_some() {
-                    return Self::NotBegun(NOT_BEGUN_WAIT);
-                }
                 let status = response.status();
-                match response.extensions().get::<FailureReason>() {
+                Self::Failed(match response.extensions().get::<FailureReason>() {
                     Some(reason) => FailedAttempt::new(status, &reason.text, reason.next),
-                    None => {
-                        let reason = format_args!("the handler answered {status}");
-                        FailedAttempt::new(status, reason, Next::Scheduled)
-                    }
+                    None => scheduled(status, &format_args!("the handler answered {status}")),
+                })
+            }
+            Answer::ObjectInFlight { handler_was_called } => {
+                let reason = "other deliveries of its object were being processed (`serialize_by`)";
+                let failed = scheduled(StatusCode::SERVICE_UNAVAILABLE, &reason);
+                match handler_was_called {
+                    true => Self::Failed(failed),
+                    false => Self::NotBegun(Some(failed)),
                 }
             }
-            Answer::ObjectInFlight => {
-                let reason = "other deliveries of its object were being processed (`serialize_by`)";
-                let status = StatusCode::SERVICE_UNAVAILABLE;
-                return Self::Waited(FailedAttempt::new(status, reason, Next::Scheduled));
+            Answer::Failed(failure) => {
+                let failed = || scheduled(failure.status(), failure);
+                if failure.is_an_attempt() {
+                    Self::Failed(failed())
+                } else {
+                    Self::NotBegun(failure.keeps_what_did_not_begin().then(failed))
+                }
             }
-            Answer::Failed(failure) if failure.is_an_attempt() => {
-                FailedAttempt::new(failure.status(), failure, Next::Scheduled)
-            }
-            Answer::InnerError(_) => FailedAttempt::new(
+            Answer::InnerError(_) => Self::Failed(scheduled(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "the inner service failed",
-                Next::Scheduled,
-            ),
-            Answer::Failed(_)
-            | Answer::Unhandled(_)
+                &"the inner service failed",
+            )),
+            Answer::Unhandled(_)
             | Answer::InFlight
             | Answer::Kept(_)
             | Answer::Acknowledged
-            | Answer::Accepted => return Self::NotBegun(NOT_BEGUN_WAIT),
-        })
+            | Answer::Discarded
+            | Answer::Accepted => Self::NotBegun(None),
+        }
     }
 }

@@ -14,15 +14,15 @@ use tokio::time::Instant;
 use tower_service::Service;
 use tracing::{Instrument, Span};
 
-use super::accept_and_run::{accept, keep_first};
 use super::admitted::{Admitted, Origin};
 use super::answer::Answer;
-use super::attempt::handle;
 use super::failure::Failure;
+use super::keep_first::KeepFirst;
+use super::process::process;
 use super::telemetry;
-use super::test_kit::{HandleFirst, RollBack};
+use super::test_kit::RollBack;
 use crate::event_types::Wanted;
-use crate::recovery::{Keeper, RecoveryAttempt, What};
+use crate::recovery::RecoveryAttempt;
 use crate::settings::Settings;
 use crate::traceparent::traceparent;
 use crate::transaction::DedupeTx;
@@ -84,11 +84,10 @@ where
         let span = span(&caller, &settings.verification);
         let response = async move {
             let answer = match admit(&settings, request).await {
-                Ok((admitted, request)) => match keeps_first(&admitted, &request) {
-                    Some((keeper, true)) => accept(admitted, keeper, inner, request, caller).await,
-                    Some((keeper, false)) => keep_first(admitted, keeper, inner, request).await,
-                    None => handle(admitted, inner, request).await,
-                },
+                Ok((admitted, request)) => {
+                    let keep_first = KeepFirst::of(&admitted, &request);
+                    process(admitted, keep_first, inner, request, caller).await
+                }
                 Err(answer) => {
                     telemetry::answer(&settings, &answer);
                     answer
@@ -109,7 +108,7 @@ where
     B: Body<Data = Bytes> + From<Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let deadline = Instant::now() + settings.in_flight_timeout;
+    let began = Instant::now();
     let (mut head, body) = request.into_parts();
     // Not left to the handler, which may keep the head: it holds a place of recovery.
     let attempt = head.extensions.remove::<RecoveryAttempt>();
@@ -148,7 +147,8 @@ where
         delivery,
         origin,
         ignored,
-        deadline,
+        began,
+        deadline: began + settings.in_flight_timeout,
     };
     Ok((admitted, Request::from_parts(head, B::from(body))))
 }
@@ -180,20 +180,4 @@ where
     }
     let authentic = verification::authenticate(verification, head, body).await?;
     Ok((authentic, None))
-}
-
-/// How a request is kept before its handler runs, and whether the answer also leaves before. `None` if it is
-/// not kept before.
-fn keeps_first<B>(admitted: &Admitted, request: &Request<B>) -> Option<(Arc<Keeper>, bool)> {
-    let keeper = admitted.settings.keeper.as_ref()?;
-    let Origin::Received(Some(_)) = admitted.origin else {
-        return None;
-    };
-    // The test kit's attempt leaves nothing behind.
-    let what = keeper.settings.what;
-    if what == What::Failed || RollBack::is_wanted(request) {
-        return None;
-    }
-    let is_answered_first = what == What::Accepted && !HandleFirst::is_wanted(request);
-    Some((keeper.clone(), is_answered_first))
 }

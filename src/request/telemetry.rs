@@ -2,7 +2,7 @@
 
 use tracing::{Span, debug, error, info, warn};
 
-use super::answer::{Answer, Ignored, Suspicion};
+use super::answer::{Answer, Suspicion};
 use super::failure::Failure;
 use super::test_kit::RolledBack;
 use crate::activity::Source;
@@ -38,7 +38,8 @@ pub(super) fn recovery<B, E>(settings: &Settings, answer: &Answer<B, E>) {
 pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
     match answer {
         Answer::Kept(answer) => event(settings, answer),
-        Answer::Acknowledged => {}
+        // The failure is logged apart.
+        Answer::Acknowledged | Answer::Discarded => {}
         Answer::Accepted => debug!("webhook accepted"),
         Answer::Processed(_) => debug!("webhook processed"),
         Answer::Duplicate(DuplicateOf::Id) => debug!("webhook duplicate"),
@@ -47,20 +48,12 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
             "webhook suspicious: an identical body was processed under another id; not processed \
              again"
         ),
-        Answer::Ignored(Ignored::Waits, event_type) => debug!(
-            event_type,
-            "this process has no handler for the type of a kept webhook: it waits for another process"
-        ),
-        Answer::Ignored(Ignored::Ended, event_type) => info!(
-            event_type,
-            "a kept webhook has ended as ignored: there is no longer a handler for its type"
-        ),
         Answer::Unhandled(unhandled) => {
             count_unhandled(settings, unhandled);
             unhandled.log(&settings.verification);
         }
         Answer::InFlight => info!("webhook still in flight"),
-        Answer::ObjectInFlight => info!("other webhooks of its object still in flight"),
+        Answer::ObjectInFlight { .. } => info!("other webhooks of its object still in flight"),
         Answer::RolledBack(response) if response.extensions().get::<RolledBack>().is_some() => {
             debug!("webhook rolled back instead of committed, as a test has asked for");
         }

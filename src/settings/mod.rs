@@ -165,11 +165,6 @@ impl Settings {
         keeper.map_or(self.recorded.as_ref(), |keeper| Some(&keeper.quota))
     }
 
-    /// For how long the request of a processed delivery stays, if it stays.
-    pub(crate) fn archived_for(&self) -> Option<Duration> {
-        self.keeper.as_ref()?.settings.archived_for
-    }
-
     pub(crate) fn share_connections(&mut self, other: &Self) {
         self.store.share_connections(&other.store);
     }
@@ -194,14 +189,16 @@ impl Settings {
             .iter()
             .flat_map(provider::Source::headers);
         let headers = keep.headers.iter().chain(object);
-        (body.len() <= keep.body_limit).then(|| {
-            KeptRequest::new(
-                head,
-                body,
-                &self.verification.provider,
-                headers,
-                keep.archived_for,
-            )
-        })
+        keep.body_limit
+            .is_none_or(|limit| body.len() <= limit)
+            .then(|| {
+                KeptRequest::new(
+                    head,
+                    body,
+                    &self.verification.provider,
+                    headers,
+                    keep.archived_for,
+                )
+            })
     }
 }

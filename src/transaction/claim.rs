@@ -15,7 +15,6 @@ use super::slot::ClaimedTx;
 use super::store::{MAX_CONNECTIONS, Store};
 use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
-use crate::pg_time::interval;
 
 const CLAIM: &str = include_str!("claim.sql");
 const REPLAY_GUARD: &str = include_str!("replay_guard.sql");
@@ -39,8 +38,6 @@ pub(crate) struct ClaimRequest {
     pub(crate) longest_idle: Duration,
     /// The number of the take of a kept delivery, which is claimed only if nobody has taken it since.
     pub(crate) take: Option<i64>,
-    /// For how long the request stays after the commit, whatever was said when it was kept.
-    pub(crate) archived_for: Option<Duration>,
     /// The version of the application, which may be empty.
     pub(crate) version: Arc<str>,
 }
@@ -242,7 +239,6 @@ impl Store {
         let ended = with_timeout(
             self.timeout,
             keyed(END_KEPT, &request.delivery)
-                .bind(request.archived_for.map(interval))
                 .bind(request.take)
                 .bind(&*request.version)
                 .fetch_one(&mut **connection),

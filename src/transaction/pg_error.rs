@@ -77,6 +77,16 @@ impl DatabaseError {
             .is_some_and(|code| DATA_CLASSES.iter().any(|class| code.starts_with(class)))
     }
 
+    /// Whether another transaction may succeed at this moment: Postgres has answered, or only connections are in use.
+    pub(crate) fn leaves_postgres_usable(&self) -> bool {
+        match self {
+            Self::TimedOut => false,
+            Self::PoolInUse(_) | Self::LimitReached(_) => true,
+            Self::Sqlx(error) => !is_connection_lost(error) && error.as_database_error().is_some(),
+            Self::Shared(error) => error.leaves_postgres_usable(),
+        }
+    }
+
     /// Whether an earlier statement of the transaction had failed.
     pub(crate) fn is_aborted_transaction(&self) -> bool {
         self.is(&[IN_FAILED_TRANSACTION])

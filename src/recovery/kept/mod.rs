@@ -8,7 +8,7 @@
 //! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due | `resend.sql` |
 //! | due | its time has come | due, taken | `take.sql`, `probe.sql` |
 //! | due, taken | the process of the attempt is gone | due | `expire.sql` |
-//! | any | an attempt claims the delivery, in a transaction that commits; there is no longer a handler for its type | none or processed | `end_with_claim.sql` |
+//! | any | an attempt claims the delivery, in a transaction that commits | none or processed | `end_with_claim.sql` |
 //! | due, taken | the attempt failed | due or dead | `fail.sql` |
 //! | due, taken | the attempt could not begin | due | `give_back.sql` |
 //! | due, dead, recorded | it was processed while it was kept | none or processed | `resolve.sql`, retention |
@@ -283,14 +283,14 @@ impl Store {
     }
 
     /// Takes back an attempt that was counted and did not begin. The next one is due after `wait`. `unreached` is
-    /// what was answered to one that reached no layer.
+    /// what was answered to one that reached no layer. Returns whether the row was still that of the attempt.
     pub(crate) async fn give_back(
         &self,
         delivery: &Delivery,
         take: &Take,
         wait: Duration,
         unreached: Option<Option<StatusCode>>,
-    ) -> Result<(), DatabaseError> {
+    ) -> Result<bool, DatabaseError> {
         let status = unreached.flatten().map(|status| status.as_u16());
         let statement = || {
             keyed(include_str!("give_back.sql"), delivery)
@@ -300,7 +300,18 @@ impl Store {
                 .bind(unreached.is_some())
                 .bind(status.map(u16::cast_signed))
         };
-        self.run_on_any(statement).await.map(drop)
+        Ok(!self.run_on_any(statement).await?.is_empty())
+    }
+
+    /// Whether a delivery was discarded within this time.
+    pub(crate) async fn was_discarded(
+        &self,
+        delivery: &Delivery,
+        within: Duration,
+    ) -> Result<bool, DatabaseError> {
+        let statement =
+            || keyed(include_str!("was_discarded.sql"), delivery).bind(interval(within));
+        Ok(!self.run_on_any(statement).await?.is_empty())
     }
 
     /// Ends what is kept of a delivery that was processed by another attempt.

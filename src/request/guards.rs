@@ -1,0 +1,133 @@
+//! The wait for other attempts of this process, which holds no connection.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::admitted::Admitted;
+use super::answer::Answer;
+use crate::in_flight::{Entered, FlightKey, InFlightGuard};
+use crate::transaction::DuplicateOf;
+
+/// How long an attempt in the background waits for other deliveries of its object.
+const BACKGROUND_WAIT: Duration = Duration::from_secs(1);
+
+/// Held by the one attempt of this process that works on a delivery.
+pub(super) struct Guards {
+    id: InFlightGuard,
+    /// With the replay guard.
+    fingerprint: Option<InFlightGuard>,
+    /// If deliveries of one object run one at a time.
+    _object: Option<InFlightGuard>,
+}
+
+impl Admitted {
+    /// Waits for another attempt at the same delivery.
+    pub(super) async fn enter_id<R, E>(&self) -> Result<InFlightGuard, Answer<R, E>> {
+        let key = FlightKey::Delivery(self.delivery.key());
+        self.enter_one(key, DuplicateOf::Id).await
+    }
+
+    /// Waits for all that this process works on and that this attempt must not run beside. `id` is the guard of the
+    /// delivery, if there is one already.
+    pub(super) async fn enter<R, E>(
+        &self,
+        id: Option<InFlightGuard>,
+    ) -> Result<Guards, Answer<R, E>> {
+        let id = match id {
+            Some(id) => id,
+            None => self.enter_id().await?,
+        };
+        let tenant = self.delivery.key().tenant;
+        let fingerprint = match self.fingerprint {
+            Some(digest) => {
+                let tenant = tenant.clone();
+                let processed = DuplicateOf::Body { first: None };
+                let key = FlightKey::Fingerprint { tenant, digest };
+                Some(self.enter_one(key, processed).await?)
+            }
+            None => None,
+        };
+        let object = match self.object.clone() {
+            Some(object) => {
+                let key = FlightKey::Object { tenant, object };
+                Some(self.enter_object(key).await?)
+            }
+            None => None,
+        };
+        Ok(Guards {
+            id,
+            fingerprint,
+            _object: object,
+        })
+    }
+
+    async fn enter_one<R, E>(
+        &self,
+        key: FlightKey,
+        processed: DuplicateOf,
+    ) -> Result<InFlightGuard, Answer<R, E>> {
+        match self.enter_until(key, self.deadline).await {
+            Entered::First(guard) => Ok(guard),
+            Entered::Processed => Err(Answer::Duplicate(processed)),
+            Entered::TimedOut => Err(Answer::InFlight),
+        }
+    }
+
+    /// Waits for other deliveries of the same object.
+    async fn enter_object<R, E>(&self, key: FlightKey) -> Result<InFlightGuard, Answer<R, E>> {
+        match self.enter_until(key, self.object_deadline()).await {
+            Entered::First(guard) => Ok(guard),
+            // Nothing says that an object is processed.
+            Entered::Processed | Entered::TimedOut => {
+                let store = &self.settings.store;
+                Err(store.why_not_locked(&self.claim_request()).await.into())
+            }
+        }
+    }
+
+    /// In the background, an attempt waits for its object for a moment only, since it holds a place that deliveries of
+    /// other objects could have.
+    pub(super) fn object_deadline(&self) -> Instant {
+        match self.origin.is_request() {
+            true => self.deadline,
+            false => self.deadline.min(Instant::now() + BACKGROUND_WAIT),
+        }
+    }
+
+    async fn enter_until(&self, key: FlightKey, deadline: Instant) -> Entered {
+        let metrics = &self.settings.verification.metrics;
+        self.settings.in_flight.enter(key, deadline, metrics).await
+    }
+}
+
+impl Guards {
+    /// Lets the waiting duplicates go on: with the answer if the delivery is processed. Otherwise
+    /// one of them becomes the next attempt.
+    pub(super) fn release<B, E>(self, answer: &Answer<B, E>) {
+        let (id_is_processed, fingerprint_is_processed) = match answer {
+            Answer::Processed(_) => (true, true),
+            // This body may not have been processed.
+            Answer::Duplicate(DuplicateOf::Id) => (true, false),
+            Answer::Duplicate(DuplicateOf::Body { .. }) => (false, true),
+            Answer::Unhandled(_)
+            | Answer::InFlight
+            | Answer::ObjectInFlight { .. }
+            | Answer::RolledBack(_)
+            | Answer::Failed(_)
+            | Answer::InnerError(_)
+            | Answer::Kept(_)
+            | Answer::Acknowledged
+            | Answer::Discarded
+            | Answer::Accepted => (false, false),
+        };
+        if id_is_processed {
+            self.id.processed();
+        }
+        if let Some(fingerprint) = self.fingerprint
+            && fingerprint_is_processed
+        {
+            fingerprint.processed();
+        }
+    }
+}

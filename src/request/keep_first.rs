@@ -1,0 +1,89 @@
+//! Keeps a delivery before its handler runs: with `Keep::all` and `Keep::accepted`.
+
+use std::sync::Arc;
+
+use http::Request;
+
+use super::admitted::{Admitted, Origin};
+use super::answer::Answer;
+use super::failure::Failure;
+use super::test_kit::{HandleFirst, RollBack};
+use crate::recovery::{Acceptance, Accepted, Keeper, What};
+use crate::transaction::{DatabaseError, DuplicateOf};
+
+/// How a delivery is kept before its handler runs.
+pub(super) struct KeepFirst {
+    keeper: Arc<Keeper>,
+    /// Whether the answer also leaves before.
+    pub(super) is_answered_first: bool,
+}
+
+impl KeepFirst {
+    /// `None` if a delivery is not kept before its handler runs.
+    pub(super) fn of<B>(admitted: &Admitted, request: &Request<B>) -> Option<Self> {
+        let keeper = admitted.settings.keeper.as_ref()?;
+        let what = keeper.settings.what;
+        // The test kit's attempt leaves nothing behind, and what is kept already is.
+        let is_received = matches!(admitted.origin, Origin::Received(_));
+        if what == What::Failed || !is_received || RollBack::is_wanted(request) {
+            return None;
+        }
+        Some(Self {
+            keeper: keeper.clone(),
+            is_answered_first: what == What::Accepted && !HandleFirst::is_wanted(request),
+        })
+    }
+}
+
+impl Admitted {
+    /// Keeps the delivery. Returns the origin of its attempt if that begins now.
+    ///
+    /// If it does not, recovery makes it where the answer leaves first. Otherwise, this request makes one, whether the
+    /// delivery is kept or not: over the quota it is not, and what was kept before may have an attempt that fails.
+    pub(super) async fn keep_first<R, E>(
+        &self,
+        first: &KeepFirst,
+    ) -> Result<Option<Origin>, Answer<R, E>> {
+        let Origin::Received(Some(request)) = &self.origin else {
+            let limit = first.keeper.settings.body_limit.unwrap_or(usize::MAX);
+            return Err(Failure::TooLargeToKeep { limit }.into());
+        };
+        let (settings, delivery, keeper) = (&self.settings, &self.delivery, &first.keeper);
+        let (store, recovery) = (&settings.store, &keeper.settings.recovery);
+        let failed = |error: DatabaseError| Answer::from(Failure::Acceptance(error));
+        let has_room = keeper.quota.has_room_for(store, delivery).await;
+        if !has_room.map_err(failed)? {
+            return match first.is_answered_first {
+                true => Err(Failure::QuotaExhausted.into()),
+                false => Ok(None),
+            };
+        }
+        let (taker, slot) = if first.is_answered_first {
+            let slot = recovery.try_slot();
+            let taker = match slot {
+                // Without it, recovery runs it once it can.
+                Some(_) => recovery.taker().await.ok(),
+                None => None,
+            };
+            (taker, slot)
+        } else {
+            (Some(recovery.taker().await.map_err(failed)?), None)
+        };
+        let acceptance = Acceptance {
+            delivery: delivery.clone(),
+            request: request.clone(),
+            taker,
+        };
+        match keeper.accept(store, acceptance).await.map_err(failed)? {
+            Accepted::New(take) => {
+                keeper.note_kept(store, &settings.verification.endpoint, take.is_some());
+                Ok(take.map(|take| match slot {
+                    Some(slot) => Origin::Accepted { take, _slot: slot },
+                    None => Origin::KeptFirst(take),
+                }))
+            }
+            Accepted::Known => Ok(None),
+            Accepted::Processed => Err(Answer::Duplicate(DuplicateOf::Id)),
+        }
+    }
+}
