@@ -98,11 +98,11 @@ use crate::{layer::IdempotentWebhook, request::IdempotentWebhookService, setting
 ///
 /// # A type that is removed
 ///
-/// A kept delivery whose type is ignored after a deploy does not run. In the first hour after its receipt it waits,
-/// since another process may still have a handler. Then it ends as one whose handler has done nothing, with the outcome
-/// `ignored` and a line in the log. It stays in the archive for a week, or for as long as
-/// [`Keep::processed_for`](crate::Keep::processed_for) says. So after a deploy that was taken back,
-/// [`Endpoint::reprocess_all`](crate::Endpoint::reprocess_all) runs it.
+/// A kept delivery whose type is ignored after a deploy is not ended: a process of another version may have accepted
+/// it. Its attempts fail by the schedule, with a reason that names the type, until a process that has a handler takes it.
+/// After the last one it is dead. [`Endpoint::retry_all`](crate::Endpoint::retry_all) runs it after a deploy that was
+/// taken back, and [`Endpoint::discard_all`](crate::Endpoint::discard_all) ends it. These failures do not open the
+/// breaker.
 #[must_use = "handlers get events once they have a layer"]
 pub struct Events<S = ()> {
     types: EventTypes,

@@ -498,7 +498,8 @@ impl IdempotentWebhook {
     ///
     /// If nothing new arrives, it takes at most a little more than
     /// [`handler_timeout`](Self::handler_timeout), and as much again for each
-    /// [`after_commit`](crate::DedupeTx::after_commit) of a handler. An attempt that is running
+    /// [`after_commit`](crate::DedupeTx::after_commit) of a handler. While Postgres does not answer, the result of an
+    /// attempt at a kept delivery is tried to be written for a minute more. An attempt that is running
     /// when the process ends is rolled back.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + 'static {
         let (in_flight, activity) = (self.0.in_flight.clone(), self.0.activity.clone());

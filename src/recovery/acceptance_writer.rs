@@ -14,6 +14,10 @@ use crate::transaction::{DatabaseError, ShortTx, Store, with_timeout};
 /// The largest batch, in requests.
 const GROUP: usize = 64;
 
+/// The most bytes of bodies in a batch, unless one body alone has more. Postgres takes no message over 1 GiB, and no
+/// sender should wait for many large bodies of others.
+const GROUP_BYTES: usize = 4 * 1024 * 1024;
+
 /// A request, and who waits for it to be kept.
 type Waiting = (Acceptance, oneshot::Sender<Result<Accepted, DatabaseError>>);
 
@@ -85,16 +89,26 @@ impl Writer {
                 }
                 continue;
             }
-            match self.write(begun.take(), &group).await {
-                // One by one, so that a fault of one request does not fail the others.
-                Err(error) if group.len() > 1 && error.is_about_the_data() => {
-                    for one in group.drain(..) {
-                        let written = self.write(begun.take(), slice::from_ref(&one)).await;
-                        begun = self.reply([one], written);
-                    }
-                }
-                written => begun = self.reply(group.drain(..), written),
+            while !group.is_empty() {
+                let batch: Vec<_> = group.drain(..batch_of(&group)).collect();
+                begun = self.write_batch(begun, batch).await;
             }
+        }
+    }
+
+    /// Writes a batch and tells those who wait. Returns the transaction that is begun, if there is more to write.
+    async fn write_batch(&self, begun: Option<ShortTx>, batch: Vec<Waiting>) -> Option<ShortTx> {
+        match self.write(begun, &batch).await {
+            // One by one, so that a fault of one request does not fail the others.
+            Err(error) if batch.len() > 1 && error.is_about_the_data() => {
+                let mut begun = None;
+                for one in batch {
+                    let written = self.write(begun.take(), slice::from_ref(&one)).await;
+                    begun = self.reply([one], written);
+                }
+                begun
+            }
+            written => self.reply(batch, written),
         }
     }
 
@@ -127,6 +141,16 @@ impl Writer {
         }
         None
     }
+}
+
+/// How many of these, in their order, are written together: one at least.
+fn batch_of(group: &[Waiting]) -> usize {
+    let mut bytes = 0;
+    let fit = group.iter().take_while(|(acceptance, _)| {
+        bytes += acceptance.request.body.len();
+        bytes <= GROUP_BYTES
+    });
+    fit.count().max(1)
 }
 
 /// Writes a request whose handler runs before the answer, whether its endpoint is paused or not. It does not

@@ -17,6 +17,7 @@ pub(crate) struct FailedAttempt {
     status: StatusCode,
     reason: String,
     next: Next,
+    opens_breaker: bool,
 }
 
 impl FailedAttempt {
@@ -31,7 +32,20 @@ impl FailedAttempt {
                 .take(MAX_REASON)
                 .collect(),
             next,
+            opens_breaker: true,
         }
+    }
+
+    /// It says nothing of the handler, so that the other deliveries of the endpoint go on.
+    pub(crate) fn without_breaker(self) -> Self {
+        Self {
+            opens_breaker: false,
+            ..self
+        }
+    }
+
+    pub(super) fn opens_breaker(&self) -> bool {
+        self.opens_breaker
     }
 
     pub(crate) fn is_discarded(&self) -> bool {

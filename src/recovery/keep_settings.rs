@@ -20,8 +20,10 @@ use crate::delivery::Delivery;
 /// | | kept | if the process dies in the handler | the provider hears | costs |
 /// |---|---|---|---|---|
 /// | [`failed`](Self::failed) | what failed, after the rollback | lost, unless the provider retries | the handler's answer | nothing for a success |
-/// | [`all`](Self::all) | everything, committed before the handler runs | nothing is lost | the handler's answer | one more transaction |
-/// | [`accepted`](Self::accepted) | everything | nothing is lost | 200 before the handler runs | one more transaction |
+/// | [`all`](Self::all) | each delivery, committed before its handler runs | nothing is lost | the handler's answer | one more transaction |
+/// | [`accepted`](Self::accepted) | each delivery | nothing is lost | 200 before the handler runs | one more transaction |
+///
+/// So much is kept as the [`quota`](Self::quota) allows.
 ///
 /// It is a value of settings only: layers that are given clones of one share nothing but the [`Recovery`].
 ///
@@ -83,7 +85,8 @@ impl Keep {
     }
 
     /// Keeps deliveries that failed: the handler answered other than success, panicked or took too long,
-    /// or the commit was refused.
+    /// or the commit was refused. So is one whose handler could not be called while Postgres was there, since all
+    /// connections were in use, for example.
     ///
     /// A delivery is kept after the rollback and before the response, in a transaction of its own. The
     /// sender gets the same response as without, with the outcome `kept`. If the delivery cannot be kept,
@@ -98,8 +101,8 @@ impl Keep {
     ///
     /// The sender still gets the handler's answer. A process that is killed at any moment loses nothing:
     /// another one, or its successor, runs the delivery within about ten seconds. If Postgres cannot keep
-    /// it, the answer is a 503 and the handler does not run. Over the [`quota`](Self::quota) or the
-    /// [`body_limit`](Self::body_limit), the delivery is handled without being kept.
+    /// it, or if the body is over the [`body_limit`](Self::body_limit), the answer is a 503 and the handler does not run.
+    /// Over the [`quota`](Self::quota), the delivery is handled without being kept.
     pub fn all(recovery: &Recovery) -> Self {
         Self::new(recovery, What::All)
     }
@@ -109,17 +112,16 @@ impl Keep {
     /// [`Recovery::concurrency`] allows is free.
     ///
     /// This is for handlers that are slower than the provider's deadline. Handshakes are answered as
-    /// without. If the delivery cannot be kept, or the [`quota`](Self::quota) is exhausted, the answer is
-    /// a 503. A body over the [`body_limit`](Self::body_limit) is handled before the answer. If the
-    /// provider sends a delivery again before it is processed, it is due at once, with a new schedule if
+    /// without. If the delivery cannot be kept, the [`quota`](Self::quota) is exhausted, or the body is over the
+    /// [`body_limit`](Self::body_limit), the answer is a 503. If the provider sends a delivery again before it is processed, it is due at once, with a new schedule if
     /// it was dead.
     pub fn accepted(recovery: &Recovery) -> Self {
         Self::new(recovery, What::Accepted)
     }
 
     /// Answers 200 with the outcome `kept` if the handler fails and the delivery is kept, so that the
-    /// provider does not retry it, or disable the webhook. If it cannot be kept, the provider hears of
-    /// the failure.
+    /// provider does not retry it, or disable the webhook. If it is not kept, or Postgres does not say so, the provider
+    /// hears of the failure. If an operator has discarded it meanwhile, the answer is 200 with the outcome `discarded`.
     ///
     /// Default: off.
     pub fn acknowledge(mut self) -> Self {
@@ -144,8 +146,14 @@ impl Keep {
         self
     }
 
-    /// The largest body that is kept, in bytes. The failure of a delivery with a larger one is recorded
-    /// without its request, and its outcome is `failed`. Default: 1 MiB.
+    /// The largest body that is kept, in bytes, if it is to be smaller than the largest that the endpoint takes.
+    ///
+    /// A delivery with a larger one fails: it is recorded without its request, with the outcome `failed`. With
+    /// [`all`](Self::all) and [`accepted`](Self::accepted), its handler does not run, and the answer is 503. For a
+    /// provider that does not retry, that loses it; lower its [`body_limit`](crate::Provider::body_limit) instead, so that
+    /// the log says at once what is refused.
+    ///
+    /// Default: the provider's [`body_limit`](crate::Provider::body_limit).
     pub fn body_limit(mut self, bytes: usize) -> Self {
         self.body_limit = Some(bytes);
         self

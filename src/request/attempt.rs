@@ -30,7 +30,7 @@ impl Admitted {
         R: 'static,
     {
         if let Some(event_type) = &self.ignored {
-            return Failure::NoHandler(event_type.clone()).into();
+            return self.without_handler(event_type).await;
         }
         let slot = match self.open().await {
             Ok(slot) => slot,
@@ -79,6 +79,17 @@ impl Admitted {
                 left.roll_back().await;
                 answer
             }
+        }
+    }
+
+    /// A kept delivery is never ended without a handler: another version of the application may have accepted it.
+    async fn without_handler<R, E>(&self, event_type: &str) -> Answer<R, E> {
+        match self.settings.store.look_up(&self.claim_request()).await {
+            Ok(known) => match known.duplicate_of {
+                Some(of) => Answer::Duplicate(of),
+                None => Failure::NoHandler(event_type.to_owned()).into(),
+            },
+            Err(error) => Failure::Claim(error).into(),
         }
     }
 

@@ -8,6 +8,7 @@ use tracing::Instrument;
 
 use super::admitted::{Admitted, Origin};
 use super::answer::Answer;
+use super::failure::Failure;
 use super::telemetry;
 use super::test_kit::RolledBack;
 use crate::delivery::Delivery;
@@ -45,6 +46,8 @@ enum Attempted {
 enum Settled {
     Kept,
     NotKept,
+    /// It was kept before, and what has become of it could not be written.
+    InDoubt,
     /// An operator has discarded it during the attempt.
     Discarded,
     /// Another process has committed it meanwhile.
@@ -70,11 +73,12 @@ impl Admitted {
                 answer
             }
             Settled::Kept => Answer::Kept(Box::new(answer)),
+            Settled::InDoubt if !self.acknowledges() => Answer::Kept(Box::new(answer)),
             Settled::Discarded if self.acknowledges() => {
                 telemetry::event(&self.settings, &answer);
                 Answer::Discarded
             }
-            Settled::NotKept | Settled::Discarded => answer,
+            Settled::NotKept | Settled::InDoubt | Settled::Discarded => answer,
             Settled::CommittedElsewhere => {
                 // The request is counted once, as a duplicate.
                 telemetry::event(&self.settings, &answer);
@@ -89,48 +93,51 @@ impl Admitted {
         self.origin.is_request() && keeper.is_some_and(|keeper| keeper.settings.acknowledge)
     }
 
-    /// Records an attempt at a kept delivery. If that cannot be written, the delivery most likely stays kept, but nothing
-    /// says so.
+    /// Records an attempt at a kept delivery.
     async fn settle_kept(&self, attempted: Attempted, take: &Take) -> Settled {
         let (store, delivery) = (&self.settings.store, &self.delivery);
-        let not_kept = |()| Settled::NotKept;
-        let settled = match attempted {
+        let ended = match attempted {
             Attempted::Processed => return Settled::NotKept,
-            Attempted::Duplicate => store.resolve(delivery).await.map(not_kept),
-            Attempted::Replayed => store.drop_replay(delivery, Some(take)).await.map(not_kept),
-            Attempted::Failed(failed) if failed.is_discarded() => {
-                store.drop_kept(delivery, Some(take)).await.map(not_kept)
+            Attempted::Failed(failed) if !failed.is_discarded() => {
+                return self.record(Some(failed), take).await;
             }
-            Attempted::Failed(failed) => self.record(Some(failed), take).await,
-            Attempted::NotBegun(_) => self.record(None, take).await,
+            Attempted::NotBegun(_) => return self.record(None, take).await,
+            Attempted::Duplicate => store.resolve(delivery).await,
+            Attempted::Replayed => store.drop_replay(delivery, Some(take)).await,
+            Attempted::Failed(_) => store.drop_kept(delivery, Some(take)).await,
         };
-        settled.unwrap_or_else(|error| {
+        if let Err(error) = ended {
             telemetry::not_written(&error);
-            Settled::NotKept
-        })
+        }
+        Settled::NotKept
     }
 
     /// Records a failure, or takes back an attempt that was counted and did not begin. It has no effect on a row that
     /// was taken again, erased or discarded meanwhile.
-    async fn record(
-        &self,
-        failed: Option<FailedAttempt>,
-        take: &Take,
-    ) -> Result<Settled, DatabaseError> {
-        let (settings, by) = (&self.settings, self.origin.by());
-        match write(settings, &self.delivery, failed.as_ref(), take, by).await {
-            Ok(true) => Ok(Settled::Kept),
-            Ok(false) => {
-                let began = self.began.elapsed();
-                let is_discarded = settings.store.was_discarded(&self.delivery, began).await?;
-                Ok(match is_discarded {
-                    true => Settled::Discarded,
-                    false => Settled::NotKept,
-                })
-            }
+    async fn record(&self, failed: Option<FailedAttempt>, take: &Take) -> Settled {
+        let (settings, delivery) = (&self.settings, &self.delivery);
+        let written = write(settings, delivery, failed.as_ref(), take, self.origin.by()).await;
+        match written {
+            Ok(true) => return Settled::Kept,
+            Ok(false) => {}
             Err(error) => {
+                telemetry::not_written(&error);
                 self.write_later(failed, take.clone());
-                Err(error)
+                return Settled::InDoubt;
+            }
+        }
+        match settings
+            .store
+            .what_became(delivery, self.began.elapsed())
+            .await
+        {
+            Ok(became) if became.is_processed => Settled::CommittedElsewhere,
+            Ok(became) if became.is_kept => Settled::Kept,
+            Ok(became) if became.is_discarded => Settled::Discarded,
+            Ok(_) => Settled::NotKept,
+            Err(error) => {
+                telemetry::not_written(&error);
+                Settled::NotKept
             }
         }
     }
@@ -310,6 +317,9 @@ impl Attempted {
                     true => Self::Failed(failed),
                     false => Self::NotBegun(Some(failed)),
                 }
+            }
+            Answer::Failed(failure @ Failure::NoHandler(_)) => {
+                Self::Failed(scheduled(failure.status(), failure).without_breaker())
             }
             Answer::Failed(failure) => {
                 let failed = || scheduled(failure.status(), failure);

@@ -8,7 +8,7 @@ use axum::http::Request;
 use axum::http::StatusCode;
 use axum::routing::{any, post};
 use axum::{Json, Router};
-use idempotent_webhook::recovery::Reprocessed;
+use idempotent_webhook::recovery::{Reprocessed, Retried};
 use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
 use idempotent_webhook::{
     DedupeTx, Delivery, Events, HandlerError, IdempotentWebhook, Keep, Provider, Recovery, Secret,
@@ -321,15 +321,16 @@ async fn e2_what_is_kept_waits_in_a_process_that_has_no_handler_and_runs_in_one_
     }
     let (recovery, router) = deployed(&app.database.pool, keep);
     app.database.make_due().await;
-    assert_eq!(run_due(&recovery, &router).await, ["ignored"; 11]);
-    let unchanged = "(
+    assert_eq!(run_due(&recovery, &router).await, ["kept"; 11]);
+    // It uses up an attempt, and says nothing of the handler.
+    let have_failed = "(
         select bool_and(
-            state = 'due' and taken_by is null and attempts = 1 and retries = 0 and status = 409
-            and next_attempt_at > now() + interval '50 seconds'
+            state = 'due' and taken_by is null and attempts = 2 and retries = 1 and status = 503
+            and reason like 'this process has no handler for the type `star`%'
         )
         from idempotent_webhook.kept_deliveries
     ) and not exists (select from idempotent_webhook.kept_endpoints where failed_ids <> '{}')";
-    app.database.until(unchanged).await;
+    app.database.until(have_failed).await;
     assert_rows!(app.database, claims: 0, effects: 0);
 
     let (other, other_recovery) = app.elsewhere_keeping(|keep| keep, write_effect).await;
@@ -340,69 +341,57 @@ async fn e2_what_is_kept_waits_in_a_process_that_has_no_handler_and_runs_in_one_
 }
 
 #[tokio::test]
-async fn e2_what_is_kept_and_ignored_since_a_deploy_ends_as_ignored() {
+async fn e2_what_is_acknowledged_is_never_ended_without_its_handler() {
     let ways: [fn(&Recovery) -> Keep; 3] = [keep, keep_all, keep_accepted];
     for way in ways {
         let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(way(recovery));
         let app = TestApp::recovered(presets::github(secret()), set, fails).await;
-        for (id, event_type) in [("a", "star"), ("b", "push")] {
-            app.send(event(id, event_type, "created").request()).await;
-        }
-        let have_failed = "2 = (
-            select count(*) from idempotent_webhook.kept_deliveries
+        app.send(event("a", "star", "created").request()).await;
+        let has_failed = "exists (
+            select from idempotent_webhook.kept_deliveries
             where state = 'due' and taken_by is null and status = 409
         )";
-        app.database.until(have_failed).await;
+        app.database.until(has_failed).await;
+        // A version without a handler for it takes it until it is dead, however old it is.
         let (recovery, router) = deployed(&app.database.pool, way);
-        app.database.make_due().await;
-        app.database.run(MAKE_OLD).await;
-        let log = logged(async {
-            assert_eq!(run_due(&recovery, &router).await, ["ignored", "processed"]);
-        })
-        .await;
-        assert!(log.contains("a kept webhook has ended as ignored"), "{log}");
-        assert_kept!(app.database, "processed", attempts: 2, retries: 1);
-        assert_rows!(app.database, claims: 2, effects: 1);
-        // It is over for the provider, too.
-        let again = send(&router, event("a", "star", "created").request()).await;
-        assert_eq!(again, ignored());
+        for _ in 0..3 {
+            app.database.run(MAKE_OLD).await;
+            app.database.make_due().await;
+            assert_eq!(run_due(&recovery, &router).await, ["kept"]);
+        }
+        assert_kept!(app.database, "dead", attempts: 4, retries: 3);
+        assert_rows!(app.database, claims: 0, effects: 0);
 
         // The deploy is taken back.
-        assert_eq!(
-            endpoint(&app).reprocess("a").await.unwrap(),
-            Reprocessed::Due
-        );
+        assert_eq!(endpoint(&app).retry("a").await.unwrap(), Retried::Due);
         let (before, recovery) = app.elsewhere_keeping(|keep| keep, write_effect).await;
         assert_eq!(run_due(&recovery, &before).await, ["processed"]);
-        assert_rows!(app.database, claims: 2, effects: 2);
+        app.database.until(NOTHING_KEPT).await;
+        assert_rows!(app.database, claims: 1, effects: 1);
     }
 }
 
 #[tokio::test]
-async fn e2_what_is_processed_stays_so_if_it_is_reprocessed_and_ignored() {
-    fn archived(recovery: &Recovery) -> Keep {
-        keep(recovery).processed_for(Duration::from_secs(3600))
-    }
+async fn e2_what_is_reprocessed_waits_for_a_handler() {
     fn all_archived(recovery: &Recovery) -> Keep {
         keep_all(recovery).processed_for(Duration::from_secs(3600))
     }
     let set = |layer: IdempotentWebhook, recovery: &Recovery| layer.keep(all_archived(recovery));
     let app = TestApp::recovered(presets::github(secret()), set, write_effect).await;
-    let star = || event("a", "star", "created").request();
-    assert_eq!(app.send(star()).await, answer(200, "processed", "done"));
-    assert_kept!(app.database, "processed", attempts: 1, retries: 0);
+    let sent = app.send(event("a", "star", "created").request()).await;
+    assert_eq!(sent, answer(200, "processed", "done"));
 
-    let (recovery, router) = deployed(&app.database.pool, archived);
-    let endpoint = endpoint(&app);
-    assert_eq!(endpoint.reprocess("a").await.unwrap(), Reprocessed::Due);
+    let (recovery, router) = deployed(&app.database.pool, all_archived);
+    let reprocessed = endpoint(&app).reprocess("a").await.unwrap();
+    assert_eq!(reprocessed, Reprocessed::Due);
     app.database.run(MAKE_OLD).await;
-    assert_eq!(run_due(&recovery, &router).await, ["ignored"]);
-    assert_rows!(app.database, claims: 1, effects: 1);
-    assert_eq!(app.send(star()).await, answer(200, "duplicate", ""));
+    assert_eq!(run_due(&recovery, &router).await, ["kept"]);
+    assert_rows!(app.database, claims: 0, effects: 1);
 
     // The type is back.
-    assert_eq!(endpoint.reprocess("a").await.unwrap(), Reprocessed::Due);
+    app.database.make_due().await;
     assert_eq!(run_due(&app.recovery, &app.router).await, ["processed"]);
+    assert_kept!(app.database, "processed", attempts: 3, retries: 2);
     assert_rows!(app.database, claims: 1, effects: 2);
 }
 

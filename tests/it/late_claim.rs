@@ -8,21 +8,21 @@ use axum::Router;
 use axum::handler::Handler;
 use axum::http::StatusCode;
 use axum::routing::post;
-use idempotent_webhook::recovery::Reprocessed;
+use idempotent_webhook::recovery::{Discarded, Reprocessed};
 use idempotent_webhook::testing::assert_idempotent;
 use idempotent_webhook::{
     BeginError, Delivery, HandlerError, IdempotentWebhook, Keep, LateClaim, Recency, Recovery,
     Source, presets,
 };
 use serde::Deserialize;
-use sqlx::PgPool;
+use sqlx::{Executor, PgPool};
 use tokio::sync::oneshot;
 
 use crate::support::{
     Database, NO_ADVISORY_LOCK, NONE_TAKEN, NOTHING_KEPT, TestApp, Way, answer, assert_kept,
     assert_rows, cancelled_after, endpoint, failing_behind_gate, gate, gated, github,
-    github_delivery, insert_effect, keep, keep_accepted, keep_all, let_pass, logged, recover,
-    recovery, secret, send, send_copies, soon, spawn_send, until_all_wait, write_effect,
+    github_delivery, insert_effect, keep, keep_accepted, keep_all, logged, recover, recovery,
+    secret, send, send_copies, soon, spawn_send, write_effect,
 };
 
 fn late(layer: IdempotentWebhook) -> IdempotentWebhook {
@@ -455,8 +455,9 @@ async fn l2_a_begin_that_is_cancelled_at_any_poll_has_not_claimed() {
     assert_rows!(app.database, claims: 40, effects: 0);
 }
 
+/// What the handler does before its claim is done again by each attempt.
 #[tokio::test]
-async fn l2_a_postgres_that_is_away_at_begin_is_no_attempt() {
+async fn r7_a_begin_that_fails_counts_as_an_attempt() {
     let (mut gate, way) = gate();
     let set = |layer: IdempotentWebhook, recovery: &Recovery| {
         late(layer)
@@ -476,13 +477,24 @@ async fn l2_a_postgres_that_is_away_at_begin_is_no_attempt() {
     assert_eq!((sent.status, &*sent.outcome), (503, "kept"));
     drop(held);
     app.database.until(NONE_TAKEN).await;
-    // It is taken back once.
     app.settled().await;
-    until_all_wait().await;
-    let_pass(Duration::from_secs(60)).await;
-    until_all_wait().await;
-    app.settled().await;
-    assert_kept!(app.database, "due", attempts: 0, retries: 0);
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
+    assert_rows!(app.database, claims: 0, effects: 0);
+
+    // Of recovery, too: it is dead once its schedule is over, and not run again and again.
+    let pending = app.database.another_pool(1).await;
+    let mut holder = pending.begin().await.unwrap();
+    holder
+        .execute("lock table idempotent_webhook.deliveries in exclusive mode")
+        .await
+        .unwrap();
+    for _ in 0..3 {
+        app.database.make_due().await;
+        app.recovery.run_due(&app.router).await.unwrap();
+    }
+    drop(holder);
+    assert_kept!(app.database, "dead", attempts: 4, retries: 3);
+    assert_eq!(app.runs(), 4);
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
@@ -572,6 +584,60 @@ async fn l3_an_attempt_whose_delivery_was_taken_over_cannot_begin() {
     let sent = sent.await.unwrap();
     assert_eq!((sent.status, &*sent.outcome), (503, "kept"));
     assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// What the last statement says decides the answer: a 2xx for what is not kept would be the last that is heard of it.
+#[tokio::test]
+async fn r14_what_an_operator_changes_in_the_handler_decides_the_answer() {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Word {
+        Erase,
+        Discard,
+    }
+    let ways: [fn(&Recovery) -> Keep; 2] = [keep_all, |recovery| keep_all(recovery).acknowledge()];
+    for (acknowledges, way) in ways.into_iter().enumerate() {
+        for word in [Word::Erase, Word::Discard] {
+            for begins in [false, true] {
+                let (mut gate, pass) = gate();
+                let handler = move |claim: LateClaim, delivery: Delivery| {
+                    let pass = pass.clone();
+                    async move {
+                        pass.pass().await;
+                        match begins {
+                            true => begin_and_write(claim, delivery).await,
+                            false => Err(HandlerError::new("not yet")),
+                        }
+                    }
+                };
+                let set =
+                    |layer: IdempotentWebhook, recovery: &Recovery| late(layer).keep(way(recovery));
+                let app = TestApp::recovered(presets::github(secret()), set, handler).await;
+                let sent = spawn_send(&app.router, github("a", "{}"));
+                gate.reached().await;
+                let endpoint = endpoint(&app);
+                match word {
+                    Word::Erase => assert!(endpoint.erase("a").await.unwrap()),
+                    Word::Discard => {
+                        let discarded = endpoint.discard("a").await.unwrap();
+                        assert_eq!(discarded, Discarded::Discarded);
+                    }
+                }
+                gate.open();
+                let sent = sent.await.unwrap();
+                let failed = if begins { 503 } else { 500 };
+                let expected = match (word, acknowledges == 1) {
+                    (Word::Discard, true) => (200, "discarded"),
+                    _ => (failed, "failed"),
+                };
+                assert_eq!((sent.status, &*sent.outcome), expected);
+                match word {
+                    Word::Erase => assert_kept!(app.database, "recorded", attempts: 1, retries: 0),
+                    Word::Discard => app.database.until(NOTHING_KEPT).await,
+                }
+                assert_rows!(app.database, claims: 0, effects: 0);
+            }
+        }
+    }
 }
 
 #[tokio::test]

@@ -18,7 +18,8 @@ use sqlx::postgres::PgPoolOptions;
 use crate::support::{
     Failing, NO_ADVISORY_LOCK, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, TestApp, answer, assert_kept,
     assert_rows, failing_behind_gate, gated, github, github_delivery, insert_effect, keep,
-    keep_all, lose_connections, recover, secret, send, soon, spawn_send, write_effect,
+    keep_all, lose_connections, recover, recover_all, secret, send, soon, spawn_send,
+    until_all_wait, write_effect,
 };
 
 fn by_ref(layer: IdempotentWebhook) -> IdempotentWebhook {
@@ -56,6 +57,50 @@ async fn o_deliveries_of_one_object_wait_for_each_other_in_a_process_without_a_c
         assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
     }
     assert_rows!(app.database, claims: 13, effects: 13);
+}
+
+/// Another delivery than the one that it waits for: if its attempt ended with its sender, it would be lost.
+#[tokio::test]
+async fn g8_a_sender_that_hangs_up_during_the_wait_for_an_object_loses_nothing() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::github_with(by_ref, handler).await;
+    let first = spawn_send(&app.router, push("a", "main"));
+    gate.reached().await;
+    let second = spawn_send(&app.router, push("b", "main"));
+    until_all_wait().await;
+    second.abort();
+    assert!(second.await.is_err_and(|error| error.is_cancelled()));
+    gate.open();
+    gate.open();
+    assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
+    let both = "2 = (select count(*) from effects)";
+    app.database.until(both).await;
+    app.settled().await;
+    assert_eq!(app.runs(), 2);
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+/// Its failure needs no place of those that deliveries hold.
+#[tokio::test]
+async fn r1_a_delivery_that_finds_no_place_for_its_claim_is_kept() {
+    let (mut gate, handler) = gated();
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        layer
+            .database_timeout(Duration::from_millis(500))
+            .max_connections(1)
+            .keep(keep(recovery))
+    };
+    let app = TestApp::recovered(presets::github(secret()), set, handler).await;
+    let first = spawn_send(&app.router, push("a", "main"));
+    gate.reached().await;
+    let second = app.send(push("b", "side")).await;
+    assert_eq!((second.status, &*second.outcome), (503, "kept"));
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
+    gate.open();
+    assert_eq!(first.await.unwrap(), answer(200, "processed", ""));
+    gate.open();
+    recover_all(&app).await;
+    assert_rows!(app.database, claims: 2, effects: 2);
 }
 
 #[tokio::test]

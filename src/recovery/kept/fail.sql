@@ -3,7 +3,8 @@
 -- is silent, 2 takes it, and 1 frees what 2 runs.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 status, $5 reason, $6 state, $7 time until the next attempt, $8 how
--- many attempts were counted and did not begin, $10 after how many failures in a row the breaker opens,
+-- many attempts were counted and did not begin, $10 after how many failures in a row the breaker opens, or `null` if this is none of
+-- them,
 -- $11 the time until it is probed, $12 whose attempt it was.
 with failed as (
     update idempotent_webhook.kept_deliveries as kept
@@ -33,6 +34,7 @@ breaker as (
     insert into idempotent_webhook.kept_endpoints as known (endpoint, failed_ids, probe_at)
     select $1, array[$3], case when $10 <= 1 then now() + $11 end
     from failed
+    where $10::int is not null
     on conflict (endpoint) do update
     set failed_ids = known.failed_ids || excluded.failed_ids,
         probe_at = coalesce(

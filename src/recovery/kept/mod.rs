@@ -87,6 +87,13 @@ impl KeptAs {
     }
 }
 
+/// What has become of a delivery during an attempt at it.
+pub(crate) struct Became {
+    pub(crate) is_processed: bool,
+    pub(crate) is_kept: bool,
+    pub(crate) is_discarded: bool,
+}
+
 /// A request to keep before its handler runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Acceptance {
@@ -275,7 +282,7 @@ impl Store {
                 .bind(delay.map(interval))
                 .bind(not_begun)
                 .bind(take.number)
-                .bind(served.breaker.failures)
+                .bind(failed.opens_breaker().then_some(served.breaker.failures))
                 .bind(interval(served.breaker.probe_interval))
                 .bind(by.as_str())
         };
@@ -303,15 +310,20 @@ impl Store {
         Ok(!self.run_on_any(statement).await?.is_empty())
     }
 
-    /// Whether a delivery was discarded within this time.
-    pub(crate) async fn was_discarded(
+    /// What has become of a delivery whose row is not that of the attempt any more, which has begun so long ago.
+    pub(crate) async fn what_became(
         &self,
         delivery: &Delivery,
-        within: Duration,
-    ) -> Result<bool, DatabaseError> {
-        let statement =
-            || keyed(include_str!("was_discarded.sql"), delivery).bind(interval(within));
-        Ok(!self.run_on_any(statement).await?.is_empty())
+        began: Duration,
+    ) -> Result<Became, DatabaseError> {
+        let statement = || keyed(include_str!("what_became.sql"), delivery).bind(interval(began));
+        let rows = self.run_on_any(statement).await?;
+        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+        Ok(Became {
+            is_processed: row.try_get("is_processed")?,
+            is_kept: row.try_get("is_kept")?,
+            is_discarded: row.try_get("is_discarded")?,
+        })
     }
 
     /// Ends what is kept of a delivery that was processed by another attempt.

@@ -18,8 +18,8 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::{Executor, PgPool};
 
 use crate::support::{
-    Failing, NONE_TAKEN, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, Runs, SECRET, SOON, TestApp,
-    answer, assert_accepted, assert_kept, assert_rows, endpoint, gate, gated, github,
+    Database, Failing, NONE_TAKEN, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, Process, Runs, SECRET, SOON,
+    TestApp, answer, assert_accepted, assert_kept, assert_rows, endpoint, gate, gated, github,
     github_delivery, insert_effect, keep, keep_accepted, keep_all, keeping_by, keeping_of, lock,
     outcomes, recover, recover_all, secret, send, send_in_one_group, soon, spawn_send,
     write_effect,
@@ -95,22 +95,91 @@ async fn r15_a_failure_stays_kept_and_a_resend_runs_the_handler_at_once() {
 }
 
 #[tokio::test]
-async fn r15_what_cannot_be_kept_is_not_handled_unless_it_is_too_large() {
+async fn r15_what_cannot_be_kept_is_not_handled() {
     for way in [keep_all, keep_accepted] {
-        let way = |recovery: &Recovery| {
-            let hour = Duration::from_secs(3600);
-            way(recovery).body_limit(10).processed_for(hour)
-        };
+        let hour = Duration::from_secs(3600);
+        let way = |recovery: &Recovery| way(recovery).processed_for(hour);
         let app = keeping_by(way, Failing::times(0).handler()).await;
-        let large = app.send(github("large", "0123456789a")).await;
-        assert_eq!(large, answer(200, "processed", ""));
-        app.database.until(NOTHING_KEPT).await;
         app.database
             .run("alter table idempotent_webhook.kept_requests rename to gone")
             .await;
         let refused = app.send(github("a", "{}")).await;
         assert_eq!((refused.status, &*refused.outcome), (503, "failed"));
+        assert_rows!(app.database, claims: 0, effects: 0);
+    }
+}
+
+/// A limit that is lower than that of the endpoint is one that somebody has set.
+#[tokio::test]
+async fn r3_a_body_over_the_limit_of_what_is_kept_is_refused_and_recorded() {
+    for way in [keep_all, keep_accepted] {
+        let app = keeping_by(
+            |recovery| way(recovery).body_limit(10),
+            Failing::times(0).handler(),
+        )
+        .await;
+        let refused = app.send(github("large", "0123456789a")).await;
+        assert_eq!(refused, answer(503, "failed", "temporarily unavailable"));
+        assert_kept!(app.database, "recorded", attempts: 1, retries: 0);
+        assert_rows!(app.database, claims: 0, effects: 0);
+        assert_eq!(app.runs(), 0);
+        // One that fits is kept before its handler runs.
+        let taken = app.send(github("small", "0123456789")).await;
+        assert_eq!(taken.status, 200);
+        app.database.until("exists (select from effects)").await;
         assert_rows!(app.database, claims: 1, effects: 1);
+    }
+}
+
+/// As GitHub pushes, which are not sent again. Its limit is 25 MiB.
+#[tokio::test]
+async fn r3_what_the_endpoint_takes_is_kept_whatever_its_size() {
+    const MIB: usize = 1024 * 1024;
+    for size in [MIB - 1, MIB + 1, 25 * MIB] {
+        for way in [keep, keep_all, keep_accepted] {
+            let app = keeping_by(way, Failing::times(1).handler()).await;
+            let body = format!("\"{}\"", "x".repeat(size - 2));
+            app.send(github("a", &*body)).await;
+            app.settled().await;
+            let kept = format!(
+                "exists (
+                    select from idempotent_webhook.kept_requests
+                    join idempotent_webhook.kept_deliveries using (endpoint, tenant, delivery_id)
+                    where state = 'due' and taken_by is null and octet_length(body) = {size}
+                )"
+            );
+            app.database.until(&kept).await;
+            assert_rows!(app.database, claims: 0, effects: 0);
+            recover_all(&app).await;
+            assert_rows!(app.database, claims: 1, effects: 1);
+        }
+    }
+}
+
+/// The same, and the process of the handler is gone in the midst of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn r3_a_large_body_survives_the_process_of_its_handler() {
+    for way in [keep_all, keep_accepted] {
+        let database = Database::new().await;
+        let (mut gate, handler) = gated();
+        let process = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        {
+            let _in_process = process.enter();
+            let of_process = Process::new(database.another_pool(3).await, way, handler);
+            let body = format!("\"{}\"", "x".repeat(1536 * 1024));
+            spawn_send(&of_process.router, github("a", &*body));
+        }
+        gate.reached().await;
+        process.shutdown_background();
+        let other = Process::new(database.pool.clone(), way, write_effect);
+        let recovering = other.recover();
+        database.until(NOTHING_KEPT).await;
+        recovering.stop().await;
+        assert_rows!(database, claims: 1, effects: 1);
     }
 }
 

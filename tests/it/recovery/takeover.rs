@@ -184,7 +184,7 @@ async fn k4_postgres_ends_the_claim_of_a_frozen_process_which_has_no_effect_afte
     let late = tokio::task::spawn_blocking(move || process.join().unwrap())
         .await
         .unwrap();
-    assert_eq!((late.status, &*late.outcome), (503, "kept"));
+    assert_eq!((late.status, &*late.outcome), (200, "duplicate"));
     database.until(NOTHING_KEPT).await;
     assert_rows!(database, claims: 1, effects: 1);
 }

@@ -1,0 +1,22 @@
+-- What has become of a delivery during an attempt at it, whose row is not that of the attempt any more: whether it was
+-- processed, whether it is kept to be run again, and whether it was discarded since the attempt began, which is $4 ago.
+--
+-- Citus cannot run a subquery without a column beside one on another kind of table: hence `select 1`.
+--
+-- $1 endpoint, $2 tenant, $3 id.
+select
+    exists (
+        select 1
+        from idempotent_webhook.deliveries
+        where endpoint = $1 and tenant = $2 and delivery_id = $3
+    ) as is_processed,
+    exists (
+        select 1
+        from idempotent_webhook.kept_deliveries
+        where endpoint = $1 and tenant = $2 and delivery_id = $3 and state in ('due', 'dead')
+    ) as is_kept,
+    exists (
+        select 1
+        from idempotent_webhook.discarded
+        where endpoint = $1 and tenant = $2 and delivery_id = $3 and discarded_at >= now() - $4
+    ) as is_discarded
