@@ -39,7 +39,7 @@ pub enum Outcome {
     InFlight,
     /// The request is not an authentic and usable delivery.
     Rejected,
-    /// Nothing was committed, or the result of the commit is unknown. The delivery is not kept.
+    /// Nothing was committed, or the result of the commit is unknown. The delivery is not kept, as far as is known.
     Failed,
     /// Nothing was committed, and the delivery is kept for [`Recovery`](crate::Recovery).
     Kept,

@@ -1,5 +1,4 @@
--- Whether the endpoint $1 keeps $2 deliveries, or $3 bytes of bodies. What is processed does not count, nor what was
--- erased and had never failed: it has no body.
+-- Whether the endpoint $1 keeps $2 deliveries, or $3 bytes of bodies. What is processed does not count.
 --
 -- Each part has an index. With `state <> 'processed'` instead, the whole archive would be read.
 select count(*) >= $2 or coalesce(sum(body_bytes), 0) >= $3
