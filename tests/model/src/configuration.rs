@@ -10,6 +10,10 @@ pub struct Configuration {
     pub keep: Keep,
     /// `IdempotentWebhook::late_claim`.
     pub claims_late: bool,
+    /// The handler claims by the function `idempotent_webhook.claim`, in a transaction of another driver.
+    pub other_driver: bool,
+    /// The second process has another version of the application at first, which ignores the type.
+    pub versions: bool,
     /// How many attempts are under way at once, at most.
     pub slots: usize,
     /// How many attempts of recovery the schedule has.
@@ -86,6 +90,37 @@ pub fn all() -> Vec<(String, Configuration)> {
                 with.budget(|left| left.silences = 1),
             );
         }
+        let versions = of.versions();
+        add(
+            "two versions, deploys, a failure",
+            versions.budget(|left| (left.deploys, left.failures) = (2, 1)),
+        );
+        add(
+            "two versions, a deploy, a crash",
+            versions.budget(|left| (left.deploys, left.crashes) = (1, 1)),
+        );
+        add(
+            "two versions, a deploy, an operator",
+            versions
+                .archives()
+                .operator(Action::Any, 1)
+                .budget(|left| left.deploys = 1),
+        );
+        let late = of.archives().claims_late();
+        add(
+            "a late claim, Reprocess",
+            late.operator(Action::Reprocess, 1),
+        );
+        add(
+            "another driver, Forget, a silence",
+            late.other_driver()
+                .operator(Action::Forget, 1)
+                .budget(|left| left.silences = 1),
+        );
+        add(
+            "a step of the clock, a crash",
+            of.budget(|left| (left.clock_steps, left.crashes) = (1, 1)),
+        );
         let with = of.archives().retention().operator(Action::Any, 1);
         add(
             "an operator, retention, a loss",
@@ -121,6 +156,8 @@ impl Configuration {
         Self {
             keep,
             claims_late: false,
+            other_driver: false,
+            versions: false,
             slots: 2,
             schedule: 2,
             archives: false,
@@ -134,6 +171,8 @@ impl Configuration {
                 losses: 0,
                 actions: 0,
                 lists: 0,
+                deploys: 0,
+                clock_steps: 0,
             },
             guards: Guards::ALL,
         }
@@ -167,6 +206,18 @@ impl Configuration {
     /// With the claim after the first part of the handler.
     pub fn claims_late(mut self) -> Self {
         self.claims_late = true;
+        self
+    }
+
+    /// With a late claim that is made by another driver.
+    pub fn other_driver(mut self) -> Self {
+        self.other_driver = true;
+        self.claims_late()
+    }
+
+    /// With a process of another version, which ignores the type.
+    pub fn versions(mut self) -> Self {
+        self.versions = true;
         self
     }
 

@@ -12,6 +12,12 @@ pub enum Guard {
     FenceOfClaim,
     /// `end_with_claim.sql`: `state = 'due'`.
     OnlyDueIsClaimed,
+    /// `attempt.rs`: an attempt in a process that has no handler for the type fails. It claims nothing.
+    HandlerIsThere,
+    /// `late_claim.rs`: `begin` refuses if the claim finds another `reprocessed` than the look-up.
+    SameReprocessed,
+    /// `0004_claim.sql`: the number of the take, as the last argument.
+    FenceOfFunction,
     /// `claim.rs`: `NotClaimed::Superseded` if the row of a take is not there.
     Superseded,
     /// `claim.rs`: what is kept ends in the transaction of the claim.
@@ -26,14 +32,18 @@ pub enum Guard {
     FenceOfGiveBack,
     /// `drop.sql`: the fence of the handler's discard.
     FenceOfDrop,
+    /// `record_result.rs`: it is kept only if `fail.sql` or `give_back.sql` has hit its row.
+    KeptAsWritten,
     /// `take.sql`: `taken_by is null or not exists (select from processes where number = taken_by)`.
     TakeOnlyFree,
     /// `take.sql`: `paused_at is not null`.
     TakeNotPaused,
     /// `migrations/0002_kept.sql`: `takes` of a new row begins anywhere, so that no attempt at an earlier row has it.
     NewNumbers,
-    /// `expire.sql`: `heard_at < now() - $1`.
+    /// `liveness.rs`: a number is deleted after a silence of six seconds.
     GraceOfSilent,
+    /// `liveness.rs`: each process measures the silence of the others by its own clock, and not by that of Postgres.
+    OwnClock,
     /// `liveness.rs`: who was not heard of does not take.
     StopOfSilent,
     /// `liveness.rs`: a process deletes the numbers of others that are silent.

@@ -30,14 +30,18 @@
 //! # What is left out
 //!
 //! - Time. A redelivery window, a schedule, a grace time are over at any moment after what they wait for: that they are
-//!   long enough is an assumption. So is that who is silent for six seconds is not one who speaks every two. A silence
-//!   of Postgres itself (`can_tell` in `liveness.rs`) and a number that others have not heard of yet are left out.
+//!   long enough is an assumption. So is that who is silent for six seconds is not one who speaks every two. The clock of
+//!   Postgres is set forward or back for what is said of processes alone, and not for what is due. A silence of Postgres
+//!   itself (`can_tell` in `liveness.rs`) and a number that others have not heard of yet are left out.
 //! - Statements. Each is one step, or two where its snapshot and its write see different things (`accept.sql`,
 //!   `resend.sql`, `keep_failed.sql`), as `read committed` is documented. That Postgres does what it documents is
 //!   assumed. Locks are taken and waited for, but a wait in a circle is not modelled: `tests/it/recovery/locks.rs` has it.
-//! - One delivery of one endpoint: no batches, quota, breaker, object locks, replay guard, tenants, ignored types or
-//!   formats of requests, no second row that shares a process. Attempts that did not end (`unfinished`) are not counted.
+//! - One delivery of one endpoint: no batches, quota, breaker, object locks, replay guard, tenants or formats of
+//!   requests, no second row that shares a process. Attempts that did not end (`unfinished`) are not counted.
 //! - What is waited for in one process (`src/in_flight/`): its attempts meet at the claim, as those of two processes do.
+//! - What a process ignores before it looks at what is kept: that 200 acknowledges nothing, and the provider does not send
+//!   the delivery again. A process begins anew with another version once its attempts have ended.
+//! - What another driver does with its transaction: it commits as that of the layer does, and has a limit when idle.
 //! - Citus, where the claim and what is kept do not commit together.
 
 pub mod checker;

@@ -13,6 +13,13 @@ pub enum Property {
     AcknowledgedIsSafe,
     /// R1, R5: what is kept goes only with its effect, or as a handler, an operator or retention of what is dead wants.
     KeptIsNotLost,
+    /// What is kept ends as processed only with the effect of its handler: not since a process has no handler for its
+    /// type.
+    ProcessedByItsHandler,
+    /// R14: `kept` is answered only while the delivery is kept, or after it was discarded.
+    KeptIsTrue,
+    /// K3: what the handler is told is what the claim has found: whether an operator has it processed again.
+    TheToldIsTrue,
     /// What an attempt writes to a row has no effect once somebody has taken or changed the row.
     TheOvertakenWriteNothing,
     /// R6: nobody overtakes an attempt whose process was heard of all the time.

@@ -22,6 +22,8 @@ pub struct State {
     pub pruned: bool,
     /// `kept_endpoints.paused_at`.
     pub paused: bool,
+    /// The clock of Postgres, beside those of the processes.
+    pub clock: Clock,
     /// The processes that serve the endpoint.
     pub processes: [Process; 2],
     /// The attempts, and the transactions that outlive them.
@@ -66,6 +68,8 @@ pub struct Row {
     pub takes: u8,
     /// `retries`.
     pub retries: u8,
+    /// `reprocessed`.
+    pub reprocessed: bool,
     /// `taken_by`.
     pub taken_by: TakenBy,
     /// The attempt that has taken it last, if nobody has freed it since. It is not in the table.
@@ -93,6 +97,17 @@ pub enum TakenBy {
     GivenUp,
 }
 
+/// The clock of Postgres.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Clock {
+    /// It runs as those of the processes.
+    Right,
+    /// It was set forward. By it, each time of a process was long ago.
+    Ahead,
+    /// It was set back. By it, the last time of a process is still to come.
+    Behind,
+}
+
 /// A process with the layer and `Recovery`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
@@ -102,6 +117,8 @@ pub struct Process {
     pub silent: bool,
     /// Its number is in `processes`.
     pub registered: bool,
+    /// Its version has a handler for the type of the delivery. Otherwise it ignores that type.
+    pub handles: bool,
 }
 
 /// An attempt at the delivery.
@@ -127,6 +144,8 @@ pub struct Attempt {
     pub was_silent: bool,
     /// An operator has discarded the delivery since the attempt has taken or claimed it.
     pub discarded: bool,
+    /// The handler is told that the delivery is reprocessed (`Delivery::is_reprocessed`).
+    pub told_reprocessed: bool,
 }
 
 /// `Take::number`.
@@ -163,6 +182,8 @@ pub enum Phase {
     WriteResent,
     ResolveResent,
     LookUp,
+    /// It is decided whether the process has a handler for the type.
+    FindHandler,
     /// The handler runs, and the delivery is not claimed yet.
     BeforeClaim,
     Claim,
@@ -220,6 +241,10 @@ pub struct Budget {
     pub actions: u8,
     /// Rounds of reconciliation that find the event in the list.
     pub lists: u8,
+    /// Processes that are started anew with the other version of the application.
+    pub deploys: u8,
+    /// Steps of the clock of Postgres.
+    pub clock_steps: u8,
 }
 
 impl State {
@@ -231,11 +256,13 @@ impl State {
             set_aside: false,
             pruned: false,
             paused: false,
-            processes: [Process {
+            clock: Clock::Right,
+            processes: [true, !configuration.versions].map(|handles| Process {
                 lives: true,
                 silent: false,
                 registered: true,
-            }; 2],
+                handles,
+            }),
             attempts: [None; SLOTS],
             retention: None,
             missing: false,

@@ -61,6 +61,33 @@ fn the_claim() {
 }
 
 #[test]
+fn another_driver() {
+    let recovers = silent(ALL.other_driver());
+    breaks(FenceOfFunction, recovers, TheOvertakenWriteNothing, 11);
+    let succeeds = FAILED.other_driver().budget(|left| left.failures = 0);
+    let forgets = listed(succeeds).operator(Action::Forget, 1);
+    breaks(FenceOfFunction, forgets, OneEffect, 16);
+}
+
+#[test]
+fn versions() {
+    breaks(HandlerIsThere, ALL.versions(), ProcessedByItsHandler, 11);
+    let acknowledged = ACCEPT_FIRST.versions();
+    breaks(HandlerIsThere, acknowledged, ProcessedByItsHandler, 8);
+}
+
+#[test]
+fn what_the_handler_is_told() {
+    let reprocessed = FAILED.archives().operator(Action::Reprocess, 1);
+    breaks(
+        SameReprocessed,
+        reprocessed.claims_late(),
+        TheToldIsTrue,
+        18,
+    );
+}
+
+#[test]
 fn what_is_kept_ends_in_the_transaction_of_the_claim() {
     let reprocessed = FAILED.archives().retention().operator(Action::Reprocess, 1);
     breaks(EndInTheTransaction, lost(reprocessed), OneEffect, 26);
@@ -103,6 +130,8 @@ fn processes() {
     breaks(HoldNumber, listed(FAILED), TheLivingAreNotOvertaken, 5);
     breaks(StopOfSilent, silent(ACCEPT_FIRST), Livelock, 8);
     breaks(Expire, killed(ALL), Stuck, 4);
+    let stepped = listed(FAILED).budget(|left| left.clock_steps = 1);
+    breaks(OwnClock, stepped, TheLivingAreNotOvertaken, 6);
     breaks(GiveUp, lost(ACCEPT_FIRST), Stuck, 6);
 }
 
@@ -111,6 +140,8 @@ fn answers() {
     breaks(DoubtIsNo, lost(FAILED), AcknowledgedIsSafe, 5);
     breaks(AbortedIsNo, FAILED, AcknowledgedIsSafe, 5);
     breaks(AcceptedIsKept, ACCEPT_FIRST, AcknowledgedIsSafe, 1);
+    let erases = ALL.operator(Action::Erase, 1);
+    breaks(KeptAsWritten, erases, KeptIsTrue, 6);
 }
 
 #[test]

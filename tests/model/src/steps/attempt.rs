@@ -23,11 +23,19 @@ impl Steps<'_> {
             Phase::WriteResent => of.write_resent(),
             Phase::ResolveResent => of.resolve_resent(),
             Phase::LookUp => of.look_up(),
+            Phase::FindHandler => of.find_handler(),
             Phase::BeforeClaim => {
-                of.go("the handler calls `LateClaim::begin`", Phase::Claim);
+                let claims = match of.from.configuration.other_driver {
+                    true => "the handler calls `idempotent_webhook.claim`",
+                    false => "the handler calls `LateClaim::begin`",
+                };
+                of.go(claims, Phase::Claim);
                 of.handler_fails();
             }
             Phase::Claim => of.claim(),
+            Phase::Handler if !of.is_handled() => {
+                of.go("there is nothing to call", Phase::Commit);
+            }
             Phase::Handler => {
                 of.go("the handler succeeds", Phase::Commit);
                 of.handler_fails();
@@ -258,10 +266,30 @@ impl Of<'_, '_> {
         });
     }
 
+    /// Whether the process has a handler for the type.
+    fn is_handled(&self) -> bool {
+        self.from.state.handles(&self.attempt)
+    }
+
+    /// The process has taken a delivery whose type it ignores.
+    fn find_handler(&mut self) {
+        match self.has(Guard::HandlerIsThere) {
+            true => self.go(
+                "no handler is for it, which is a failure",
+                Phase::Settle(Outcome::Failed),
+            ),
+            false => self.go("no handler is for it, and it ends", Phase::Claim),
+        }
+    }
+
     /// `look_up.sql`, with `late_claim`.
     fn look_up(&mut self) {
         match self.from.state.claim {
-            Claim::None => self.go("`look_up.sql` finds nothing", Phase::BeforeClaim),
+            Claim::None => self.step("`look_up.sql` finds it not processed", |state, slot| {
+                let told_reprocessed = state.row.is_some_and(|row| row.reprocessed);
+                let attempt = of_slot(state, slot);
+                (attempt.told_reprocessed, attempt.phase) = (told_reprocessed, Phase::BeforeClaim);
+            }),
             Claim::Young | Claim::Old => {
                 let duplicate = Phase::Settle(Outcome::Duplicate);
                 self.go("`look_up.sql` finds it processed", duplicate);
@@ -283,15 +311,28 @@ impl Of<'_, '_> {
             return self.go("`claim.sql` finds it processed", duplicate);
         }
         let ends_row = self.is_its_row();
-        if self.attempt.take != Take::None && !ends_row && self.has(Guard::Superseded) {
-            let superseded = Phase::Settle(Outcome::Superseded);
+        let superseded = Phase::Settle(Outcome::Superseded);
+        let needs_row = self.attempt.take != Take::None
+            && self.has(Guard::Superseded)
+            && self.has_take_in_claim();
+        if needs_row && !ends_row {
             return self.go("claims, and its row was taken or ended", superseded);
         }
+        let is_reprocessed = state.row.is_some_and(|row| ends_row && row.reprocessed);
+        let was_told = self.attempt.told_reprocessed;
+        let claims_late = self.from.configuration.claims_late && self.is_handled();
+        if claims_late && was_told != is_reprocessed && self.has(Guard::SameReprocessed) {
+            return self.go("claims, and the look-up has said otherwise", superseded);
+        }
+        let told_reprocessed = match claims_late {
+            true => was_told,
+            false => is_reprocessed,
+        };
         let ends_now = ends_row && self.has(Guard::EndInTheTransaction) && !state.is_row_locked();
         self.step("claims, and ends what is kept", |state, slot| {
             let attempt = of_slot(state, slot);
             (attempt.tx, attempt.phase) = (Tx::Open, Phase::Handler);
-            attempt.has_row = ends_now;
+            (attempt.has_row, attempt.told_reprocessed) = (ends_now, told_reprocessed);
         });
         let misses = state.left.losses > 0 || !self.has(Guard::LookAgain);
         if ends_now && self.attempt.take == Take::None && misses {
@@ -314,8 +355,14 @@ impl Of<'_, '_> {
             .row
             .is_some_and(|row| match self.attempt.take {
                 Take::None => true,
+                _ if !self.has_take_in_claim() => true,
                 _ => self.is_its_take(&row, of_claim),
             })
+    }
+
+    /// Whether the claim is given the number of the take.
+    fn has_take_in_claim(&self) -> bool {
+        !self.from.configuration.other_driver || self.has(Guard::FenceOfFunction)
     }
 
     /// Whether the take of the attempt is that of the row.
@@ -466,13 +513,15 @@ impl Of<'_, '_> {
     /// `settle_kept`: the attempt has taken the row. It waits for whoever changes it, and tries again.
     fn settle_kept(&mut self, outcome: Outcome) {
         let state = self.from.state;
-        // With `acknowledge`: what has failed is kept, by this attempt or another one.
-        let is_kept = matches!(
+        // With `acknowledge`, the provider does not hear of what is kept.
+        let says_kept = matches!(
             outcome,
             Outcome::Failed | Outcome::Dead | Outcome::Superseded
         );
+        let as_written = self.has(Guard::KeptAsWritten);
         if outcome != Outcome::Duplicate && outcome != Outcome::Discarded {
-            self.lose("its result cannot be written", Phase::Answer(is_kept));
+            let unknown = Phase::Answer(says_kept && !as_written);
+            self.lose("its result cannot be written", unknown);
         }
         if state.is_row_locked() {
             return;
@@ -499,7 +548,11 @@ impl Of<'_, '_> {
             true => "`give_back.sql`",
             false => "`fail.sql`",
         };
+        let is_ok = says_kept && (is_its_take || !as_written);
         self.step(what, |state, slot| {
+            if is_ok && of_slot(state, slot).is_request && !state.may_say_kept() {
+                state.breaks(Property::KeptIsTrue);
+            }
             if let Some(row) = state.row.as_mut().filter(|_| is_its_take) {
                 let is_overtaken = row.owner != Some(slot as u8);
                 (row.taken_by, row.owner) = (TakenBy::Nobody, None);
@@ -511,7 +564,7 @@ impl Of<'_, '_> {
                     state.breaks(Property::TheOvertakenWriteNothing);
                 }
             }
-            of_slot(state, slot).phase = Phase::Answer(is_kept);
+            of_slot(state, slot).phase = Phase::Answer(is_ok);
         });
     }
 
@@ -555,6 +608,7 @@ impl Row {
             is,
             takes: 0,
             retries: 0,
+            reprocessed: false,
             taken_by: TakenBy::Nobody,
             owner: None,
         }
@@ -573,6 +627,7 @@ impl Row {
     pub(super) fn anew(self) -> Self {
         Self {
             takes: self.takes,
+            reprocessed: self.reprocessed,
             ..Self::new(Is::Due)
         }
     }
@@ -596,13 +651,27 @@ impl State {
 
     /// The transaction of an attempt commits.
     pub(super) fn commit(&mut self, slot: usize, archives: bool) {
+        let before = *of_slot(self, slot);
+        let Attempt {
+            take,
+            has_row,
+            discarded,
+            told_reprocessed,
+            ..
+        } = before;
+        let is_handled = self.handles(&before);
         let attempt = of_slot(self, slot);
-        let (take, has_row, discarded) = (attempt.take, attempt.has_row, attempt.discarded);
         (attempt.tx, attempt.has_row) = (Tx::None, false);
         if has_row {
             let owner = self.row.and_then(|row| row.owner);
             if take != Take::None && owner != Some(slot as u8) {
                 self.breaks(Property::TheOvertakenWriteNothing);
+            }
+            if !is_handled {
+                self.breaks(Property::ProcessedByItsHandler);
+            }
+            if self.row.is_some_and(|row| row.reprocessed) != told_reprocessed {
+                self.breaks(Property::TheToldIsTrue);
             }
             self.end_row(archives);
         }
@@ -610,6 +679,17 @@ impl State {
             self.breaks(Property::DiscardedDoesNotCommit);
         }
         self.claim = Claim::Young;
-        self.effects += 1;
+        self.effects += u8::from(is_handled);
+    }
+
+    /// Whether the version of the attempt's process has a handler for the type.
+    fn handles(&self, attempt: &Attempt) -> bool {
+        self.processes[usize::from(attempt.process)].handles
+    }
+
+    /// Whether nothing is lost if the provider does not send the delivery again.
+    fn may_say_kept(&self) -> bool {
+        let is_kept = self.row.is_some_and(|row| row.is != Is::Recorded);
+        is_kept || self.effects > 0 || self.set_aside
     }
 }

@@ -114,6 +114,9 @@ impl Steps<'_> {
             state.claim = Claim::None;
             state.allowed += 1;
             state.make_due(fence);
+            if let Some(row) = &mut state.row {
+                row.reprocessed = true;
+            }
         });
     }
 

@@ -4,17 +4,62 @@ use super::attempt::begin;
 use super::{Actor, Steps};
 use crate::guards::Guard;
 use crate::properties::Property;
-use crate::state::{Attempt, Is, Phase, State, Take, TakenBy, Tx};
+use crate::state::{Attempt, Clock, Is, Phase, State, Take, TakenBy, Tx};
 
 impl Steps<'_> {
     pub(super) fn processes(&mut self) {
         for number in 0..2 {
             self.dies(number);
+            self.is_deployed(number);
             self.is_heard(number);
             self.gives_up(number);
             self.takes(number);
         }
         self.transactions();
+        self.clock();
+    }
+
+    /// It has ended what it had begun, and is started anew with the other version.
+    fn is_deployed(&mut self, number: u8) {
+        let at = usize::from(number);
+        let process = self.state.processes[at];
+        let mut attempts = self.state.attempts.iter().flatten();
+        if self.state.left.deploys == 0
+            || !process.lives
+            || process.silent
+            || attempts.any(|attempt| attempt.process == number)
+        {
+            return;
+        }
+        let what = match process.handles {
+            true => "is started anew with a version that ignores the type",
+            false => "is started anew with a version that has a handler",
+        };
+        self.may(Actor::Process(number), what, |state| {
+            state.left.deploys -= 1;
+            state.processes[at].handles = !process.handles;
+            if let Some(row) = &mut state.row
+                && row.taken_by == TakenBy::Process(number)
+            {
+                row.taken_by = TakenBy::GivenUp;
+            }
+        });
+    }
+
+    /// It is set forward or back, as after a failover to a host whose clock is wrong.
+    fn clock(&mut self) {
+        if self.state.left.clock_steps == 0 {
+            return;
+        }
+        for (what, clock) in [
+            ("its clock is set forward", Clock::Ahead),
+            ("its clock is set back", Clock::Behind),
+        ] {
+            self.may(Actor::Postgres, what, |state| {
+                state.left.clock_steps -= 1;
+                state.clock = clock;
+            });
+        }
     }
 
     /// It is killed. One of both lives on.
@@ -51,11 +96,13 @@ impl Steps<'_> {
             });
         }
         let is_silent = process.silent || !process.lives;
+        let looks_silent = match self.state.clock {
+            Clock::Ahead if !self.configuration.has(Guard::OwnClock) => true,
+            Clock::Behind if !self.configuration.has(Guard::OwnClock) => false,
+            _ => is_silent || !self.configuration.has(Guard::GraceOfSilent),
+        };
         let tells = other.lives && !other.silent && self.configuration.has(Guard::Expire);
-        if process.registered
-            && tells
-            && (is_silent || !self.configuration.has(Guard::GraceOfSilent))
-        {
+        if process.registered && tells && looks_silent {
             let what = "is silent, and its number is deleted (`expire.sql`)";
             self.put(actor, what, is_silent, |state| {
                 state.processes[at].registered = false;
@@ -100,10 +147,11 @@ impl Steps<'_> {
         {
             return;
         }
-        let (schedule, phase) = (
-            self.configuration.schedule,
-            begin(self.configuration.claims_late),
-        );
+        let schedule = self.configuration.schedule;
+        let phase = match process.handles {
+            true => begin(self.configuration.claims_late),
+            false => Phase::FindHandler,
+        };
         self.step(Actor::Process(number), "takes it (`take.sql`)", |state| {
             if state.paused {
                 state.breaks(Property::PausedDoesNotBegin);
@@ -125,6 +173,7 @@ impl Steps<'_> {
                 aborted: false,
                 was_silent: process.silent,
                 discarded: false,
+                told_reprocessed: false,
             });
         });
     }

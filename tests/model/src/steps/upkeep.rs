@@ -33,6 +33,15 @@ impl Steps<'_> {
             if !process.lives {
                 continue;
             }
+            if !process.handles {
+                let what = match number {
+                    0 => "sends it to process 1, which ignores it",
+                    _ => "sends it to process 2, which ignores it",
+                };
+                // Before it looks at what is kept. That 200 acknowledges nothing.
+                self.may(Actor::Provider, what, |state| state.left.requests -= 1);
+                continue;
+            }
             let what = match number {
                 0 => "sends it to process 1",
                 _ => "sends it to process 2",
@@ -53,6 +62,7 @@ impl Steps<'_> {
                     aborted: false,
                     was_silent: process.silent,
                     discarded: false,
+                    told_reprocessed: false,
                 });
             });
         }
