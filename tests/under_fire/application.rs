@@ -14,8 +14,8 @@ use idempotent_webhook::reconcile::ReconcileTask;
 use idempotent_webhook::recovery::RecoveryTask;
 use idempotent_webhook::retention::RetentionTask;
 use idempotent_webhook::{
-    DedupeTx, Delivery, DeliveryId, HandlerError, IdempotentWebhook, Keep, LateClaim, Provider,
-    Reconcile, Recovery, Retention, Secret, presets,
+    DedupeTx, Delivery, DeliveryId, Events, HandlerError, IdempotentWebhook, Keep, LateClaim,
+    Provider, Reconcile, Recovery, Retention, Secret, presets,
 };
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
@@ -41,6 +41,8 @@ pub const RECONCILES: &str = "UNDER_FIRE_RECONCILES";
 pub const GRACE: &str = "UNDER_FIRE_GRACE";
 /// Whether it deletes what providers do not send again.
 pub const PRUNES: &str = "UNDER_FIRE_PRUNES";
+/// Whether it is of a version that has no handler yet for what the next one has.
+pub const IS_OLD: &str = "UNDER_FIRE_IS_OLD";
 /// How long it waits for Postgres, in milliseconds.
 pub const PATIENCE: &str = "UNDER_FIRE_PATIENCE";
 
@@ -298,8 +300,26 @@ fn recoverable(
         };
         router = router.route(&format!("/{name}"), route);
     }
-    router
+    let keep = Keep::accepted(recovery)
+        .retry_delays([Duration::from_millis(300); RETRIES_OVER_VERSIONS])
+        .breaker(u32::MAX, Duration::ZERO);
+    let layer = IdempotentWebhook::new(pool.clone(), VERSIONS, github())
+        .database_timeout(Duration::from_millis(patience))
+        .keep(keep);
+    layers.push(layer.clone());
+    let wanted = match std::env::var_os(IS_OLD) {
+        Some(_) => "release",
+        None => WANTED,
+    };
+    let events = Events::new().on(wanted, handle_kept).ignore_others();
+    router.route(&format!("/{VERSIONS}"), post(events.layer(layer)))
 }
+
+/// The endpoint whose handlers are not the same in each version.
+pub const VERSIONS: &str = "versions";
+
+/// More than a process of another version uses up before it is replaced.
+const RETRIES_OVER_VERSIONS: usize = 200;
 
 /// The endpoint whose processed deliveries stay.
 pub const ARCHIVED: &str = "archived";

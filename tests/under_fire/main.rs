@@ -6,7 +6,7 @@
 //!     cargo test --test under_fire -- soak                one of crash_between_messages,
 //!                                                         crash_in_recovery, everything,
 //!                                                         handover, history, soak, recovery,
-//!                                                         reconciliation, storm
+//!                                                         reconciliation, storm, versions
 //!     cargo test --release --test under_fire -- everything --for 3600
 //!                                                         all of it at once, for so many seconds
 
@@ -34,6 +34,7 @@ mod sender;
 mod server;
 mod soak;
 mod storm;
+mod versions;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -80,6 +81,7 @@ async fn main() -> ExitCode {
         "history",
         "crash_between_messages",
         "handover",
+        "versions",
         "soak",
         "recovery",
         "crash_in_recovery",
@@ -96,6 +98,7 @@ async fn main() -> ExitCode {
                 "history" => history::cases::run(),
                 "crash_between_messages" => crash_between_messages::run(length).await,
                 "handover" => handover::run().await,
+                "versions" => versions::run().await,
                 "soak" => soak::run(length).await,
                 "recovery" => recovery::run(length).await,
                 "reconciliation" => reconciliation::run().await,

@@ -10,7 +10,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
 use crate::application::{
-    CONNECTIONS, DATABASE, GRACE, HISTORY, PATIENCE, PRUNES, RECONCILES, RECOVERS,
+    CONNECTIONS, DATABASE, GRACE, HISTORY, IS_OLD, PATIENCE, PRUNES, RECONCILES, RECOVERS,
 };
 use crate::history::Recorder;
 
@@ -26,6 +26,7 @@ pub struct Process {
     recovers: bool,
     reconciles: Option<Reconciled>,
     prunes: bool,
+    is_old: bool,
     starts: AtomicU32,
     running: Mutex<Option<Running>>,
 }
@@ -55,6 +56,7 @@ impl Process {
             recovers: false,
             reconciles: None,
             prunes: false,
+            is_old: false,
             starts: AtomicU32::new(0),
             running: Mutex::new(None),
         }
@@ -80,6 +82,14 @@ impl Process {
     pub fn pruning(self) -> Self {
         Self {
             prunes: true,
+            ..self
+        }
+    }
+
+    /// One of a version that has no handler yet for what the next one has.
+    pub fn of_old_version(self) -> Self {
+        Self {
+            is_old: true,
             ..self
         }
     }
@@ -115,6 +125,9 @@ impl Process {
         }
         if self.prunes {
             command.env(PRUNES, "yes");
+        }
+        if self.is_old {
+            command.env(IS_OLD, "yes");
         }
         let mut child = command
             .env(DATABASE, &self.database)

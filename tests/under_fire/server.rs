@@ -227,7 +227,7 @@ impl Server {
     }
 
     /// Waits until a count is above zero.
-    pub async fn until(&self, sql: &'static str) {
+    pub async fn until(&self, sql: &str) {
         for _ in 0..500 {
             if self.count(sql).await > 0 {
                 return;

@@ -2,7 +2,7 @@
 
 use super::History;
 use super::check::Rule::{
-    self, Caused, Ended, KeptFirst, OneEffect, OneTransaction, Remembered, TrueAnswer,
+    self, Caused, Ended, Handled, KeptFirst, OneEffect, OneTransaction, Remembered, TrueAnswer,
 };
 use super::check::check;
 
@@ -182,11 +182,78 @@ const CASES: &[Case] = &[
     ),
     (
         "kept, and lost",
-        &[Ended],
+        &[Ended, Handled],
         &[
             "sent #1 a /accepted",
             "kept",
             "answered #1 200 accepted",
+            "ended none",
+        ],
+    ),
+    (
+        "acknowledged, and ended by a process that has no handler",
+        &[OneTransaction, Ended, Handled],
+        &[
+            "sent #1 a /accepted",
+            "kept",
+            "answered #1 200 accepted",
+            "begun a",
+            "claimed",
+            "ended none",
+        ],
+    ),
+    (
+        "acknowledged, and its request stays as if it were processed",
+        &[Ended, Handled],
+        &[
+            "sent #1 a /archived",
+            "kept",
+            "answered #1 200 kept",
+            "begun a",
+            "ended processed",
+        ],
+    ),
+    (
+        "processed, and when it is reprocessed, no handler is there",
+        &[OneTransaction, Ended, Handled],
+        &[
+            "sent #1 a /archived",
+            "kept",
+            "begun a",
+            "claimed+committed",
+            "answered #1 200 processed",
+            "sent #2 a /operate/reprocess/archived/x",
+            "reprocessed",
+            "claimed",
+            "ended processed",
+        ],
+    ),
+    (
+        "ignored by a process of another version, and processed",
+        &[],
+        &[
+            "sent #1 a /accepted",
+            "kept",
+            "answered #1 200 accepted",
+            "begun a",
+            "sent #2 b /accepted",
+            "answered #2 200 ignored",
+            "begun a",
+            "claimed+committed",
+            "ended none",
+        ],
+    ),
+    (
+        "acknowledged, and discarded by an operator",
+        &[],
+        &[
+            "sent #1 a /accepted",
+            "kept",
+            "answered #1 200 accepted",
+            "begun a",
+            "sent #2 a /operate/discard/accepted/x",
+            "discarded",
+            "answered #2 200 ",
             "ended none",
         ],
     ),

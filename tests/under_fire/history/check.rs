@@ -14,13 +14,17 @@ pub enum Rule {
     OneEffect,
     /// A claim and its effect are committed together, or neither of them is.
     OneTransaction,
-    /// What an answer says was committed before the answer was received. What is ignored is not called.
+    /// What an answer says was committed before the answer was received. A process that ignores a delivery does not
+    /// call its handler.
     TrueAnswer,
     /// Where all deliveries are kept, no handler is called before its delivery is kept.
     KeptFirst,
     /// What is kept, rescheduled, reprocessed, or missing from a provider's list ends: processed, dead or discarded.
     /// At the end nothing is due.
     Ended,
+    /// What is acknowledged never ends without the effect of its handler, unless it was dead or an operator has
+    /// discarded it. What a process ignores is not acknowledged by that.
+    Handled,
     /// Nothing runs before it was sent, or more often than requests and the schedule have it. Nothing is discarded or
     /// reprocessed without an order.
     Caused,
@@ -40,12 +44,13 @@ pub struct Violation {
 /// For each rule, what of a delivery breaks it.
 type Breaks = fn(&Facts<'_>) -> Option<String>;
 
-const RULES: [(Rule, Breaks); 7] = [
+const RULES: [(Rule, Breaks); 8] = [
     (Rule::OneEffect, more_effects),
     (Rule::OneTransaction, torn_transaction),
     (Rule::TrueAnswer, untrue_answer),
     (Rule::KeptFirst, called_before_kept),
     (Rule::Ended, no_end),
+    (Rule::Handled, ended_without_handler),
     (Rule::Caused, no_cause),
     (Rule::Remembered, forgotten),
 ];
@@ -71,12 +76,16 @@ pub fn check(history: &History) -> Vec<Violation> {
 #[derive(Default)]
 struct Facts<'a> {
     sent: Vec<u64>,
+    /// The processes to which requests were sent.
+    asked: Vec<(u64, &'a str)>,
     paths: Vec<&'a str>,
     /// With their requests.
     orders: Vec<(u64, Order)>,
     answered: Vec<(u64, u64, &'a Attempt)>,
     missing: Vec<u64>,
     begun: Vec<u64>,
+    /// The processes that have called its handler.
+    callers: Vec<&'a str>,
     claimed: Vec<u64>,
     committed: Vec<u64>,
     kept: Vec<u64>,
@@ -93,10 +102,15 @@ impl<'a> Facts<'a> {
         let mut facts = Self::default();
         for line in lines {
             match &line.event {
-                Event::Sent { request, path, .. } => match Order::at(path) {
+                Event::Sent {
+                    request,
+                    process,
+                    path,
+                } => match Order::at(path) {
                     Some(order) => facts.orders.push((*request, order)),
                     None => {
                         facts.sent.push(line.at);
+                        facts.asked.push((*request, process));
                         facts.paths.push(path);
                     }
                 },
@@ -104,7 +118,10 @@ impl<'a> Facts<'a> {
                     facts.answered.push((line.at, *request, attempt));
                 }
                 Event::Missing => facts.missing.push(line.at),
-                Event::Begun { .. } => facts.begun.push(line.at),
+                Event::Begun { process } => {
+                    facts.begun.push(line.at);
+                    facts.callers.push(process);
+                }
                 Event::Claimed => facts.claimed.push(line.at),
                 Event::Committed => facts.committed.push(line.at),
                 Event::Kept => facts.kept.push(line.at),
@@ -137,6 +154,12 @@ impl<'a> Facts<'a> {
         orders.filter(|(_, given)| *given == order).count()
     }
 
+    /// Whether the process that was sent this request has called the handler.
+    fn is_called_where_sent(&self, request: u64) -> bool {
+        let mut asked = self.asked.iter();
+        asked.any(|(number, process)| *number == request && self.callers.contains(process))
+    }
+
     fn ordered_by(&self, request: u64) -> Option<Order> {
         let mut orders = self.orders.iter();
         let (_, order) = orders.find(|(number, _)| *number == request)?;
@@ -165,7 +188,7 @@ fn untrue_answer(facts: &Facts<'_>) -> Option<String> {
         let order = facts.ordered_by(*request);
         let (promised, what) = match (order, attempt.outcome()) {
             (None, "kept" | "accepted") => (&facts.kept, "kept"),
-            (None, "ignored") if facts.begun.is_empty() => return None,
+            (None, "ignored") if !facts.is_called_where_sent(*request) => return None,
             (None, "ignored") => return Some("called, and ignored".into()),
             _ if !attempt.is_acknowledged() => return None,
             (None, _) => (&facts.committed, "committed"),
@@ -205,6 +228,26 @@ fn no_end(facts: &Facts<'_>) -> Option<String> {
         _ => "lost",
     };
     Some(what.into())
+}
+
+fn ended_without_handler(facts: &Facts<'_>) -> Option<String> {
+    let mut answered = facts.answered.iter();
+    let is_acknowledged = answered.any(|(_, request, attempt)| {
+        facts.ordered_by(*request).is_none()
+            && attempt.is_acknowledged()
+            && attempt.outcome() != "ignored"
+    });
+    if !is_acknowledged {
+        return None;
+    }
+    let mut claimed = facts.claimed.iter();
+    if claimed.any(|at| !facts.committed.contains(at)) {
+        return Some("acknowledged, and claimed without its handler".into());
+    }
+    let is_given_up = !facts.discarded.is_empty() || !facts.dead_pruned.is_empty();
+    let is_gone = matches!(facts.end, Some(End::Nothing | End::Processed));
+    let is_lost = is_gone && facts.committed.is_empty() && !is_given_up;
+    is_lost.then(|| "acknowledged, and ended without its handler".into())
 }
 
 fn no_cause(facts: &Facts<'_>) -> Option<String> {

@@ -11,7 +11,7 @@ struct Tampering {
     put_in: fn(&mut Vec<Line>) -> bool,
 }
 
-const TAMPERINGS: [Tampering; 17] = [
+const TAMPERINGS: [Tampering; 18] = [
     Tampering {
         breaks: Rule::OneEffect,
         // An effect happens twice.
@@ -38,17 +38,29 @@ const TAMPERINGS: [Tampering; 17] = [
         breaks: Rule::TrueAnswer,
         // What was ignored is called.
         put_in: |lines| {
-            let ignored = lines.iter().find(|line| {
-                matches!(&line.event, Event::Answered { attempt, .. } if attempt.outcome() == "ignored")
+            let ignored = lines.iter().find_map(|line| match &line.event {
+                Event::Answered { request, attempt } if attempt.outcome() == "ignored" => {
+                    Some(*request)
+                }
+                _ => None,
             });
-            let Some(mut line) = ignored.cloned() else {
-                return false;
-            };
-            line.event = Event::Begun {
-                process: "a".into(),
-            };
-            lines.push(line);
-            true
+            let called = lines.iter().find_map(|line| match &line.event {
+                Event::Sent {
+                    request, process, ..
+                } if Some(*request) == ignored => {
+                    let event = Event::Begun {
+                        process: process.clone(),
+                    };
+                    Some(Line {
+                        event,
+                        ..line.clone()
+                    })
+                }
+                _ => None,
+            });
+            let is_ignored = called.is_some();
+            lines.extend(called);
+            is_ignored
         },
     },
     Tampering {
@@ -134,6 +146,15 @@ const TAMPERINGS: [Tampering; 17] = [
                 line.at < at || !matches!(line.event, Event::Claimed | Event::Committed)
             });
             !is_given_up(lines) && lines.len() < before
+        },
+    },
+    Tampering {
+        breaks: Rule::Handled,
+        // It was acknowledged, and a process that has no handler has ended it.
+        put_in: |lines| {
+            lines.iter().any(says_processed)
+                && has(lines, &Event::Claimed)
+                && remove(lines, |event| *event == Event::Committed)
         },
     },
     Tampering {

@@ -1,0 +1,100 @@
+//! A deploy that goes forward, back, and forward again. What the new version has acknowledged is taken by processes of the
+//! old one, which have no handler for it. Its handler runs nevertheless.
+
+use std::time::Duration;
+
+use crate::application::VERSIONS;
+use crate::history::{Event, Recorder};
+use crate::operator::Order;
+use crate::process::Process;
+use crate::sender::{Attempt, Sender};
+use crate::server::Server;
+
+const DELIVERIES: usize = 20;
+
+/// The handler of the new version fails at its first attempts.
+const BEHAVIOURS: [&str; 6] = ["fail"; 6];
+
+/// A deploy may take longer than an hour: each delivery was received before that.
+const AGE: &str = "
+    with aged as (
+        update idempotent_webhook.kept_deliveries
+        set first_received_at = now() - interval '2 hours'
+        returning 1
+    )
+    select count(*) from aged";
+
+const ATTEMPTS: &str = "
+    select coalesce(sum(attempts), 0)::bigint
+    from idempotent_webhook.kept_deliveries";
+
+const NONE_IS_DUE: &str = "
+    select (count(*) = 0)::int::bigint
+    from idempotent_webhook.kept_deliveries
+    where state = 'due'";
+
+pub async fn run() {
+    println!("\nversions: what the new version has acknowledged is taken by the old one\n");
+    let server = Server::start().await;
+    let recorder = Recorder::start();
+    let process = || Process::new(server.url(), &recorder, 5, Duration::from_secs(5)).recovering();
+    let (old, new) = (process().of_old_version(), process());
+    let sender = Sender::new(&recorder);
+    let address = new.address().await;
+    let order = |order| sender.order(address, order, VERSIONS, VERSIONS);
+    // Nothing runs before all of it is old.
+    assert!(order(Order::Pause).await.is_acknowledged());
+    send(&sender, &new, "accepted").await;
+    let kept = i64::try_from(DELIVERIES).unwrap();
+    assert_eq!(server.count(AGE).await, kept);
+    assert!(order(Order::Resume).await.is_acknowledged());
+    // Both are there, as in the midst of a deploy.
+    old.address().await;
+    server.until(&has_run(DELIVERIES)).await;
+    // The deploy is rolled back. The old version ignores what the provider sends, and takes what is kept.
+    new.kill().await;
+    let before = usize::try_from(server.count(ATTEMPTS).await).unwrap();
+    send(&sender, &old, "ignored").await;
+    server.until(&has_run(before + DELIVERIES)).await;
+    // It is deployed again, beside processes of the old version.
+    new.address().await;
+    server.until(NONE_IS_DUE).await;
+
+    let history = server.history(&recorder).await;
+    let upheld = history.assert_upheld("versions");
+    let processed = history.processed();
+    assert!(
+        ids().all(|id| processed.contains(id.as_str())),
+        "{processed:?}"
+    );
+    let calls = history.count(|event| matches!(event, Event::Begun { .. }));
+    println!(
+        "{DELIVERIES} acknowledged deliveries, {calls} calls, {} effects",
+        processed.len()
+    );
+    println!("{upheld}");
+}
+
+/// Asks whether what is kept was run so often, or has ended.
+fn has_run(times: usize) -> String {
+    format!(
+        "select (attempts >= {times} or attempts = 0)::int::bigint from ({ATTEMPTS}) as all_of_them (attempts)"
+    )
+}
+
+fn ids() -> impl Iterator<Item = String> {
+    (0..DELIVERIES).map(|number| format!("v-{number}"))
+}
+
+/// Sends each delivery once.
+async fn send(sender: &Sender, to: &Process, outcome: &str) {
+    for id in ids() {
+        let (address, path) = (to.address().await, format!("/{VERSIONS}"));
+        let expected = Attempt::Answered {
+            status: 200,
+            outcome: outcome.into(),
+        };
+        let answer = sender.send_once(address, &path, &id, &BEHAVIOURS).await;
+        assert_eq!(answer, expected, "{id}");
+    }
+}
