@@ -70,8 +70,13 @@ async fn main() -> ExitCode {
         .iter()
         .filter(|argument| !argument.starts_with('-'))
         .collect();
+    let is_exact = arguments.iter().any(|argument| argument == "--exact");
     let is_asked_for = |name: &str| {
-        filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()))
+        let is_it = |filter: &&String| match is_exact {
+            true => name == **filter,
+            false => name.contains(filter.as_str()),
+        };
+        filters.is_empty() || filters.iter().any(is_it)
     };
 
     let started = Instant::now();
@@ -107,9 +112,16 @@ async fn main() -> ExitCode {
                 _ => storm::run(length).await,
             }
         });
+        // As other tests say it: `.ci/run` reads it.
         match run.await {
-            Ok(()) => passed += 1,
-            Err(_) => failed += 1,
+            Ok(()) => {
+                println!("test {name} ... ok");
+                passed += 1;
+            }
+            Err(_) => {
+                println!("test {name} ... FAILED");
+                failed += 1;
+            }
         }
     }
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
