@@ -901,9 +901,9 @@ macro_rules! facts {
 - Response deadline: not published; 10 s are assumed.
 - Body limit: 2 MiB; none is published.
 - Handshake: none.
-- **If a retry has a new `jti`, the handler runs again.**
+- **If a retry of MessageBird has a new `jti`, the handler runs again.**
 - A webhook that is called with GET needs [`methods`](Provider::methods).
-- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://developers.messagebird.com/api/#verifying-http-requests>."#
+- Basis: a case of the provider's own suite, or a delivery that it has sent, verifies. Source: <https://docs.bird.com/api/notifications-api/api-reference/webhooks/verifying-a-webhook>."#
     };
     ("meta") => {
         r#"- Success: 200; every success is answered with 200.

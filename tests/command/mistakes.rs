@@ -208,6 +208,11 @@ fn line_breaks() {
 #[test]
 fn the_url() {
     let form = "From=1&MessageUUID=m-1";
+    // Twilio sorts the parameters after it has signed the URL.
+    let signed = "/hooks?c=1&a=2&b=3";
+    let sorted = Captured::at_url("twilio", SECRET, "https://example.com", signed, form)
+        .with_path("/hooks?a=2&b=3&c=1");
+    is_found(&sorted, "the URL is https://example.com/hooks?c=1&a=2&b=3");
     for provider in ["twilio", "plivo", "mandrill"] {
         let of = |base, path| Captured::at_url(provider, SECRET, base, path, form);
         let captured = of("https://example.com", "/hooks?a=1");

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::Request;
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Secret, presets};
+use sha2::{Digest, Sha256};
 
 const FORM: &str = "b=2&a=1&MessageUUID=m";
 const JSON: &str = r#"{"id":"1","event_id":"2"}"#;
@@ -59,6 +60,20 @@ fn the_content_is_what_the_provider_documents() {
             "{provider}"
         );
     }
+    // Bird signs the bytes of a digest.
+    let secret = Secret::new("bm9ib2R5").unwrap();
+    let bird = presets::messagebird(secret).public_url("https://example.com".parse().unwrap());
+    let request = TestDelivery::new(&bird).uri("/hooks?q=1").body(JSON);
+    let request = request.at(SystemTime::UNIX_EPOCH + Duration::from_secs(1_750_000_000));
+    let (head, body) = request.request::<Bytes>().into_parts();
+    let signed = [
+        b"1750000000\nhttps://example.com/hooks?q=1\n".as_slice(),
+        &Sha256::digest(JSON),
+    ];
+    assert_eq!(
+        bird.signed_content(&head, &body).unwrap(),
+        Some(signed.concat())
+    );
     // It sends the secret, and signs nothing.
     assert_eq!(content("gitlab", JSON), None);
 }

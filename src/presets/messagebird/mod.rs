@@ -6,22 +6,32 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 
 mod scheme;
 
-/// [MessageBird](https://developers.messagebird.com/api/#verifying-http-requests), now Bird.
+/// [Bird](https://docs.bird.com/api/notifications-api/api-reference/webhooks/verifying-a-webhook), and
+/// [MessageBird](https://developers.messagebird.com/api/#verifying-http-requests), its older platform.
 ///
-/// - Signature: `MessageBird-Signature-JWT`, a token with HS256, HS384 or HS512 under the signing
-///   key. Its claims have the SHA-256 of the URL and, if there is one, of the body.
+/// | platform | how it signs |
+/// |---|---|
+/// | Bird: subscriptions of `api.bird.com` and the apps of `app.bird.com` | `MessageBird-Signature` with `MessageBird-Request-Timestamp` |
+/// | MessageBird: `rest.messagebird.com`, `conversations.messagebird.com` and others of its APIs | `MessageBird-Signature-JWT` |
+///
+/// - Signature: of Bird base64, an HMAC-SHA256 under the signing key of the time, the URL and the 32 bytes of
+///   the body's SHA-256, separated by line feeds. Of MessageBird a token with HS256, HS384 or HS512 under the
+///   signing key. Its claims have the SHA-256 of the URL and, if there is one, of the body. A request with a
+///   token is verified by it alone.
 /// - Needs [`public_url`](Provider::public_url).
-/// - Tolerance: that of the token alone, which counts from its `nbf` to its `exp`, a minute later, with
+/// - Tolerance: of Bird 7 days, past only, which is the redelivery window, as nothing says that a retry is signed at
+///   a new time. Of MessageBird that of the token, which counts from its `nbf` to its `exp`, a minute later, with
 ///   5 seconds of leeway.
-/// - Delivery id: the claim `jti`, covered by the signature. Event type: none.
+/// - Delivery id: of Bird the SHA-256 of the body, as it sends no id; of MessageBird the claim `jti`. Both are
+///   covered by the signature. Event type: none.
 #[doc = facts!("messagebird")]
 ///
 /// A webhook that is called with GET needs [`methods`](Provider::methods).
 pub fn messagebird(secrets: impl Into<SecretSource>) -> Provider {
     Provider::custom("messagebird")
-        .signature(MessageBird, secrets)
+        .signature(MessageBird::new(), secrets)
         .delivery_id(Source::signed_value(ID))
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(7 * DAY)
-        .tolerance(Tolerance::unlimited())
+        .tolerance(Tolerance::past_only(7 * DAY))
 }

@@ -1,10 +1,10 @@
-//! MessageBird's token, with hashes of the URL and the body.
+//! MessageBird's token, with hashes of the URL and the body, and Bird's HMAC.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-use http::HeaderName;
 use http::request::Parts;
+use http::{HeaderMap, HeaderName};
 use serde_json::json;
 
 use crate::digest::sha256_hex;
@@ -13,11 +13,12 @@ use crate::provider::signature::jwt::{Claims, Compact, sign_hs256};
 use crate::provider::signature::same_secret::is_same;
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time};
 use crate::provider::signature::{
-    SignError, SignatureError, SignatureScheme, Signed, SignedRequest, UnsignedRequest,
+    Hmac, SignError, SignatureError, SignatureScheme, Signed, SignedContent, SignedRequest,
+    UnsignedRequest,
 };
 use crate::provider::{Secret, Secrets};
 
-/// The claim that identifies a token.
+/// The claim that identifies a token, and the digest of a body that has none.
 pub(super) const ID: &str = "jti";
 
 const TOKEN: HeaderName = HeaderName::from_static("messagebird-signature-jwt");
@@ -26,11 +27,32 @@ const ALLOWED: &[Hash] = &[Hash::Sha256, Hash::Sha384, Hash::Sha512];
 const LEEWAY: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub(super) struct MessageBird;
+pub(super) struct MessageBird {
+    bird: Hmac,
+}
+
+impl MessageBird {
+    pub(super) fn new() -> Self {
+        let signed = SignedContent::new()
+            .timestamp()
+            .text("\n")
+            .url()
+            .text("\n")
+            .body_sha256();
+        Self {
+            bird: Hmac::base64(HeaderName::from_static("messagebird-signature"))
+                .timestamp_header(HeaderName::from_static("messagebird-request-timestamp"))
+                .signed(signed),
+        }
+    }
+}
 
 impl SignatureScheme for MessageBird {
     fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
-        Compact::in_header(&head.headers, &TOKEN).map(drop)
+        match has_token(&head.headers) {
+            true => Compact::in_header(&head.headers, &TOKEN).map(drop),
+            false => self.bird.check_head(head),
+        }
     }
 
     fn verify(
@@ -38,6 +60,10 @@ impl SignatureScheme for MessageBird {
         request: &SignedRequest<'_>,
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
+        if !has_token(request.headers()) {
+            let signed = self.bird.verify(request, secrets)?;
+            return Ok(signed.value(ID, sha256_hex(request.body())));
+        }
         let token = Compact::in_header(request.headers(), &TOKEN)?;
         let matches = |secret: &Secret| token.is_hmac(secret.expose(), ALLOWED);
         if !secrets.iter().any(matches) {
@@ -65,6 +91,17 @@ impl SignatureScheme for MessageBird {
         })
     }
 
+    /// What Bird signs. Of a token it is in the token itself.
+    fn signed_content(
+        &self,
+        request: &SignedRequest<'_>,
+    ) -> Result<Option<Vec<u8>>, SignatureError> {
+        match has_token(request.headers()) {
+            true => Ok(None),
+            false => self.bird.signed_content(request),
+        }
+    }
+
     fn signs_time(&self) -> bool {
         true
     }
@@ -74,10 +111,14 @@ impl SignatureScheme for MessageBird {
     }
 
     fn description(&self) -> Cow<'static, str> {
-        "JWT, HS256, HS384 or HS512, of the URL and the body".into()
+        "HMAC-SHA256 in base64, or a JWT, of the URL and the body".into()
     }
 
+    /// As Bird does or, where the request has a token already, as MessageBird does.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
+        if !has_token(request.headers()) {
+            return self.bird.sign(request, secret);
+        }
         let seconds = |time| u64::try_from(to_unix_time(time, TimeUnit::Seconds)).unwrap_or(0);
         let url = request.url()?;
         let mut claims = json!({
@@ -96,6 +137,10 @@ impl SignatureScheme for MessageBird {
         let token = sign_hs256(secret.expose(), &claims);
         request.insert_header(TOKEN, token)
     }
+}
+
+fn has_token(headers: &HeaderMap) -> bool {
+    headers.contains_key(TOKEN)
 }
 
 /// Whether the claims are about this URL and this body. A request without a body has no hash of it.

@@ -14,7 +14,11 @@ mod scheme;
 ///   the fields of the form, sorted by name, each name followed by its value. Where a name ends and
 ///   its value begins is not covered. If the query has `bodySHA256`, the URL alone is signed, and
 ///   the body must have that SHA-256. The URL counts with and without its port, and with its query
-///   encoded in any of the ways in which Twilio's libraries do.
+///   encoded in any of the ways in which Twilio's libraries do. Its parameters count in the order in which they
+///   arrive: Twilio sorts them by name when it calls, but signs the URL as it was configured. Configure it with
+///   its parameters in their alphabetical order. With `X-Twilio-Webhooks-Signature-Settings`, it is signed by a
+///   [SharedKey](https://www.twilio.com/docs/usage/webhooks/webhook-shared-keys) of yours (public beta), by
+///   the hash that this header names, SHA-256 or SHA-1. Give the auth token as well, if there are URLs without.
 /// - Needs [`public_url`](Provider::public_url).
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: `I-Twilio-Idempotency-Token`, **not** covered by the signature, or, where it is

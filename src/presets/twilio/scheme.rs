@@ -20,6 +20,8 @@ use crate::provider::{Secret, Secrets};
 pub(super) const REQUEST: &str = "request";
 
 const SIGNATURE: HeaderName = HeaderName::from_static("x-twilio-signature");
+/// Says by which key and hash a request is signed. Without it, it is the auth token and SHA-1.
+const SETTINGS: HeaderName = HeaderName::from_static("x-twilio-webhooks-signature-settings");
 const BODY_DIGEST: &str = "bodySHA256";
 
 #[derive(Debug)]
@@ -27,7 +29,8 @@ pub(super) struct Twilio;
 
 impl SignatureScheme for Twilio {
     fn check_head(&self, head: &Parts) -> Result<(), SignatureError> {
-        signature(&head.headers).map(drop)
+        signature(&head.headers)?;
+        hash(&head.headers).map(drop)
     }
 
     fn verify(
@@ -36,16 +39,13 @@ impl SignatureScheme for Twilio {
         secrets: &Secrets,
     ) -> Result<Signed, SignatureError> {
         let signature = signature(request.headers())?;
+        let hash = hash(request.headers())?;
         let url = request.url()?;
         let fields = signed_fields(&url, request.body()).ok_or(SignatureError::NoMatch)?;
         let urls = forms_of(&url);
         let matches = |secret: &Secret| {
             urls.iter().any(|url| {
-                let mac = hmac(
-                    Hash::Sha1,
-                    secret.expose(),
-                    [url.as_bytes(), fields.as_slice()],
-                );
+                let mac = hmac(hash, secret.expose(), [url.as_bytes(), fields.as_slice()]);
                 is_same(&mac, &signature)
             })
         };
@@ -77,18 +77,16 @@ impl SignatureScheme for Twilio {
     }
 
     fn description(&self) -> Cow<'static, str> {
-        "HMAC-SHA1 in base64, of the URL and the form".into()
+        "HMAC-SHA1 or HMAC-SHA256 in base64, of the URL and the form".into()
     }
 
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
         let url = request.url()?;
         let fields = signed_fields(&url, request.body())
             .ok_or(SignError::new("the query has the SHA-256 of another body"))?;
-        let mac = hmac(
-            Hash::Sha1,
-            secret.expose(),
-            [url.as_bytes(), fields.as_slice()],
-        );
+        let hash = hash(request.headers())
+            .map_err(|_| SignError::new("the settings of the signature name no hash"))?;
+        let mac = hmac(hash, secret.expose(), [url.as_bytes(), fields.as_slice()]);
         request.insert_header(SIGNATURE, BASE64.encode(mac))
     }
 }
@@ -97,6 +95,19 @@ fn signature(headers: &http::HeaderMap) -> Result<Vec<u8>, SignatureError> {
     BASE64
         .decode(only_value(headers, &SIGNATURE)?)
         .map_err(|_| SignatureError::MalformedHeader(SIGNATURE))
+}
+
+/// By which hash a request is signed, as its settings say.
+fn hash(headers: &http::HeaderMap) -> Result<Hash, SignatureError> {
+    if !headers.contains_key(SETTINGS) {
+        return Ok(Hash::Sha1);
+    }
+    let mut settings = only_value(headers, &SETTINGS)?.split(',').map(str::trim);
+    match settings.find_map(|setting| setting.strip_prefix("algorithm=")) {
+        Some("HMAC_SHA1") => Ok(Hash::Sha1),
+        Some("HMAC_SHA256") => Ok(Hash::Sha256),
+        Some(_) | None => Err(SignatureError::MalformedHeader(SETTINGS)),
+    }
 }
 
 fn query(url: &str) -> Option<&str> {

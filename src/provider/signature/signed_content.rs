@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use http::header::HeaderName;
 use http::{HeaderMap, Method};
 
-use super::only_value;
+use super::digests::sha256;
 use super::scheme::SignatureError;
+use super::{Encoding, only_value};
 use crate::provider::json_path::{JsonPath, Match, Reader};
 
 /// What an HMAC covers, part by part.
@@ -43,6 +44,8 @@ pub(super) enum Part {
     Timestamp,
     Id,
     Body,
+    /// As bytes, or as a text.
+    BodySha256(Option<Encoding>),
     Method,
     Url,
     PathAndQuery,
@@ -96,6 +99,18 @@ impl SignedContent {
         self.with(Part::Body)
     }
 
+    /// The SHA-256 of the raw body, as its 32 bytes: for providers that sign a digest in place of the body.
+    #[must_use]
+    pub fn body_sha256(self) -> Self {
+        self.with(Part::BodySha256(None))
+    }
+
+    /// The SHA-256 of the raw body, as a text.
+    #[must_use]
+    pub fn body_sha256_in(self, encoding: Encoding) -> Self {
+        self.with(Part::BodySha256(Some(encoding)))
+    }
+
     /// The method, in upper case.
     #[must_use]
     pub fn method(self) -> Self {
@@ -147,12 +162,21 @@ impl SignedContent {
 
     /// Whether it has a part, be it an optional one.
     pub(super) fn has(&self, part: &Part) -> bool {
-        has(&self.parts, part)
+        has(&self.parts, &|own| own == part)
+    }
+
+    /// Whether it has the body or its digest.
+    pub(super) fn has_body(&self) -> bool {
+        has(&self.parts, &|part| {
+            matches!(part, Part::Body | Part::BodySha256(_))
+        })
     }
 
     /// Whether it has the path, or anything of the query.
     pub(super) fn has_uri(&self) -> bool {
-        has_uri(&self.parts)
+        has(&self.parts, &|part| {
+            matches!(part, Part::PathAndQuery | Part::QueryValue(_))
+        })
     }
 
     /// The headers among the parts.
@@ -176,18 +200,10 @@ impl SignedContent {
     }
 }
 
-fn has(parts: &[Part], wanted: &Part) -> bool {
+fn has(parts: &[Part], is_wanted: &dyn Fn(&Part) -> bool) -> bool {
     parts.iter().any(|part| match part {
-        Part::Optional(parts) => has(parts, wanted),
-        part => part == wanted,
-    })
-}
-
-fn has_uri(parts: &[Part]) -> bool {
-    parts.iter().any(|part| match part {
-        Part::PathAndQuery | Part::QueryValue(_) => true,
-        Part::Optional(parts) => has_uri(parts),
-        _ => false,
+        Part::Optional(parts) => has(parts, is_wanted),
+        part => is_wanted(part),
     })
 }
 
@@ -212,6 +228,10 @@ fn feed(
             Part::Timestamp => update(values.timestamp.as_bytes()),
             Part::Id => update(values.id.as_bytes()),
             Part::Body => update(values.body),
+            Part::BodySha256(None) => update(&sha256([values.body])),
+            Part::BodySha256(Some(encoding)) => {
+                update(encoding.encode(&sha256([values.body])).as_bytes());
+            }
             Part::Method => update(values.method.as_str().as_bytes()),
             Part::Url => update(values.url.as_bytes()),
             Part::PathAndQuery => update(values.path_and_query.as_bytes()),
@@ -330,6 +350,33 @@ mod tests {
             "PUT /a?b=%20 https://a123body"
         );
         assert_eq!(content_of(&content, "/", None), "! MissingHeader(\"x-id\")");
+    }
+
+    /// The digest is that of FIPS 180-2.
+    #[test]
+    fn a_digest_of_the_body_is_in_bytes_or_a_text() {
+        let of = |content: SignedContent| {
+            let mut fed = Vec::new();
+            let values = Values {
+                timestamp: "",
+                id: "",
+                body: b"abc",
+                method: &Method::POST,
+                headers: &HeaderMap::new(),
+                path_and_query: "",
+                url: "",
+            };
+            let result = content.feed(&values, &mut |part| fed.extend_from_slice(part));
+            result.map(|()| fed)
+        };
+        let hex = b"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let text = SignedContent::new().body_sha256_in(Encoding::Hex);
+        assert!(text.has_body());
+        assert_eq!(of(text).as_deref(), Ok(hex.as_slice()));
+        let bytes = SignedContent::new().text("=").body_sha256();
+        assert!(bytes.has_body() && !bytes.has(&Part::Body));
+        let digest = of(bytes).map(|fed| fed.strip_prefix(b"=").map(hex::encode));
+        assert_eq!(digest, Ok(std::str::from_utf8(hex).ok().map(str::to_owned)));
     }
 
     #[test]

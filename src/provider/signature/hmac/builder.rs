@@ -331,14 +331,11 @@ impl Hmac {
     ///
     /// # Panics
     ///
-    /// If the content leaves out the body, or a timestamp in a header; or if it has a timestamp
+    /// If the content has neither the body nor its digest, or leaves out a timestamp in a header; or if it has a timestamp
     /// or an id whose place was not named.
     #[must_use]
     pub fn signed(self, content: SignedContent) -> Self {
-        assert!(
-            content.has(&Part::Body),
-            "the signed content leaves out the body"
-        );
+        assert!(content.has_body(), "the signed content leaves out the body");
         self.signed_parts(content)
     }
 
@@ -379,7 +376,7 @@ impl Hmac {
         if content.has(&Part::Id) {
             self.signed_headers.extend(self.id.clone());
         }
-        self.signs_body = content.has(&Part::Body);
+        self.signs_body = content.has_body();
         self.signs_url = content.has(&Part::Url);
         self.signs_path = content.has_uri();
         self.content = content;

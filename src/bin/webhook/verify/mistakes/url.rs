@@ -8,7 +8,11 @@ use super::Mistake;
 use crate::verify::case::Case;
 
 const CURE: &str = "The signature covers the URL that the provider calls. Set `Provider::public_url` to its scheme \
-and host, and to the path that a proxy removes. What a proxy adds to the path it has to leave out.";
+and host, and to the path that a proxy removes. What a proxy adds to the path it has to leave out. \
+Where the order of the parameters differs, configure the URL with them in alphabetical order.";
+
+/// Four have 24 orders.
+const MAX_REORDERED: usize = 4;
 
 /// Those with the fewest changes first.
 pub fn mistakes(case: &Case) -> Vec<Mistake> {
@@ -123,12 +127,38 @@ fn paths(case: &Case) -> Vec<PathAndQuery> {
                 .map(str::to_owned),
         );
     }
+    // Twilio sorts them after it has signed the URL.
+    for query in orders(query.trim_start_matches('?')) {
+        texts.push(format!("{path}?{query}"));
+    }
     // Without what a proxy may have put before it.
     let starts: BTreeSet<_> = path.match_indices('/').map(|(at, _)| at).skip(1).collect();
     for rest in starts.into_iter().filter_map(|at| path.get(at..)) {
         texts.push(format!("{rest}{query}"));
     }
     texts.iter().filter_map(|text| text.parse().ok()).collect()
+}
+
+/// The parameters of a query in each order, if they are few.
+fn orders(query: &str) -> Vec<String> {
+    let parameters: Vec<_> = query.split('&').collect();
+    let mut orders = vec![Vec::new()];
+    if !(2..=MAX_REORDERED).contains(&parameters.len()) {
+        return Vec::new();
+    }
+    for parameter in parameters {
+        orders = orders
+            .iter()
+            .flat_map(|order| {
+                (0..=order.len()).map(|at| {
+                    let mut longer = order.clone();
+                    longer.insert(at, parameter);
+                    longer
+                })
+            })
+            .collect();
+    }
+    orders.iter().map(|order| order.join("&")).collect()
 }
 
 fn without_user(base: &str) -> String {
