@@ -19,9 +19,11 @@ mod scheme;
 /// - Tolerance: any age, as no time is signed.
 /// - Delivery id: for payments `<eventCode>:<pspReference>:<success>:<merchantAccountCode>`, or a
 ///   SHA-256 of those of several items; covered by the signature. Of two events that agree in all
-///   four, the second is a duplicate, even if its other fields are newer. Only `REPORT_AVAILABLE`,
-///   whose reference is the name of a file that may be made again, has `:<eventDate>` as well, which
-///   is **not** signed. For platforms the SHA-256 of the body. Event type: `eventCode` of the first
+///   four, the second is a duplicate, even if its other fields are newer. Two kinds of events have more, which is
+///   **not** signed: `REPORT_AVAILABLE`, whose reference is the name of a file that may be made again, has
+///   `:<eventDate>`; those of disputes, which all have the reference of the dispute, have
+///   `:<disputeStatus>:<eventDate>`, the former empty where Adyen sends none. Whoever has captured one of them can
+///   send it again as another event. For platforms the SHA-256 of the body. Event type: `eventCode` of the first
 ///   item, or `$.type`.
 #[doc = facts!("adyen")]
 pub fn adyen(secrets: impl Into<SecretSource>) -> Provider {

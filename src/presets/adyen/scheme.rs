@@ -27,8 +27,25 @@ const MAX_ITEMS: usize = 6;
 /// The event whose reference is the name of a file, which may be made again.
 const REPORT: &str = "REPORT_AVAILABLE";
 
-/// The signed fields of an item, in their order, its time, and its signature.
-const FIELDS: [&str; 10] = [
+/// The events of disputes, which have the reference of the dispute: the same event may happen in several of its stages.
+/// Most of them have a status as well.
+const DISPUTES: [&str; 12] = [
+    "ARBITRATION_LOST",
+    "ARBITRATION_WON",
+    "CHARGEBACK",
+    "CHARGEBACK_REVERSED",
+    "DISPUTE_DEFENSE_PERIOD_ENDED",
+    "INFORMATION_SUPPLIED",
+    "ISSUER_COMMENTS",
+    "ISSUER_RESPONSE_TIMEFRAME_EXPIRED",
+    "NOTIFICATION_OF_CHARGEBACK",
+    "NOTIFICATION_OF_FRAUD",
+    "REQUEST_FOR_INFORMATION",
+    "SECOND_CHARGEBACK",
+];
+
+/// The signed fields of an item, in their order, its time, the status of its dispute, and its signature.
+const FIELDS: [&str; 11] = [
     "pspReference",
     "originalReference",
     "merchantAccountCode",
@@ -38,6 +55,7 @@ const FIELDS: [&str; 10] = [
     "eventCode",
     "success",
     "eventDate",
+    "additionalData.disputeStatus",
     "additionalData.hmacSignature",
 ];
 
@@ -87,9 +105,9 @@ impl SignatureScheme for Adyen {
         false
     }
 
-    /// But for the time of a report: who forges it has the same report downloaded again.
+    /// Of reports and disputes it has the time, which is not signed.
     fn signs_value(&self, _: &str) -> bool {
-        true
+        false
     }
 
     fn description(&self) -> Cow<'static, str> {
@@ -186,7 +204,7 @@ fn read_item(body: &[u8], index: usize) -> Result<Option<Item>, SignatureError> 
             Match::Other => Err(SignatureError::MalformedBody),
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let [fields @ .., time, signature] = texts.as_slice() else {
+    let [fields @ .., time, status, signature] = texts.as_slice() else {
         return Err(SignatureError::MalformedBody);
     };
     let [reference, _, account, .., code, success] = fields else {
@@ -195,6 +213,8 @@ fn read_item(body: &[u8], index: usize) -> Result<Option<Item>, SignatureError> 
     let mut id = format!("{code}:{reference}:{success}:{account}");
     if code == REPORT {
         id = format!("{id}:{time}");
+    } else if DISPUTES.contains(&code.as_str()) || !status.is_empty() {
+        id = format!("{id}:{status}:{time}");
     }
     Ok(Some(Item {
         content: fields.join(":"),
