@@ -724,7 +724,7 @@ macro_rules! facts {
 - Switched off: paused for 15 minutes after more than 1000 errors in a row within 15 minutes; suspended after a week of errors, with private apps only; 429: throttled, by 1 minute to 2 hours; 410: switches the webhook off (likely).
 - Response deadline: 5 s.
 - Body limit: 2 MiB; none is published.
-- Handshake: a HEAD request when the webhook is set up (not confirmed), and the signed test with the topic `ping`, whose `$.id` is `null`, are answered with 200.
+- Handshake: a HEAD request when the webhook is set up (not confirmed), and the signed tests, whose `$.id` is `null`, are answered with 200: that with the topic `ping`, and those with the name of a topic.
 - Answers within half a second are preferred; slower endpoints are served later.
 - Basis: the provider documents the signature; no example of its own was verified. Source: <https://developers.intercom.com/docs/webhooks/webhook-notifications>."#
     };
