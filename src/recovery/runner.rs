@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::StatusCode;
 use sqlx::postgres::PgRow;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::failed_attempt::FailedAttempt;
@@ -30,7 +31,7 @@ const UNREACHED_WAIT: Duration = Duration::from_secs(60);
 /// How often it looks at all endpoints while one of them has a backlog.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The wait if nothing due can be taken: another process has taken it, or its attempt still runs.
+/// The wait if nothing that is due can be taken: a transaction holds its row, such as that of a request that has claimed it.
 const TAKEN_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) struct Runner {
@@ -50,11 +51,13 @@ pub struct AttemptResult {
     pub outcome: Option<Outcome>,
 }
 
-/// The endpoints of which something is due, and when to look again.
+/// What a look has found.
 struct Agenda {
+    /// The endpoints of which something is due.
     due: Vec<DueEndpoint>,
     looked_at: Instant,
-    /// Until something else is due.
+    has_taken: bool,
+    /// Until the next look, if nothing can be taken and there is no news.
     wait: Duration,
 }
 
@@ -74,43 +77,53 @@ impl Runner {
             stop.clone(),
         ));
         let runner = Arc::new(self);
-        let mut agenda = runner.look().await;
+        let mut attempts = JoinSet::new();
         let mut turn = 0;
-        while let Some(slot) = stop.or(runner.free_slot()).await {
+        'looks: while !stop.is_asked() {
             // Registered before it looks, so as not to miss one in between.
             let news = runner.shared.news.notified();
-            if agenda.due.is_empty() || agenda.looked_at.elapsed() > LOOK_INTERVAL {
-                agenda = runner.look().await;
-            }
-            let Some(endpoint) = agenda.least_busy() else {
-                drop(slot);
-                if stop
-                    .or(tokio::time::timeout(agenda.wait, news))
-                    .await
-                    .is_none()
-                {
+            let mut agenda = runner.look().await;
+            while !agenda.is_over() {
+                let Some(slot) = stop.or(runner.free_slot()).await else {
+                    break 'looks;
+                };
+                while attempts.try_join_next().is_some() {}
+                let Some(endpoint) = agenda.least_busy() else {
                     break;
+                };
+                turn += 1;
+                endpoint.served.set_turn(turn);
+                let slots = runner.slots_for(slot);
+                let wanted = slots.len();
+                let Ok(taken) = runner
+                    .take(&endpoint, wanted)
+                    .await
+                    .inspect_err(could_not_take)
+                else {
+                    agenda.due.clear();
+                    agenda.wait = runner.poll_interval;
+                    break;
+                };
+                if taken.len() < wanted {
+                    agenda.is_done(&endpoint);
                 }
-                continue;
-            };
-            turn += 1;
-            endpoint.served.set_turn(turn);
-            let slots = runner.slots_for(slot);
-            let wanted = slots.len();
-            let taken = runner.take(&endpoint, wanted).await;
-            if taken.len() < wanted {
-                agenda.is_done(&endpoint, taken.is_empty());
+                agenda.has_taken |= !taken.is_empty();
+                for (taken, slot) in taken.into_iter().zip(slots) {
+                    let (runner, served) = (runner.clone(), endpoint.served.clone());
+                    attempts.spawn(async move {
+                        let slot = runner.slot_for(&taken, slot).await;
+                        taken.attempt.hold(slot);
+                        runner.attempt(taken, &served).await;
+                    });
+                }
             }
-            for (taken, slot) in taken.into_iter().zip(slots) {
-                let (runner, served) = (runner.clone(), endpoint.served.clone());
-                tokio::spawn(async move {
-                    let slot = runner.slot_for(&taken, slot).await;
-                    taken.attempt.hold(slot);
-                    runner.attempt(taken, &served).await;
-                });
+            // Without this wait, what is due and cannot be taken is looked at as fast as Postgres answers.
+            if !agenda.has_taken {
+                let _ = stop.or(tokio::time::timeout(agenda.wait, news)).await;
             }
         }
-        // Once nothing runs in the background.
+        while attempts.join_next().await.is_some() {}
+        // Once nothing of the layers runs in the background.
         let _ = runner.shared.all_slots().await;
         // It neither panics nor is aborted.
         let _ = presence.await;
@@ -133,11 +146,12 @@ impl Runner {
         slots
     }
 
-    /// The endpoints of which something is due.
+    /// Looks which endpoints have something due.
     async fn look(&self) -> Agenda {
         let mut agenda = Agenda {
             due: Vec::new(),
             looked_at: Instant::now(),
+            has_taken: false,
             wait: self.poll_interval,
         };
         let endpoints = self.shared.endpoints.all();
@@ -149,6 +163,8 @@ impl Runner {
                 return agenda;
             }
         };
+        // However long it took.
+        agenda.looked_at = Instant::now();
         for served in &endpoints {
             let Some(next) = next.iter().find(|next| *next.endpoint == *served.endpoint) else {
                 continue;
@@ -159,10 +175,13 @@ impl Runner {
                 served.note_failure();
             }
             match next.wait {
-                Some(Duration::ZERO) => agenda.due.push(DueEndpoint {
-                    served: served.clone(),
-                    is_open: next.is_open,
-                }),
+                Some(Duration::ZERO) => {
+                    agenda.wait = agenda.wait.min(TAKEN_WAIT);
+                    agenda.due.push(DueEndpoint {
+                        served: served.clone(),
+                        is_open: next.is_open,
+                    });
+                }
                 Some(wait) => agenda.wait = agenda.wait.min(wait),
                 None => {}
             }
@@ -185,24 +204,22 @@ impl Runner {
     }
 
     /// Takes deliveries of an endpoint.
-    async fn take(&self, endpoint: &DueEndpoint, limit: usize) -> Vec<Taken> {
+    async fn take(
+        &self,
+        endpoint: &DueEndpoint,
+        limit: usize,
+    ) -> Result<Vec<Taken>, DatabaseError> {
         let (store, served) = (&self.shared.store, &endpoint.served);
-        let taken = async {
-            let taker = self.shared.taker().await?;
-            let rows = if endpoint.is_open {
-                store
-                    .probe(&served.endpoint, served.breaker, &taker)
-                    .await?
-            } else {
-                store.take(&served.endpoint, limit, None, &taker).await?
-            };
-            let taken = rows.iter().filter_map(|row| read(row, served, &taker));
-            Ok(taken.collect())
+        let taker = self.shared.taker().await?;
+        let rows = if endpoint.is_open {
+            store
+                .probe(&served.endpoint, served.breaker, &taker)
+                .await?
+        } else {
+            store.take(&served.endpoint, limit, None, &taker).await?
         };
-        taken.await.unwrap_or_else(|error| {
-            could_not_take(&error);
-            Vec::new()
-        })
+        let taken = rows.iter().filter_map(|row| read(row, served, &taker));
+        Ok(taken.collect())
     }
 
     /// Makes all attempts that are due now.
@@ -347,11 +364,13 @@ impl Agenda {
     }
 
     /// No more of the endpoint can be taken for now.
-    fn is_done(&mut self, endpoint: &DueEndpoint, nothing_taken: bool) {
+    fn is_done(&mut self, endpoint: &DueEndpoint) {
         self.due
             .retain(|other| !Arc::ptr_eq(&other.served, &endpoint.served));
-        if nothing_taken {
-            self.wait = self.wait.min(TAKEN_WAIT);
-        }
+    }
+
+    /// Whether it is time for another look.
+    fn is_over(&self) -> bool {
+        self.due.is_empty() || self.looked_at.elapsed() > LOOK_INTERVAL
     }
 }

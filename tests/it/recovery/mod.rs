@@ -9,6 +9,7 @@ mod handles;
 pub mod keep;
 mod locks;
 mod liveness;
+mod load;
 mod log;
 mod operate;
 mod problems;
