@@ -1,13 +1,11 @@
-//! The breaker of an endpoint. It opens after many failures in a row (`kept/fail.sql`). While it is open,
-//! `kept/take.sql` takes nothing, and attempts are probes, one at a time. The next success closes it.
+//! The breaker of an endpoint. It opens after many failures in a row (`kept/fail.sql`). While it is open, attempts are
+//! probes, one in each interval: a process moves the time of the next probe (`kept/start_probe.sql`), and takes the one
+//! delivery that has been due longest (`kept/take.sql`). A failed probe is due later, so the next probe is of another
+//! delivery. The next success closes the breaker.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use sqlx::postgres::PgRow;
-
-use super::kept_request::FORMAT;
-use super::liveness::Taker;
 use crate::pg_time::interval;
 use crate::transaction::{DatabaseError, Store};
 
@@ -45,18 +43,15 @@ impl Store {
         self.run_on_any(statement).await.map(drop)
     }
 
-    /// Takes one delivery of an endpoint whose breaker is open, if it is time for it.
-    pub(super) async fn probe(
+    /// Whether this process may probe an endpoint now, whose breaker is open.
+    pub(super) async fn start_probe(
         &self,
         endpoint: &str,
         breaker: Breaker,
-        taker: &Taker,
-    ) -> Result<Vec<PgRow>, DatabaseError> {
-        let statement = sqlx::query(include_str!("kept/probe.sql"))
+    ) -> Result<bool, DatabaseError> {
+        let statement = sqlx::query(include_str!("kept/start_probe.sql"))
             .bind(endpoint)
-            .bind(interval(breaker.probe_interval))
-            .bind(FORMAT)
-            .bind(taker.number());
-        self.run(statement).await
+            .bind(interval(breaker.probe_interval));
+        Ok(!self.run(statement).await?.is_empty())
     }
 }

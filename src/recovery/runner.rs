@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::failed_attempt::FailedAttempt;
-use super::kept::AttemptBy;
+use super::kept::{AttemptBy, Wanted};
 use super::liveness::Taker;
 use super::presence;
 use super::problems::OnChange;
@@ -211,13 +211,16 @@ impl Runner {
     ) -> Result<Vec<Taken>, DatabaseError> {
         let (store, served) = (&self.shared.store, &endpoint.served);
         let taker = self.shared.taker().await?;
-        let rows = if endpoint.is_open {
-            store
-                .probe(&served.endpoint, served.breaker, &taker)
-                .await?
-        } else {
-            store.take(&served.endpoint, limit, None, &taker).await?
+        let is_probe = endpoint.is_open;
+        if is_probe && !store.start_probe(&served.endpoint, served.breaker).await? {
+            return Ok(Vec::new());
+        }
+        let wanted = Wanted {
+            limit: if is_probe { 1 } else { limit },
+            due_at: None,
+            is_probe,
         };
+        let rows = store.take(&served.endpoint, wanted, &taker).await?;
         let taken = rows.iter().filter_map(|row| read(row, served, &taker));
         Ok(taken.collect())
     }
@@ -230,12 +233,16 @@ impl Runner {
     async fn try_run_due(&self) -> Result<Vec<AttemptResult>, DatabaseError> {
         let (store, liveness) = (&self.shared.store, &self.shared.liveness);
         liveness.wait_for_the_silent().await?;
-        let now = store.time().await?;
+        let wanted = Wanted {
+            limit: 1,
+            due_at: Some(store.time().await?),
+            is_probe: false,
+        };
         let mut results = Vec::new();
         for served in self.shared.endpoints.all() {
             loop {
                 let taker = self.shared.taker().await?;
-                let rows = store.take(&served.endpoint, 1, Some(now), &taker).await?;
+                let rows = store.take(&served.endpoint, wanted, &taker).await?;
                 let Some(row) = rows.first() else {
                     break;
                 };

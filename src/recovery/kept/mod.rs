@@ -6,7 +6,7 @@
 //! | | reconciliation finds that it never came | due | `accept.sql` |
 //! | | an attempt of the provider failed | due, dead or recorded | `keep_failed.sql` |
 //! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due | `resend.sql` |
-//! | due | its time has come | due, taken | `take.sql`, `probe.sql` |
+//! | due | its time has come | due, taken | `take.sql` |
 //! | due, taken | the process of the attempt is gone | due | `expire.sql` |
 //! | any | an attempt claims the delivery, in a transaction that commits | none or processed | `end_with_claim.sql` |
 //! | due, taken | the attempt failed | due or dead | `fail.sql` |
@@ -387,20 +387,20 @@ impl Store {
         Ok(row.try_get(0)?)
     }
 
-    /// Takes deliveries of an endpoint that are due, at most `limit` of them and at most eight.
+    /// Takes deliveries of an endpoint that are due.
     pub(super) async fn take(
         &self,
         endpoint: &str,
-        limit: usize,
-        due_at: Option<f64>,
+        wanted: Wanted,
         taker: &Taker,
     ) -> Result<Vec<PgRow>, DatabaseError> {
         let statement = sqlx::query(include_str!("take.sql"))
             .bind(endpoint)
-            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+            .bind(i64::try_from(wanted.limit).unwrap_or(i64::MAX))
             .bind(FORMAT)
-            .bind(due_at)
-            .bind(taker.number());
+            .bind(wanted.due_at)
+            .bind(taker.number())
+            .bind(wanted.is_probe);
         self.run(statement).await
     }
 
@@ -472,6 +472,17 @@ impl Store {
         let rows = self.run(statement).await?;
         Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
     }
+}
+
+/// What an attempt of recovery takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// At most so many, and at most eight.
+    pub(super) limit: usize,
+    /// What was due then, in Unix seconds, instead of now.
+    pub(super) due_at: Option<f64>,
+    /// Although the breaker is open.
+    pub(super) is_probe: bool,
 }
 
 /// The next delivery of an endpoint, and what holds it back.

@@ -3,7 +3,7 @@
 -- waits for the disk: a handler that makes Postgres crash uses up its attempts, too.
 --
 -- $3 the format of requests that this process reads, $4 a time instead of now, in Unix seconds, $5 the number
--- under which they are taken.
+-- under which they are taken, $6 whether it is a probe: the breaker is open, and `start_probe.sql` has let it through.
 --
 -- The limit is a number in the text, for the planner to know that it is a small one.
 with due as (
@@ -28,7 +28,7 @@ with due as (
         and not exists (
             select
             from idempotent_webhook.kept_endpoints
-            where endpoint = $1 and (paused_at is not null or probe_at is not null)
+            where endpoint = $1 and (paused_at is not null or probe_at is not null and not $6)
         )
     order by next_attempt_at
     limit 8

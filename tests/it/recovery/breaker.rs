@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use idempotent_webhook::recovery::{Filter, KeptState};
-use idempotent_webhook::{DedupeTx, Delivery, HandlerError, Keep};
+use idempotent_webhook::{DedupeTx, Delivery, HandlerError, Keep, Recovery};
 
 use crate::support::{
-    Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, SOON, TestApp, assert_kept, assert_rows, endpoint,
-    github, insert_effect, logged, recover, until_logged, write_effect,
+    Database, Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, Process, SOON, TestApp, assert_kept,
+    assert_rows, endpoint, github, insert_effect, keep, logged, recover, until_logged,
+    write_effect,
 };
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -182,4 +183,45 @@ async fn r10_the_begin_and_the_end_of_probing_are_logged_each_time() {
     }
     recovery.stop().await;
     assert_rows!(app.database, claims: 2, effects: 2);
+}
+
+/// As after an outage of a day: each probe would read all that waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn r10_a_probe_reads_a_few_rows_however_many_are_due() {
+    const DUE: u32 = 20_000;
+    let database = Database::new().await;
+    database.insert_due(DUE).await;
+    database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set next_attempt_at = now() - interval '1 hour';
+             insert into idempotent_webhook.kept_endpoints (endpoint, probe_at) values ('test', now())",
+        )
+        .await;
+    database
+        .run("vacuum analyze idempotent_webhook.kept_deliveries, idempotent_webhook.kept_requests")
+        .await;
+    let read = "select (
+            sum(heap_blks_read + heap_blks_hit) + sum(idx_blks_read + idx_blks_hit)
+        )::bigint
+        from pg_statio_user_tables
+        where relname in ('kept_deliveries', 'kept_requests')";
+    let before = database.count(read).await;
+    let pool = database.another_pool(5).await;
+    let failing = Failing::times(DUE);
+    let set = |recovery: &Recovery| keep(recovery).breaker(1, SOON);
+    let process = Process::new(pool.clone(), set, failing.handler());
+    let task = process.recover();
+    let probed = "3 <= (
+        select count(*) from idempotent_webhook.kept_deliveries where last_failed_at is not null
+    )";
+    database.until(probed).await;
+    task.stop().await;
+    // Which counts what its connections have read.
+    pool.close().await;
+    let blocks = database.count(read).await - before;
+    let probes = i64::try_from(failing.attempts().len()).unwrap();
+    eprintln!("FIGURE {blocks} {probes}");
+    assert!(blocks < 300 * probes, "{blocks} blocks in {probes} probes");
+    assert_rows!(database, claims: 0, effects: 0);
 }
