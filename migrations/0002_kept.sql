@@ -21,8 +21,8 @@ create table idempotent_webhook.kept_deliveries (
     -- on the row once it was taken again, nor on a later row of the same delivery. Without this: A takes it as number 1,
     -- the row is discarded and kept anew, B takes that as number 1, and A gives back what B runs.
     takes bigint not null default (extract(epoch from now()) * 1000000)::bigint,
-    -- Who has taken it: a number in `processes`. `null` if no attempt is under way. If the number is not
-    -- there any more, the attempt did not end, and anybody may take it.
+    -- The process that has taken it: a number in `processes`. `null` if no attempt is under way. If the number is
+    -- not there any more, the attempt did not end, and any process may take it.
     taken_by bigint,
     -- How many attempts did not end, in a row.
     unfinished integer not null default 0,
@@ -131,12 +131,13 @@ create table idempotent_webhook.kept_requests (
 alter table idempotent_webhook.kept_requests
     alter column body set storage external;
 
--- Who takes kept deliveries: processes that live. Each one is heard of every two seconds. One that is silent
--- for six is gone, and another one deletes its numbers. It has several: what it takes within ten seconds is
--- taken under one number, which it deletes itself once none of these attempts is under way.
+-- The processes that take kept deliveries. Each has a heartbeat every two seconds. One whose heartbeat another process has
+-- not seen to change for six seconds is dead, and that process deletes its numbers. It has several: what it takes within
+-- ten seconds is taken under one number, which it deletes itself once none of these attempts is under way.
 create table idempotent_webhook.processes (
     number bigint not null primary key,
-    heard_at timestamptz not null default now()
+    -- Which heartbeat of its process was the last one. No time: the clock of the database may jump.
+    heartbeat bigint not null
 ) with (
     -- With room for updates in place.
     fillfactor = 50

@@ -1,48 +1,67 @@
-//! Whether a process lives. One that takes deliveries is heard of every two seconds, and what one has taken that is
-//! silent for six is free for others. Nothing else tells whether an attempt is under way: neither how long ago
-//! it began, nor a lock.
+//! Whether a process lives. A process that takes deliveries has a heartbeat every two seconds, in `processes`. Once another
+//! process has seen no change of it for six seconds, by a clock of its own that never jumps, the first one counts as dead,
+//! and what it has taken is free. Nothing else tells whether an attempt is under way: neither how long ago it began, nor a
+//! lock.
 //!
-//! A delivery is taken under a number. A process has a new one every ten seconds, and gives up an old one once no
-//! attempt holds it. A process that lives can lose what it has taken: the task of the attempt was dropped, or nobody has
-//! heard that the delivery was taken. It is free once the other attempts under its number have ended.
+//! A delivery is taken under a number, not under the process itself, since a living process can lose what it has taken: the
+//! task of the attempt was dropped, or the answer to the take was lost. A number is replaced every ten seconds:
+//!
+//! ```text
+//!           0 s          10 s         20 s                     last attempt ends
+//! number 1  in use       draining ....................................| given up
+//! number 2  announced    in use       draining ..| given up
+//! number 3               announced    in use
+//! ```
+//!
+//! - *announced*: in `processes`, and not used yet. A statement of another process that began before the announcement
+//!   would see its deliveries as free.
+//! - *in use*: deliveries are taken under it.
+//! - *draining*: attempts hold it. It has heartbeats as the others have.
+//! - *given up*: its row is deleted with the next heartbeat. What was taken under it and lost is free.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use sqlx::{PgConnection, PgPool};
+use sqlx::postgres::PgRow;
+use sqlx::{Connection, PgConnection, PgPool, Row};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::shared::Shared;
-use crate::pg_time::interval;
 use crate::random::random;
 use crate::transaction::{DatabaseError, with_timeout};
 
-/// What a crash of Postgres loses of it is heard again before anybody counts as silent. Whoever is lost or frozen in
-/// the midst of it holds its row for two seconds, and not for as long as Postgres believes in the connection.
+/// A heartbeat that a crash of Postgres loses is followed by the next one before the process counts as dead. A process
+/// that is lost or frozen in the midst of it holds its row for two seconds, and not for as long as Postgres believes in the
+/// connection.
 const BEGIN: &str = "begin isolation level read committed not deferrable; \
     set local synchronous_commit = off; \
     set local lock_timeout = '1s'; \
     set local idle_in_transaction_session_timeout = '2s'";
 
-/// How often a process is heard of.
+/// The time between two heartbeats.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// The longest time that it takes to be heard.
+/// The longest time that a heartbeat takes.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How soon it is tried again. Several tries fit into the time that a process may be silent.
+/// The same for its connection. Two tries fit into the time that a process may be silent.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The wait after a heartbeat that has failed, while this process still counts as living.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// Who is silent for so long is gone.
+/// A process that is silent for so long is dead.
 const SILENCE: Duration = Duration::from_secs(6);
 
-/// Who was silent for longer than this itself cannot tell since when others are: Postgres may have been away.
-/// Longer than from one time to the next.
+/// A process that was silent this long cannot judge the others: Postgres may have been down. Longer than the time between
+/// two heartbeats.
 const DEAF_AFTER: Duration = Duration::from_secs(4);
 
-/// Who was heard of within this time can take a delivery, and be heard of again before it counts as gone.
+/// A process whose last heartbeat is not older than this can take a delivery, and have another heartbeat before it counts
+/// as dead.
 const FRESH: Duration = Duration::from_secs(4);
 
 /// For how long deliveries are taken under one number.
@@ -61,104 +80,131 @@ impl Taker {
         *self.0
     }
 
-    /// Whether an attempt holds it. Nobody gets it any more.
+    /// Whether an attempt holds it. No attempt gets one that is draining.
     fn is_held(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 }
 
-/// The life of this process, as others hear of it.
+/// The life of this process, and what it has seen of other processes.
 pub(super) struct Liveness {
     pool: PgPool,
-    /// Not one of the pool, which may all be in use for longer than it may be silent. Locked by whoever speaks.
+    /// Apart from the pool, whose connections may all be in use for longer than a process may be silent. Locked by the task
+    /// that sends a heartbeat.
     connection: tokio::sync::Mutex<Option<PgConnection>>,
     state: Mutex<State>,
 }
 
 struct State {
-    current: Taker,
-    /// Since when `current` is given to attempts.
+    in_use: Taker,
+    /// Since when `in_use` is given to attempts.
     since: Instant,
-    /// The one after it. Others have heard of it long before it is given to attempts: a statement of theirs that
-    /// has begun earlier would take its deliveries for free.
-    next: Taker,
-    /// Those before it that attempts hold.
-    earlier: Vec<Taker>,
-    heard: Option<Heard>,
+    announced: Taker,
+    draining: Vec<Taker>,
+    /// Whether this process takes deliveries. Otherwise it announces no numbers.
+    is_taking: bool,
+    /// How many heartbeats this process has tried to send. A number that was deleted and comes back has a later one.
+    heartbeats: i64,
+    /// When the last heartbeat was written.
+    heard_at: Option<Instant>,
+    /// The numbers of other processes.
+    others: HashMap<i64, Seen>,
     task: Option<JoinHandle<()>>,
 }
 
-/// When this process was heard of.
-#[derive(Clone, Copy)]
-struct Heard {
-    /// Since when without a longer silence.
+/// A number of another process, as this process has seen it.
+struct Seen {
+    heartbeat: i64,
+    /// Since when this is its last heartbeat.
     since: Instant,
-    last: Instant,
+    /// Whether there was another one before. Otherwise it may have been dead for a day.
+    has_changed: bool,
 }
 
-/// What a process says.
+impl Seen {
+    fn lives(&self) -> bool {
+        self.has_changed && self.since.elapsed() < FRESH
+    }
+}
+
+/// A heartbeat.
 struct Message {
+    heartbeat: i64,
     numbers: Vec<i64>,
     given_up: Vec<i64>,
-    /// The number after the next one, if it is time for one.
+    /// The number to announce, if it is time for one.
     new: Option<Taker>,
-    /// Whether this process can tell who is gone.
-    can_tell: bool,
 }
 
-/// What a process hears.
-#[derive(Default)]
-struct Others {
-    /// How many numbers were those of processes that are gone.
-    gone: u64,
-    /// Whether one is silent, and it is not known yet whether it is gone.
-    are_silent: bool,
-}
+/// Numbers and their last heartbeats.
+type Heartbeats = Vec<(i64, i64)>;
 
 impl Liveness {
     pub(super) fn new(pool: PgPool) -> Self {
         Self {
             pool,
             connection: tokio::sync::Mutex::default(),
-            state: Mutex::new(State {
-                current: Taker::new(),
-                since: Instant::now(),
-                next: Taker::new(),
-                earlier: Vec::new(),
-                heard: None,
-                task: None,
-            }),
+            state: Mutex::new(State::new()),
         }
     }
 
-    /// Waits until it is known who is gone, if somebody is silent.
+    /// Waits until it is known of each other process whether it lives. Only of those that are there now: new numbers come
+    /// all the time.
     pub(super) async fn wait_for_the_silent(&self) -> Result<(), DatabaseError> {
-        while self
-            .speak(&mut *self.connection.lock().await)
-            .await?
-            .are_silent
-        {
-            tokio::time::sleep(INTERVAL).await;
+        let mut unknown: Option<Vec<i64>> = None;
+        loop {
+            self.beat(&mut *self.connection.lock().await).await?;
+            let now = self.state().unknown();
+            let left = match unknown {
+                None => now,
+                Some(before) => before.into_iter().filter(|one| now.contains(one)).collect(),
+            };
+            if left.is_empty() {
+                return Ok(());
+            }
+            unknown = Some(left);
+            tokio::time::sleep(AGAIN).await;
         }
-        Ok(())
     }
 
-    /// Speaks, and hears who is gone.
-    async fn speak(&self, place: &mut Option<PgConnection>) -> Result<Others, DatabaseError> {
+    /// This process takes nothing more for now. The numbers that no attempt holds are given up at once, and the others once
+    /// their attempts have ended.
+    pub(super) async fn leave(&self) {
+        let mut place = self.connection.lock().await;
+        if !self.state().leave() {
+            return;
+        }
+        if let Err(error) = self.beat(&mut place).await {
+            tracing::debug!(%error, "webhook recovery could not say that it has stopped: it counts as dead in a few seconds");
+        }
+    }
+
+    /// Sends a heartbeat, and looks at those of other processes. Returns how many numbers of dead processes it has deleted.
+    async fn beat(&self, place: &mut Option<PgConnection>) -> Result<u64, DatabaseError> {
+        let mut connection = match place.take() {
+            Some(connection) => connection,
+            None => {
+                let options = self.pool.connect_options();
+                // Boxed because it is a large future.
+                let connecting = Box::pin(PgConnection::connect_with(&options));
+                with_timeout(CONNECT_TIMEOUT, connecting).await?
+            }
+        };
         let message = self.state().message();
-        let spoken = with_timeout(TIMEOUT, async {
-            let mut connection = match place.take() {
-                Some(connection) => connection,
-                None => self.pool.acquire().await?.detach(),
-            };
-            let others = message.send(&mut connection).await?;
-            Ok((connection, others))
-        });
-        // An error, or whoever drops this, closes the connection.
-        let (connection, others) = spoken.await?;
+        let sent_at = Instant::now();
+        // After an error, or if this is dropped, the connection is closed.
+        let (connection, seen, dead) = with_timeout(TIMEOUT, async {
+            sqlx::raw_sql(BEGIN).execute(&mut connection).await?;
+            let seen = message.send(&mut connection).await?;
+            let silent = self.state().silent(&seen, sent_at);
+            let dead = expire(&silent, &mut connection).await?;
+            sqlx::raw_sql("commit").execute(&mut connection).await?;
+            Ok((connection, seen, dead))
+        })
+        .await?;
         *place = Some(connection);
-        self.state().note_heard(message);
-        Ok(others)
+        self.state().note_heard(message, seen);
+        Ok(dead)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -168,95 +214,169 @@ impl Liveness {
 }
 
 impl Message {
-    async fn send(&self, connection: &mut PgConnection) -> sqlx::Result<Others> {
-        sqlx::raw_sql(BEGIN).execute(&mut *connection).await?;
-        let mut others = Others {
-            gone: 0,
-            are_silent: sqlx::query_scalar(include_str!("kept/heartbeat.sql"))
-                .bind(&self.numbers)
-                .bind(&self.given_up)
-                .bind(interval(SILENCE))
-                .fetch_one(&mut *connection)
-                .await?,
-        };
-        if others.are_silent && self.can_tell {
-            let expired = sqlx::query(include_str!("kept/expire.sql")).bind(interval(SILENCE));
-            others = Others {
-                gone: expired.execute(&mut *connection).await?.rows_affected(),
-                are_silent: false,
-            };
-        }
-        sqlx::raw_sql("commit").execute(connection).await?;
-        Ok(others)
+    /// Returns the heartbeats of other processes.
+    async fn send(&self, connection: &mut PgConnection) -> sqlx::Result<Heartbeats> {
+        let rows = sqlx::query(include_str!("kept/heartbeat.sql"))
+            .bind(&self.numbers)
+            .bind(&self.given_up)
+            .bind(self.heartbeat)
+            .fetch_all(connection)
+            .await?;
+        let read = |row: &PgRow| Ok((row.try_get(0)?, row.try_get(1)?));
+        rows.iter().map(read).collect()
     }
 }
 
+/// Deletes the numbers of dead processes, and returns how many there were.
+async fn expire(silent: &Heartbeats, connection: &mut PgConnection) -> sqlx::Result<u64> {
+    if silent.is_empty() {
+        return Ok(0);
+    }
+    let (numbers, heartbeats): (Vec<i64>, Vec<i64>) = silent.iter().copied().unzip();
+    let expired = sqlx::query(include_str!("kept/expire.sql"))
+        .bind(numbers)
+        .bind(heartbeats);
+    Ok(expired.execute(connection).await?.rows_affected())
+}
+
 impl State {
-    fn message(&self) -> Message {
+    fn new() -> Self {
+        Self {
+            in_use: Taker::new(),
+            since: Instant::now(),
+            announced: Taker::new(),
+            draining: Vec::new(),
+            is_taking: false,
+            heartbeats: 0,
+            heard_at: None,
+            others: HashMap::new(),
+            task: None,
+        }
+    }
+
+    fn message(&mut self) -> Message {
         let (held, given_up): (Vec<_>, Vec<_>) =
-            self.earlier.iter().partition(|taker| taker.is_held());
-        let new = (self.since.elapsed() >= TERM).then(Taker::new);
-        let numbers = held
-            .into_iter()
-            .chain([&self.current, &self.next])
-            .chain(&new);
+            self.draining.iter().partition(|taker| taker.is_held());
+        let new = (self.is_taking && self.since.elapsed() >= TERM).then(Taker::new);
+        let taking = [&self.in_use, &self.announced].into_iter().chain(&new);
+        let numbers = held.into_iter().chain(taking.filter(|_| self.is_taking));
+        let numbers = numbers.map(Taker::number).collect();
+        let given_up = given_up.into_iter().map(Taker::number).collect();
+        self.heartbeats += 1;
         Message {
-            numbers: numbers.map(Taker::number).collect(),
-            given_up: given_up.into_iter().map(Taker::number).collect(),
-            can_tell: self.heard.is_some_and(|heard| {
-                heard.last.elapsed() < DEAF_AFTER && heard.since.elapsed() >= SILENCE
-            }),
+            heartbeat: self.heartbeats,
+            numbers,
+            given_up,
             new,
         }
     }
 
-    /// Others have heard the message.
-    fn note_heard(&mut self, message: Message) {
-        let now = Instant::now();
-        let since = match self.heard {
-            Some(heard) if heard.last.elapsed() < DEAF_AFTER => heard.since,
-            _ => now,
+    /// Those of other processes that are dead: the heartbeat has not changed for long, and this process was not silent
+    /// itself meanwhile. `sent_at` is before they were read.
+    fn silent(&self, seen: &Heartbeats, sent_at: Instant) -> Heartbeats {
+        if self.is_deaf() {
+            return Vec::new();
+        }
+        let is_silent = |(number, heartbeat): &&(i64, i64)| {
+            self.others.get(number).is_some_and(|before| {
+                before.heartbeat == *heartbeat
+                    && sent_at.saturating_duration_since(before.since) >= SILENCE
+            })
         };
-        self.heard = Some(Heard { since, last: now });
-        self.earlier
+        seen.iter().filter(is_silent).copied().collect()
+    }
+
+    /// The heartbeat is written, and these of other processes were read with it.
+    fn note_heard(&mut self, message: Message, seen: Heartbeats) {
+        let now = Instant::now();
+        if self.is_deaf() {
+            self.others.clear();
+        }
+        self.heard_at = Some(now);
+        let before = std::mem::take(&mut self.others);
+        self.others = seen
+            .into_iter()
+            .map(|(number, heartbeat)| {
+                let before = before.get(&number);
+                let same = before.filter(|before| before.heartbeat == heartbeat);
+                let seen = Seen {
+                    heartbeat,
+                    since: same.map_or(now, |before| before.since),
+                    has_changed: same.map_or(before.is_some(), |before| before.has_changed),
+                };
+                (number, seen)
+            })
+            .collect();
+        self.draining
             .retain(|taker| !message.given_up.contains(&taker.number()));
         if let Some(new) = message.new {
-            let next = std::mem::replace(&mut self.next, new);
-            self.earlier
-                .push(std::mem::replace(&mut self.current, next));
-            self.since = now;
+            self.rotate(new);
         }
     }
 
-    /// The current number, if this process was just heard of.
+    /// The announced number is in use now, and the new one is announced.
+    fn rotate(&mut self, new: Taker) {
+        let next = std::mem::replace(&mut self.announced, new);
+        self.draining
+            .push(std::mem::replace(&mut self.in_use, next));
+        self.since = Instant::now();
+    }
+
+    /// Takes nothing more. Returns whether it did before.
+    fn leave(&mut self) -> bool {
+        if !std::mem::replace(&mut self.is_taking, false) {
+            return false;
+        }
+        self.rotate(Taker::new());
+        self.rotate(Taker::new());
+        true
+    }
+
+    /// The number in use, if another process has just seen it.
     fn fresh(&self) -> Option<Taker> {
-        let heard = self.heard?;
-        (heard.last.elapsed() < FRESH).then(|| self.current.clone())
+        let is_fresh = self.heard_at.is_some_and(|at| at.elapsed() < FRESH);
+        (self.is_taking && is_fresh).then(|| self.in_use.clone())
+    }
+
+    /// Whether this process has been silent itself, or has just begun.
+    fn is_deaf(&self) -> bool {
+        self.heard_at.is_none_or(|at| at.elapsed() >= DEAF_AFTER)
+    }
+
+    /// The numbers of other processes of which it is not known that they live.
+    fn unknown(&self) -> Vec<i64> {
+        let others = self.others.iter();
+        others
+            .filter(|(_, seen)| !seen.lives())
+            .map(|(number, _)| *number)
+            .collect()
     }
 }
 
 impl Shared {
-    /// The number under which deliveries are taken now. Others have heard of it.
+    /// The number under which deliveries are taken now.
     pub(super) async fn taker(self: &Arc<Self>) -> Result<Taker, DatabaseError> {
-        self.stay_alive();
         let liveness = &self.liveness;
         if let Some(taker) = liveness.state().fresh() {
             return Ok(taker);
         }
-        // All of those who wait for the same, at once.
+        // One heartbeat for all that wait for it.
         let place = tokio::time::timeout(TIMEOUT, liveness.connection.lock()).await;
         let mut place = place.map_err(|_| DatabaseError::TimedOut)?;
         loop {
             if let Some(taker) = liveness.state().fresh() {
                 return Ok(taker);
             }
-            liveness.speak(&mut place).await?;
+            self.stay_alive();
+            liveness.beat(&mut place).await?;
         }
     }
 
-    /// Speaks in the background, for as long as somebody holds the handle.
+    /// Announces numbers, and sends heartbeats in the background: for as long as there is a handle, and deliveries are taken
+    /// or attempts are under way.
     pub(super) fn stay_alive(self: &Arc<Self>) {
         let mut state = self.liveness.state();
+        state.is_taking = true;
         // The runtime of an earlier one may have shut down.
         if state.task.as_ref().is_none_or(JoinHandle::is_finished) {
             state.task = Some(tokio::spawn(run(Arc::downgrade(self))));
@@ -269,30 +389,47 @@ async fn run(shared: Weak<Shared>) {
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        if shared.liveness.pool.is_closed() {
+        let liveness = &shared.liveness;
+        if liveness.pool.is_closed() {
             return;
         }
-        let spoken = async {
-            let mut place = shared.liveness.connection.lock().await;
-            shared.liveness.speak(&mut place).await
+        let beaten = async {
+            let mut place = liveness.connection.lock().await;
+            let beaten = liveness.beat(&mut place).await;
+            let mut state = liveness.state();
+            let is_over = !state.is_taking && state.draining.is_empty();
+            if is_over {
+                // The next one to take a delivery starts another task.
+                state.task = None;
+                *place = None;
+            }
+            (beaten, is_over)
         };
-        match spoken.await {
-            Ok(others) if others.gone > 0 => {
+        let (beaten, is_over) = beaten.await;
+        let wait = match beaten {
+            Ok(0) => INTERVAL,
+            Ok(_) => {
                 tracing::info!(
-                    "a process of webhook recovery has stopped or died: others take over its deliveries"
+                    "a process of webhook recovery counts as dead, since it was silent for six seconds: its deliveries \
+                     are taken over"
                 );
                 shared.news.notify_waiters();
+                INTERVAL
             }
-            Ok(_) => {}
             Err(error) => {
-                tracing::debug!(%error, "other processes could not hear of this one");
-                drop(shared);
-                tokio::time::sleep(AGAIN).await;
-                continue;
+                tracing::debug!(%error, "a heartbeat of webhook recovery failed");
+                // Once it counts as dead, there is no hurry.
+                match liveness.state().is_deaf() {
+                    true => INTERVAL,
+                    false => AGAIN,
+                }
             }
+        };
+        if is_over {
+            return;
         }
         drop(shared);
-        tokio::time::sleep(INTERVAL).await;
+        tokio::time::sleep(wait).await;
     }
 }
 
@@ -306,48 +443,81 @@ impl fmt::Debug for Liveness {
 mod tests {
     use super::*;
 
-    fn state() -> State {
+    /// The next heartbeat of this process, which reads that of another one. Returns whether it takes that one for dead.
+    fn beat(state: &mut State, other: i64) -> bool {
+        let message = state.message();
+        let seen = vec![(1, other)];
+        let silent = state.silent(&seen, Instant::now());
+        state.note_heard(message, seen);
+        !silent.is_empty()
+    }
+
+    fn taking() -> State {
         State {
-            current: Taker::new(),
-            since: Instant::now(),
-            next: Taker::new(),
-            earlier: Vec::new(),
-            heard: None,
-            task: None,
+            is_taking: true,
+            ..State::new()
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_was_silent_cannot_tell_at_once_who_is_gone() {
-        let mut state = state();
+    async fn a_process_that_was_silent_judges_the_others_after_it_was_heard_for_six_seconds() {
+        let mut state = taking();
         for before in [Duration::ZERO, DEAF_AFTER] {
             tokio::time::advance(before).await;
             for (wait, expected) in [(0, false), (2, false), (2, false), (2, true), (2, true)] {
                 tokio::time::advance(Duration::from_secs(wait)).await;
-                let message = state.message();
-                assert_eq!(message.can_tell, expected);
-                state.note_heard(message);
+                assert_eq!(beat(&mut state, 7), expected);
             }
         }
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_process_whose_heartbeat_changes_lives_whatever_it_is() {
+        let mut state = taking();
+        for other in [5, 6, -7, 6, i64::MAX, 0, 1, 2] {
+            assert!(!beat(&mut state, other));
+            tokio::time::advance(INTERVAL).await;
+        }
+        assert!(state.unknown().is_empty());
+        for expected in [false, false, true] {
+            assert_eq!(beat(&mut state, 2), expected);
+            tokio::time::advance(INTERVAL).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_number_is_given_up_once_no_attempt_holds_it() {
-        let mut state = state();
-        let held = state.current.clone();
+        let mut state = taking();
+        let held = state.in_use.clone();
         for _ in 0..3 {
             tokio::time::advance(TERM).await;
             let message = state.message();
             assert!(message.numbers.contains(&held.number()));
             assert!(!message.given_up.contains(&held.number()));
-            state.note_heard(message);
+            state.note_heard(message, Vec::new());
         }
         let number = held.number();
         drop(held);
         let message = state.message();
         assert!(!message.numbers.contains(&number));
         assert!(message.given_up.contains(&number));
-        state.note_heard(message);
+        state.note_heard(message, Vec::new());
         assert!(!state.message().given_up.contains(&number));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_leaves_gives_up_what_no_attempt_holds() {
+        let mut state = taking();
+        let message = state.message();
+        state.note_heard(message, Vec::new());
+        let held = state.fresh().unwrap();
+        let announced = state.announced.number();
+        assert!(state.leave());
+        assert!(state.fresh().is_none());
+        let message = state.message();
+        assert_eq!(message.numbers, [held.number()]);
+        assert_eq!(message.given_up, [announced]);
+        state.note_heard(message, Vec::new());
+        assert!(!state.leave());
     }
 }

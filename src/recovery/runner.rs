@@ -125,6 +125,7 @@ impl Runner {
         while attempts.join_next().await.is_some() {}
         // Once nothing of the layers runs in the background.
         let _ = runner.shared.all_slots().await;
+        runner.shared.liveness.leave().await;
         // It neither panics nor is aborted.
         let _ = presence.await;
     }
@@ -227,7 +228,11 @@ impl Runner {
 
     /// Makes all attempts that are due now.
     pub(super) async fn run_due(&self) -> sqlx::Result<Vec<AttemptResult>> {
-        self.try_run_due().await.map_err(DatabaseError::into_sqlx)
+        let results = self.try_run_due().await;
+        if !self.shared.is_spawned() {
+            self.shared.liveness.leave().await;
+        }
+        results.map_err(DatabaseError::into_sqlx)
     }
 
     async fn try_run_due(&self) -> Result<Vec<AttemptResult>, DatabaseError> {

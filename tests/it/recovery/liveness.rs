@@ -14,17 +14,15 @@ use idempotent_webhook::{
     DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, presets,
 };
 use sqlx::pool::PoolConnection;
+use sqlx::postgres::PgPoolOptions;
 use sqlx::{Executor, PgPool};
 
 use crate::support::{
     Answered, Database, Failing, NOTHING_KEPT, ONE_DEAD, Process, SOON, TestApp, answer,
     assert_accepted, assert_kept, assert_rows, endpoint, gate, github, held_back, insert_effect,
-    keep, keep_accepted, keep_all, keeping_by, lock, logged, recover, recover_all, recovery,
-    secret, soon, spawn_send, write_effect,
+    keep, keep_accepted, keep_all, keeping_by, lock, logged, longer_than_silence, recover,
+    recover_all, recovery, secret, soon, spawn_send, write_effect,
 };
-
-/// Longer than a process may be silent.
-const LONG: Duration = Duration::from_secs(8);
 
 /// Takes all connections of a pool, those that are in use as soon as they are returned.
 fn hold_all(pool: &PgPool) -> Vec<tokio::task::JoinHandle<PoolConnection<sqlx::Postgres>>> {
@@ -75,7 +73,7 @@ async fn k4_the_word_of_a_failed_attempt_holds_however_long_it_takes_to_record_i
         let other = Process::new(database.another_pool(5).await, keep, handler);
         let other = other.recover();
         let held = hold_all(&pool);
-        tokio::time::sleep(LONG).await;
+        tokio::time::sleep(longer_than_silence()).await;
         gate.open();
         // The rollback returns its connection.
         let mut connections = Vec::new();
@@ -122,7 +120,7 @@ async fn k4_an_attempt_that_waits_before_its_claim_is_not_taken_over() {
         let other = Process::new(database.another_pool(5).await, keep, failing);
         let other = other.recover();
         let held = hold_all(&pool);
-        tokio::time::sleep(LONG).await;
+        tokio::time::sleep(longer_than_silence()).await;
         gate.open();
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_kept!(database, "due", attempts: 2, retries: 1);
@@ -164,21 +162,32 @@ async fn k4_what_a_process_that_lives_has_lost_is_free_again() {
 }
 
 #[tokio::test]
-async fn k4_who_lives_is_not_told_to_be_gone() {
+async fn k4_a_living_process_is_not_told_to_be_dead() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
     app.database.insert_due(1).await;
     let log = logged(recover_all(&app)).await;
-    assert!(!log.contains("stopped or died"), "{log}");
+    assert!(!log.contains("counts as dead"), "{log}");
     assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// The heartbeats of a process 1.
+fn beats(database: &Database) -> tokio::task::JoinHandle<()> {
+    let pool = database.pool.clone();
+    tokio::spawn(async move {
+        loop {
+            pool.execute("update idempotent_webhook.processes set heartbeat = heartbeat + 1 where number = 1")
+                .await
+                .unwrap();
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        }
+    })
 }
 
 /// As after a failover: no process was heard, and each one is heard again at a moment of its own.
 #[tokio::test(flavor = "multi_thread")]
-async fn k4_a_process_that_was_silent_itself_does_not_take_others_for_gone() {
+async fn k4_a_process_that_was_silent_itself_does_not_take_another_one_for_dead() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
-    app.database
-        .run("insert into idempotent_webhook.processes values (1, now() - interval '1 minute')")
-        .await;
+    app.database.insert_process().await;
     app.database.insert_due(1).await;
     app.database
         .run("update idempotent_webhook.kept_deliveries set takes = 1, taken_by = 1")
@@ -189,28 +198,129 @@ async fn k4_a_process_that_was_silent_itself_does_not_take_others_for_gone() {
         .await;
     // It is heard again, later than this one.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    app.database
-        .run("update idempotent_webhook.processes set heard_at = 'infinity' where number = 1")
-        .await;
-    tokio::time::sleep(LONG).await;
+    let beats = beats(&app.database);
+    tokio::time::sleep(longer_than_silence()).await;
     assert_kept!(app.database, "due", attempts: 1, retries: 0);
-    // Now it is gone.
-    app.database
-        .run("update idempotent_webhook.processes set heard_at = now() where number = 1")
-        .await;
+    // Now it is dead.
+    beats.abort();
     app.database.until(NOTHING_KEPT).await;
     task.stop().await;
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 
-/// A job that runs from time to time, after a crash of all others.
+/// Forward while two processes live, and back by an hour once one of them has died, as at a failover to another host.
 #[tokio::test(flavor = "multi_thread")]
-async fn k4_who_makes_the_attempts_that_are_due_waits_until_it_knows_who_is_gone() {
+async fn k4_a_clock_of_the_database_that_jumps_makes_no_process_live_or_die() {
+    let database = Database::new().await;
+    database
+        .run(
+            "create schema shifted;
+             create table shifted.clock (shift interval);
+             insert into shifted.clock values ('0');
+             create function shifted.now() returns timestamptz language sql stable
+             return (select pg_catalog.now() + shift from shifted.clock)",
+        )
+        .await;
+    let pool = || {
+        let options = [("search_path", "shifted,pg_catalog,public")];
+        PgPoolOptions::new().connect_lazy_with(database.options().options(options))
+    };
+    database.insert_due(1).await;
+    database
+        .run("update idempotent_webhook.kept_deliveries set next_attempt_at = now() - interval '2 hours'")
+        .await;
+    // Dropped, it is as if the process were killed.
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let process = Process::new(pool(), keep, write_effect);
+    let (router, mut gate) = held_back(&process.router);
+    runtime.spawn(async move { process.recovery.spawn(router) });
+    gate.reached().await;
+    let other = Process::new(pool(), keep, write_effect);
+    let task = other.recover();
+    tokio::time::sleep(longer_than_silence()).await;
+    database
+        .run("update shifted.clock set shift = '10 seconds'")
+        .await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_kept!(database, "due", attempts: 2, retries: 1);
+
+    runtime.shutdown_background();
+    database
+        .run("update shifted.clock set shift = '-1 hour'")
+        .await;
+    database.until(NOTHING_KEPT).await;
+    task.stop().await;
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+/// At each deploy, for example, and at the end of each job.
+#[tokio::test]
+async fn k4_a_process_that_stops_is_not_taken_for_dead() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    let numbers = "select count(*) from idempotent_webhook.processes";
+    let task = recover(&app);
+    app.database
+        .until("(select count(*) = 2 from idempotent_webhook.processes)")
+        .await;
+    task.stop().await;
+    assert_eq!(app.database.count(numbers).await, 0);
+
+    app.database.insert_due(1).await;
+    let job = Process::new(app.database.another_pool(5).await, keep, write_effect);
+    let attempts = job.recovery.run_due(&job.router).await.unwrap();
+    assert_eq!(attempts.len(), 1);
+    assert_eq!(app.database.count(numbers).await, 0);
+    assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// After a failover, while handlers hold all connections.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_a_process_has_heartbeats_although_its_pool_is_in_use() {
+    let database = Database::new().await;
+    let pool = database.another_pool(2).await;
+    let process = Process::new(pool.clone(), keep, write_effect);
+    let task = process.recover();
+    database
+        .until("exists (select from idempotent_webhook.processes)")
+        .await;
+    let (mut held, mut pids) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let mut connection = pool.acquire().await.unwrap();
+        let pid: i32 = sqlx::query_scalar("select pg_backend_pid()")
+            .fetch_one(&mut *connection)
+            .await
+            .unwrap();
+        pids.push(pid);
+        held.push(connection);
+    }
+    let heartbeats = "select max(heartbeat) from idempotent_webhook.processes";
+    let before = database.count(heartbeats).await;
+    let ended: Vec<bool> = sqlx::query_scalar(
+        "select pg_terminate_backend(pid, 5000) from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and pid <> all($1)
+             and query = 'commit'",
+    )
+    .bind(&pids)
+    .fetch_all(&database.pool)
+    .await
+    .unwrap();
+    assert!(!ended.is_empty());
+    // One of them may have been on its way.
+    let goes_on = format!("({heartbeats}) >= {before} + 3");
+    database.until(&goes_on).await;
+    drop(held);
+    soon(task.stop()).await;
+    assert_rows!(database, claims: 0, effects: 0);
+}
+
+/// A job that runs from time to time, after a crash of all other processes.
+#[tokio::test(flavor = "multi_thread")]
+async fn k4_a_job_waits_until_it_knows_which_processes_are_dead() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
     app.database.insert_due(1).await;
     app.database
         .run(
-            "insert into idempotent_webhook.processes values (1, now() - interval '1 day');
+            "insert into idempotent_webhook.processes values (1, 1);
              update idempotent_webhook.kept_deliveries set takes = 1, taken_by = 1",
         )
         .await;

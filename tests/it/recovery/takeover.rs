@@ -46,7 +46,7 @@ async fn k4_the_deliveries_of_a_killed_process_run_again_whatever_a_handler_may_
     let router: Router = Router::new().route("/", post(write_effect).layer(layer));
     // Its attempt is about to begin, in a process that has just been killed.
     database
-        .run("insert into idempotent_webhook.processes values (1, now())")
+        .run("insert into idempotent_webhook.processes values (1, 1)")
         .await;
     insert_taken(&database, "a", "1", 0).await;
     let recovery = recovery.spawn(router);

@@ -55,6 +55,17 @@ pub fn due_after(time: &str) -> String {
     )
 }
 
+/// Longer than a process may be silent before another one takes over what it has taken.
+pub fn longer_than_silence() -> Duration {
+    let source = include_str!("../../../src/recovery/liveness.rs");
+    let (_, silence) = source
+        .split_once("const SILENCE: Duration = Duration::from_secs(")
+        .unwrap();
+    let (silence, _) = silence.split_once(')').unwrap();
+    // With the heartbeat by which it is noticed.
+    Duration::from_secs(silence.parse::<u64>().unwrap() + 2)
+}
+
 /// A recovery that looks for work of other processes often.
 pub fn recovery(pool: &PgPool) -> Recovery {
     Recovery::new(pool.clone())
@@ -208,9 +219,9 @@ impl Database {
         .await;
     }
 
-    /// A process that lives: 1.
+    /// A process that lives, until another one has seen for six seconds that it has no heartbeat: 1.
     pub async fn insert_process(&self) {
-        self.run("insert into idempotent_webhook.processes values (1, 'infinity')")
+        self.run("insert into idempotent_webhook.processes values (1, 1)")
             .await;
     }
 

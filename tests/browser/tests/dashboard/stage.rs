@@ -104,9 +104,9 @@ impl Stage {
     pub async fn running(&self, endpoint: &str, id: &str) {
         self.due(endpoint, id, "the ledger is away").await;
         self.run(
-            // The number is that of a process that lives, whenever it is looked at.
+            // The number is that of a process that lives: no other one is there to judge it.
             "with taker as (
-                insert into idempotent_webhook.processes values (1, 'infinity')
+                insert into idempotent_webhook.processes values (1, 1)
                 on conflict do nothing
             )
             update idempotent_webhook.kept_deliveries
