@@ -145,7 +145,7 @@ impl Endpoint {
     /// Any error of Postgres.
     pub async fn discard(&self, delivery_id: &str) -> sqlx::Result<Discarded> {
         let mut tx = ShortTx::begin(&self.pool).await?;
-        let discarded = match operator::discard(&mut tx, self.of(), delivery_id, "0").await? {
+        let discarded = match operator::discard(&mut tx, self.of(), delivery_id, None).await? {
             true => Discarded::Discarded,
             false if operator::is_processed(&mut tx, self.of(), delivery_id).await? => {
                 Discarded::Processed
@@ -204,7 +204,7 @@ impl Endpoint {
     /// Any error of Postgres.
     pub async fn erase(&self, delivery_id: &str) -> sqlx::Result<bool> {
         let mut tx = ShortTx::begin(&self.pool).await?;
-        let erased = operator::erase(&mut tx, self.of(), delivery_id, "0").await?;
+        let erased = operator::erase(&mut tx, self.of(), delivery_id, None).await?;
         tx.commit().await?;
         let endpoint = &*self.name;
         tracing::info!(

@@ -47,7 +47,7 @@ pub(crate) struct ClaimRequest {
 pub(crate) enum NotClaimed {
     /// It was committed before.
     Duplicate(DuplicateOf),
-    /// Another process was still working on it at the deadline.
+    /// Another process was still working on it at the deadline, or a transaction held one of its rows.
     InFlight,
     /// The same for another delivery of its object.
     ObjectInFlight,
@@ -176,6 +176,7 @@ impl Store {
             }
         }
         let wait = time_until(deadline);
+        let limit = millis(self.longest_wait());
         let inserted = with_timeout(
             wait + self.timeout,
             sqlx::query_as(CLAIM)
@@ -185,24 +186,25 @@ impl Store {
                 .bind(delivery.event_type())
                 .bind(fingerprint)
                 .bind(millis(wait))
+                .bind(&*limit)
                 .bind(&*settings.lock_timeout)
                 .bind(&*idle_timeout)
                 .fetch_optional(&mut **connection),
         );
-        let (id, is_kept, has_waited): (String, bool, bool) = match inserted.await {
+        let (id, may_be_kept): (String, bool) = match inserted.await {
             Ok(Some(claimed)) => claimed,
             Ok(None) => return Ok(Inserted::Duplicate(DuplicateOf::Id)),
             Err(error) if error.is_wait_over() => return Ok(Inserted::WaitTimedOut),
             Err(error) => return Err(error),
         };
         if let Some(digest) = fingerprint {
-            let inserted = self.insert_body(
-                connection,
-                delivery,
-                digest,
-                deadline,
-                &settings.lock_timeout,
-            );
+            // `end_with_claim.sql` waits, too, and restores the setting of the pool.
+            let after = if may_be_kept {
+                &*limit
+            } else {
+                &*settings.lock_timeout
+            };
+            let inserted = self.insert_body(connection, delivery, digest, deadline, after);
             match inserted.await {
                 Ok(true) => {}
                 Ok(false) => {
@@ -215,9 +217,14 @@ impl Store {
                 Err(error) => return Err(error),
             }
         }
-        let ended = match is_kept || has_waited {
-            true => self.end_kept(connection, request).await?,
-            false => None,
+        let ended = if may_be_kept {
+            let ended = self.end_kept(connection, request, &settings.lock_timeout);
+            match ended.await {
+                Err(error) if error.is_wait_over() => return Ok(Inserted::WaitTimedOut),
+                ended => ended?,
+            }
+        } else {
+            None
         };
         // Without this: it is taken, an operator discards it, and the attempt claims it and commits.
         if request.take.is_some() && ended.is_none() {
@@ -235,12 +242,14 @@ impl Store {
         &self,
         connection: &mut TxConnection,
         request: &ClaimRequest,
+        lock_timeout: &str,
     ) -> Result<Option<bool>, DatabaseError> {
         let ended = with_timeout(
             self.timeout,
             keyed(END_KEPT, &request.delivery)
                 .bind(request.take)
                 .bind(&*request.version)
+                .bind(lock_timeout)
                 .fetch_one(&mut **connection),
         );
         Ok(ended.await?.try_get(0)?)
@@ -254,7 +263,7 @@ impl Store {
         delivery: &Delivery,
         digest: Sha256Digest,
         deadline: Instant,
-        lock_timeout: &str,
+        lock_timeout_after: &str,
     ) -> Result<bool, DatabaseError> {
         let wait = time_until(deadline);
         let inserted = with_timeout(
@@ -265,7 +274,8 @@ impl Store {
                 .bind(digest)
                 .bind(delivery.id())
                 .bind(millis(wait))
-                .bind(lock_timeout)
+                .bind(millis(self.longest_wait()))
+                .bind(lock_timeout_after)
                 .fetch_optional(&mut **connection),
         );
         Ok(inserted.await?.is_some())

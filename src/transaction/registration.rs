@@ -3,10 +3,11 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sqlx::{Row, SqlSafeStr};
+use sqlx::{AssertSqlSafe, Row, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::time::Instant;
 
+use super::claim::millis;
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, Manager, with_timeout};
 use super::store::{BEGIN, Registration, Store};
@@ -115,7 +116,11 @@ impl Store {
         connection: &mut TxConnection,
         delivery: &Delivery,
     ) -> Result<PoolSettings, DatabaseError> {
+        let limit = format!("set local lock_timeout = {}", millis(self.longest_wait()));
         let registered = with_timeout(self.timeout, async {
+            sqlx::raw_sql(AssertSqlSafe(limit))
+                .execute(&mut **connection)
+                .await?;
             for statement in [DELETE_OUTDATED, REGISTER] {
                 sqlx::query(statement)
                     .bind(delivery.endpoint())

@@ -11,6 +11,7 @@ use sqlx_core::transaction::TransactionManager;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::claim::millis;
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, Manager, is_unusable, with_deadline};
 use super::registration::PoolSettings;
@@ -184,15 +185,19 @@ impl Store {
 
     /// The settings of a short transaction.
     fn short_settings(&self) -> String {
-        // A handler's transaction may lock what a statement waits for. A session would wait on, although
-        // its connection is closed.
-        let wait = (self.timeout / 2).as_millis().max(1);
+        let wait = millis(self.longest_wait());
         // A host that is lost in the midst of it must not hold its locks for as long as Postgres believes in the
         // connection.
         let idle = self.timeout.as_millis().max(1);
         format!(
             "set local lock_timeout = {wait}; set local idle_in_transaction_session_timeout = {idle}"
         )
+    }
+
+    /// For how long a statement waits for a lock that is held for a moment only. It ends before its client gives up:
+    /// a session would wait on although its connection is closed, with all locks that it has.
+    pub(super) fn longest_wait(&self) -> Duration {
+        self.timeout / 2
     }
 
     /// Begins a transaction on a connection that is in none.

@@ -197,12 +197,12 @@ pub(super) async fn change_one(
         // One that was processed meanwhile has nothing to run for.
         Action::Retry if operator::is_processed(tx, of, &key.id).await? => Ok(false),
         Action::Retry => operator::retry(tx, of, &key.id).await,
-        Action::Discard => operator::discard(tx, of, &key.id, LOCK_TIMEOUT).await,
+        Action::Discard => operator::discard(tx, of, &key.id, Some(LOCK_TIMEOUT)).await,
         Action::Reprocess => operator::reprocess(tx, of, &key.id).await,
         // One whose request is kept is processed again from that, and not forgotten with it.
         Action::Forget if operator::is_archived(tx, of, &key.id).await? => Ok(false),
         Action::Forget => operator::forget(tx, of, &key.id).await,
-        Action::Erase => operator::erase(tx, of, &key.id, LOCK_TIMEOUT).await,
+        Action::Erase => operator::erase(tx, of, &key.id, Some(LOCK_TIMEOUT)).await,
         Action::Pause | Action::Resume => Ok(false),
     }
 }

@@ -6,8 +6,10 @@
 -- the end in the transaction of the claim: retention selects the claim, it is reprocessed and commits in doubt, the claim
 -- is deleted as old, and what is still due runs again: two effects.
 --
+-- A transaction may hold the row: `claim.sql` has limited the wait, and this restores `lock_timeout` after it.
+--
 -- $1 endpoint, $2 tenant, $3 id, $4 the attempt of recovery that has taken it, `null` for one of the provider,
--- $5 the version of the application, or an empty text.
+-- $5 the version of the application, or an empty text, $6 `lock_timeout` for the handler.
 with ended as (
     delete from idempotent_webhook.kept_deliveries
     where endpoint = $1 and tenant = $2 and delivery_id = $3
@@ -26,5 +28,5 @@ archived as (
         and ($4::bigint is null or state = 'due' and takes = $4)
     returning reprocessed
 )
-select bool_or(reprocessed)
+select bool_or(reprocessed), set_config('lock_timeout', $6, true)
 from (select * from ended union all select * from archived) as all_ended (reprocessed)

@@ -133,12 +133,12 @@ pub(crate) async fn is_processed(
 }
 
 /// Returns whether it was kept, and not processed. Waits for an attempt under way, for at most so many
-/// milliseconds: 0 is no limit.
+/// milliseconds if a limit is given.
 pub(crate) async fn discard(
     tx: &mut PgConnection,
     of: Of<'_>,
     delivery_id: &str,
-    lock_timeout: &str,
+    lock_timeout: Option<&str>,
 ) -> sqlx::Result<bool> {
     // The attempt may commit.
     one(include_str!("../kept/lock.sql"), of, delivery_id)
@@ -159,7 +159,7 @@ pub(crate) async fn erase(
     tx: &mut PgConnection,
     of: Of<'_>,
     delivery_id: &str,
-    lock_timeout: &str,
+    lock_timeout: Option<&str>,
 ) -> sqlx::Result<bool> {
     one(include_str!("../kept/lock.sql"), of, delivery_id)
         .bind(lock_timeout)

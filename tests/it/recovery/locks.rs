@@ -5,22 +5,13 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use idempotent_webhook::recovery::{Discarded, Filter, KeptState};
 use idempotent_webhook::{DedupeTx, Delivery, Endpoint, prune};
-use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres, Row, Transaction};
+use sqlx::{AssertSqlSafe, Executor, PgPool, Row};
 
 use crate::support::{
-    Database, Failing, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, TestApp, answer, assert_kept,
+    Database, Failing, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, TestApp, another, answer, assert_kept,
     assert_rows, endpoint, gate, github, insert_effect, keep_accepted, keeping_by, recover, send,
     soon, spawn_send, write_effect,
 };
-
-/// A transaction of somebody else that has done this.
-async fn another(database: &Database, sql: &str) -> Transaction<'static, Postgres> {
-    let mut tx = database.another_pool(1).await.begin().await.unwrap();
-    tx.execute(sqlx::raw_sql(AssertSqlSafe(sql.to_owned())))
-        .await
-        .unwrap();
-    tx
-}
 
 /// Two rows that are dead.
 async fn insert_dead(database: &Database) {

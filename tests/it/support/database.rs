@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
-use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool};
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool, Postgres, Transaction};
 use throwaway_postgres::{Durability, ThrowawayPostgres};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, UnixStream};
@@ -220,6 +220,15 @@ impl Database {
         }
         panic!("waited in vain until {condition}");
     }
+}
+
+/// A transaction of another session that has done this, and stays open.
+pub async fn another(database: &Database, sql: &str) -> Transaction<'static, Postgres> {
+    let mut tx = database.another_pool(1).await.begin().await.unwrap();
+    tx.execute(sqlx::raw_sql(AssertSqlSafe(sql.to_owned())))
+        .await
+        .unwrap();
+    tx
 }
 
 /// Asserts how many deliveries are claimed, and how many effects the handlers have left. A

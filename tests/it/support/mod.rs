@@ -19,8 +19,8 @@ pub use accept::{
     send_in_one_group,
 };
 pub use cancelled::cancelled_after;
-pub use database::Database;
 pub(crate) use database::assert_rows;
+pub use database::{Database, another};
 pub use gate::{Way, failing_behind_gate, gate, gated, held_back};
 pub use gauge::Gauge;
 pub use logged::{logged, until_logged};
