@@ -462,6 +462,7 @@ async fn r7_a_begin_that_fails_counts_as_an_attempt() {
     let set = |layer: IdempotentWebhook, recovery: &Recovery| {
         late(layer)
             .database_timeout(Duration::from_millis(500))
+            .in_flight_timeout(Duration::from_millis(500))
             .keep(keep_all(recovery))
     };
     let app = TestApp::recovered(presets::github(secret()), set, gated_late!(way)).await;

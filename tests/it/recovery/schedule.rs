@@ -12,11 +12,12 @@ use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
     DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, Source, presets,
 };
+use sqlx::Executor;
 
 use crate::support::{
     Database, Failing, NOTHING_KEPT, ONE_DEAD, SOON, TestApp, acme, answer, assert_kept,
     assert_rows, due_after, endpoint, gated, github, github_delivery, held_back, insert_due_of,
-    insert_effect, keep, logged, recover, secret, soon, spawn_send, write_effect,
+    insert_effect, keep, lock, logged, recover, secret, soon, spawn_send, write_effect,
 };
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -147,6 +148,44 @@ async fn r7_a_delivery_that_is_in_flight_elsewhere_costs_no_attempt() {
     app.database.until(NOTHING_KEPT).await;
     assert_eq!(failing.attempts(), [1]);
     assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// While Postgres did not answer, it could not be given back.
+#[tokio::test(flavor = "multi_thread")]
+async fn r7_an_attempt_that_is_given_back_late_waits_as_well() {
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        layer
+            .database_timeout(Duration::from_millis(500))
+            .in_flight_timeout(Duration::from_millis(100))
+            .keep(keep(recovery))
+    };
+    let failing = Failing::times(1);
+    let app = TestApp::recovered(presets::github(secret()), set, failing.handler()).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
+    let (router, mut before_the_layer) = held_back(&app.router);
+    let recovering = app.recovery.clone().concurrency(1).spawn(router);
+    before_the_layer.reached().await;
+    // Another attempt is in flight, and the row cannot be written.
+    let mut in_flight = app.database.another_pool(1).await.begin().await.unwrap();
+    in_flight
+        .execute(
+            "select pg_advisory_xact_lock(
+                hashtextextended('a', hashtextextended('', hashtextextended('test', 0)))
+            )",
+        )
+        .await
+        .unwrap();
+    let locked = lock(&app.database, "kept_deliveries").await;
+    let stopped = tokio::spawn(recovering.stop());
+    before_the_layer.open();
+    soon(stopped).await.unwrap();
+    assert_kept!(app.database, "due", attempts: 2, retries: 1);
+    drop(locked);
+    app.database.until(&due_after("2 seconds")).await;
+    assert_kept!(app.database, "due", attempts: 1, retries: 0);
+    drop(in_flight);
+    assert_eq!(failing.attempts(), [1]);
+    assert_rows!(app.database, claims: 0, effects: 0);
 }
 
 /// It was taken over by another process, since it did not end in time.
