@@ -9,7 +9,6 @@ use tracing::{Instrument, Span};
 use super::admitted::{Admitted, Origin};
 use super::answer::Answer;
 use super::failure::Failure;
-use super::guards::Guards;
 use super::keep_first::KeepFirst;
 use super::telemetry;
 use crate::in_flight::InFlightGuard;
@@ -143,7 +142,7 @@ impl Admitted {
             attempt.end(answer.outcome());
         }
         if let Some(guards) = guards {
-            Guards::release(guards, &answer);
+            guards.release(&answer);
         }
         answer
     }
