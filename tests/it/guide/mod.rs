@@ -19,6 +19,7 @@ mod first_handler;
 mod links;
 mod missing;
 mod moving_in;
+mod numbers;
 mod quotations;
 
 fn root() -> &'static Path {

@@ -1,15 +1,16 @@
 //! A layer and the recovery that runs what it keeps hold each other: no two can be mistaken.
 
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use idempotent_webhook::{IdempotentWebhook, Keep, Outcome, Recovery, presets};
+use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, Keep, Outcome, Recovery, presets};
 
 use crate::support::{
-    Database, Failing, NOTHING_KEPT, SOON, TestApp, answer, assert_rows, github, logged, recovery,
-    secret, send, soon, until_logged,
+    Database, Failing, NOTHING_KEPT, SOON, TestApp, answer, assert_rows, github, insert_effect,
+    keep, keep_all, keeping_by, logged, recover_all, recovery, secret, send, soon, until_logged,
 };
 
 /// A router with one route, whose handler fails once.
@@ -127,4 +128,42 @@ async fn k8_a_test_makes_the_attempts_that_are_due() {
     assert_rows!(app.database, claims: 1, effects: 1);
     assert_eq!(failing.attempts(), [1, 2, 3]);
     soon(app.database.until(NOTHING_KEPT)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r16_each_attempt_knows_its_number_and_has_the_first_ones_time_and_idempotency_key() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let handler = {
+        let seen = seen.clone();
+        async move |mut tx: DedupeTx, delivery: Delivery| {
+            insert_effect(&mut tx, &delivery).await.unwrap();
+            let (attempt, first) = (delivery.attempt(), delivery.first_received_at());
+            let key = delivery.idempotency_key("refund");
+            seen.lock().unwrap().push((attempt, first, key));
+            match attempt {
+                1 | 2 => StatusCode::INTERNAL_SERVER_ERROR,
+                _ => StatusCode::OK,
+            }
+        }
+    };
+    // Kept before or after its handler has run for the first time.
+    for way in [keep as fn(&Recovery) -> Keep, keep_all] {
+        let app = keeping_by(way, handler.clone()).await;
+        assert_eq!(app.send(github("a", "{}")).await, answer(500, "kept", ""));
+        assert_rows!(app.database, claims: 0, effects: 0);
+        let received = "update idempotent_webhook.kept_deliveries
+                        set first_received_at = to_timestamp(1790000000)";
+        app.database.run(received).await;
+        recover_all(&app).await;
+        assert_rows!(app.database, claims: 1, effects: 1);
+        let seen = std::mem::take(&mut *seen.lock().unwrap());
+        let first = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
+        let key = &seen[0].2;
+        assert!(!key.to_string().is_empty());
+        assert_eq!(
+            seen[1..],
+            [(2, first, key.clone()), (3, first, key.clone())]
+        );
+        assert_eq!(seen[0].0, 1);
+    }
 }
