@@ -167,6 +167,8 @@ create table idempotent_webhook.kept_endpoints (
     -- The breaker is open: no attempt begins before this time, and then a single one. `null` if it is
     -- closed.
     probe_at timestamptz,
+    -- When an attempt has last reached no layer of the endpoint. Noted once a minute.
+    unreached_at timestamptz,
     -- The heartbeat of the processes with a `Recovery` for it.
     served_at timestamptz
 );

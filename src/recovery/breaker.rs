@@ -27,6 +27,19 @@ impl Default for Breaker {
     }
 }
 
+/// The most failures in a row that `failed_ids` tells apart (`kept/fail.sql`).
+const MAX_FAILURES: i32 = 1000;
+
+impl Breaker {
+    /// One that can open.
+    pub(super) fn within_bounds(self) -> Self {
+        Self {
+            failures: self.failures.min(MAX_FAILURES),
+            ..self
+        }
+    }
+}
+
 /// The breaker as this process knows it.
 #[derive(Debug, Default)]
 pub(super) struct BreakerState {

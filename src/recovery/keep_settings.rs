@@ -184,7 +184,7 @@ impl Keep {
     }
 
     /// Opens the breaker of the endpoint after this many failures of different deliveries in a row (at
-    /// least 1). While it is open, one delivery is tried in each `probe_interval`, until one succeeds. The
+    /// least 1, at most 1,000). While it is open, one delivery is tried in each `probe_interval`, until one succeeds. The
     /// others wait without using up attempts.
     ///
     /// The failures are those of [`Recovery`] and, with [`all`](Self::all), of requests. A request of the

@@ -103,6 +103,8 @@ struct State {
     draining: Vec<Taker>,
     /// Whether this process takes deliveries. Otherwise it announces no numbers.
     is_taking: bool,
+    /// Whether the number in use and the one after it are in `processes`.
+    is_announced: bool,
     /// How many heartbeats this process has tried to send. A number that was deleted and comes back has a later one.
     heartbeats: i64,
     /// When the last heartbeat was written.
@@ -132,6 +134,8 @@ struct Message {
     heartbeat: i64,
     numbers: Vec<i64>,
     given_up: Vec<i64>,
+    /// Whether it has the number in use and the one after it.
+    announces: bool,
     /// The number to announce, if it is time for one.
     new: Option<Taker>,
 }
@@ -247,6 +251,7 @@ impl State {
             announced: Taker::new(),
             draining: Vec::new(),
             is_taking: false,
+            is_announced: false,
             heartbeats: 0,
             heard_at: None,
             others: HashMap::new(),
@@ -267,6 +272,7 @@ impl State {
             heartbeat: self.heartbeats,
             numbers,
             given_up,
+            announces: self.is_taking,
             new,
         }
     }
@@ -293,6 +299,7 @@ impl State {
             self.others.clear();
         }
         self.heard_at = Some(now);
+        self.is_announced = message.announces;
         let before = std::mem::take(&mut self.others);
         self.others = seen
             .into_iter()
@@ -327,6 +334,7 @@ impl State {
         if !std::mem::replace(&mut self.is_taking, false) {
             return false;
         }
+        self.is_announced = false;
         self.rotate(Taker::new());
         self.rotate(Taker::new());
         true
@@ -335,7 +343,7 @@ impl State {
     /// The number in use, if another process has just seen it.
     fn fresh(&self) -> Option<Taker> {
         let is_fresh = self.heard_at.is_some_and(|at| at.elapsed() < FRESH);
-        (self.is_taking && is_fresh).then(|| self.in_use.clone())
+        (self.is_announced && is_fresh).then(|| self.in_use.clone())
     }
 
     /// Whether this process has been silent itself, or has just begun.
@@ -514,6 +522,9 @@ mod tests {
         let announced = state.announced.number();
         assert!(state.leave());
         assert!(state.fresh().is_none());
+        state.is_taking = true;
+        assert!(state.fresh().is_none(), "it was not announced");
+        state.is_taking = false;
         let message = state.message();
         assert_eq!(message.numbers, [held.number()]);
         assert_eq!(message.given_up, [announced]);

@@ -15,7 +15,7 @@ use super::liveness::Taker;
 use super::presence;
 use super::problems::OnChange;
 use super::router::Router;
-use super::served_endpoints::Served;
+use super::served_endpoints::{Served, UNREACHED_INTERVAL};
 use super::shared::Shared;
 use super::taken::{RecoveryAttempt, Taken};
 use crate::delivery::Delivery;
@@ -24,9 +24,6 @@ use crate::metrics;
 use crate::outcome::Outcome;
 use crate::stop_signal::Stop;
 use crate::transaction::DatabaseError;
-
-/// How long a delivery waits after no handler of this process was reached.
-const UNREACHED_WAIT: Duration = Duration::from_secs(60);
 
 /// How often it looks at all endpoints while one of them has a backlog.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -66,6 +63,9 @@ struct DueEndpoint {
     served: Arc<Served>,
     /// The breaker is open.
     is_open: bool,
+    /// If no attempt of this process reaches its layer: since when the newest one is due, which alone is tried. The oldest
+    /// ones may have a path that is gone.
+    newest_alone: Option<f64>,
 }
 
 impl Runner {
@@ -91,6 +91,11 @@ impl Runner {
                 let Some(endpoint) = agenda.least_busy() else {
                     break;
                 };
+                if endpoint.newest_alone.is_none() && endpoint.served.unreached_wait().is_some() {
+                    // Since it was looked at.
+                    agenda.is_done(&endpoint);
+                    continue;
+                }
                 turn += 1;
                 endpoint.served.set_turn(turn);
                 let slots = runner.slots_for(slot);
@@ -104,7 +109,7 @@ impl Runner {
                     agenda.wait = runner.poll_interval;
                     break;
                 };
-                if taken.len() < wanted {
+                if taken.len() < wanted || endpoint.newest_alone.is_some() {
                     agenda.is_done(&endpoint);
                 }
                 agenda.has_taken |= !taken.is_empty();
@@ -177,11 +182,17 @@ impl Runner {
             }
             match next.wait {
                 Some(Duration::ZERO) => {
-                    agenda.wait = agenda.wait.min(TAKEN_WAIT);
-                    agenda.due.push(DueEndpoint {
-                        served: served.clone(),
-                        is_open: next.is_open,
-                    });
+                    let unreached = served.unreached_wait();
+                    let wait = unreached.unwrap_or_default().max(TAKEN_WAIT);
+                    agenda.wait = agenda.wait.min(wait);
+                    // The one that is tried may still run.
+                    if unreached.is_none_or(|wait| wait.is_zero() && served.running() == 0) {
+                        agenda.due.push(DueEndpoint {
+                            served: served.clone(),
+                            is_open: next.is_open,
+                            newest_alone: unreached.and(next.newest_due),
+                        });
+                    }
                 }
                 Some(wait) => agenda.wait = agenda.wait.min(wait),
                 None => {}
@@ -216,9 +227,11 @@ impl Runner {
         if is_probe && !store.start_probe(&served.endpoint, served.breaker).await? {
             return Ok(Vec::new());
         }
+        let is_alone = is_probe || endpoint.newest_alone.is_some();
         let wanted = Wanted {
-            limit: if is_probe { 1 } else { limit },
+            limit: if is_alone { 1 } else { limit },
             due_at: None,
+            due_from: endpoint.newest_alone,
             is_probe,
         };
         let rows = store.take(&served.endpoint, wanted, &taker).await?;
@@ -241,6 +254,7 @@ impl Runner {
         let wanted = Wanted {
             limit: 1,
             due_at: Some(store.time().await?),
+            due_from: None,
             is_probe: false,
         };
         let mut results = Vec::new();
@@ -286,7 +300,9 @@ impl Runner {
         };
         let sent = self.router.send(request);
         let sent = tokio::time::timeout(served.longest_attempt(), sent).await;
-        if !attempt.was_reached() {
+        if attempt.was_reached() {
+            served.note_reached();
+        } else {
             self.unreached(sent.ok().flatten(), &attempt, served).await;
         }
         self.shared.news.notify_waiters();
@@ -325,19 +341,25 @@ impl Runner {
         served: &Served,
     ) {
         let delivery = attempt.delivery(served.dead_report().provider.clone());
-        tracing::warn!(
-            endpoint = delivery.endpoint(),
-            delivery_id = delivery.id().as_str(),
-            status = status.map(|status| status.as_u16()),
-            "webhook recovery: no layer of this endpoint was reached, so this is no attempt; the router \
-             that `Recovery::spawn` was given has no such route, or a middleware has refused the request \
-             (`Keep::headers`, `Recovery::prepare_request`); it is tried again in a minute"
-        );
+        if served.note_unreached() {
+            tracing::warn!(
+                endpoint = delivery.endpoint(),
+                delivery_id = delivery.id().as_str(),
+                status = status.map(|status| status.as_u16()),
+                "webhook recovery: no layer of this endpoint was reached, so this is no attempt; the router \
+                 that `Recovery::spawn` was given has no such route, or a middleware has refused the request \
+                 (`Keep::headers`, `Recovery::prepare_request`); it is tried again in a minute, and others \
+                 wait for as long as nothing is reached"
+            );
+            if let Err(error) = self.shared.store.note_unreached(&served.endpoint).await {
+                not_written(&error);
+            }
+        }
         served.dead_report().metrics.recovery("unhandled");
         let given_back = self
             .shared
             .store
-            .give_back(&delivery, attempt.take(), UNREACHED_WAIT, Some(status))
+            .give_back(&delivery, attempt.take(), UNREACHED_INTERVAL, Some(status))
             .await;
         if let Err(error) = given_back {
             not_written(&error);

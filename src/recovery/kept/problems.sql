@@ -20,18 +20,12 @@ with there as materialized (
             where state.endpoint = served.endpoint and state.probe_at is not null
         )
         union all
-        -- What has reached no layer is tried each minute, so it is among those that are due first.
+        -- While it is so, it is noted once a minute.
         select 'unreached'
         where exists (
             select
-            from (
-                select kept.unreached_at
-                from idempotent_webhook.kept_deliveries as kept
-                where kept.endpoint = served.endpoint and kept.state = 'due'
-                order by kept.next_attempt_at
-                limit 100
-            ) as first
-            where first.unreached_at is not null
+            from idempotent_webhook.kept_endpoints as state
+            where state.endpoint = served.endpoint and state.unreached_at > now() - interval '3 minutes'
         )
         union all
         select 'not reconciled'

@@ -3,7 +3,8 @@
 -- waits for the disk: a handler that makes Postgres crash uses up its attempts, too.
 --
 -- $3 the format of requests that this process reads, $4 a time instead of now, in Unix seconds, $5 the number
--- under which they are taken, $6 whether it is a probe: the breaker is open, and `start_probe.sql` has let it through.
+-- under which they are taken, $6 whether it is a probe: the breaker is open, and `start_probe.sql` has let it through,
+-- $7 a time in Unix seconds: what has been due since before it is left alone.
 --
 -- The limit is a number in the text, for the planner to know that it is a small one.
 with due as (
@@ -12,6 +13,7 @@ with due as (
     where endpoint = $1
         and state = 'due'
         and next_attempt_at <= coalesce(to_timestamp($4), now())
+        and next_attempt_at >= coalesce(to_timestamp($7), '-infinity')
         -- Without this: 1 takes it, and takes it again while it runs.
         -- Neither this nor the next is an `exists` alone, which the planner could turn into a join of all of them.
         and (

@@ -55,9 +55,11 @@ async fn r10_failures_in_a_row_cost_probes_and_not_attempts() {
     let recovery = app.recovery.clone().concurrency(1);
     let recovery = recovery.spawn(app.router.clone());
     for probes in 0..=3 {
-        let waits = format!("{IS_OPEN} and {NONE_TAKEN}");
+        let attempts = 5 + probes;
+        let are_made = "(select sum(retries) from idempotent_webhook.kept_deliveries)";
+        let waits = format!("{IS_OPEN} and {NONE_TAKEN} and {are_made} = {attempts}");
         app.database.until(&waits).await;
-        assert_eq!(failing.attempts().len(), 5 + probes);
+        assert_eq!(failing.attempts().len(), attempts);
         // As if the interval were over.
         app.database
             .run("update idempotent_webhook.kept_endpoints set probe_at = now()")
@@ -221,7 +223,23 @@ async fn r10_a_probe_reads_a_few_rows_however_many_are_due() {
     pool.close().await;
     let blocks = database.count(read).await - before;
     let probes = i64::try_from(failing.attempts().len()).unwrap();
-    eprintln!("FIGURE {blocks} {probes}");
     assert!(blocks < 300 * probes, "{blocks} blocks in {probes} probes");
     assert_rows!(database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn r10_a_breaker_opens_after_a_thousand_failures_at_the_latest() {
+    let set = |keep: Keep| keep.retry_delays([HOUR]).breaker(5000, HOUR);
+    let app = TestApp::keeping(set, Failing::times(1).handler()).await;
+    app.database.insert_due(1).await;
+    app.database
+        .run(
+            "insert into idempotent_webhook.kept_endpoints (endpoint, failed_ids)
+             select 'test', array_agg(n::text) from generate_series(1, 999) as n",
+        )
+        .await;
+    let attempts = app.recovery.run_due(&app.router).await.unwrap();
+    assert_eq!(attempts.len(), 1);
+    app.database.until(IS_OPEN).await;
+    assert_rows!(app.database, claims: 0, effects: 0);
 }

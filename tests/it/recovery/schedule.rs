@@ -17,7 +17,8 @@ use sqlx::Executor;
 use crate::support::{
     Database, Failing, NOTHING_KEPT, ONE_DEAD, SOON, TestApp, acme, answer, assert_kept,
     assert_rows, due_after, endpoint, gated, github, github_delivery, held_back, insert_due_of,
-    insert_effect, keep, lock, logged, recover, secret, soon, spawn_send, write_effect,
+    insert_effect, keep, lock, logged, longer_than_silence, recover, secret, soon, spawn_send,
+    write_effect,
 };
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -80,8 +81,10 @@ async fn r6_an_attempt_that_runs_is_not_taken_over_however_long_it_takes() {
     let (elsewhere, another) = app.elsewhere_keeping(|keep| keep, write_effect).await;
     let recovery = recover(&app);
     gate.reached().await;
-    // Long enough for it to be taken over, if its row could be locked.
-    tokio::time::sleep(Duration::from_millis(5500)).await;
+    // The other process watches, and would take it over if this one had no heartbeats.
+    let watching = another.clone().spawn(elsewhere.clone());
+    tokio::time::sleep(longer_than_silence()).await;
+    watching.stop().await;
     assert!(another.run_due(&elsewhere).await.unwrap().is_empty());
     assert_kept!(app.database, "due", attempts: 2, retries: 1);
     gate.open();
@@ -125,6 +128,42 @@ async fn r7_an_attempt_that_reaches_no_layer_is_none_and_is_logged_without_its_u
     assert_kept!(app.database, "due", attempts: 1, retries: 0);
     assert_eq!(failing.attempts(), [1]);
     assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// As in a process whose router has lost the route: each of them would be tried and logged each minute.
+#[tokio::test]
+async fn r7_while_no_attempt_reaches_a_layer_the_rest_is_left_alone_and_told_once() {
+    let app = TestApp::keeping(|keep| keep, write_effect).await;
+    app.database.insert_due(300).await;
+    let tried = "select sum(takes - initial)::bigint from idempotent_webhook.kept_deliveries
+        join initial using (delivery_id)";
+    app.database
+        .run(
+            "create table initial as
+             select delivery_id, takes as initial from idempotent_webhook.kept_deliveries",
+        )
+        .await;
+    let log = logged(async {
+        let recovery = app.recovery.clone().spawn(Router::new());
+        app.database
+            .until("exists (select from idempotent_webhook.kept_deliveries where unreached_status = 404)")
+            .await;
+        // It looks several times.
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        recovery.stop().await;
+    })
+    .await;
+    assert_eq!(log.matches(NOT_REACHED).count(), 1, "{log}");
+    let tried = app.database.count(tried).await;
+    assert!((1..=4).contains(&tried), "{tried}");
+
+    // A process that has the route runs them all.
+    let (router, other) = app.elsewhere_keeping(|keep| keep, write_effect).await;
+    let recovery = other.spawn(router);
+    app.database.make_due().await;
+    app.database.until(NOTHING_KEPT).await;
+    recovery.stop().await;
+    assert_rows!(app.database, claims: 300, effects: 300);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,8 +17,8 @@ use tower_http::timeout::TimeoutLayer;
 use crate::support::{
     Database, Failing, NOTHING_KEPT, ONE_DEAD, ONE_WAITS_FOR_A_LOCK, Process, SOON, TestApp,
     answer, assert_rows, endpoint, failing_behind_gate, gate, gated, github, held_back,
-    insert_effect, keep_accepted, keep_all, keeping_by, recover, recovery, secret, send, soon,
-    spawn_send, write_effect,
+    insert_effect, keep, keep_accepted, keep_all, keeping_by, longer_than_silence, recover,
+    recovery, secret, send, soon, spawn_send, write_effect,
 };
 
 /// A delivery that a process has taken: `null` is none, `0` one that is gone.
@@ -62,10 +62,18 @@ async fn k4_an_attempt_that_runs_is_not_taken_over() {
     let app = TestApp::keeping_all(|keep| keep, handler).await;
     let sent = spawn_send(&app.router, github("a", "{}"));
     gate.reached().await;
-    // Long enough for it to be taken over, if its row could be locked.
-    tokio::time::sleep(Duration::from_millis(5500)).await;
-    let results = app.recovery.run_due(&app.router).await.unwrap();
-    assert!(results.is_empty(), "{results:?}");
+    // It would take it over if this process had no heartbeats.
+    let other = Process::new(app.database.another_pool(5).await, keep, write_effect);
+    let watching = other.recover();
+    tokio::time::sleep(longer_than_silence()).await;
+    watching.stop().await;
+    for (recovery, router) in [
+        (&app.recovery, &app.router),
+        (&other.recovery, &other.router),
+    ] {
+        let results = recovery.run_due(router).await.unwrap();
+        assert!(results.is_empty(), "{results:?}");
+    }
     assert_eq!(app.database.kept().await.attempts, 1);
     gate.open();
     assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
