@@ -518,7 +518,8 @@ mod tests {
         let mut state = taking();
         let message = state.message();
         state.note_heard(message, Vec::new());
-        let held = state.fresh().unwrap();
+        assert!(state.fresh().is_some());
+        let held = state.in_use.clone();
         let announced = state.announced.number();
         assert!(state.leave());
         assert!(state.fresh().is_none());

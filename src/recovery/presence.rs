@@ -17,10 +17,10 @@ const INTERVAL: Duration = Duration::from_secs(30);
 /// After this many seconds without a word, an endpoint counts as recovered by no process.
 pub(crate) const ABSENT_AFTER: f64 = 120.0;
 
-/// How long a process that has kept its first delivery waits for somebody to recover it.
+/// How long a process that has kept its first delivery waits for another one to recover it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The interval of the search for deliveries that nobody recovers. Their endpoint was renamed, its layer keeps
+/// The interval of the search for deliveries that no process recovers. Their endpoint was renamed, its layer keeps
 /// nothing any more, or another version of this crate has kept them.
 const LOOK_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -56,7 +56,7 @@ pub(super) async fn tell(shared: Arc<Shared>, on_change: Option<OnChange>, mut s
         if Instant::now() >= look_at {
             look_at = Instant::now() + LOOK_INTERVAL;
             if let Err(error) = warn_of_unserved(&shared, &names, &mut unserved).await {
-                tracing::debug!(%error, "could not look for deliveries that nobody recovers");
+                tracing::debug!(%error, "could not look for deliveries that no process recovers");
             }
         }
         let wait = INTERVAL.min(look_at.saturating_duration_since(Instant::now()));
@@ -78,7 +78,7 @@ async fn count_failing(shared: &Shared, endpoints: &[&str]) {
     }
 }
 
-/// The endpoints with deliveries that nobody recovers, and when it was last warned of them.
+/// The endpoints with deliveries that no process recovers, and when it was last warned of them.
 type Unserved = HashMap<String, Instant>;
 
 const NO_LAYER: &str = "deploy the layer of this endpoint again, or discard them";
@@ -123,7 +123,7 @@ async fn warn_of_unserved(
     Ok(())
 }
 
-/// Warns if nobody recovers an endpoint of which a delivery was kept. Until then it holds nothing of a process or of
+/// Warns if no process recovers an endpoint of which a delivery was kept. Until then it holds nothing of a process or of
 /// a test that ends: no connection, above all.
 pub(super) async fn warn_if_absent(shared: Weak<Shared>, endpoint: Arc<str>) {
     tokio::time::sleep(PATIENCE).await;
@@ -148,6 +148,8 @@ pub(super) async fn warn_if_absent(shared: Weak<Shared>, endpoint: Arc<str>) {
              has this endpoint"
         ),
         Ok(_) => {}
-        Err(error) => tracing::debug!(%error, "could not see who recovers a webhook endpoint"),
+        Err(error) => {
+            tracing::debug!(%error, "could not see whether a process recovers a webhook endpoint")
+        }
     }
 }

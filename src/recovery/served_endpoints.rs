@@ -136,7 +136,7 @@ impl Served {
             .store(true, Ordering::Relaxed);
     }
 
-    /// Whether attempts have failed since the last success. Only the first caller gets to know, who
+    /// Whether attempts have failed since the last success. Only the first caller gets to know, and
     /// closes the breaker.
     pub(crate) fn take_failures(&self) -> bool {
         self.breaker_state.has_failures.load(Ordering::Relaxed)

@@ -23,7 +23,7 @@ pub(crate) struct Take {
     pub(crate) number: i64,
     /// How many attempts of the schedule there have been, this one included.
     pub(crate) retries: u32,
-    /// Held until the result is recorded: the delivery is free for others if this is lost before.
+    /// Held until the result is recorded. If it is lost before, the delivery is free for another attempt.
     pub(super) _taker: Taker,
 }
 
@@ -44,7 +44,7 @@ struct Inner {
     /// What the layer has answered.
     outcome: OnceLock<Outcome>,
     /// Held to the end of the layer's work, whatever a middleware answers meanwhile. Dropped before the slot,
-    /// since whoever gets the slot looks at how many are running.
+    /// since the runner counts those that run when it gets the slot.
     _running: Running,
     slot: OnceLock<OwnedSemaphorePermit>,
 }

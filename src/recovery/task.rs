@@ -70,7 +70,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// runs in the background beside it.
 ///
 /// A process that takes deliveries writes every two seconds that it lives. For that it has one connection beside
-/// those of the pool, with the pool's options.
+/// those of the pool, with the pool's options. The pool's `after_connect` is not called for it.
 #[derive(Clone)]
 #[must_use = "recovery does nothing until it is spawned"]
 pub struct Recovery {
@@ -218,8 +218,8 @@ impl Recovery {
     }
 
     /// Makes all attempts that are due now, one after the other, and returns what happened. For tests,
-    /// and for jobs that run from time to time. If another process has been silent for long, it first waits until
-    /// it is known whether that one is gone, which takes six seconds.
+    /// and for jobs that run from time to time. If other processes are there, it first waits until it knows which of
+    /// them live: two to six seconds.
     ///
     /// A delivery that fails and is due again at once is not run a second time. A paused endpoint is left
     /// alone, and so is one whose breaker is open.
@@ -318,7 +318,8 @@ pub struct RecoveryTask {
 
 impl RecoveryTask {
     /// Stops taking deliveries, and waits for the attempts that are running: about a minute at most with the
-    /// defaults of the layer. Those that have killed a process before run one after the other, each for as long.
+    /// defaults of the layer. Those that have killed a process before run one after the other, each for as long. Then
+    /// it gives up its place among the processes, so that no other one takes it for dead.
     pub async fn stop(self) {
         self.stop.send();
         // It neither panics nor is aborted, but the runtime may be shutting down.

@@ -22,7 +22,7 @@
 //! | dead, recorded, processed | its time is over | none | retention |
 //!
 //! *Taken* is a row whose number is that of a process that lives (`liveness.rs`). What an attempt writes has an
-//! effect only if nobody has taken the row since.
+//! effect only if no other attempt has taken the row since.
 //!
 //! The tables are in `migrations/0002_kept.sql`. Each statement is a file that can be run in psql, but for what operators do
 //! to many deliveries at once: those are put together of parts, in `operator/bulk.rs`.
@@ -99,7 +99,7 @@ pub(crate) struct Became {
 pub(crate) struct Acceptance {
     pub(crate) delivery: Delivery,
     pub(crate) request: KeptRequest,
-    /// Who takes it, if its first attempt begins now, in this process.
+    /// The number that takes it, if its first attempt begins now, in this process.
     pub(crate) taker: Option<Taker>,
 }
 

@@ -128,10 +128,12 @@ async fn g13_a_pool_in_use_is_told_apart_from_a_database_that_does_not_answer() 
 
     // By the layer.
     let (mut gate, handler) = gated();
-    let limited = in_time(layer(&database.pool, "test")).max_connections(1);
-    let router = Router::new().route("/", post(handler).layer(limited));
-    let running = spawn_send(&router, github("running", "{}"));
+    let limited = layer(&database.pool, "test").max_connections(1);
+    let impatient = in_time(layer(&database.pool, "another")).share_connections(&limited);
+    let running = Router::new().route("/", post(handler).layer(limited));
+    let running = spawn_send(&running, github("running", "{}"));
     gate.reached().await;
+    let router = Router::new().route("/", post(write_effect).layer(impatient));
     let busy = reason(&router).await;
     assert!(
         busy.contains("all 1 connections that deliveries may hold"),

@@ -76,7 +76,19 @@ async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
             and gap_since < now() - interval '9 days'
             and gap_until between now() - interval '7 days 1 minute' and now() - interval '7 days'
     )";
-    let log = logged(spawn_until(process.reconcile(&list), &database, rounds)).await;
+    let round = async |condition: &str, failed: u64| {
+        let task = process.reconcile(&list).spawn();
+        database.until(condition).await;
+        // It is counted after its commit.
+        soon(async {
+            while failures(&exporter.render()) < failed {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        soon(task.stop()).await;
+    };
+    let log = logged(round(rounds, 1)).await;
     assert_eq!(log.matches("are not looked at").count(), 1, "{log}");
     database.until(&is_kept(&["evt_3"])).await;
     process.run_due().await;
@@ -87,12 +99,11 @@ async fn n4_a_time_that_is_not_looked_at_is_told_until_somebody_looks() {
     database
         .run("update idempotent_webhook.reconciliations set next_round_at = now(), reconciled_until = now() - interval '30 minutes'")
         .await;
-    let log = logged(spawn_until(
-        process.reconcile(&list),
-        &database,
-        "exists (select from idempotent_webhook.reconciliations where reconciled_until > now() - interval '1 minute')",
-    ))
-    .await;
+    let is_reconciled = "exists (
+        select from idempotent_webhook.reconciliations
+        where reconciled_until > now() - interval '1 minute'
+    )";
+    let log = logged(round(is_reconciled, 2)).await;
     assert!(!log.contains("are not looked at"), "{log}");
     database.until(rounds).await;
     assert_eq!(failures(&exporter.render()), 2);
