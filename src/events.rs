@@ -126,8 +126,8 @@ where
     ///
     /// # Panics
     ///
-    /// If there is one for the name, or it is no name: it is empty, or has `*` elsewhere than at its end and
-    /// after a dot.
+    /// If there is one for the name, or it is no name: it is empty, or has `*` elsewhere than at its end, after a dot or
+    /// what else is [between words](crate::Provider::event_type_separator).
     #[expect(
         clippy::panic,
         reason = "it is a mistake of the program, as two routes of one path are"

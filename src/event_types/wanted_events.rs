@@ -64,7 +64,6 @@ impl WantedEvents {
         self.check(event_type, None) == Wanted::Ignored && !self.qualify(event_type)
     }
 
-    #[cfg(feature = "axum")]
     pub(crate) fn names(&self) -> &[String] {
         self.types.names()
     }
@@ -87,7 +86,7 @@ pub(crate) enum NameError {
     Empty,
     /// It would be all of them.
     All,
-    /// `*` is not at its end, after a dot.
+    /// `*` is not at its end, after what separates words.
     Group,
     Twice,
 }
@@ -97,10 +96,20 @@ impl fmt::Display for NameError {
         f.write_str(match self {
             Self::Empty => "it is empty",
             Self::All => "`*` would be all types: use `otherwise`, or no `only`",
-            Self::Group => "`*` is only at the end, after a dot, as in `invoice.*`",
+            Self::Group => "`*` is only at the end, after a dot or what else is between words, as in `invoice.*`",
             Self::Twice => "it is there twice",
         })
     }
+}
+
+/// Whether `*` is once in the name, at its end, after a word and what separates words.
+fn is_group(name: &str) -> bool {
+    let is_of_word = |c: char| c.is_alphanumeric() || ['_', '-', '*', ' '].contains(&c);
+    let words = name.strip_suffix('*').and_then(|words| {
+        let separator = words.chars().last()?;
+        (!is_of_word(separator)).then(|| words.trim_end_matches(separator))
+    });
+    words.is_some_and(|words| !words.is_empty() && !words.contains('*'))
 }
 
 /// Adds a name, if it is one.
@@ -112,8 +121,7 @@ pub(crate) fn add(types: &mut EventTypes, name: String) -> Result<(), NameError>
     if name == "*" {
         return Err(NameError::All);
     }
-    let is_group = name.len() > ".*".len() && name.ends_with(".*");
-    if star.is_some() && (star != name.len().checked_sub(1) || !is_group) {
+    if star.is_some() && !is_group(&name) {
         return Err(NameError::Group);
     }
     if types.find_exact(&name).is_some() {
@@ -180,11 +188,21 @@ mod tests {
         let mut add = |name: &str| super::add(&mut types, name.to_owned());
         assert_eq!(add(""), Err(NameError::Empty));
         assert_eq!(add("*"), Err(NameError::All));
-        for group in [".*", "*.paid", "invoice*", "invoice.*.paid", "a.**"] {
+        for group in [
+            ".*",
+            "*.paid",
+            "invoice*",
+            "invoice.*.paid",
+            "a.**",
+            "a_*",
+            "a-*",
+        ] {
             assert_eq!(add(group), Err(NameError::Group), "{group}");
         }
         assert_eq!(add("push"), Err(NameError::Twice));
-        assert_eq!(add("invoice.*"), Ok(()));
+        for group in ["invoice.*", "orders/*", "repo:*", "transfers#*"] {
+            assert_eq!(add(group), Ok(()), "{group}");
+        }
         assert_eq!(add("a type with spaces, é"), Ok(()));
     }
 }

@@ -13,12 +13,14 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   retry is signed at a new time is likely, but BigCommerce does not say so.
 /// - Delivery id: `webhook-id`, covered by the signature. `$.hash` would be wrong: two changes of one
 ///   kind to one object in the same second may share it. Event type: `$.scope`.
+/// - Groups: `store/order/*`, as the event types have no dots.
 #[doc = facts!("bigcommerce")]
 pub fn bigcommerce(secrets: impl Into<SecretSource>) -> Provider {
     // A secret without `whsec_` is the key itself.
     let scheme = StandardWebhooks::with_raw_secret();
     standard("bigcommerce", scheme, secrets, Source::header(ID))
         .event_type(Source::json(JsonPath::member("scope")))
+        .event_type_separator('/')
         .tolerance(Tolerance::two_sided(3 * DAY))
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(3 * DAY)

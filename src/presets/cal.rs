@@ -18,5 +18,6 @@ pub fn cal(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("triggerEvent")))
+        .event_type_separator(None)
         .redelivery_window(7 * DAY)
 }

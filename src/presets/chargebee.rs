@@ -21,6 +21,7 @@ pub fn chargebee(credentials: impl Into<SecretSource<BasicCredentials>>) -> Prov
         .signature(BasicAuth::new(), credentials.into().cast())
         .delivery_id(Source::json(JsonPath::member("id")))
         .event_type(Source::json(JsonPath::member("event_type")))
+        .event_type_separator(None)
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(10))
 }

@@ -9,6 +9,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Signature: `X-CC-Webhook-Signature: <hex>`, an HMAC-SHA256 of the body.
 /// - Delivery id: `$.event.id`, covered by the signature. `$.attempt_number` changes the body
 ///   of a retry, so its digest would be wrong. Event type: `$.event.type`.
+/// - Groups: `charge:*`, as the event types have no dots.
 #[doc = facts!("coinbase-commerce")]
 pub fn coinbase_commerce(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-cc-webhook-signature"));
@@ -16,5 +17,6 @@ pub fn coinbase_commerce(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("event").then("id")))
         .event_type(Source::json(JsonPath::member("event").then("type")))
+        .event_type_separator(':')
         .success_status(StatusCode::OK)
 }

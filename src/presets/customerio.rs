@@ -12,6 +12,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Tolerance: 30 days, past only, which is the redelivery window; Customer.io states none.
 /// - Delivery id: `$.event_id`, covered by the signature. Event type: `$.metric`, such as
 ///   `sent`; `$.object_type` says of what.
+/// - Action: `$.object_type`, as in `opened.email`.
 #[doc = facts!("customerio")]
 pub fn customerio(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-cio-signature"))
@@ -27,6 +28,7 @@ pub fn customerio(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::json(JsonPath::member("event_id")))
         .event_type(Source::json(JsonPath::member("metric")))
+        .event_action(Source::json(JsonPath::member("object_type")))
         .tolerance(Tolerance::past_only(30 * DAY))
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(4))

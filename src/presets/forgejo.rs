@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{DAY, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Forgejo](https://forgejo.org/docs/latest/user/webhooks/), which Codeberg runs.
 ///
@@ -14,6 +14,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// - Delivery id: `X-Forgejo-Delivery`, **not** covered by the signature: whoever has captured a
 ///   request can replay it under another id. Each hook has ids of its own. Event type:
 ///   `X-Forgejo-Event`; `X-Forgejo-Event-Type` is finer.
+/// - Action: `$.action`, as in `pull_request.opened`.
 #[doc = facts!("forgejo")]
 pub fn forgejo(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-forgejo-signature"));
@@ -23,6 +24,7 @@ pub fn forgejo(secrets: impl Into<SecretSource>) -> Provider {
             "x-forgejo-delivery",
         )))
         .event_type(Source::header(HeaderName::from_static("x-forgejo-event")))
+        .event_action(Source::json(JsonPath::member("action")))
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(30 * DAY)
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{DAY, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 
 /// [Gitea](https://docs.gitea.com/usage/repository/webhooks).
 ///
@@ -14,6 +14,7 @@ use crate::provider::{DAY, Provider, SecretSource, Source};
 /// - Delivery id: `X-Gitea-Delivery`, **not** covered by the signature: whoever has captured a request
 ///   can replay it under another id. Each hook has ids of its own. Event type: `X-Gitea-Event`;
 ///   `X-Gitea-Event-Type` is finer.
+/// - Action: `$.action`, as in `pull_request.opened`.
 #[doc = facts!("gitea")]
 pub fn gitea(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-gitea-signature"));
@@ -21,6 +22,7 @@ pub fn gitea(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::header(HeaderName::from_static("x-gitea-delivery")))
         .event_type(Source::header(HeaderName::from_static("x-gitea-event")))
+        .event_action(Source::json(JsonPath::member("action")))
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(30 * DAY)
 }

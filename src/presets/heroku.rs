@@ -9,6 +9,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `$.webhook_metadata.delivery.id`, covered by the signature. A delivery has several
 ///   attempts with ids of their own, so the digest of the body would be wrong. Event type:
 ///   `$.webhook_metadata.event.include`.
+/// - Groups: `api:*`, as the event types have no dots.
 #[doc = facts!("heroku")]
 pub fn heroku(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::base64(HeaderName::from_static("heroku-webhook-hmac-sha256"));
@@ -24,4 +25,5 @@ pub fn heroku(secrets: impl Into<SecretSource>) -> Provider {
                 .then("event")
                 .then("include"),
         ))
+        .event_type_separator(':')
 }

@@ -11,6 +11,7 @@ use crate::provider::{JsonPath, Provider, SecretSource, Source};
 /// - Delivery id: `X-Atlassian-Webhook-Identifier`, **not** covered by the signature. It is unique
 ///   within one Jira site, so give each site an endpoint name of its own. Event type:
 ///   `$.webhookEvent`.
+/// - Groups: `jira:*`, as the event types have no dots.
 #[doc = facts!("jira")]
 pub fn jira(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-hub-signature")).prefix("sha256=");
@@ -20,5 +21,6 @@ pub fn jira(secrets: impl Into<SecretSource>) -> Provider {
             "x-atlassian-webhook-identifier",
         )))
         .event_type(Source::json(JsonPath::member("webhookEvent")))
+        .event_type_separator(':')
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
 }

@@ -16,6 +16,7 @@ use crate::provider::{HOUR, JsonPath, Provider, SecretSource, Source};
 ///   can replay it under another id until it is 24 hours old. The time makes each body unique, so
 ///   [`replay_guard`](crate::IdempotentWebhook::replay_guard) prevents that and merges nothing. Event
 ///   type: `Linear-Event`.
+/// - Action: `$.action`, as in `Issue.create`.
 #[doc = facts!("linear")]
 pub fn linear(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("linear-signature"))
@@ -25,6 +26,7 @@ pub fn linear(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::header(HeaderName::from_static("linear-delivery")))
         .event_type(Source::header(HeaderName::from_static("linear-event")))
+        .event_action(Source::json(JsonPath::member("action")))
         .tolerance(Tolerance::two_sided(24 * HOUR))
         .success_status(StatusCode::OK)
         .response_deadline(Duration::from_secs(5))

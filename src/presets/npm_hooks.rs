@@ -10,6 +10,7 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 ///   npm's own documentation).
 /// - Delivery id: none. The key is the SHA-256 of the body, which is covered by the signature;
 ///   `$.time` makes it unique. Event type: `$.event`.
+/// - Groups: `package:*`, as the event types have no dots.
 #[doc = facts!("npm-hooks")]
 pub fn npm_hooks(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("x-npm-signature")).prefix("sha256=");
@@ -17,5 +18,6 @@ pub fn npm_hooks(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(Source::body_digest())
         .event_type(Source::json(JsonPath::member("event")))
+        .event_type_separator(':')
         .body_limit(4 * MIB)
 }

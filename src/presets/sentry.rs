@@ -3,7 +3,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use crate::provider::signature::Hmac;
-use crate::provider::{MIB, Provider, SecretSource, Source};
+use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 
 /// [Sentry](https://docs.sentry.io/organization/integrations/integration-platform/webhooks/),
 /// the webhooks of an integration.
@@ -14,6 +14,7 @@ use crate::provider::{MIB, Provider, SecretSource, Source};
 ///   each attempt, so that **a retry runs the handler again**. The body's digest would be wrong: an
 ///   issue that is resolved, opened and resolved again may have the same body twice. Event type:
 ///   `Sentry-Hook-Resource`.
+/// - Action: `$.action`, as in `issue.created`.
 #[doc = facts!("sentry")]
 pub fn sentry(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("sentry-hook-signature"));
@@ -23,6 +24,7 @@ pub fn sentry(secrets: impl Into<SecretSource>) -> Provider {
         .event_type(Source::header(HeaderName::from_static(
             "sentry-hook-resource",
         )))
+        .event_action(Source::json(JsonPath::member("action")))
         .body_limit(4 * MIB)
         .response_deadline(Duration::from_secs(1))
 }

@@ -14,6 +14,7 @@ use crate::provider::{HOUR, MIB, Provider, SecretSource, Source};
 ///   `X-Shopify-Event-Id` would be wrong: it is shared by the deliveries to all
 ///   subscriptions, so that all but one would be dropped. Event type:
 ///   `X-Shopify-Topic`.
+/// - Groups: `orders/*`, as the event types have no dots.
 #[doc = facts!("shopify")]
 pub fn shopify(secrets: impl Into<SecretSource>) -> Provider {
     let either = |newer, older| {
@@ -26,6 +27,7 @@ pub fn shopify(secrets: impl Into<SecretSource>) -> Provider {
         .signature(scheme, secrets)
         .delivery_id(either("shopify-webhook-id", "x-shopify-webhook-id"))
         .event_type(either("shopify-topic", "x-shopify-topic"))
+        .event_type_separator('/')
         .body_limit(8 * MIB)
         .response_deadline(Duration::from_secs(5))
         .redelivery_window(24 * HOUR)

@@ -14,6 +14,7 @@ use crate::provider::{Handshake, HandshakeRequest, JsonPath, Provider, SecretSou
 ///   their bodies unique: a [receipt](Source::receipt) is their key, so that **a retry of these runs the
 ///   handler again**. Event type: `$.notifications[0].trigger` for runs, such as `run:completed`, and
 ///   `$.trigger` for workspaces. None is documented for change requests.
+/// - Groups: `run:*`, as the event types have no dots.
 #[doc = facts!("terraform-cloud")]
 pub fn terraform_cloud(secrets: impl Into<SecretSource>) -> Provider {
     let scheme =
@@ -33,6 +34,7 @@ pub fn terraform_cloud(secrets: impl Into<SecretSource>) -> Provider {
                 .or(Source::receipt()),
         )
         .event_type(Source::json(of_run).or(Source::json(JsonPath::member("trigger"))))
+        .event_type_separator(':')
         .signed_handshake(verification)
 }
 

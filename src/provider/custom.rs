@@ -58,6 +58,7 @@ impl SignedProvider {
             keys,
             tolerance: Tolerance::two_sided(Duration::from_secs(300)),
             identity: Identity::new(source),
+            event_type_separator: Some('.'),
             handshakes: Handshakes::default(),
             answers: Answers::default(),
             body_limit: 2 * MIB,

@@ -47,6 +47,7 @@ pub struct Provider {
     pub(super) keys: Option<KeySource>,
     pub(crate) tolerance: Tolerance,
     pub(super) identity: Identity,
+    pub(super) event_type_separator: Option<char>,
     pub(super) handshakes: Handshakes,
     pub(crate) answers: Answers,
     pub(crate) body_limit: usize,
@@ -110,6 +111,15 @@ impl Provider {
     pub fn event_action(mut self, source: Source) -> Self {
         source.assert_is_in_requests();
         self.identity = self.identity.with_event_action(source);
+        self
+    }
+
+    /// What is between the words of an event type: `/` for Shopify's `orders/create`, `None` where nothing is. A group
+    /// ends with `*` after it: `orders/*`. A name that has a dot is refused where neither this nor an
+    /// [action](Self::event_action) makes one. Default: `.`, as in `invoice.paid`.
+    #[must_use]
+    pub fn event_type_separator(mut self, separator: impl Into<Option<char>>) -> Self {
+        self.event_type_separator = separator.into();
         self
     }
 
@@ -261,6 +271,30 @@ impl Provider {
 
     pub(crate) fn has_event_type(&self) -> bool {
         self.identity.event_type().is_some()
+    }
+
+    /// Why no event of the provider has a name of `Events` or [`only`](crate::IdempotentWebhook::only).
+    pub(crate) fn never_matches(&self, name: &str) -> Option<String> {
+        let has_action = self.identity.event_action().is_some();
+        let is_separator = |c| self.event_type_separator == Some(c) || (c == '.' && has_action);
+        let (types, action) = match (self.event_type_separator, has_action) {
+            (Some(separator), false) => (format!("`{separator}`"), ""),
+            (Some(separator), true) => {
+                (format!("`{separator}`"), ", and a dot is before the action")
+            }
+            (None, false) => ("nothing".to_owned(), ""),
+            (None, true) => ("nothing".to_owned(), ", and a dot is before the action"),
+        };
+        let group = name
+            .strip_suffix('*')
+            .and_then(|group| group.chars().last());
+        let is_possible = match group {
+            Some(last) => is_separator(last),
+            None => is_separator('.') || !name.contains('.'),
+        };
+        let provider = &self.name;
+        (!is_possible)
+            .then(|| format!("{types} is between the words of {provider}'s event types{action}"))
     }
 
     /// Whether the signature covers the event type.

@@ -85,14 +85,21 @@ impl Verification {
     ///
     /// # Panics
     ///
-    /// If the provider has no event type, or the layer or a clone of it has another table.
+    /// If the provider has no event type, or no event of it can have one of the names, or the layer or a clone of it has
+    /// another table.
     #[track_caller]
+    #[expect(clippy::panic, reason = "it is a mistake of the program")]
     pub(crate) fn set_events(&mut self, wanted: WantedEvents) {
         assert!(
             self.provider.has_event_type(),
             "the provider {} has no event type: set `Provider::event_type`",
             self.provider.name()
         );
+        for name in wanted.names() {
+            if let Some(reason) = self.provider.never_matches(name) {
+                panic!("{name:?} is the name of no event: {reason}");
+            }
+        }
         let known = self
             .events_of_clones
             .get_or_init(|| Arc::new(wanted.clone()));

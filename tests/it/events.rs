@@ -624,6 +624,110 @@ async fn e3_a_provider_without_a_type_is_refused() {
     let _ = IdempotentWebhook::new(pool, "test", provider).only(["push"]);
 }
 
+#[tokio::test]
+#[should_panic(
+    expected = "\"orders.create\" is the name of no event: `/` is between the words of shopify's event types"
+)]
+async fn e3_a_name_that_matches_no_event_of_the_provider_is_refused() {
+    let pool = PgPool::connect_lazy("postgres://localhost/none").unwrap();
+    let _ =
+        IdempotentWebhook::new(pool, "test", presets::shopify(secret())).only(["orders.create"]);
+}
+
+#[tokio::test]
+#[should_panic(expected = "\"orders.*\" is the name of no event")]
+async fn e3_a_group_with_another_separator_is_refused() {
+    let pool = PgPool::connect_lazy("postgres://localhost/none").unwrap();
+    let layer = IdempotentWebhook::new(pool, "test", presets::shopify(secret()));
+    let events = Events::<()>::new().on("orders.*", write_effect);
+    let _ = events.ignore_others().layer(layer);
+}
+
+/// A group ends after what the provider has between its words. A name with a dot has the action.
+#[tokio::test]
+async fn e3_groups_and_actions_are_those_of_the_provider() {
+    let database = Database::new().await;
+    let opened = r#"{"action":"opened"}"#;
+    let closed = r#"{"action":"closed"}"#;
+    for (provider, name, wanted, ignored) in [
+        (
+            presets::shopify(secret()),
+            "orders/*",
+            ("orders/create", "{}"),
+            ("products/create", "{}"),
+        ),
+        (
+            presets::bitbucket(secret()),
+            "repo:*",
+            ("repo:push", "{}"),
+            ("pullrequest:created", "{}"),
+        ),
+        (
+            presets::gitea(secret()),
+            "pull_request.opened",
+            ("pull_request", opened),
+            ("pull_request", closed),
+        ),
+        (
+            presets::forgejo(secret()),
+            "pull_request.opened",
+            ("pull_request", opened),
+            ("pull_request", closed),
+        ),
+        (
+            presets::sentry(secret()),
+            "issue.opened",
+            ("issue", opened),
+            ("issue", closed),
+        ),
+        (
+            presets::linear(secret()),
+            "Issue.create",
+            ("Issue", r#"{"action":"create","webhookTimestamp":0}"#),
+            ("Issue", r#"{"action":"remove","webhookTimestamp":0}"#),
+        ),
+        (
+            presets::gitlab(Secret::new("a token").unwrap()),
+            "Merge Request Hook.open",
+            (
+                "Merge Request Hook",
+                r#"{"object_attributes":{"action":"open"}}"#,
+            ),
+            (
+                "Merge Request Hook",
+                r#"{"object_attributes":{"action":"merge"}}"#,
+            ),
+        ),
+        (
+            presets::customerio(secret()),
+            "opened.email",
+            (
+                "opened",
+                r#"{"event_id":"a","object_type":"email","metric":"opened"}"#,
+            ),
+            (
+                "opened",
+                r#"{"event_id":"b","object_type":"push","metric":"opened"}"#,
+            ),
+        ),
+    ] {
+        let endpoint = provider.name().to_owned();
+        let layer =
+            IdempotentWebhook::new(database.pool.clone(), endpoint.as_str(), provider.clone())
+                .database_timeout(Duration::from_secs(20))
+                .only([name]);
+        let router: Router = Router::new().route("/", post(write_effect).layer(layer));
+        let sent = async |(event_type, body): (&str, &str)| {
+            let delivery = TestDelivery::new(&provider).body(body.to_owned());
+            let response = send(&router, delivery.event_type(event_type).request()).await;
+            response.outcome
+        };
+        assert_eq!(sent(wanted).await, "processed", "{endpoint}");
+        assert_eq!(sent(ignored).await, "ignored", "{endpoint}");
+    }
+    assert_rows!(database, claims: 8, effects: 8);
+}
+
 /// A handshake is answered, whatever the table has.
 #[tokio::test]
 async fn a_handshake_is_no_event() {

@@ -4,7 +4,7 @@ use http::HeaderName;
 
 use self::scheme::GitLab;
 use crate::provider::signature::Tolerance;
-use crate::provider::{DAY, MIB, Provider, SecretSource, Source};
+use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 
 mod scheme;
 
@@ -23,6 +23,7 @@ mod scheme;
 ///   `X-Gitlab-Webhook-UUID` would be wrong, as it is new for each request, and
 ///   `X-Gitlab-Event-UUID`, as all hooks of an event share it. Old versions send no key, and are
 ///   refused. Event type: `X-Gitlab-Event`.
+/// - Action: `$.object_attributes.action`, as in `Merge Request Hook.open`; pushes and pipelines have none.
 #[doc = facts!("gitlab")]
 pub fn gitlab(secrets: impl Into<SecretSource>) -> Provider {
     let header = |name| Source::header(HeaderName::from_static(name));
@@ -30,6 +31,9 @@ pub fn gitlab(secrets: impl Into<SecretSource>) -> Provider {
         .signature(GitLab::new(), secrets)
         .delivery_id(header("webhook-id").or(header("idempotency-key")))
         .event_type(header("x-gitlab-event"))
+        .event_action(Source::json(
+            JsonPath::member("object_attributes").then("action"),
+        ))
         .tolerance(Tolerance::two_sided(Duration::from_secs(300)))
         .body_limit(25 * MIB)
         .response_deadline(Duration::from_secs(10))

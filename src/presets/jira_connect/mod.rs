@@ -22,6 +22,7 @@ mod scheme;
 ///   token of a retry is a new one. If it is, a shorter [`tolerance`](Provider::tolerance) is safer.
 /// - Delivery id: `X-Atlassian-Webhook-Identifier`, **not** covered by the signature; from a third
 ///   party that quotes Atlassian, it is the same on every retry. Event type: `$.webhookEvent`.
+/// - Groups: `jira:*`, as the event types have no dots.
 #[doc = facts!("jira-connect")]
 ///
 /// The path that is signed is relative to the base URL of the app, and so is the path that the
@@ -32,6 +33,7 @@ pub fn jira_connect(secrets: impl Into<SecretSource>) -> Provider {
         .signature(JiraConnect, secrets)
         .delivery_id(Source::header(id))
         .event_type(Source::json(JsonPath::member("webhookEvent")))
+        .event_type_separator(':')
         .tolerance(Tolerance::two_sided(LEEWAY))
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .body_limit(25 * crate::provider::MIB)

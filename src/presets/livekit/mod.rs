@@ -26,6 +26,7 @@ pub fn livekit(keys: impl Into<SecretSource<LiveKitKey>>) -> Provider {
         .signature(LiveKit::new(), keys.into().cast())
         .delivery_id(member("id"))
         .event_type(member("event"))
+        .event_type_separator(None)
         .tolerance(Tolerance::unlimited())
         .failure_status(StatusCode::SERVICE_UNAVAILABLE)
         .response_deadline(Duration::from_secs(10))

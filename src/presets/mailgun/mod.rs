@@ -32,6 +32,7 @@ pub fn mailgun(secrets: impl Into<SecretSource>) -> Provider {
         .signature(Mailgun::new(), secrets)
         .delivery_id(event("id"))
         .event_type(event("event"))
+        .event_type_separator(None)
         .tolerance(Tolerance::past_only(24 * HOUR))
         .body_limit(25 * MIB)
         .response_deadline(Duration::from_secs(10))

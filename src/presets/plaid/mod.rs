@@ -26,12 +26,14 @@ pub use keys::PlaidKeys;
 ///   `SYNC_UPDATES_AVAILABLE`, have the same, and the later one would be dropped. Event type:
 ///   `$.webhook_type`.
 ///   In a test, set the time of a delivery that is sent more than once.
+/// - Action: `$.webhook_code`, as in `TRANSACTIONS.SYNC_UPDATES_AVAILABLE`.
 #[doc = facts!("plaid")]
 pub fn plaid(keys: impl Into<SecretSource<PlaidKeys>>) -> Provider {
     Provider::custom("plaid")
         .signature(Plaid, keys.into().cast())
         .delivery_id(Source::signed_value(TOKEN_ID))
         .event_type(Source::json(JsonPath::member("webhook_type")))
+        .event_action(Source::json(JsonPath::member("webhook_code")))
         .tolerance(Tolerance::past_only(DAY))
         .response_deadline(Duration::from_secs(10))
         .redelivery_window(DAY)
