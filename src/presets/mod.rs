@@ -126,6 +126,7 @@ mod help_scout;
 mod heroku;
 mod hook0;
 mod hubspot;
+mod hugging_face;
 mod increase;
 #[cfg(feature = "sha1")]
 mod intercom;
@@ -407,6 +408,7 @@ presets! {
     heroku = "heroku";
     hook0 = "hook0";
     hubspot = "hubspot";
+    hugging_face = "hugging-face";
     increase = "increase";
     intercom = "intercom", needs "sha1";
     jira = "jira";

@@ -226,7 +226,7 @@ impl TestDelivery {
         let default_type = self.body.is_none().then_some(EVENT_TYPE);
         let mut event_type = self.event_type.as_deref();
         if let Some(source) = identity.event_action()
-            && let Some((bare, action)) = event_type.and_then(|name| name.split_once('.'))
+            && let Some((bare, action)) = event_type.and_then(|name| name.rsplit_once('.'))
         {
             event_type = Some(bare);
             draft.write(source, action)?;

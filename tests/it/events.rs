@@ -699,6 +699,18 @@ async fn e3_groups_and_actions_are_those_of_the_provider() {
             ),
         ),
         (
+            presets::hugging_face(secret()),
+            "repo.content.update",
+            (
+                "repo.content",
+                r#"{"event":{"action":"update","scope":"repo.content"}}"#,
+            ),
+            (
+                "repo.content",
+                r#"{"event":{"action":"create","scope":"repo.content"}}"#,
+            ),
+        ),
+        (
             presets::customerio(secret()),
             "opened.email",
             (
@@ -725,7 +737,7 @@ async fn e3_groups_and_actions_are_those_of_the_provider() {
         assert_eq!(sent(wanted).await, "processed", "{endpoint}");
         assert_eq!(sent(ignored).await, "ignored", "{endpoint}");
     }
-    assert_rows!(database, claims: 8, effects: 8);
+    assert_rows!(database, claims: 9, effects: 9);
 }
 
 /// A handshake is answered, whatever the table has.

@@ -60,6 +60,25 @@ fn a_preset_that_deduplicates_nothing_says_that_a_retry_has_a_new_id() {
 }
 
 #[test]
+fn each_entry_has_the_month_of_its_last_check() {
+    for entry in entries() {
+        let month = entry
+            .facts
+            .checked
+            .split_once('-')
+            .and_then(|(year, month)| {
+                let is_month = year.len() == 4 && month.len() == 2;
+                let month: u32 = month
+                    .parse()
+                    .ok()
+                    .filter(|month| (1..=12).contains(month))?;
+                is_month.then_some((year.parse::<u32>().ok()?, month))
+            });
+        assert!(month.is_some(), "{}: {}", entry.name(), entry.facts.checked);
+    }
+}
+
+#[test]
 fn a_handshake_is_described_where_one_is_answered() {
     for entry in entries() {
         if entry.provider.answers_handshakes() {

@@ -35,11 +35,7 @@ fn lines(entry: &Entry) -> Vec<String> {
         redelivery(entry),
         format!("- Retry: {}.", facts.retry),
     ];
-    let effects = [&facts.switched_off, &facts.counts].map(Option::as_deref);
-    let effects: Vec<_> = effects.into_iter().flatten().collect();
-    if !effects.is_empty() {
-        lines.push(format!("- Switched off: {}.", effects.join("; ")));
-    }
+    lines.push(format!("- Switched off: {}.", facts.switched_off()));
     let deadline = in_seconds(description.response_deadline);
     lines.push(match facts.deadline {
         Deadline::Documented => format!("- Response deadline: {deadline}."),
@@ -71,7 +67,10 @@ fn lines(entry: &Entry) -> Vec<String> {
             "third parties describe the signature; **the provider's word is missing**"
         }
     };
-    lines.push(format!("- Basis: {basis}. Source: <{}>.", facts.source));
+    lines.push(format!(
+        "- Basis: {basis}. Source: <{}>, checked in {}.",
+        facts.source, facts.checked
+    ));
     lines
 }
 

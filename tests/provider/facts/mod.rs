@@ -33,10 +33,12 @@ struct Facts {
     /// How often and for how long.
     schedule: Option<String>,
     retry: Retry,
-    switched_off: Option<String>,
+    switched_off: SwitchedOff,
     /// The answers that have another effect on that than the others.
     counts: Option<String>,
     deadline: Deadline,
+    /// The month in which it was compared with the source, such as `2026-11`.
+    checked: String,
     #[serde(default)]
     body_limit_is_published: bool,
     handshake: Option<String>,
@@ -67,6 +69,42 @@ impl Basis {
             Self::Example => "example",
             Self::Documented => "documented",
             Self::SecondHand => "second-hand",
+        }
+    }
+}
+
+/// What makes the provider stop sending.
+#[derive(Deserialize)]
+#[serde(from = "String")]
+enum SwitchedOff {
+    /// Nothing does.
+    Never,
+    /// It does not say.
+    Unknown,
+    When(String),
+}
+
+impl From<String> for SwitchedOff {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "never" => Self::Never,
+            "unknown" => Self::Unknown,
+            _ => Self::When(text),
+        }
+    }
+}
+
+impl Facts {
+    /// What makes the provider stop sending, and which answers count otherwise.
+    fn switched_off(&self) -> String {
+        let when = match &self.switched_off {
+            SwitchedOff::Never => "never",
+            SwitchedOff::Unknown => "unknown",
+            SwitchedOff::When(text) => text,
+        };
+        match &self.counts {
+            Some(counts) => format!("{when}; {counts}"),
+            None => when.to_owned(),
         }
     }
 }

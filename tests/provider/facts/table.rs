@@ -116,12 +116,6 @@ fn answers_row(entry: &Entry) -> String {
     {
         write!(success, ": {status}").unwrap();
     }
-    let switched_off =
-        [&facts.switched_off, &facts.counts].map(|text| text.as_deref().unwrap_or(""));
-    let switched_off: Vec<_> = switched_off
-        .into_iter()
-        .filter(|text| !text.is_empty())
-        .collect();
     format!(
         "| [`{}`]({}) | {success} | {} | {} | {} | {} | {} |",
         entry.name(),
@@ -133,7 +127,7 @@ fn answers_row(entry: &Entry) -> String {
             Some(_) => cell(&[]),
             None => after_any_4xx(entry),
         },
-        switched_off.join("; "),
+        facts.switched_off(),
     )
 }
 
@@ -175,8 +169,29 @@ fn after_any_4xx(entry: &Entry) -> String {
 }
 
 #[test]
-fn the_readme_counts_the_presets() {
-    let readme = fs::read_to_string(path("README.md")).unwrap();
-    let count = format!("There are presets for {} providers", presets::ALL.len());
-    assert!(readme.contains(&count), "README.md does not say: {count}");
+fn the_pages_count_the_presets() {
+    let count = presets::ALL.len();
+    for (file, text) in [
+        (
+            "README.md",
+            format!("There are presets for {count} providers"),
+        ),
+        ("CHANGELOG.md", format!("`presets`: {count} providers")),
+        ("src/bin/webhook/main.rs", format!("for {count} providers.")),
+        (
+            "src/documentation/compared_with.md",
+            format!("with the {count} presets"),
+        ),
+        (
+            "src/documentation/compared_with.md",
+            format!("of {count} providers"),
+        ),
+        (
+            "src/documentation/providers.md",
+            format!("for each of {count},"),
+        ),
+    ] {
+        let page = fs::read_to_string(path(file)).unwrap();
+        assert!(page.contains(&text), "{file} does not say: {text}");
+    }
 }
