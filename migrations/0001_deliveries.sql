@@ -37,7 +37,7 @@ create table idempotent_webhook.redelivery_windows (
     primary key (endpoint, redelivery_window)
 );
 
--- The highest version that an endpoint has seen of each subject.
+-- The highest version that an endpoint has seen of each subject. A subject of over 255 bytes is stored as its digest.
 create table idempotent_webhook.subjects (
     endpoint text collate "C" not null,
     tenant text collate "C" not null default '',

@@ -3,8 +3,13 @@
 -- now: `false` says that it was processed before.
 --
 -- It takes the same lock and writes the same row as the layer's own claim (`src/transaction/claim.sql`), and ends what
--- is kept as that does. While somebody else works on the delivery it waits, for as long as `lock_timeout` allows.
-create function idempotent_webhook.claim(endpoint text, tenant text, delivery_id text, event_type text)
+-- is kept as that does. While another attempt works on the delivery it waits, for as long as `lock_timeout` allows.
+--
+-- `take` is the number of the take if the attempt is one at a kept delivery. It fails if the delivery was discarded,
+-- forgotten or taken by another attempt since. `false` would be taken for a duplicate, although nothing was processed.
+create function idempotent_webhook.claim(
+    endpoint text, tenant text, delivery_id text, event_type text, take bigint default null
+)
     returns boolean
     language plpgsql
 as $$
@@ -27,6 +32,17 @@ begin
     on conflict do nothing;
     if not found then
         return false;
+    end if;
+    if claim.take is not null and not exists (
+        select
+        from idempotent_webhook.kept_deliveries as kept
+        where kept.endpoint = claim.endpoint and kept.tenant = claim.tenant
+            and kept.delivery_id = claim.delivery_id
+            and kept.state = 'due' and kept.takes = claim.take
+        for update
+    ) then
+        raise exception 'the delivery was discarded, forgotten or taken by another attempt'
+            using errcode = 'object_not_in_prerequisite_state';
     end if;
     -- Retention keeps the deliveries of an endpoint that has no window. A layer with the endpoint registers the one of
     -- its provider, and deletes this one, which is that of no preset. Nobody waits for who writes it at this moment.
@@ -58,6 +74,19 @@ begin
 end
 $$;
 
+-- How a subject is stored: a long one, which an index cannot hold, as its digest. `src/transaction/recency.rs` does the
+-- same.
+create function idempotent_webhook.stored_subject(subject text) returns text
+    language sql
+    immutable
+    strict
+as $$
+    select case
+        when octet_length(subject) <= 255 then subject
+        else 'sha256:' || encode(sha256(convert_to(subject, 'UTF8')), 'hex')
+    end
+$$;
+
 -- Notes the version of what an event is about, as `DedupeTx::advance` does. Returns how it compares with the highest
 -- version seen: 1 newer or the first, 0 the same, -1 older.
 create function idempotent_webhook.advance(endpoint text, tenant text, subject text, version bigint)
@@ -65,9 +94,11 @@ create function idempotent_webhook.advance(endpoint text, tenant text, subject t
     language plpgsql
 as $$
 #variable_conflict use_column
+declare
+    stored constant text := idempotent_webhook.stored_subject(advance.subject);
 begin
     insert into idempotent_webhook.subjects as seen (endpoint, tenant, subject, version)
-    values (advance.endpoint, advance.tenant, advance.subject, advance.version)
+    values (advance.endpoint, advance.tenant, stored, advance.version)
     on conflict (endpoint, tenant, subject) do update
     set version = excluded.version, advanced_at = excluded.advanced_at
     where seen.version < excluded.version;
@@ -77,7 +108,7 @@ begin
     return (
         select case when advance.version < seen.version then -1 else 0 end
         from idempotent_webhook.subjects as seen
-        where seen.endpoint = advance.endpoint and seen.tenant = advance.tenant and seen.subject = advance.subject
+        where seen.endpoint = advance.endpoint and seen.tenant = advance.tenant and seen.subject = stored
     );
 end
 $$;

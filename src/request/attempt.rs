@@ -111,6 +111,7 @@ impl Admitted {
         let pending = PendingClaim::new(
             settings.store.clone(),
             request,
+            known.is_reprocessed,
             settings.in_flight_timeout,
             settings.verification.metrics.clone(),
             settings.handler_timeout,
@@ -131,6 +132,7 @@ impl Admitted {
             delivery: self.delivery.clone(),
             fingerprint: self.fingerprint,
             object: self.object.clone(),
+            object_wait: (!self.origin.is_request()).then_some(BACKGROUND_WAIT),
             longest_idle: self.settings.longest_attempt(),
             take: self.origin.take().map(|take| take.number),
             version: self.settings.version.clone(),

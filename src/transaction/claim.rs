@@ -34,6 +34,8 @@ pub(crate) struct ClaimRequest {
     pub(crate) fingerprint: Option<Sha256Digest>,
     /// What it is about, if deliveries of one object are processed one at a time.
     pub(crate) object: Option<Arc<str>>,
+    /// The longest wait for other deliveries of it in Postgres, if it is shorter than that for the claim.
+    pub(crate) object_wait: Option<Duration>,
     /// The longest time between two statements of the handler.
     pub(crate) longest_idle: Duration,
     /// The number of the take of a kept delivery, which is claimed only if nobody has taken it since.
@@ -51,7 +53,8 @@ pub(crate) enum NotClaimed {
     InFlight,
     /// The same for another delivery of its object.
     ObjectInFlight,
-    /// It was kept, and was discarded, forgotten or taken by another attempt since.
+    /// It was kept, and was discarded, forgotten or taken by another attempt since. Or an operator has it processed again,
+    /// which its handler was not told.
     Superseded,
     Failed(DatabaseError),
 }
@@ -170,6 +173,10 @@ impl Store {
         let settings = self.pool_settings(connection, delivery).await?;
         let idle_timeout = settings.idle_timeout(request.longest_idle);
         if let Some(object) = &request.object {
+            let deadline = match request.object_wait {
+                Some(wait) => deadline.min(Instant::now() + wait),
+                None => deadline,
+            };
             let locked = self.lock_object(connection, delivery, object, deadline, &idle_timeout);
             if !locked.await? {
                 return Ok(Inserted::ObjectWaitTimedOut);

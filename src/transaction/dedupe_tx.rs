@@ -155,6 +155,7 @@ impl DedupeTx {
     /// The subject is what the events are about, such as `sub_123`. The version is a number that
     /// the provider raises with each event: a sequence number, or the time of the event. A
     /// handler can skip and acknowledge an event that is [`Older`](Recency::Older).
+    /// A subject of over 255 bytes, or with a NUL, is stored as its SHA-256.
     ///
     /// **Process an event that is the [`Same`](Recency::Same).** A provider's time is often in
     /// whole seconds, like Stripe's `created`, and two updates within a second then have the same

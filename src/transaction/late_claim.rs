@@ -95,6 +95,11 @@ impl LateClaim {
         let claimed = pending.begin().await;
         self.pending = None;
         match claimed {
+            // The handler has answered meanwhile.
+            Ok(tx) if slot.is_closed() => {
+                tx.roll_back().await;
+                Err(BeginError::Over)
+            }
             Ok(mut tx) => {
                 tx.was_taken = true;
                 Ok(DedupeTx::of(tx, slot))
@@ -109,6 +114,13 @@ impl LateClaim {
 }
 
 impl LateClaim {
+    /// The number under which this attempt has taken a kept delivery: the last argument of the SQL function
+    /// [`claim`](crate::documentation::drivers#the-claim), which refuses an attempt that was overtaken. `None` for a delivery
+    /// that was not kept before its handler runs.
+    pub fn take_number(&self) -> Option<i64> {
+        self.pending.as_ref()?.take()
+    }
+
     /// Tells the layer that the handler has claimed the delivery by the SQL function
     /// [`claim`](crate::documentation::drivers#the-claim), in a transaction of another driver, and has committed that.
     ///
@@ -153,7 +165,11 @@ pub enum BeginError {
     /// Another attempt was still working on it, or on its [object](crate::IdempotentWebhook::serialize_by), when the
     /// wait was over.
     InFlight,
-    /// It was kept, and was discarded, forgotten or taken by another attempt since.
+    /// It was kept, and was discarded, forgotten or taken by another attempt since the handler was called. Or an operator
+    /// has it [processed again](crate::Delivery::is_reprocessed) since, which the handler was not told.
+    ///
+    /// A request of the provider is not part of what is kept after a failure: if that is discarded while the handler
+    /// of the provider's next copy runs, the copy is processed all the same.
     Superseded,
     /// Postgres could not be reached, or has refused the claim. The log has the error.
     Database,

@@ -27,9 +27,11 @@ pub(crate) use commit::CommitError;
 pub use dedupe_tx::DedupeTx;
 pub use late_claim::{BeginError, LateClaim};
 pub(crate) use pending_claim::PendingClaim;
-pub(crate) use pg_error::{DatabaseError, is_conflict, is_not_migrated, with_timeout};
 #[cfg(feature = "dashboard")]
-pub(crate) use pg_error::{is_lock_timeout, is_query_canceled};
+pub(crate) use pg_error::is_query_canceled;
+pub(crate) use pg_error::{
+    DatabaseError, is_conflict, is_lock_timeout, is_not_migrated, with_timeout,
+};
 pub use recency::Recency;
 pub(crate) use row_keys::{RowKeys, keyed};
 pub use savepoint::Savepoint;

@@ -1,5 +1,6 @@
 //! The lock of an object, whose deliveries are processed one at a time.
 
+use sqlx::AssertSqlSafe;
 use tokio::time::Instant;
 
 use super::claim::{millis, time_until};
@@ -11,8 +12,13 @@ use crate::delivery::Delivery;
 const LOCK_OBJECT: &str = include_str!("lock_object.sql");
 const KEEP_OBJECT: &str = include_str!("keep_object.sql");
 
-/// Begins the transaction anew: with another snapshot, in the same session.
-const BEGIN_ANEW: &str = "rollback and chain";
+/// Begins the transaction anew: with another snapshot, in the same session. The limit of idle transactions ends with the
+/// one before, so it is set in the same message: a host that is lost after this must not hold the object.
+fn begin_anew(idle_timeout: &str) -> AssertSqlSafe<String> {
+    AssertSqlSafe(format!(
+        "rollback and chain; set local idle_in_transaction_session_timeout = {idle_timeout}"
+    ))
+}
 
 impl Store {
     /// Waits until no other delivery of the object is being processed, and keeps others from it to the end of the
@@ -44,12 +50,13 @@ impl Store {
         }
         // If this fails, the connection is closed, and the lock of the session ends with it.
         with_timeout(self.timeout, async {
-            sqlx::raw_sql(BEGIN_ANEW).execute(&mut **connection).await?;
+            sqlx::raw_sql(begin_anew(idle_timeout))
+                .execute(&mut **connection)
+                .await?;
             sqlx::query(KEEP_OBJECT)
                 .bind(delivery.endpoint())
                 .bind(delivery.key_tenant())
                 .bind(object)
-                .bind(idle_timeout)
                 .execute(&mut **connection)
                 .await
         })

@@ -13,6 +13,8 @@ use crate::metrics::{Metrics, Stage};
 pub(crate) struct PendingClaim {
     store: Store,
     request: ClaimRequest,
+    /// What the handler was told: whether an operator has it processed again.
+    is_reprocessed: bool,
     /// The longest wait for another process.
     wait: Duration,
     metrics: Metrics,
@@ -26,6 +28,7 @@ impl PendingClaim {
     pub(crate) fn new(
         store: Store,
         request: ClaimRequest,
+        is_reprocessed: bool,
         wait: Duration,
         metrics: Metrics,
         handler_timeout: Duration,
@@ -33,11 +36,17 @@ impl PendingClaim {
         Self {
             store,
             request,
+            is_reprocessed,
             wait,
             metrics,
             called_at: Instant::now(),
             handler_timeout,
         }
+    }
+
+    /// The number of the take, if the attempt is one at a kept delivery.
+    pub(super) fn take(&self) -> Option<i64> {
+        self.request.take
     }
 
     /// Claims the delivery for the handler. It waits for half of the handler's time that is left, so that a wait in
@@ -68,6 +77,12 @@ impl PendingClaim {
         let started = Instant::now();
         let claimed = self.store.claim(&self.request, started + wait).await;
         self.metrics.duration(Stage::Claim, started.elapsed());
-        claimed
+        let tx = claimed?;
+        // Without this: B commits, an operator has it processed again, and A, which was told that it is new, commits.
+        if tx.is_reprocessed != self.is_reprocessed {
+            tx.roll_back().await;
+            return Err(NotClaimed::Superseded);
+        }
+        Ok(tx)
     }
 }

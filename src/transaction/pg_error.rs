@@ -149,7 +149,6 @@ pub(crate) fn is_not_migrated(error: &sqlx::Error) -> bool {
 }
 
 /// Whether `lock_timeout` expired.
-#[cfg(feature = "dashboard")]
 pub(crate) fn is_lock_timeout(error: &sqlx::Error) -> bool {
     has_code(error, &[LOCK_NOT_AVAILABLE])
 }

@@ -1,8 +1,14 @@
 //! The highest version seen of each subject, by which stale events are detected.
 
+use std::borrow::Cow;
+
 use sqlx::PgConnection;
 
 use crate::delivery::Delivery;
+use crate::digest::sha256_hex;
+
+/// The longest subject that is stored as it is, in bytes.
+const MAX_SUBJECT: usize = 255;
 
 /// How the version of an event compares with the highest one seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,16 +39,27 @@ const VERSION: &str = "
     where endpoint = $1 and tenant = $2 and subject = $3
 ";
 
+/// How a subject is stored: as its digest if an index could not hold it, or Postgres its NUL. The SQL function
+/// `idempotent_webhook.stored_subject` does the same.
+fn stored(subject: &str) -> Cow<'_, str> {
+    if subject.len() <= MAX_SUBJECT && !subject.contains('\0') {
+        Cow::Borrowed(subject)
+    } else {
+        Cow::Owned(format!("sha256:{}", sha256_hex(subject.as_bytes())))
+    }
+}
+
 pub(super) async fn advance(
     connection: &mut PgConnection,
     delivery: &Delivery,
     subject: &str,
     version: i64,
 ) -> sqlx::Result<Recency> {
+    let subject = stored(subject);
     let advanced: Option<bool> = sqlx::query_scalar(ADVANCE)
         .bind(delivery.endpoint())
         .bind(delivery.key_tenant())
-        .bind(subject)
+        .bind(&*subject)
         .bind(version)
         .fetch_optional(&mut *connection)
         .await?;
@@ -52,7 +69,7 @@ pub(super) async fn advance(
     let highest: i64 = sqlx::query_scalar(VERSION)
         .bind(delivery.endpoint())
         .bind(delivery.key_tenant())
-        .bind(subject)
+        .bind(&*subject)
         .fetch_one(connection)
         .await?;
     Ok(if highest == version {

@@ -19,10 +19,10 @@ use sqlx::{Executor, PgPool};
 use tokio::sync::oneshot;
 
 use crate::support::{
-    Database, NO_ADVISORY_LOCK, NONE_TAKEN, NOTHING_KEPT, TestApp, Way, answer, assert_kept,
-    assert_rows, cancelled_after, endpoint, failing_behind_gate, gate, gated, github,
-    github_delivery, insert_effect, keep, keep_accepted, keep_all, logged, recover, recovery,
-    secret, send, send_copies, soon, spawn_send, write_effect,
+    Database, NO_ADVISORY_LOCK, NONE_TAKEN, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, TestApp, Way,
+    answer, assert_kept, assert_rows, cancelled_after, endpoint, failing_behind_gate, gate, gated,
+    github, github_delivery, insert_effect, keep, keep_accepted, keep_all, logged, recover,
+    recovery, secret, send, send_copies, soon, spawn_send, write_effect,
 };
 
 fn late(layer: IdempotentWebhook) -> IdempotentWebhook {
@@ -661,6 +661,91 @@ async fn l3_a_copy_of_what_is_reprocessed_knows_of_it() {
     assert_eq!(sent, answer(200, "processed", "true"));
     assert_kept!(app.database, "processed", attempts: 1, retries: 0);
     assert_rows!(app.database, claims: 1, effects: 2);
+}
+
+/// Its handler asks whether it is processed again, and was told that it is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn l3_an_attempt_that_does_not_know_of_a_reprocess_cannot_begin() {
+    let handler = async |claim: LateClaim, delivery: Delivery| {
+        begin_and_write(claim, delivery.clone()).await?;
+        Ok::<_, HandlerError>(delivery.is_reprocessed().to_string())
+    };
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        late(layer).keep(keep_all(recovery).processed_for(Duration::from_secs(3600)))
+    };
+    let app = TestApp::recovered(presets::github(secret()), set, handler).await;
+    for begins in [true, false] {
+        let (mut gate, way) = gate();
+        let slow = move |claim: LateClaim, delivery: Delivery| {
+            let way = way.clone();
+            async move {
+                way.pass().await;
+                match begins {
+                    true => begin_and_write(claim, delivery).await.map(drop),
+                    false => Ok(()),
+                }
+            }
+        };
+        let elsewhere = app.elsewhere_with(late, slow).await;
+        let id = format!("begins-{begins}");
+        let sent = spawn_send(&elsewhere, github(&id, "{}"));
+        gate.reached().await;
+        let first = soon(app.send(github(&id, "{}"))).await;
+        assert_eq!(first, answer(200, "processed", "false"));
+        let reprocessed = soon(endpoint(&app).reprocess(&id)).await.unwrap();
+        assert_eq!(reprocessed, Reprocessed::Due);
+        let before = app.database.rows().await;
+        gate.open();
+        assert_eq!(soon(sent).await.unwrap().status, 503);
+        assert_eq!(app.database.rows().await, before);
+        let again = soon(app.send(github(&id, "{}"))).await;
+        assert_eq!(again, answer(200, "processed", "true"));
+    }
+    assert_rows!(app.database, claims: 2, effects: 4);
+}
+
+/// It would hold the claim for as long as the task likes.
+#[tokio::test(flavor = "multi_thread")]
+async fn l2_a_begin_that_outlives_its_handler_holds_no_claim() {
+    let (mut busy, handler) = failing_behind_gate();
+    let (mut answering, way) = gate();
+    let (tell, told) = oneshot::channel();
+    let tell = Arc::new(std::sync::Mutex::new(Some(tell)));
+    let outlived = move |claim: LateClaim, delivery: Delivery| {
+        let (way, tell) = (way.clone(), tell.lock().unwrap().take());
+        async move {
+            let Some(tell) = tell else {
+                return begin_and_write(claim, delivery).await;
+            };
+            tokio::spawn(async move { tell.send(claim.begin().await) });
+            way.pass().await;
+            Ok("done")
+        }
+    };
+    let set = |layer: IdempotentWebhook| {
+        late(layer)
+            .max_connections(1)
+            .in_flight_timeout(Duration::from_secs(20))
+            .handler_timeout(Duration::from_secs(60))
+    };
+    let app = TestApp::github_with(set, outlived).await;
+    let elsewhere = app.elsewhere(handler).await;
+    let failing = spawn_send(&elsewhere, github("a", "{}"));
+    busy.reached().await;
+    let sent = spawn_send(&app.router, github("a", "{}"));
+    answering.reached().await;
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    answering.open();
+    let outlived = answer(500, "failed", "internal error");
+    assert_eq!(sent.await.unwrap(), outlived);
+    busy.open();
+    assert_eq!(failing.await.unwrap().status, 502);
+    let begun = told.await.unwrap();
+    assert_eq!(begun.as_ref().unwrap_err(), &BeginError::Over);
+    app.database.until(NO_ADVISORY_LOCK).await;
+    let sent = app.send(github("a", "{}")).await;
+    assert_eq!(sent, answer(200, "processed", "done"));
+    assert_rows!(app.database, claims: 1, effects: 1);
 }
 
 /// As the guide has it: fetch, begin, advance.

@@ -13,12 +13,14 @@ use idempotent_webhook::{
     Source, TenantSecrets, presets,
 };
 use serde_json::{Value, json};
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
+use tokio::net::{TcpListener, UnixStream};
 
 use crate::support::{
-    Failing, NO_ADVISORY_LOCK, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, TestApp, answer, assert_kept,
-    assert_rows, failing_behind_gate, gated, github, github_delivery, insert_effect, keep,
-    keep_all, lose_connections, recover, recover_all, secret, send, soon, spawn_send,
+    Database, Failing, NO_ADVISORY_LOCK, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, TestApp, answer,
+    assert_kept, assert_rows, failing_behind_gate, gated, github, github_delivery, insert_effect,
+    keep, keep_all, lose_connections, recover, recover_all, secret, send, soon, spawn_send,
     until_all_wait, write_effect,
 };
 
@@ -254,6 +256,109 @@ async fn o_a_handler_sees_what_it_has_waited_for_at_any_isolation_level() {
     }
 }
 
+/// Each is higher by one than all that were committed before.
+#[tokio::test(flavor = "multi_thread")]
+async fn o_the_snapshot_of_a_handler_is_newer_than_the_lock_of_its_object() {
+    const DELIVERIES: usize = 400;
+    let next = async |mut tx: DedupeTx, delivery: Delivery| {
+        let last: i64 = sqlx::query_scalar("select coalesce(max(n), 0) from numbers")
+            .fetch_one(&mut *tx)
+            .await?;
+        sqlx::query("insert into numbers values ($1)")
+            .bind(last + 1)
+            .execute(&mut *tx)
+            .await?;
+        insert_effect(&mut tx, &delivery).await?;
+        Ok::<_, HandlerError>(())
+    };
+    for level in ["repeatable read", "serializable", "read committed"] {
+        let app = TestApp::github_with(by_ref, next).await;
+        let name = &app.database.name;
+        app.database
+            .run(&format!(
+                "alter database {name} set default_transaction_isolation = '{level}';
+                 create table numbers (n bigint)"
+            ))
+            .await;
+        let mut routers = Vec::new();
+        for _ in 0..4 {
+            routers.push(app.elsewhere_with(by_ref, next).await);
+        }
+        let sent: Vec<_> = (0..DELIVERIES)
+            .map(|n| spawn_send(&routers[n % 4], push(&n.to_string(), "main")))
+            .collect();
+        for sent in sent {
+            assert_eq!(sent.await.unwrap(), answer(200, "processed", ""), "{level}");
+        }
+        let numbers = "select count(distinct n) from numbers where n between 1 and 400";
+        assert_eq!(app.database.count(numbers).await, 400, "{level}");
+        assert_rows!(app.database, claims: 400, effects: 400);
+        app.database.until(NO_ADVISORY_LOCK).await;
+    }
+}
+
+/// A way to Postgres on which a host is lost once it has sent `last`: what it sends after that does not arrive, and
+/// Postgres does not learn that it is gone.
+async fn lost_after(database: &Database, last: &'static str) -> PgConnectOptions {
+    let options = database.options();
+    let socket = options.get_socket().unwrap().join(".s.PGSQL.5432");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut from_host, mut to_host) = listener.accept().await.unwrap().0.into_split();
+            let postgres = UnixStream::connect(&socket).await.unwrap();
+            let (mut from_postgres, mut to_postgres) = postgres.into_split();
+            tokio::spawn(async move { copy(&mut from_postgres, &mut to_host).await.ok() });
+            tokio::spawn(async move {
+                let mut message = vec![0; 65536];
+                while let Ok(read @ 1..) = from_host.read(&mut message).await {
+                    to_postgres.write_all(&message[..read]).await.unwrap();
+                    let sent = String::from_utf8_lossy(&message[..read]);
+                    if sent.contains(last) {
+                        std::future::pending::<()>().await;
+                    }
+                }
+            });
+        }
+    });
+    PgConnectOptions::new_without_pgpass()
+        .host("127.0.0.1")
+        .port(address.port())
+        .ssl_mode(PgSslMode::Disable)
+        .username("postgres")
+        .database(&database.name)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn o_a_host_that_is_lost_after_its_wait_does_not_hold_the_object() {
+    let (mut gate, handler) = gated();
+    let app = TestApp::github_with(by_ref, handler).await;
+    let lost = lost_after(&app.database, "rollback and chain").await;
+    let pool = PgPoolOptions::new().connect_with(lost).await.unwrap();
+    let layer = IdempotentWebhook::new(pool, "test", presets::github(secret()));
+    let layer = by_ref(layer)
+        .in_flight_timeout(Duration::from_secs(2))
+        .database_timeout(Duration::from_millis(200))
+        .handler_timeout(Duration::from_millis(200));
+    let lost = Router::new().route("/", post(write_effect).layer(layer));
+    let busy = spawn_send(&app.router, push("a", "main"));
+    gate.reached().await;
+    let waiting = spawn_send(&lost, push("b", "main"));
+    app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+    gate.open();
+    assert_eq!(busy.await.unwrap(), answer(200, "processed", ""));
+    let failed = waiting.await.unwrap();
+    assert_eq!((failed.status, &*failed.outcome), (503, "failed"));
+    assert_rows!(app.database, claims: 1, effects: 1);
+    let elsewhere = app.elsewhere_with(by_ref, write_effect).await;
+    assert_eq!(
+        soon(send(&elsewhere, push("b", "main"))).await,
+        answer(200, "processed", "done")
+    );
+    assert_rows!(app.database, claims: 2, effects: 2);
+}
+
 /// It was processed before, whatever becomes of its object.
 #[tokio::test]
 async fn o_a_duplicate_is_one_although_its_object_is_busy() {
@@ -336,14 +441,24 @@ async fn o_a_wait_that_is_cancelled_keeps_no_object() {
 /// It holds a place that deliveries of other objects could have.
 #[tokio::test(flavor = "multi_thread")]
 async fn o_an_attempt_in_the_background_waits_for_a_moment_only() {
+    for is_elsewhere in [false, true] {
+        waits_for_a_moment_only(is_elsewhere).await;
+    }
+}
+
+async fn waits_for_a_moment_only(is_elsewhere: bool) {
     let (mut gate, handler) = gated();
     let set = |layer: IdempotentWebhook, recovery: &Recovery| {
         by_ref(layer)
             .in_flight_timeout(Duration::from_secs(60))
             .keep(keep(recovery))
     };
-    let app = TestApp::recovered(presets::github(secret()), set, handler).await;
-    let busy = spawn_send(&app.router, push("a", "main"));
+    let app = TestApp::recovered(presets::github(secret()), set, handler.clone()).await;
+    let busy = match is_elsewhere {
+        true => app.elsewhere_with(by_ref, handler).await,
+        false => app.router.clone(),
+    };
+    let busy = spawn_send(&busy, push("a", "main"));
     gate.reached().await;
     app.database
         .run(

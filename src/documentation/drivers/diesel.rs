@@ -35,6 +35,7 @@ extern "SQL" {
         tenant: diesel::sql_types::Text,
         delivery_id: diesel::sql_types::Text,
         event_type: diesel::sql_types::Nullable<diesel::sql_types::Text>,
+        take: diesel::sql_types::Nullable<diesel::sql_types::BigInt>,
     ) -> diesel::sql_types::Bool;
 }
 
@@ -64,13 +65,14 @@ async fn paid(
     delivery: Delivery,
     Json(event): Json<Event>,
 ) -> Result<StatusCode, HandlerError> {
+    let take = claim.take_number();
     let mut connection = pool.get().await?;
     let is_claimed = connection
         .transaction(async |connection| {
             connection.batch_execute(LIMITS).await?;
             let id = delivery.id().as_str();
             let (endpoint, tenant) = (delivery.endpoint(), delivery.key_tenant());
-            let claim = claim_delivery(endpoint, tenant, id, delivery.event_type());
+            let claim = claim_delivery(endpoint, tenant, id, delivery.event_type(), take);
             let is_claimed: bool = diesel::select(claim).get_result(connection).await?;
             if is_claimed {
                 let amount = payments::amount.eq(event.data.object.amount);

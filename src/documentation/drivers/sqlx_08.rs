@@ -28,7 +28,7 @@ struct PaymentIntent {
     amount: i64,
 }
 
-const CLAIM: &str = "select idempotent_webhook.claim($1, $2, $3, $4)";
+const CLAIM: &str = "select idempotent_webhook.claim($1, $2, $3, $4, $5)";
 const INSERT: &str = "insert into payments (event_id, amount) values ($1, $2)";
 
 async fn paid(
@@ -43,6 +43,7 @@ async fn paid(
         .bind(delivery.key_tenant())
         .bind(delivery.id().as_str())
         .bind(delivery.event_type())
+        .bind(claim.take_number())
         .fetch_one(&mut *tx)
         .await
         .map_err(not_claimed)?;

@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, PgConnection, Row};
 
 use crate::pg_time::interval;
 use crate::recovery::operator::erase_chosen;
-use crate::transaction::RowKeys;
+use crate::transaction::{RowKeys, is_lock_timeout};
 
 /// How many rows are deleted at once: so few that nobody waits for long for one of them.
 ///
@@ -93,6 +93,22 @@ impl Rows {
         }
     }
 
+    /// What a transaction of the application has locked is left for the next round, with `skip locked`. Citus has no
+    /// such select over the shards of a distributed table.
+    fn lock(self) -> &'static str {
+        match self.may_be_distributed() {
+            true => "",
+            false => "for update skip locked",
+        }
+    }
+
+    fn may_be_distributed(self) -> bool {
+        match self {
+            Self::Deliveries | Self::Subjects => true,
+            Self::Dead | Self::Recorded | Self::Archived | Self::Discarded => false,
+        }
+    }
+
     /// Whether reconciliation takes a delivery for missing once its row is deleted.
     fn tell_of_deliveries(self) -> bool {
         match self {
@@ -109,6 +125,7 @@ impl Rows {
                 .replace("{time}", time)
                 .replace("{key}", key)
                 .replace("{which}", which)
+                .replace("{lock}", self.lock())
                 .replace("{batch}", &BATCH.to_string()),
         )
     }
@@ -123,6 +140,7 @@ const SELECT_OLD: &str = "
         and {time} >= coalesce(timestamptz 'epoch' + $3 * interval '1 microsecond', '-infinity')
     order by {time}
     limit {batch}
+    {lock}
 ";
 
 const DELETE_OLD: &str = "
@@ -133,6 +151,9 @@ const DELETE_OLD: &str = "
         and {which}
         and {time} < now() - $4
 ";
+
+/// A transaction of the application may hold one of the rows. Whatever waits for another one waits for this step, too.
+const LIMIT_WAIT: &str = "set local lock_timeout = '200ms'";
 
 /// Deliveries of which something is kept that may still run. Without their claims they would be processed
 /// again, so they are left for a round in which nothing is kept of them. Without this: A takes
@@ -155,7 +176,7 @@ const LOCK_RESOLVED: &str = "
         and state <> 'processed'
         and last_failed_at is not null
         and taken_by is null
-    for update
+    for update skip locked
 ";
 
 /// Of those that are locked. It is a statement of its own, since one of the tables may be distributed.
@@ -272,7 +293,7 @@ impl Step {
             Self::Resolved(endpoint) => {
                 let resolved = sqlx::query(Rows::Deliveries.sql(SELECT_RESOLVED)).bind(&**endpoint);
                 let mut resolved = RowKeys::read(&resolved.fetch_all(&mut *connection).await?)?;
-                let is_full = resolved.len() == BATCH;
+                let was_full = resolved.len() == BATCH;
                 for sql in [LOCK_RESOLVED, STILL_PROCESSED] {
                     let left = resolved.bind(sqlx::query(sql), endpoint);
                     resolved = RowKeys::read(&left.fetch_all(&mut *connection).await?)?;
@@ -280,7 +301,8 @@ impl Step {
                 let delete = resolved.bind(sqlx::query(DELETE_RESOLVED), endpoint);
                 delete.execute(connection).await?;
                 Ok(Batch {
-                    is_full,
+                    // Otherwise all of them are locked.
+                    is_full: was_full && resolved.len() > 0,
                     ..Batch::default()
                 })
             }
@@ -311,28 +333,44 @@ impl Old {
             return Ok(Batch::default());
         };
         let last = last.try_get("time")?;
-        let mut keys = RowKeys::read(&rows)?;
+        let keys = RowKeys::read(&rows)?;
         if self.rows.tell_of_deliveries() {
             // In the same transaction, so that reconciliation does not take what was deleted for missing.
             let remember = sqlx::query(REMEMBER_PRUNED).bind(endpoint);
             let remember = remember.bind(interval(self.age));
             remember.execute(&mut *connection).await?;
         }
-        let deleted = if self.rows == Rows::Deliveries {
-            let kept = keys.bind(sqlx::query(STILL_KEPT), endpoint);
-            let kept = RowKeys::read(&kept.fetch_all(&mut *connection).await?)?;
-            keys.remove(&kept);
-            keys.delete_claims(endpoint, Some(self.age), connection)
-                .await?
-        } else {
-            let delete = keys.bind(sqlx::query(self.rows.sql(DELETE_OLD)), endpoint);
-            let deleted = delete.bind(interval(self.age)).execute(connection).await?;
-            deleted.rows_affected()
+        let deleted = match self.delete_keys(keys, connection).await {
+            // The transaction is aborted: its commit rolls it back. The next round tries these again.
+            Err(error) if is_lock_timeout(&error) => 0,
+            deleted => deleted?,
         };
         Ok(Batch {
             deleted,
             is_full: rows.len() == BATCH,
             last,
         })
+    }
+
+    async fn delete_keys(
+        &self,
+        mut keys: RowKeys,
+        connection: &mut PgConnection,
+    ) -> sqlx::Result<u64> {
+        let endpoint = &*self.endpoint;
+        if self.rows.may_be_distributed() {
+            sqlx::query(LIMIT_WAIT).execute(&mut *connection).await?;
+        }
+        if self.rows == Rows::Deliveries {
+            let kept = keys.bind(sqlx::query(STILL_KEPT), endpoint);
+            let kept = RowKeys::read(&kept.fetch_all(&mut *connection).await?)?;
+            keys.remove(&kept);
+            return keys
+                .delete_claims(endpoint, Some(self.age), connection)
+                .await;
+        }
+        let delete = keys.bind(sqlx::query(self.rows.sql(DELETE_OLD)), endpoint);
+        let deleted = delete.bind(interval(self.age)).execute(connection).await?;
+        Ok(deleted.rows_affected())
     }
 }

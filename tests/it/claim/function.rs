@@ -17,8 +17,8 @@ use sqlx::{AssertSqlSafe, PgConnection, PgPool};
 
 use crate::support::{
     Database, NOTHING_KEPT, ONE_WAITS_FOR_A_LOCK, TestApp, answer, assert_kept, assert_rows,
-    endpoint, failing_behind_gate, gated, github, github_delivery, keep, recover, recovery, secret,
-    send, send_copies, spawn_send, write_effect,
+    endpoint, failing_behind_gate, gate, gated, github, github_delivery, keep, recover, recovery,
+    secret, send, send_copies, spawn_send, write_effect,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -601,4 +601,93 @@ pub async fn works_on(database: &Database, [of_layer, pool]: [PgPool; 2]) {
 fn is_conflict(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     code.as_deref() == Some("40001")
+}
+
+/// Claims by the function with the number of the take, and writes one effect.
+async fn process_take(pool: PgPool, claim: LateClaim, id: &str) -> Result<(), HandlerError> {
+    let mut tx = pool.begin().await?;
+    let is_claimed: bool =
+        sqlx::query_scalar("select idempotent_webhook.claim('test', '', $1, 'push', $2)")
+            .bind(id)
+            .bind(claim.take_number())
+            .fetch_one(&mut *tx)
+            .await?;
+    if is_claimed {
+        write(&mut tx, id).await?;
+        tx.commit().await?;
+        claim.committed();
+    }
+    Ok(())
+}
+
+/// What has become of the delivery while its handler ran, by what statement, with how many effects in all.
+#[tokio::test(flavor = "multi_thread")]
+async fn v1_a_late_handler_that_was_overtaken_does_not_claim_by_the_function() {
+    let takes = "update idempotent_webhook.kept_deliveries set takes = takes + 1";
+    let discards = "delete from idempotent_webhook.kept_deliveries";
+    let forgets = "select idempotent_webhook.claim('test', '', 'a', 'push');
+        insert into effects values ('a');
+        delete from idempotent_webhook.deliveries";
+    for (overtaken, effects) in [(takes, 0), (discards, 0), (forgets, 1)] {
+        let database = Database::new().await;
+        let (pool, (mut gate, way)) = (database.another_pool(3).await, gate());
+        let handler = move |claim: LateClaim, delivery: Delivery| {
+            let (pool, way) = (pool.clone(), way.clone());
+            async move {
+                way.pass().await;
+                process_take(pool, claim, delivery.id().as_str()).await
+            }
+        };
+        let recovery = recovery(&database.pool);
+        let layer =
+            IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()))
+                .late_claim()
+                .keep(Keep::all(&recovery).retry_delays([DAY]));
+        let router: Router = Router::new().route("/", post(handler).layer(layer));
+        let sent = spawn_send(&router, github("a", "{}"));
+        gate.reached().await;
+        database.run(overtaken).await;
+        gate.open();
+        assert_eq!(sent.await.unwrap().status, 500, "{overtaken}");
+        assert_rows!(database, claims: 0, effects: effects, "{overtaken}");
+        // One that was not overtaken.
+        let sent = spawn_send(&router, github("b", "{}"));
+        gate.reached().await;
+        gate.open();
+        assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
+        assert_rows!(database, claims: 1, effects: effects + 1, "{overtaken}");
+    }
+}
+
+/// An index cannot hold the long ones, and Postgres no NUL.
+#[tokio::test]
+async fn v1_a_subject_of_any_length_and_content_is_advanced() {
+    let long = "ä".repeat(1500);
+    let just = "x".repeat(255);
+    let subjects = [&*long, &*just, "a\0b", &format!("{just}x"), "", "ab"];
+    let all = subjects.map(str::to_owned);
+    let advancing = async move |mut tx: DedupeTx| {
+        for subject in &all {
+            assert_eq!(tx.advance(subject, 5).await.unwrap(), Recency::Newer);
+            assert_eq!(tx.advance(subject, 4).await.unwrap(), Recency::Older);
+        }
+        StatusCode::OK
+    };
+    let app = TestApp::github(advancing).await;
+    assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+    for subject in subjects.iter().filter(|subject| !subject.contains('\0')) {
+        for (version, expected) in [(5_i64, 0), (4, -1), (6, 1)] {
+            let recency: i32 =
+                sqlx::query_scalar("select idempotent_webhook.advance('test', '', $1, $2)")
+                    .bind(subject)
+                    .bind(version)
+                    .fetch_one(&app.database.pool)
+                    .await
+                    .unwrap();
+            assert_eq!(recency, expected, "{subject} {version}");
+        }
+    }
+    let stored = "select count(*) from idempotent_webhook.subjects";
+    assert_eq!(app.database.count(stored).await, 6);
+    assert_rows!(app.database, claims: 1, effects: 0);
 }

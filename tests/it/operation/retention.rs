@@ -7,8 +7,8 @@ use idempotent_webhook::{migrate, presets, prune};
 use sqlx::AssertSqlSafe;
 
 use crate::support::{
-    Database, TestApp, assert_rows, github, let_pass, now, secret, send, stripe, stripe_event,
-    write_effect,
+    Database, TestApp, another, assert_rows, github, let_pass, now, secret, send, soon, stripe,
+    stripe_event, write_effect,
 };
 
 const fn days(days: u64) -> Duration {
@@ -241,4 +241,68 @@ async fn a_window_that_is_over_does_not_hold_up_pruning() {
         .await;
     assert!(prune(&database.pool, days(30)).await.is_ok());
     assert!(prune(&database.pool, days(2)).await.is_err());
+}
+
+/// Whatever waits for it would wait for the transaction, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn g12_retention_does_not_wait_for_a_transaction_that_has_claimed_a_kept_delivery() {
+    let app = TestApp::github(write_effect).await;
+    let database = &app.database;
+    database
+        .run(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, last_failed_at)
+             select 'test', id, state, 1, now() - interval '50 days'
+             from unnest('{a,b,c}'::text[], '{dead,dead,recorded}'::text[]) as _ (id, state);
+             insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, last_failed_at)
+             values ('test', 'processed', 'dead', 1, now());
+             insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+             values ('test', 'processed')",
+        )
+        .await;
+    database.has_window("test", "1 day").await;
+    let claiming = another(
+        database,
+        "select idempotent_webhook.claim('test', '', 'a', 'push');
+         select from idempotent_webhook.kept_deliveries where delivery_id = 'processed' for update",
+    )
+    .await;
+    let pruned = soon(prune(&database.pool, days(40))).await.unwrap();
+    assert_eq!(pruned.failures, 2);
+    let sent = soon(app.send(github("b", "{}"))).await;
+    assert_eq!((sent.status, &*sent.outcome), (200, "processed"));
+    claiming.commit().await.unwrap();
+    soon(prune(&database.pool, days(40))).await.unwrap();
+    let kept = "select count(*) from idempotent_webhook.kept_deliveries";
+    assert_eq!(database.count(kept).await, 0);
+    assert_rows!(database, claims: 3, effects: 1);
+}
+
+/// The rows of one batch, of which the transaction holds one.
+#[tokio::test(flavor = "multi_thread")]
+async fn g12_retention_waits_for_a_moment_only_for_what_a_transaction_has_advanced_or_deleted() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.subjects (endpoint, subject, version, advanced_at)
+             select 'test', n, n, now() - interval '50 days' from generate_series(1, 2) as n;
+             insert into idempotent_webhook.deliveries (endpoint, delivery_id, received_at)
+             select 'test', n, now() - interval '50 days' from generate_series(1, 2) as n",
+        )
+        .await;
+    database.has_window("test", "1 day").await;
+    let holder = another(
+        &database,
+        "select idempotent_webhook.advance('test', '', '1', 5);
+         delete from idempotent_webhook.deliveries where delivery_id = '1'",
+    )
+    .await;
+    let pruned = soon(prune(&database.pool, days(40))).await.unwrap();
+    assert_eq!((pruned.deliveries, pruned.subjects), (0, 0));
+    assert_rows!(database, claims: 2, effects: 0);
+    holder.rollback().await.unwrap();
+    let pruned = soon(prune(&database.pool, days(40))).await.unwrap();
+    assert_eq!((pruned.deliveries, pruned.subjects), (2, 2));
+    assert_rows!(database, claims: 0, effects: 0);
 }
