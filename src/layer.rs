@@ -263,6 +263,8 @@ impl IdempotentWebhook {
     /// How long the layer waits for Postgres in each of its own steps: to get a connection and
     /// begin a transaction, to claim (beyond the wait for a delivery in flight), to commit, to roll
     /// back. Then the sender gets a 503. It also limits the lookup of a tenant's secrets.
+    /// Half of it is the longest wait in Postgres for a row that another session has locked, so that no session of the
+    /// layer waits on with a claim.
     ///
     /// Default: 3 seconds, at most a day. The pool's own `acquire_timeout` applies as well.
     pub fn database_timeout(mut self, timeout: Duration) -> Self {
