@@ -132,7 +132,7 @@ impl Admitted {
             delivery: self.delivery.clone(),
             fingerprint: self.fingerprint,
             object: self.object.clone(),
-            object_wait: (!self.origin.is_request()).then_some(BACKGROUND_WAIT),
+            object_wait: self.object_wait(),
             longest_idle: self.settings.longest_attempt(),
             take: self.origin.take().map(|take| take.number),
             version: self.settings.version.clone(),

@@ -76,7 +76,11 @@ impl Admitted {
 
     /// Waits for other deliveries of the same object.
     async fn enter_object<R, E>(&self, key: FlightKey) -> Result<InFlightGuard, Answer<R, E>> {
-        match self.enter_until(key, self.object_deadline()).await {
+        let deadline = match self.object_wait() {
+            Some(wait) => self.deadline.min(Instant::now() + wait),
+            None => self.deadline,
+        };
+        match self.enter_until(key, deadline).await {
             Entered::First(guard) => Ok(guard),
             // Nothing says that an object is processed.
             Entered::Processed | Entered::TimedOut => {
@@ -86,13 +90,10 @@ impl Admitted {
         }
     }
 
-    /// In the background, an attempt waits for its object for a moment only, since it holds a place that deliveries of
-    /// other objects could have.
-    pub(super) fn object_deadline(&self) -> Instant {
-        match self.origin.is_request() {
-            true => self.deadline,
-            false => self.deadline.min(Instant::now() + BACKGROUND_WAIT),
-        }
+    /// The longest wait for its object, if it is shorter than that for the delivery: an attempt in the background holds a
+    /// place that deliveries of other objects could have.
+    pub(super) fn object_wait(&self) -> Option<Duration> {
+        (!self.origin.is_request()).then_some(BACKGROUND_WAIT)
     }
 
     async fn enter_until(&self, key: FlightKey, deadline: Instant) -> Entered {

@@ -730,7 +730,7 @@ async fn e3_groups_and_actions_are_those_of_the_provider() {
                 .only([name]);
         let router: Router = Router::new().route("/", post(write_effect).layer(layer));
         let sent = async |(event_type, body): (&str, &str)| {
-            let delivery = TestDelivery::new(&provider).body(body.to_owned());
+            let delivery = TestDelivery::new(&provider).body(body);
             let response = send(&router, delivery.event_type(event_type).request()).await;
             response.outcome
         };
