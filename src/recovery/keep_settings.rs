@@ -146,7 +146,8 @@ impl Keep {
         self
     }
 
-    /// The largest body that is kept, in bytes, if it is to be smaller than the largest that the endpoint takes.
+    /// The largest body that is kept, in bytes, if it is to be smaller than the largest that the endpoint takes. A body is
+    /// written within [`database_timeout`](crate::IdempotentWebhook::database_timeout).
     ///
     /// A delivery with a larger one fails: it is recorded without its request, with the outcome `failed`. With
     /// [`all`](Self::all) and [`accepted`](Self::accepted), its handler does not run, and the answer is 503. For a
