@@ -13,7 +13,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 ///   only call it a bearer token). `Bearer` may be in lower case.
 /// - Delivery id: none. The key is the SHA-256 of the body, **not** covered, as nothing is. The body has
 ///   the message, the event and its time, and `$.id` is that of the webhook (both not confirmed). Event
-///   type: `$.event`, which a batch lacks.
+///   type: `$.event`, which a batch lacks, such as those of inbound messages.
 #[doc = facts!("brevo")]
 ///
 /// A webhook whose URL has a user and a password is likely called with HTTP Basic authentication. Use

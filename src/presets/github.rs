@@ -13,6 +13,9 @@ use crate::provider::{DAY, JsonPath, MIB, Provider, SecretSource, Source};
 ///   same for all hooks that an event goes to, so give each route an endpoint name
 ///   of its own. Event type: `X-GitHub-Event`, qualified by `$.action`, as in
 ///   `pull_request.opened`.
+/// - GitHub Apps: an event that reaches two Apps at one URL has one id and two bodies, and the second would be a
+///   duplicate of the first. Give each App an endpoint of its own, or take the installation into the id:
+///   `.delivery_id(Source::header(HeaderName::from_static("x-github-delivery")).and(Source::json("$.installation.id".parse()?)))`.
 /// - Content type: set it to `application/json`. GitHub's default is a form, from which neither `Json` nor the action
 ///   can be read.
 /// - Ping: a new hook sends an event `ping` first. `Events`, or `only`, ignores it.

@@ -21,7 +21,8 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 ///   unless they are asked to. `ts` is taken for seconds or, with more than 11 digits, for
 ///   milliseconds: both occur.
 /// - Delivery id: `x-request-id`, covered by the signature. A notification without it is rejected.
-///   `$.id`, the id of the notification, is not covered. Event type: `$.type`.
+///   A proxy that sets its own, as Envoy does at the edge, breaks each signature: let it keep the one that it
+///   receives. `$.id`, the id of the notification, is not covered. Event type: `$.type`.
 #[doc = facts!("mercadopago")]
 ///
 /// Notifications of QR codes are not signed, and this preset rejects them.

@@ -16,7 +16,8 @@ mod scheme;
 /// - Signature: with a signing token (`whsec_…`), `webhook-signature` of
 ///   [Standard Webhooks](crate::provider::signature::StandardWebhooks). With any other secret,
 ///   `X-Gitlab-Token`, which has the secret as it is. If GitLab sends both, the token
-///   counts only while none of the secrets is a signing token.
+///   counts only while none of the secrets is a signing token. With secrets of both kinds, a request that has the
+///   token alone is taken, so remove the secret token once GitLab signs.
 /// - Tolerance: 300 seconds, on both sides, of `webhook-timestamp`; none for a secret token.
 /// - Delivery id: `webhook-id` or, where it is absent, `Idempotency-Key`. Both have the
 ///   same value, on every attempt. Only `webhook-id` is covered, and only with a signing token.

@@ -13,7 +13,7 @@ mod scheme;
 ///
 /// **Versions 1 and 2 are a plain SHA-256 that begins with the secret: whoever has captured such a
 /// request can append to its body and to its hash, and its age is not checked.** This preset accepts
-/// them where version 3 is absent.
+/// them where version 3 is absent, and no setting demands version 3.
 ///
 /// - Signature: `X-HubSpot-Signature-v3: <base64>`, an HMAC-SHA256 under the client secret of the
 ///   method, the URL, the body and the time in `X-HubSpot-Request-Timestamp`. The URL counts as it

@@ -25,7 +25,8 @@ pub use webhook::PayPalWebhook;
 ///   [public key](PayPalWebhook::public_key). When PayPal changes its certificate, the key has to follow.
 /// - Tolerance: any age, as PayPal asks for none. **What was captured once stays valid for ever.**
 /// - Delivery id: `$.id`, **not** covered by more than the CRC-32. `PAYPAL-TRANSMISSION-ID` would be
-///   wrong, as it is new for each transmission. Event type: `$.event_type`.
+///   wrong, as it is new for each transmission. Some of the sample events of PayPal's simulator share an id: of
+///   those, the later ones are duplicates. Event type: `$.event_type`.
 #[doc = facts!("paypal")]
 pub fn paypal(webhooks: impl Into<SecretSource<PayPalWebhook>>) -> Provider {
     let member = |name| Source::json(JsonPath::member(name));

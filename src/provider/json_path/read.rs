@@ -90,6 +90,8 @@ impl Reader {
     pub(crate) fn read(&self, document: &[u8]) -> Result<Vec<Match>, ReadError> {
         // Checked separately because serde_json does not check what it skips.
         let text = std::str::from_utf8(document).map_err(ReadError::NotUtf8)?;
+        // RFC 8259 lets a reader skip a byte order mark.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut state = State {
             reader: self,
             matches: vec![Match::Nothing; self.paths],
@@ -274,20 +276,11 @@ impl<'de> DeserializeSeed<'de> for MemberOf<'_> {
     type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for MemberOf<'_> {
-    type Value = Option<usize>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a member name")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        // Not as a string, which would have to be valid Unicode: a lone surrogate is JSON.
+        let name = <&RawValue as serde::Deserialize>::deserialize(deserializer)?;
+        let name = unescape(name.get());
         Ok(self.0.children.iter().find_map(|(step, child)| match step {
-            Step::Member(wanted) if **wanted == *name => Some(*child),
+            Step::Member(wanted) if Some(&**wanted) == name.as_deref() => Some(*child),
             Step::Member(_) | Step::Element(_) => None,
         }))
     }
@@ -318,6 +311,8 @@ mod tests {
             (r#"{"id":"evt_1"}"#, text("evt_1")),
             (r#"{"id":"\u0065\ud83d\ude00"}"#, text("e😀")),
             (r#"{"\u0069d":"escaped name"}"#, text("escaped name")),
+            (r#"{"\ud800":{"id":1},"id":"after"}"#, text("after")),
+            ("\u{feff}{\"id\":1}", text("1")),
             (r#"{"id":820982911946154508}"#, text("820982911946154508")),
             (
                 r#"{"id": 123456789012345678901234567890 }"#,
@@ -431,7 +426,8 @@ mod tests {
             r#"{"id":1,"x":"\x"}"#,
             r#"{"id":1,"x":nul}"#,
             "{'id':1}",
-            "\u{feff}{\"id\":1}",
+            "\u{feff}\u{feff}{\"id\":1}",
+            "{\"a\nb\":1,\"id\":1}",
         ] {
             assert!(read("$.id", document).is_err(), "{document:?}");
         }
