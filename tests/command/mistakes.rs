@@ -338,3 +338,20 @@ fn what_fails_next_is_told() {
         .says("It verifies if the secret is without the white space around it")
         .says("Then the time fails: signed 3600 s ago");
 }
+
+#[test]
+fn what_senders_and_programs_change() {
+    let captured = Captured::of("github", SECRET, r#"{"name":"Zoë"}"#);
+    captured.verify().ends(0);
+    let empty = captured.with_body("").verify();
+    empty.ends(1).says("The body is empty");
+    let signature = captured.headers["x-hub-signature-256"].to_str().unwrap();
+    let bare = signature.strip_prefix("sha256=").unwrap().to_owned();
+    let bare = captured.with_header("x-hub-signature-256", &bare);
+    is_found(&bare, "its signature has sha256= before it");
+    let latin = captured.with_body(b"{\"name\":\"Zo\xeb\"}".as_slice());
+    is_found(&latin, "the body is in UTF-8");
+    let with_line_break = format!("{SECRET}\n");
+    let captured = Captured::of("github", &with_line_break, "{}").with_secret(SECRET);
+    is_found(&captured, "the secret is with a line break at its end");
+}

@@ -117,7 +117,9 @@ async fn a_capture_is_replayed_at_its_path_and_signed_anew_if_it_is_too_old() {
 
     let replay = ["replay", "-", "--to", &base, "--times", "3"];
     let run = of(&replay, &captured).await;
-    run.ends(1).says("401     rejected         3");
+    run.ends(1)
+        .says("401     rejected         3")
+        .says("\n401 rejected says: ");
     assert_eq!(seen_counts(&seen), []);
 
     let anew = [&replay[..], &["--provider", "stripe"]].concat();

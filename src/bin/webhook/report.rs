@@ -1,6 +1,6 @@
 //! What is said after sending.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -69,6 +69,21 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
+    /// What the first unexpected answer of each kind says.
+    fn texts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut told = BTreeSet::new();
+        let unexpected = |answer: &&Answer| !self.plan.expectation.allows(answer);
+        for answer in self.answers().filter(unexpected) {
+            let outcome = answer.outcome.as_deref().unwrap_or(NONE);
+            if told.insert((answer.status, outcome)) && !answer.text.is_empty() {
+                let text = String::from_utf8_lossy(&answer.text);
+                let text = text.trim_end().escape_debug();
+                writeln!(f, "\n{} {outcome} says: {text}", answer.status)?;
+            }
+        }
+        Ok(())
+    }
+
     fn verdict(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let expectation = self.plan.expectation;
         if !self.answers().any(|answer| answer.outcome.is_some()) {
@@ -96,6 +111,7 @@ impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.heading(f)?;
         self.table(f)?;
+        self.texts(f)?;
         self.verdict(f)
     }
 }

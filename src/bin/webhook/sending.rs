@@ -18,12 +18,17 @@ use crate::load::Load;
 use crate::message::Message;
 use crate::target::Target;
 
+/// How much of the body of an answer is kept, in bytes.
+const MAX_TEXT: usize = 200;
+
 pub type Sent = Result<Answer, NoAnswer>;
 
 pub struct Answer {
     pub status: u16,
     /// What `x-webhook-outcome` says, if it is there.
     pub outcome: Option<String>,
+    /// The beginning of its body.
+    pub text: Vec<u8>,
     /// From before the connection to the end of the answer.
     pub took: Duration,
 }
@@ -115,15 +120,19 @@ async fn exchange(to: &Target, request: Request<Full<Bytes>>, started: Instant) 
     // It ends with the exchange.
     tokio::spawn(connection);
     let mut response = sender.send_request(request).await?;
-    // The end of the body is the end of the answer. What it says is not asked for.
+    let mut text = Vec::new();
+    // The end of the body is the end of the answer.
     while let Some(frame) = response.frame().await {
-        frame?;
+        if let Ok(data) = frame?.into_data() {
+            text.extend(data.iter().take(MAX_TEXT - text.len()));
+        }
     }
     let outcome = response.headers().get(idempotent_webhook::OUTCOME_HEADER);
     Ok(Answer {
         status: response.status().as_u16(),
         // What is not plain text would not be one that this crate gives.
         outcome: outcome.map(|outcome| outcome.to_str().unwrap_or("?").to_owned()),
+        text,
         took: started.elapsed(),
     })
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
+use http::Method;
 use http::header::CONTENT_TYPE;
 use http::uri::PathAndQuery;
 use idempotent_webhook::Provider as Preset;
@@ -174,6 +175,14 @@ impl Report {
     }
 
     fn write_mistake(&self, text: &mut String, step: Step) -> std::fmt::Result {
+        if self.case.body.is_empty()
+            && self.case.head.method == Method::POST
+            && self.preset.signs_body()
+        {
+            let said = "The body is empty, which no provider sends with POST: a middleware has read it before the \
+                verification, or the capture ends before it.";
+            writeln!(text, "\n{}", wrapped(said))?;
+        }
         let Some(mistake) = mistakes::find(&self.case) else {
             let provider = self.case.provider;
             let cause = match step {

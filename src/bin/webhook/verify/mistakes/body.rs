@@ -12,6 +12,8 @@ verification, a proxy, or the tool that took the capture. Verify the bytes as th
 const LINE_BREAKS: &str = "Something has changed the line breaks: an editor, the tool that took the capture, or a \
 program that reads the body as text, as curl --data does. Verify the bytes as they came (curl --data-binary).";
 
+const CHARSET: &str = "Something reads the body as a text and writes it in another character set. Verify the bytes as they came.";
+
 pub fn mistakes(case: &Case) -> impl Iterator<Item = Mistake> {
     let line_breaks = line_breaks(&case.body)
         .into_iter()
@@ -21,9 +23,12 @@ pub fn mistakes(case: &Case) -> impl Iterator<Item = Mistake> {
         let cure = "The capture has the body as it is sent (Transfer-Encoding: chunked). A server puts it together.";
         (body, change, cure)
     });
+    let other_charset = recoded(&case.body)
+        .map(|(body, charset)| (body, format!("the body is in {charset}"), CHARSET));
     let forms = json_forms(&case.body).map(|(body, change)| (body, change, REWRITTEN));
     line_breaks
         .chain(chunks)
+        .chain(other_charset)
         .chain(forms)
         .filter(|(body, ..)| *body != case.body)
         .map(|(body, change, cure)| Mistake {
@@ -34,6 +39,23 @@ pub fn mistakes(case: &Case) -> impl Iterator<Item = Mistake> {
             change,
             cure: cure.to_owned(),
         })
+}
+
+/// A text that is not ASCII, in ISO 8859-1 if it is in UTF-8, and the reverse.
+fn recoded(body: &[u8]) -> Option<(Vec<u8>, &'static str)> {
+    if body.is_ascii() {
+        return None;
+    }
+    match std::str::from_utf8(body) {
+        Ok(text) => {
+            let bytes = text.chars().map(|c| u8::try_from(u32::from(c)).ok());
+            Some((bytes.collect::<Option<_>>()?, "ISO 8859-1"))
+        }
+        Err(_) => {
+            let text: String = body.iter().map(|byte| char::from(*byte)).collect();
+            Some((text.into_bytes(), "UTF-8"))
+        }
+    }
 }
 
 fn line_breaks(body: &[u8]) -> Vec<(Vec<u8>, &'static str)> {

@@ -22,6 +22,11 @@ pub fn mistakes(case: &Case) -> Vec<Mistake> {
             "the values of its headers have no quotes around them",
             "The tool that took or sent the request has put the values into quotes.",
         ),
+        (
+            prefixed(&case.head.headers),
+            "its signature has sha256= before it",
+            "The sender has left out sha256=, which the provider writes before the digits.",
+        ),
     ];
     let changes = changes.into_iter();
     let changes = changes.filter(|(headers, ..)| *headers != case.head.headers);
@@ -46,6 +51,19 @@ fn renamed(headers: &HeaderMap) -> HeaderMap {
         Some((name, value.clone()))
     };
     headers.iter().filter_map(rename).collect()
+}
+
+/// With `sha256=` before each value of 64 hexadecimal digits.
+fn prefixed(headers: &HeaderMap) -> HeaderMap {
+    let mut headers = headers.clone();
+    for value in headers.values_mut() {
+        let digits = value.as_bytes();
+        if digits.len() == 64 && digits.iter().all(u8::is_ascii_hexdigit) {
+            let prefixed = HeaderValue::from_bytes(&[b"sha256=", digits].concat());
+            *value = prefixed.unwrap_or_else(|_| value.clone());
+        }
+    }
+    headers
 }
 
 fn once(headers: &HeaderMap) -> HeaderMap {

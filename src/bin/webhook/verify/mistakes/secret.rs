@@ -35,6 +35,13 @@ pub fn mistakes(case: &Case) -> Vec<Mistake> {
             "Take that out of the file or the variable that the secret comes from, or trim it where it is read.",
         ));
     }
+    if !text.ends_with('\n') {
+        changes.push((
+            format!("{text}\n").into_bytes(),
+            "with a line break at its end".to_owned(),
+            "The provider was given the secret with a line break, as `openssl rand -hex 32 | ...` pipes it: set a new one.",
+        ));
+    }
     for (secret, change, cure) in other_forms(clean) {
         let change = match around {
             Some(around) => format!("without the {around} around it, and {change}"),
