@@ -702,11 +702,11 @@ async fn e3_groups_and_actions_are_those_of_the_provider() {
             presets::hugging_face(secret()),
             "repo.content.update",
             (
-                "repo.content",
+                "repo.content.update",
                 r#"{"event":{"action":"update","scope":"repo.content"}}"#,
             ),
             (
-                "repo.content",
+                "repo.content.create",
                 r#"{"event":{"action":"create","scope":"repo.content"}}"#,
             ),
         ),
