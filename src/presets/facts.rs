@@ -1556,7 +1556,7 @@ macro_rules! facts {
     };
     ("trello") => {
         r#"- Success: 2xx (likely).
-- Redelivery: after every failure but 410; 3 times, after 30, 60 and 120 seconds. The redelivery window is 30 days.
+- Redelivery: after every failure but 410 (likely); 3 times. The redelivery window is 30 days.
 - Retry: unknown.
 - Switched off: unknown; 410: deletes the webhook.
 - Response deadline: not published; 10 s are assumed.

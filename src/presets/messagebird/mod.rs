@@ -11,8 +11,8 @@ mod scheme;
 ///
 /// | platform | how it signs |
 /// |---|---|
-/// | Bird: subscriptions of `api.bird.com` and the apps of `app.bird.com` | `MessageBird-Signature` with `MessageBird-Request-Timestamp` |
-/// | MessageBird: `rest.messagebird.com`, `conversations.messagebird.com` and others of its APIs | `MessageBird-Signature-JWT` |
+/// | Bird: webhook subscriptions | `MessageBird-Signature` with `MessageBird-Request-Timestamp` |
+/// | MessageBird: the webhooks of its older APIs | `MessageBird-Signature-JWT` |
 ///
 /// - Signature: of Bird base64, an HMAC-SHA256 under the signing key of the time, the URL and the 32 bytes of
 ///   the body's SHA-256, separated by line feeds. Of MessageBird a token with HS256, HS384 or HS512 under the
