@@ -73,6 +73,11 @@ create index kept_deliveries_due
     on idempotent_webhook.kept_deliveries (endpoint, next_attempt_at)
     where state = 'due';
 
+-- What reaches no layer: it is a problem of its endpoint.
+create index kept_deliveries_unreached
+    on idempotent_webhook.kept_deliveries (endpoint)
+    where state = 'due' and unreached_at is not null;
+
 -- What is failing, newest first: all of it, by reason, and by event type. Deliveries that succeed at
 -- their first attempt are not in these.
 create index kept_deliveries_failed
@@ -167,8 +172,6 @@ create table idempotent_webhook.kept_endpoints (
     -- The breaker is open: no attempt begins before this time, and then a single one. `null` if it is
     -- closed.
     probe_at timestamptz,
-    -- When an attempt has last reached no layer of the endpoint. Noted once a minute.
-    unreached_at timestamptz,
     -- The heartbeat of the processes with a `Recovery` for it.
     served_at timestamptz
 );

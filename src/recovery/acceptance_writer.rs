@@ -81,17 +81,19 @@ impl Writer {
         // Begun while there is more to write: that saves a round trip.
         let mut begun: Option<ShortTx> = None;
         while self.receiver.recv_many(&mut group, GROUP).await > 0 {
-            // Whoever has waited for too long has been answered, and keeps its request no longer.
-            group.retain(|(_, reply)| !reply.is_closed());
-            if group.is_empty() {
-                if let Some(tx) = begun.take() {
-                    tx.end();
+            loop {
+                // A request that has waited for too long has been answered, and is not kept any more.
+                group.retain(|(_, reply)| !reply.is_closed());
+                if group.is_empty() {
+                    break;
                 }
-                continue;
-            }
-            while !group.is_empty() {
                 let batch: Vec<_> = group.drain(..batch_of(&group)).collect();
                 begun = self.write_batch(begun, batch).await;
+            }
+            if self.receiver.is_empty()
+                && let Some(tx) = begun.take()
+            {
+                tx.end();
             }
         }
     }

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use sqlx::postgres::PgRow;
-use sqlx::{Connection, PgConnection, PgPool, Row};
+use sqlx::{PgConnection, PgPool, Row};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -188,9 +188,14 @@ impl Liveness {
         let mut connection = match place.take() {
             Some(connection) => connection,
             None => {
-                let options = self.pool.connect_options();
+                // A pool for this one connection has the hooks of the application's pool, such as one that sets a role.
+                let options = self.pool.options().clone();
+                let own = options
+                    .min_connections(0)
+                    .max_connections(1)
+                    .connect_lazy_with((*self.pool.connect_options()).clone());
                 // Boxed because it is a large future.
-                let connecting = Box::pin(PgConnection::connect_with(&options));
+                let connecting = Box::pin(async { Ok(own.acquire().await?.detach()) });
                 with_timeout(CONNECT_TIMEOUT, connecting).await?
             }
         };

@@ -15,7 +15,7 @@ use super::liveness::Taker;
 use super::presence;
 use super::problems::OnChange;
 use super::router::Router;
-use super::served_endpoints::{Served, UNREACHED_INTERVAL};
+use super::served_endpoints::Served;
 use super::shared::Shared;
 use super::taken::{RecoveryAttempt, Taken};
 use crate::delivery::Delivery;
@@ -24,6 +24,9 @@ use crate::metrics;
 use crate::outcome::Outcome;
 use crate::stop_signal::Stop;
 use crate::transaction::DatabaseError;
+
+/// How long a delivery waits at least after its attempt has reached no layer of this process.
+const UNREACHED_WAIT: Duration = Duration::from_secs(60);
 
 /// How often it looks at all endpoints while one of them has a backlog.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -63,9 +66,6 @@ struct DueEndpoint {
     served: Arc<Served>,
     /// The breaker is open.
     is_open: bool,
-    /// If no attempt of this process reaches its layer: since when the newest one is due, which alone is tried. The oldest
-    /// ones may have a path that is gone.
-    newest_alone: Option<f64>,
 }
 
 impl Runner {
@@ -91,11 +91,6 @@ impl Runner {
                 let Some(endpoint) = agenda.least_busy() else {
                     break;
                 };
-                if endpoint.newest_alone.is_none() && endpoint.served.unreached_wait().is_some() {
-                    // Since it was looked at.
-                    agenda.is_done(&endpoint);
-                    continue;
-                }
                 turn += 1;
                 endpoint.served.set_turn(turn);
                 let slots = runner.slots_for(slot);
@@ -109,7 +104,7 @@ impl Runner {
                     agenda.wait = runner.poll_interval;
                     break;
                 };
-                if taken.len() < wanted || endpoint.newest_alone.is_some() {
+                if taken.len() < wanted {
                     agenda.is_done(&endpoint);
                 }
                 agenda.has_taken |= !taken.is_empty();
@@ -182,17 +177,11 @@ impl Runner {
             }
             match next.wait {
                 Some(Duration::ZERO) => {
-                    let unreached = served.unreached_wait();
-                    let wait = unreached.unwrap_or_default().max(TAKEN_WAIT);
-                    agenda.wait = agenda.wait.min(wait);
-                    // The one that is tried may still run.
-                    if unreached.is_none_or(|wait| wait.is_zero() && served.running() == 0) {
-                        agenda.due.push(DueEndpoint {
-                            served: served.clone(),
-                            is_open: next.is_open,
-                            newest_alone: unreached.and(next.newest_due),
-                        });
-                    }
+                    agenda.wait = agenda.wait.min(TAKEN_WAIT);
+                    agenda.due.push(DueEndpoint {
+                        served: served.clone(),
+                        is_open: next.is_open,
+                    });
                 }
                 Some(wait) => agenda.wait = agenda.wait.min(wait),
                 None => {}
@@ -227,11 +216,9 @@ impl Runner {
         if is_probe && !store.start_probe(&served.endpoint, served.breaker).await? {
             return Ok(Vec::new());
         }
-        let is_alone = is_probe || endpoint.newest_alone.is_some();
         let wanted = Wanted {
-            limit: if is_alone { 1 } else { limit },
+            limit: if is_probe { 1 } else { limit },
             due_at: None,
-            due_from: endpoint.newest_alone,
             is_probe,
         };
         let rows = store.take(&served.endpoint, wanted, &taker).await?;
@@ -254,7 +241,6 @@ impl Runner {
         let wanted = Wanted {
             limit: 1,
             due_at: Some(store.time().await?),
-            due_from: None,
             is_probe: false,
         };
         let mut results = Vec::new();
@@ -300,9 +286,7 @@ impl Runner {
         };
         let sent = self.router.send(request);
         let sent = tokio::time::timeout(served.longest_attempt(), sent).await;
-        if attempt.was_reached() {
-            served.note_reached();
-        } else {
+        if !attempt.was_reached() {
             self.unreached(sent.ok().flatten(), &attempt, served).await;
         }
         self.shared.news.notify_waiters();
@@ -348,18 +332,15 @@ impl Runner {
                 status = status.map(|status| status.as_u16()),
                 "webhook recovery: no layer of this endpoint was reached, so this is no attempt; the router \
                  that `Recovery::spawn` was given has no such route, or a middleware has refused the request \
-                 (`Keep::headers`, `Recovery::prepare_request`); it is tried again in a minute, and others \
-                 wait for as long as nothing is reached"
+                 (`Keep::headers`, `Recovery::prepare_request`); it is tried again in a minute, and \
+                 then after twice as long each time; of others, this is not said for a minute"
             );
-            if let Err(error) = self.shared.store.note_unreached(&served.endpoint).await {
-                not_written(&error);
-            }
         }
         served.dead_report().metrics.recovery("unhandled");
         let given_back = self
             .shared
             .store
-            .give_back(&delivery, attempt.take(), UNREACHED_INTERVAL, Some(status))
+            .give_back(&delivery, attempt.take(), UNREACHED_WAIT, Some(status))
             .await;
         if let Err(error) = given_back {
             not_written(&error);

@@ -10,12 +10,8 @@ use super::breaker::{Breaker, BreakerState};
 use super::dead::DeadReport;
 use super::schedule::Schedule;
 
-/// How often an attempt that reaches no layer is told, and tried while none reaches it.
-pub(super) const UNREACHED_INTERVAL: Duration = Duration::from_secs(60);
-
-/// For how long after an attempt has reached the layer the others are tried, too, whatever some of them reach: what was kept
-/// before a deploy may have a path that is gone, and holds up nothing else.
-const REACHED_FOR: Duration = Duration::from_secs(10 * 60);
+/// How often it is told that attempts reach no layer.
+const UNREACHED_INTERVAL: Duration = Duration::from_secs(60);
 
 /// An endpoint whose layer keeps deliveries, for as long as the layer or a service of it exists.
 #[derive(Debug)]
@@ -29,17 +25,8 @@ pub(crate) struct Served {
     /// When it was its turn last.
     turn: AtomicU64,
     pub(super) breaker_state: BreakerState,
-    reach: Mutex<Reach>,
-}
-
-/// Whether the attempts of this process reach the layer of an endpoint. Not in the database, since another process may have
-/// another router: during a deploy, for example.
-#[derive(Debug, Default)]
-struct Reach {
-    /// When an attempt has last reached it.
-    reached_at: Option<Instant>,
-    /// When it was last told that one has not.
-    unreached_at: Option<Instant>,
+    /// When it was last told that an attempt of this process has reached no layer.
+    unreached_told_at: Mutex<Option<Instant>>,
 }
 
 /// A layer that keeps deliveries.
@@ -68,7 +55,7 @@ impl Served {
             running: AtomicUsize::new(0),
             turn: AtomicU64::new(0),
             breaker_state: BreakerState::default(),
-            reach: Mutex::default(),
+            unreached_told_at: Mutex::default(),
         }
     }
 
@@ -100,24 +87,16 @@ impl Served {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// An attempt has reached the layer.
-    pub(super) fn note_reached(&self) {
-        self.lock_reach().note_reached();
-    }
-
     /// An attempt has reached no layer. Returns whether it is time to tell that.
     pub(super) fn note_unreached(&self) -> bool {
-        self.lock_reach().note_unreached()
-    }
-
-    /// If no attempt reaches the layer: how long until the next one is tried.
-    pub(super) fn unreached_wait(&self) -> Option<Duration> {
-        self.lock_reach().unreached_wait()
-    }
-
-    fn lock_reach(&self) -> MutexGuard<'_, Reach> {
         // Nothing panics while it holds the lock.
-        self.reach.lock().unwrap_or_else(PoisonError::into_inner)
+        let told_at = self.unreached_told_at.lock();
+        let mut told_at = told_at.unwrap_or_else(PoisonError::into_inner);
+        let is_told = told_at.is_some_and(|at| at.elapsed() < UNREACHED_INTERVAL);
+        if !is_told {
+            *told_at = Some(Instant::now());
+        }
+        !is_told
     }
 
     /// It is its turn.
@@ -164,27 +143,6 @@ impl Served {
     }
 }
 
-impl Reach {
-    fn note_reached(&mut self) {
-        self.reached_at = Some(Instant::now());
-    }
-
-    fn note_unreached(&mut self) -> bool {
-        let told_at = &mut self.unreached_at;
-        let is_told = told_at.is_some_and(|at| at.elapsed() < UNREACHED_INTERVAL);
-        if !is_told {
-            *told_at = Some(Instant::now());
-        }
-        !is_told
-    }
-
-    fn unreached_wait(&self) -> Option<Duration> {
-        let is_reached = self.reached_at.is_some_and(|at| at.elapsed() < REACHED_FOR);
-        let unreached_at = self.unreached_at.filter(|_| !is_reached)?;
-        Some(UNREACHED_INTERVAL.saturating_sub(unreached_at.elapsed()))
-    }
-}
-
 /// A running attempt.
 #[derive(Debug)]
 pub(super) struct Running(Arc<Served>);
@@ -220,38 +178,5 @@ impl Endpoints {
     fn lock(&self) -> MutexGuard<'_, Vec<Weak<Served>>> {
         // Nothing panics while it holds the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn while_nothing_is_reached_one_is_tried_and_told_in_each_minute() {
-        let mut reach = Reach::default();
-        assert_eq!(reach.unreached_wait(), None);
-        for _ in 0..3 {
-            assert!(reach.note_unreached());
-            assert!(!reach.note_unreached());
-            assert_eq!(reach.unreached_wait(), Some(UNREACHED_INTERVAL));
-            tokio::time::advance(UNREACHED_INTERVAL).await;
-            assert_eq!(reach.unreached_wait(), Some(Duration::ZERO));
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_reaches_no_layer_holds_up_nothing_for_as_long_as_something_reaches_it() {
-        let mut reach = Reach::default();
-        reach.note_unreached();
-        for _ in 0..3 {
-            reach.note_reached();
-            assert_eq!(reach.unreached_wait(), None);
-            tokio::time::advance(UNREACHED_INTERVAL).await;
-            reach.note_unreached();
-            assert_eq!(reach.unreached_wait(), None);
-        }
-        tokio::time::advance(REACHED_FOR).await;
-        assert!(reach.unreached_wait().is_some());
     }
 }

@@ -70,7 +70,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// runs in the background beside it.
 ///
 /// A process that takes deliveries writes every two seconds that it lives. For that it has one connection beside
-/// those of the pool, with the pool's options. The pool's `after_connect` is not called for it.
+/// those of the pool, with the pool's options and hooks.
 #[derive(Clone)]
 #[must_use = "recovery does nothing until it is spawned"]
 pub struct Recovery {

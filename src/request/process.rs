@@ -43,6 +43,10 @@ where
         },
         _ => None,
     };
+    // Before the task: whatever becomes of this future, the task records the result.
+    if let Origin::Recovered(attempt) = &admitted.origin {
+        attempt.reach();
+    }
     let (reply, answer) = oneshot::channel();
     let task = settings.in_flight.background_task();
     let work = async move {
@@ -124,9 +128,6 @@ impl Admitted {
         S: Service<Request<B>, Response = Response<R>>,
         R: 'static,
     {
-        if let Origin::Recovered(attempt) = &self.origin {
-            attempt.reach();
-        }
         let (answer, guards) = match self.enter(id).await {
             Ok(guards) => (self.claim_and_handle(inner, request).await, Some(guards)),
             Err(answer) => (answer, None),

@@ -3,9 +3,8 @@
 -- is silent, 2 takes it, and 1 frees what 2 runs.
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 status, $5 reason, $6 state, $7 time until the next attempt, $8 how
--- many attempts were counted and did not begin, $10 after how many failures in a row the breaker opens, or `null` if this is none of
--- them,
--- $11 the time until it is probed, $12 whose attempt it was.
+-- many attempts were counted and did not begin, $10 after how many failures in a row the breaker opens, or `null` if this
+-- is none of them, $11 the time until it is probed, $12 whose attempt it was.
 with failed as (
     update idempotent_webhook.kept_deliveries as kept
     set attempts = attempts - $8,

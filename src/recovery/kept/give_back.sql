@@ -1,15 +1,19 @@
--- Without `takes = $4`: 1 is silent, 2 takes it, and 1, whose claim is refused, frees what 2 runs.
---
 -- Takes back an attempt that was counted and did not begin: the one that was number $4 to take the
 -- delivery. The next one is due after $5. $6 is how many attempts of the schedule it was, $7 whether it has
--- reached no layer, $8 what was answered instead.
+-- reached no layer, $8 what was answered instead. Of those that reach none, each waits twice as long as since the one
+-- before it, up to an hour: a backlog whose route is gone costs little, and holds up nothing else.
+--
+-- Without `takes = $4`: 1 is silent, 2 takes it, and 1, whose claim is refused, frees what 2 runs.
 update idempotent_webhook.kept_deliveries
 set attempts = attempts - 1,
     retries = greatest(retries - $6, 0),
     taken_by = null,
     unreached_at = case when $7 then now() else unreached_at end,
     unreached_status = case when $7 then $8 else unreached_status end,
-    next_attempt_at = now() + $5
+    next_attempt_at = now() + case
+        when $7 then greatest($5, least(coalesce(2 * (now() - unreached_at), $5), interval '1 hour'))
+        else $5
+    end
 where endpoint = $1 and tenant = $2 and delivery_id = $3
     and state = 'due' and takes = $4
     -- Without this: the answer to the write is lost, it is written again, and two attempts are taken back.

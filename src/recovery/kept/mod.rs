@@ -290,7 +290,7 @@ impl Store {
     }
 
     /// Takes back an attempt that was counted and did not begin. The next one is due after `wait`. `unreached` is
-    /// what was answered to one that reached no layer. Returns whether the row was still that of the attempt.
+    /// what was answered to one that reached no layer, whose wait doubles each time, up to an hour. Returns whether the row was still that of the attempt.
     pub(crate) async fn give_back(
         &self,
         delivery: &Delivery,
@@ -400,8 +400,7 @@ impl Store {
             .bind(FORMAT)
             .bind(wanted.due_at)
             .bind(taker.number())
-            .bind(wanted.is_probe)
-            .bind(wanted.due_from);
+            .bind(wanted.is_probe);
         self.run(statement).await
     }
 
@@ -420,12 +419,6 @@ impl Store {
         let rows = self.run(statement).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         Ok(row.try_get(0)?)
-    }
-
-    /// An attempt of an endpoint has reached no layer.
-    pub(super) async fn note_unreached(&self, endpoint: &str) -> Result<(), DatabaseError> {
-        let statement = sqlx::query(include_str!("note_unreached.sql")).bind(endpoint);
-        self.run(statement).await.map(drop)
     }
 
     /// This process recovers these endpoints.
@@ -488,8 +481,6 @@ pub(super) struct Wanted {
     pub(super) limit: usize,
     /// What was due then, in Unix seconds, instead of now.
     pub(super) due_at: Option<f64>,
-    /// What has become due then or later, in Unix seconds.
-    pub(super) due_from: Option<f64>,
     /// Although the breaker is open.
     pub(super) is_probe: bool,
 }
@@ -501,8 +492,6 @@ pub(super) struct Next {
     pub(super) wait: Option<Duration>,
     /// For how long it has been due.
     pub(super) overdue: Duration,
-    /// Since when the newest one that is due is, in Unix seconds.
-    pub(super) newest_due: Option<f64>,
     /// Whether the breaker is open.
     pub(super) is_open: bool,
     /// Whether attempts have failed since the last success.
@@ -517,7 +506,6 @@ impl Next {
             endpoint: row.try_get("endpoint")?,
             wait: row.try_get::<Option<f64>, _>("wait")?.map(seconds),
             overdue: seconds(row.try_get::<Option<f64>, _>("overdue")?.unwrap_or(0.0)),
-            newest_due: row.try_get("newest_due")?,
             is_open: row.try_get("is_open")?,
             has_failures: row.try_get("has_failures")?,
         })

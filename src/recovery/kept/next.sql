@@ -1,6 +1,6 @@
 -- Of each endpoint of $1: in how many seconds the next delivery can be taken, if there is one and the
--- endpoint is not paused; for how many seconds it has been due; since when the newest one that is due is, in Unix
--- seconds; whether the breaker is open; and whether attempts have failed since the last success.
+-- endpoint is not paused; for how many seconds it has been due; whether the breaker is open; and whether
+-- attempts have failed since the last success.
 --
 -- $2 the format of requests that this process reads.
 select
@@ -9,11 +9,6 @@ select
         extract(epoch from greatest(due.next_attempt_at, state.probe_at) - now())::float8
     end as wait,
     extract(epoch from now() - due.next_attempt_at)::float8 as overdue,
-    (
-        select extract(epoch from max(next_attempt_at))::float8
-        from idempotent_webhook.kept_deliveries as kept
-        where kept.endpoint = served.endpoint and kept.state = 'due' and kept.next_attempt_at <= now()
-    ) as newest_due,
     state.probe_at is not null as is_open,
     coalesce(cardinality(state.failed_ids), 0) > 0 as has_failures
 from unnest($1::text[]) as served (endpoint)

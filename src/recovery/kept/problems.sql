@@ -20,12 +20,13 @@ with there as materialized (
             where state.endpoint = served.endpoint and state.probe_at is not null
         )
         union all
-        -- While it is so, it is noted once a minute.
         select 'unreached'
         where exists (
             select
-            from idempotent_webhook.kept_endpoints as state
-            where state.endpoint = served.endpoint and state.unreached_at > now() - interval '3 minutes'
+            from idempotent_webhook.kept_deliveries as kept
+            where kept.endpoint = served.endpoint
+                and kept.state = 'due'
+                and kept.unreached_at is not null
         )
         union all
         select 'not reconciled'

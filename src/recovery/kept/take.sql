@@ -3,17 +3,16 @@
 -- waits for the disk: a handler that makes Postgres crash uses up its attempts, too.
 --
 -- $3 the format of requests that this process reads, $4 a time instead of now, in Unix seconds, $5 the number
--- under which they are taken, $6 whether it is a probe: the breaker is open, and `start_probe.sql` has let it through,
--- $7 a time in Unix seconds: what has been due since before it is left alone.
+-- under which they are taken, $6 whether it is a probe: the breaker is open, and `start_probe.sql` has let it through.
 --
--- The limit is a number in the text, for the planner to know that it is a small one.
+-- The limit is a number in the text, for the planner to know that it is a small one. The bodies of all but the first one
+-- are within 16 MiB: they are in memory at once, and the rows are locked until they are read.
 with due as (
-    select endpoint, tenant, delivery_id, next_attempt_at, taken_by
+    select endpoint, tenant, delivery_id, next_attempt_at, taken_by, body_bytes
     from idempotent_webhook.kept_deliveries as kept
     where endpoint = $1
         and state = 'due'
         and next_attempt_at <= coalesce(to_timestamp($4), now())
-        and next_attempt_at >= coalesce(to_timestamp($7), '-infinity')
         -- Without this: 1 takes it, and takes it again while it runs.
         -- Neither this nor the next is an `exists` alone, which the planner could turn into a join of all of them.
         and (
@@ -38,9 +37,15 @@ with due as (
 ),
 chosen as (
     select endpoint, tenant, delivery_id, taken_by
-    from due
-    order by next_attempt_at
-    limit $2
+    from (
+        select
+            due.*,
+            row_number() over in_turn as place,
+            sum(body_bytes) over in_turn as bytes
+        from due
+        window in_turn as (order by next_attempt_at, delivery_id, tenant rows unbounded preceding)
+    ) as due
+    where place = 1 or place <= $2 and coalesce(bytes, 0) <= 16 * 1024 * 1024
 )
 update idempotent_webhook.kept_deliveries as kept
 set attempts = kept.attempts + 1,
