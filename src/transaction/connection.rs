@@ -1,6 +1,7 @@
 //! A pooled connection with an open transaction.
 
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, Postgres};
@@ -20,6 +21,10 @@ pub(super) struct TxConnection {
 /// every new connection.
 pub(super) struct TransactionId(pub(super) String);
 
+/// How long a connection may take to return to the pool, with a rollback and the pool's own work. sqlx limits the
+/// close of a connection to the same time.
+const RETURN_TIMEOUT: Duration = Duration::from_secs(5);
+
 const UNTIL_RELEASE: &str = "the connection is present until it is released or dropped";
 
 impl TxConnection {
@@ -36,8 +41,26 @@ impl TxConnection {
     }
 
     /// Returns the connection to the pool. Its transaction must have ended.
+    ///
+    /// The pool pings a connection that returns, and sqlx 0.9.0 waits for the answer without a limit. A peer that falls
+    /// silent after the commit would take its place of the pool for ever.
     pub(super) fn release(mut self) {
-        drop(self.connection.take());
+        let Some(mut connection) = self.connection.take() else {
+            return;
+        };
+        // Hidden in sqlx's docs. Dropping a connection of the pool spawns the same, without the limit.
+        let returned = connection.return_to_pool();
+        tokio::spawn(async move {
+            // Dropped unfinished, it closes the connection and frees the place.
+            if tokio::time::timeout(RETURN_TIMEOUT, returned)
+                .await
+                .is_err()
+            {
+                tracing::debug!("closing a connection that does not return to the pool in time");
+            }
+            // Opens another one if the pool has fewer than `min_connections`.
+            drop(connection);
+        });
     }
 }
 

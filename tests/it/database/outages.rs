@@ -1,7 +1,7 @@
 //! G10: the database may be away, and connections of the pool may be dead or left in a transaction.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -10,11 +10,13 @@ use idempotent_webhook::{IdempotentWebhook, presets};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, Row};
 use throwaway_postgres::{Durability, ThrowawayPostgres};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
 
 use crate::late_claim::begin_and_write;
 use crate::support::{
-    Database, Failing, TestApp, answer, assert_rows, github, github_delivery, secret, send, soon,
-    write_effect,
+    Database, Failing, TestApp, answer, assert_rows, gated, github, github_delivery, secret, send,
+    soon, spawn_send, write_effect,
 };
 
 const UNAVAILABLE: &str = "temporarily unavailable";
@@ -92,37 +94,135 @@ async fn g10_a_stray_transaction_of_the_pool_is_not_committed() {
     assert_eq!(stray, 0);
 }
 
-/// The pool is told not to ask a connection whether it lives before it lends it: the layer
-/// finds out with its BEGIN.
+/// The layer finds out with its BEGIN whether a connection lives, whether or not the pool is told to ask.
 #[tokio::test]
-async fn g10_dead_connections_are_passed_over_without_the_pools_ping() {
+async fn g10_dead_connections_of_the_pool_cost_no_delivery() {
     let database = Database::new().await;
-    let pool = PgPoolOptions::new()
-        .max_connections(5)
-        .test_before_acquire(false)
-        .connect_lazy_with(database.options());
-    let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
-    let router = Router::new().route("/", post(write_effect).layer(layer));
+    for (id, asks) in [("a", true), ("b", false)] {
+        let pool = PgPoolOptions::new()
+            .max_connections(5)
+            .test_before_acquire(asks)
+            .connect_lazy_with(database.options());
+        let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
+        let router = Router::new().route("/", post(write_effect).layer(layer));
 
-    let mut connections = Vec::new();
-    for _ in 0..5 {
-        connections.push(pool.acquire().await.unwrap());
+        let mut connections = Vec::new();
+        for _ in 0..5 {
+            connections.push(pool.acquire().await.unwrap());
+        }
+        drop(connections);
+        while pool.num_idle() < 5 {
+            tokio::task::yield_now().await;
+        }
+        database
+            .run(
+                "select pg_terminate_backend(pid) from pg_stat_activity
+                 where datname = current_database() and pid <> pg_backend_pid()",
+            )
+            .await;
+        assert_eq!(
+            send(&router, github(id, "{}")).await,
+            answer(200, "processed", "done")
+        );
     }
-    drop(connections);
-    while pool.num_idle() < 5 {
-        tokio::task::yield_now().await;
+    assert_rows!(database, claims: 2, effects: 2);
+}
+
+/// The layer takes an idle connection without the pool's ping. A pool that has its own test is told not to ping.
+#[tokio::test]
+async fn g10_a_test_of_connections_that_the_application_has_set_is_run_without_the_pools_ping() {
+    let database = Database::new().await;
+    let tests = Arc::new(AtomicU32::new(0));
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .test_before_acquire(false)
+        .before_acquire({
+            let tests = tests.clone();
+            move |_, _| {
+                tests.fetch_add(1, Ordering::Relaxed);
+                Box::pin(async { Ok(true) })
+            }
+        })
+        .connect_with(database.options())
+        .await
+        .unwrap();
+    let layer = IdempotentWebhook::new(pool, "test", presets::github(secret())).without_activity();
+    let router = Router::new().route("/", post(write_effect).layer(layer));
+    let before = tests.load(Ordering::Relaxed);
+    for (id, more) in [("a", 1), ("b", 2)] {
+        let answered = send(&router, github(id, "{}")).await;
+        assert_eq!(answered, answer(200, "processed", "done"));
+        assert_eq!(tests.load(Ordering::Relaxed), before + more);
     }
-    database
-        .run(
-            "select pg_terminate_backend(pid) from pg_stat_activity
-             where datname = current_database() and pid <> pg_backend_pid()",
-        )
-        .await;
-    assert_eq!(
-        send(&router, github("a", "{}")).await,
-        answer(200, "processed", "done")
-    );
-    assert_rows!(database, claims: 1, effects: 1);
+    assert_rows!(database, claims: 2, effects: 2);
+}
+
+/// Relays what is sent until a delivery is committed. If the network fails then, nothing arrives any more, on either
+/// side, and neither learns of it.
+async fn relay_until_the_commit(
+    mut client: TcpStream,
+    mut server: UnixStream,
+    fails: Arc<AtomicBool>,
+) {
+    let (mut sent, mut answered) = (vec![0; 65536], vec![0; 65536]);
+    let mut commits = false;
+    loop {
+        tokio::select! {
+            read = client.read(&mut sent) => {
+                let Ok(length @ 1..) = read else { return };
+                server.write_all(&sent[..length]).await.unwrap();
+                commits |= String::from_utf8_lossy(&sent[..length]).contains("commit and chain");
+            }
+            read = server.read(&mut answered) => {
+                let Ok(length @ 1..) = read else { return };
+                client.write_all(&answered[..length]).await.unwrap();
+                if commits && fails.load(Ordering::Relaxed) {
+                    std::future::pending::<()>().await;
+                }
+            }
+        }
+    }
+}
+
+/// The pool asks each connection that returns whether it lives, and waits for the answer.
+#[tokio::test]
+async fn g10_connections_that_fall_silent_after_the_commit_do_not_keep_their_places_of_the_pool() {
+    let database = Database::new().await;
+    let fails = Arc::new(AtomicBool::new(true));
+    let options = database.options_through({
+        let fails = fails.clone();
+        move |client, server| relay_until_the_commit(client, server, fails.clone())
+    });
+    let pool = PgPoolOptions::new()
+        .max_connections(3)
+        .connect_lazy_with(options.await);
+    let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()))
+        .max_connections(3)
+        .without_activity();
+    let (mut gate, handler) = gated();
+    let router = Router::new().route("/", post(handler).layer(layer));
+    let mut process = async |ids: [&str; 3]| {
+        let sent = ids.map(|id| spawn_send(&router, github(id, "{}")));
+        for _ in &sent {
+            soon(gate.reached()).await;
+        }
+        for _ in &sent {
+            gate.open();
+        }
+        for sent in sent {
+            assert_eq!(sent.await.unwrap(), answer(200, "processed", ""));
+        }
+    };
+    process(["a", "b", "c"]).await;
+    fails.store(false, Ordering::Relaxed);
+    let places_are_free = async {
+        while pool.size() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    soon(places_are_free).await;
+    process(["d", "e", "f"]).await;
+    assert_rows!(database, claims: 6, effects: 6);
 }
 
 /// Cancelled at each of its awaits in turn, `pool.begin()` of sqlx 0.9.0 gives a connection

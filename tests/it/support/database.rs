@@ -5,7 +5,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, PgPool, Postgres, Transaction};
 use throwaway_postgres::{Durability, ThrowawayPostgres};
 use tokio::io::copy_bidirectional;
-use tokio::net::{TcpListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::{OnceCell, OwnedMutexGuard};
 
 use super::citus;
@@ -124,6 +124,20 @@ impl Database {
     /// The server over TCP: what it says before it hangs up is read by whoever writes to it
     /// later, which over a Unix socket fails.
     pub async fn options_over_tcp(&self) -> PgConnectOptions {
+        self.options_through(async |mut client, mut server| {
+            copy_bidirectional(&mut client, &mut server).await.ok();
+        })
+        .await
+    }
+
+    /// The server over TCP, on connections that are relayed like this. On a Citus, the server itself.
+    pub async fn options_through<R>(
+        &self,
+        relay: impl Fn(TcpStream, UnixStream) -> R + Send + 'static,
+    ) -> PgConnectOptions
+    where
+        R: Future<Output = ()> + Send + 'static,
+    {
         let options = self.options();
         let Some(folder) = options.get_socket() else {
             return options;
@@ -133,11 +147,9 @@ impl Database {
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
             loop {
-                let mut client = listener.accept().await.unwrap().0;
-                let mut server = UnixStream::connect(&socket).await.unwrap();
-                tokio::spawn(
-                    async move { copy_bidirectional(&mut client, &mut server).await.ok() },
-                );
+                let client = listener.accept().await.unwrap().0;
+                let server = UnixStream::connect(&socket).await.unwrap();
+                tokio::spawn(relay(client, server));
             }
         });
         PgConnectOptions::new_without_pgpass()
