@@ -235,6 +235,14 @@ impl Store {
     /// A connection of the pool. If there is none in time, the error tells whether others use all of them, or
     /// Postgres does not answer. sqlx's own timeout, which may be shorter, does not tell.
     async fn acquire(&self, deadline: Instant) -> Result<PoolConnection<Postgres>, DatabaseError> {
+        // An idle one, without the pool's ping: the `begin` that follows is the test. A pool that does not ping may
+        // have a test of its own, which only its `acquire` runs. This overtakes nobody: the semaphore of the pool hands
+        // a place that becomes free to the first that waits.
+        if self.pool.options().get_test_before_acquire()
+            && let Some(connection) = self.pool.try_acquire()
+        {
+            return Ok(connection);
+        }
         // Otherwise this opens or tests a connection itself, which then counts as one in use.
         let waits_for_others = self.is_pool_in_use();
         // Boxed because it is by far the largest future of a request.

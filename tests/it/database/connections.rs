@@ -1,15 +1,17 @@
-//! G9: how many connections of the pool deliveries hold, and what the operator learns when none is
-//! free.
+//! G9: how many connections of the pool deliveries hold, what the operator learns when none is free, and what is sent on
+//! one.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, post};
 use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor, PgPool};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 
 use crate::support::{
     Database, answer, assert_rows, gated, github, insert_effect, logged, secret, send, soon,
@@ -160,4 +162,91 @@ async fn g13_a_pool_in_use_is_told_apart_from_a_database_that_does_not_answer() 
         "{silence}"
     );
     assert_rows!(database, claims: 1, effects: 1);
+}
+
+/// What Postgres answers with `ReadyForQuery`: one round trip each.
+type Sent = Arc<Mutex<Vec<String>>>;
+
+/// Relays a connection, and notes its simple queries, and for each `Sync` whether a prepared statement is executed
+/// before it.
+async fn relay_and_note(client: TcpStream, server: UnixStream, sent: Sent) {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    tokio::spawn(async move { copy(&mut from_server, &mut to_client).await.ok() });
+    let mut executes = false;
+    // The first message has no type.
+    let mut typed = false;
+    loop {
+        let kind = match typed {
+            true => from_client.read_u8().await,
+            false => Ok(0),
+        };
+        let Ok(kind) = kind else { return };
+        let Ok(length) = from_client.read_u32().await else {
+            return;
+        };
+        let mut content = vec![0; length as usize - 4];
+        from_client.read_exact(&mut content).await.unwrap();
+        match kind {
+            b'Q' => {
+                let query = String::from_utf8_lossy(&content);
+                sent.lock()
+                    .unwrap()
+                    .push(query.trim_end_matches('\0').to_owned());
+            }
+            b'E' => executes = true,
+            b'S' => {
+                let what = if executes { "execute" } else { "ping" };
+                sent.lock().unwrap().push(what.to_owned());
+                executes = false;
+            }
+            _ => {}
+        }
+        let mut message = Vec::new();
+        message.extend(typed.then_some(kind));
+        message.extend(length.to_be_bytes());
+        message.extend(content);
+        to_server.write_all(&message).await.unwrap();
+        typed = true;
+    }
+}
+
+/// The last two are sent together, after the answer: the connection returns to the pool.
+#[tokio::test]
+async fn a_fresh_delivery_is_begin_claim_the_handlers_insert_look_and_commit() {
+    let database = Database::new().await;
+    let sent = Sent::default();
+    let options = database.options_through({
+        let sent = sent.clone();
+        move |client, server| relay_and_note(client, server, sent.clone())
+    });
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .connect_lazy_with(options.await);
+    let layer = layer(&pool, "test").without_activity();
+    let router = Router::new().route("/", post(write_effect).layer(layer));
+    for id in ["first", "warm"] {
+        sent.lock().unwrap().clear();
+        let answered = send(&router, github(id, "{}")).await;
+        assert_eq!(answered, answer(200, "processed", "done"));
+        let returned = async {
+            while pool.num_idle() == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        soon(returned).await;
+    }
+    assert_eq!(
+        *sent.lock().unwrap(),
+        [
+            "begin not deferrable",
+            "execute",
+            "execute",
+            "execute",
+            "commit and chain",
+            "ROLLBACK",
+            "ping",
+        ]
+    );
+    assert_rows!(database, claims: 2, effects: 2);
 }
