@@ -86,10 +86,11 @@ impl IdempotentWebhook {
     ///
     /// The tables must exist: call [`migrate`](crate::migrate) first.
     ///
-    /// The pool need not ping a connection before it lends it: the layer detects a lost one with
-    /// its `BEGIN`, and takes another. Unless other code relies on the ping,
-    /// [`test_before_acquire(false)`](sqlx::pool::PoolOptions::test_before_acquire) saves a round
-    /// trip for each delivery.
+    /// The layer takes an idle connection of the pool without the pool's ping: it detects a lost one with its
+    /// `BEGIN`, and takes another. It then does not run the pool's
+    /// [`before_acquire`](sqlx::pool::PoolOptions::before_acquire) either. A pool with such a hook needs
+    /// [`test_before_acquire(false)`](sqlx::pool::PoolOptions::test_before_acquire): with it, the hook runs
+    /// before each claim, and pings if it wants to.
     ///
     /// # Panics
     ///
