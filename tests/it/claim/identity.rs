@@ -19,7 +19,10 @@ async fn g2_a_json_id_that_is_not_usable_is_a_400_and_leaves_no_row() {
         (String::new(), not_json.clone()),
         ("{".into(), not_json.clone()),
         (r#"{"id":"evt_1"}["#.into(), not_json.clone()),
-        ("\u{feff}{\"id\":\"evt_1\"}".into(), not_json.clone()),
+        (
+            "\u{feff}\u{feff}{\"id\":\"evt_1\"}".into(),
+            not_json.clone(),
+        ),
         ("[".repeat(100_000), not_json.clone()),
         ("{}".into(), fault("missing")),
         ("[]".into(), fault("missing")),
@@ -77,6 +80,8 @@ async fn unusual_ids_that_are_usable_are_kept_to_the_byte() {
             r#"{"id":"'; drop table effects; --"}"#,
             "'; drop table effects; --",
         ),
+        // A byte order mark.
+        ("\u{feff}{\"id\":\"marked\"}", "marked"),
         (r#"{"id":"\u00e9\ud83d\ude00"}"#, "é😀"),
         (r#"{"id":"É😀"}"#, "É😀"),
     ] {
@@ -97,7 +102,7 @@ async fn unusual_ids_that_are_usable_are_kept_to_the_byte() {
         .unwrap();
         assert!(stored, "{id}");
     }
-    assert_rows!(app.database, claims: 5, effects: 5);
+    assert_rows!(app.database, claims: 6, effects: 6);
 }
 
 #[tokio::test]

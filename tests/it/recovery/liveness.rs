@@ -21,7 +21,7 @@ use crate::support::{
     Answered, Database, Failing, NOTHING_KEPT, ONE_DEAD, Process, SOON, TestApp, answer,
     assert_accepted, assert_kept, assert_rows, endpoint, gate, github, held_back, insert_effect,
     keep, keep_accepted, keep_all, keeping_by, lock, logged, longer_than_silence, recover,
-    recover_all, recovery, secret, soon, spawn_send, write_effect,
+    recover_all, recovery, secret, send, soon, spawn_send, write_effect,
 };
 
 /// Takes all connections of a pool, those that are in use as soon as they are returned.
@@ -556,4 +556,34 @@ async fn g8_a_sender_that_hangs_up_while_a_copy_is_in_flight_changes_nothing() {
     assert_eq!(soon(first).await.unwrap().outcome, "processed");
     app.database.until(NOTHING_KEPT).await;
     assert_rows!(app.database, claims: 1, effects: 1);
+}
+
+/// Such as one that sets the role that may write.
+#[tokio::test]
+async fn r17_the_connection_of_the_heartbeat_has_the_hooks_of_the_pool() {
+    let database = Database::new().await;
+    let pool = PgPoolOptions::new()
+        .max_connections(2)
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                let hooked = connection.execute("set application_name = 'hooked'");
+                hooked.await.map(drop)
+            })
+        })
+        .connect_with((*database.pool.connect_options()).clone())
+        .await
+        .unwrap();
+    let process = Process::new(pool.clone(), keep_all, write_effect);
+    let sent = send(&process.router, github("a", "{}")).await;
+    assert_eq!(sent, answer(200, "processed", "done"));
+    let one_more = format!(
+        "(
+            select count(*) from pg_stat_activity
+            where datname = current_database() and application_name = 'hooked'
+        ) = {}",
+        pool.size() + 1
+    );
+    database.until(&one_more).await;
+    database.until(NOTHING_KEPT).await;
+    assert_rows!(database, claims: 1, effects: 1);
 }

@@ -131,7 +131,7 @@ async fn r7_an_attempt_that_reaches_no_layer_is_none_and_is_logged_without_its_u
 }
 
 /// As in a process whose router has lost the route: each of them would be tried and logged each minute.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn r7_what_reaches_no_layer_waits_ever_longer_is_told_once_and_holds_up_nothing() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
     app.database.insert_due(300).await;
