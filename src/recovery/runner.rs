@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use sqlx::postgres::PgRow;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::failed_attempt::FailedAttempt;
 use super::kept::{AttemptBy, Wanted};
-use super::liveness::Taker;
 use super::presence;
 use super::problems::OnChange;
 use super::router::Router;
@@ -222,8 +220,7 @@ impl Runner {
             is_probe,
         };
         let rows = store.take(&served.endpoint, wanted, &taker).await?;
-        let taken = rows.iter().filter_map(|row| read(row, served, &taker));
-        Ok(taken.collect())
+        Taken::read_all(&rows, served, &taker, store).await
     }
 
     /// Makes all attempts that are due now.
@@ -248,32 +245,28 @@ impl Runner {
             loop {
                 let taker = self.shared.taker().await?;
                 let rows = store.take(&served.endpoint, wanted, &taker).await?;
-                let Some(row) = rows.first() else {
+                if rows.is_empty() {
                     break;
-                };
-                let Some(taken) = read(row, &served, &taker) else {
-                    continue;
-                };
-                let attempt = taken.attempt.clone();
-                self.attempt(taken, &served).await;
-                results.push(AttemptResult {
-                    delivery: attempt.delivery(served.dead_report().provider.clone()),
-                    outcome: attempt.outcome(),
-                });
+                }
+                for taken in Taken::read_all(&rows, &served, &taker, store).await? {
+                    let attempt = taken.attempt.clone();
+                    self.attempt(taken, &served).await;
+                    results.push(AttemptResult {
+                        delivery: attempt.delivery(served.dead_report().provider.clone()),
+                        outcome: attempt.outcome(),
+                    });
+                }
             }
         }
         Ok(results)
     }
 
     async fn attempt(&self, taken: Taken, served: &Arc<Served>) {
+        let does_not_end = taken.does_not_end();
         let Taken {
-            attempt,
-            unfinished,
-            interrupted,
-            request,
+            attempt, request, ..
         } = taken;
-        // The first one may have been killed by another delivery.
-        if interrupted && unfinished > 1 {
+        if does_not_end {
             let reason = "its attempts did not end: the process was killed, or did not answer";
             let failed =
                 FailedAttempt::new(StatusCode::SERVICE_UNAVAILABLE, reason, Next::Scheduled);
@@ -346,19 +339,6 @@ impl Runner {
             not_written(&error);
         }
     }
-}
-
-/// A row that cannot be read is of another version of this crate, and is taken again and again.
-fn read(row: &PgRow, served: &Arc<Served>, taker: &Taker) -> Option<Taken> {
-    Taken::read(row, served, taker)
-        .inspect_err(|error| {
-            tracing::error!(
-                endpoint = &*served.endpoint,
-                %error,
-                "webhook recovery cannot read a kept delivery"
-            );
-        })
-        .ok()
 }
 
 fn could_not_take(error: &DatabaseError) {

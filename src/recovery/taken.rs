@@ -16,6 +16,7 @@ use super::served_endpoints::{Running, Served};
 use crate::delivery::{Delivery, DeliveryId, Past, Tenant, VerifiedDelivery};
 use crate::outcome::Outcome;
 use crate::pg_time::from_unix_time;
+use crate::transaction::{DatabaseError, RowKeys, Store};
 
 /// Which attempt has taken a kept delivery. Its writes have no effect once another attempt has taken it.
 #[derive(Clone, Debug)]
@@ -56,12 +57,47 @@ pub(super) struct Taken {
     pub(super) unfinished: i32,
     /// Whether the last one of these is news: this is the first take since.
     pub(super) interrupted: bool,
-    /// `None` if what was kept cannot be read.
+    /// `None` until it is read, and if what was kept cannot be.
     pub(super) request: Option<Request<Full<Bytes>>>,
 }
 
 impl Taken {
-    pub(super) fn read(row: &PgRow, served: &Arc<Served>, taker: &Taker) -> sqlx::Result<Self> {
+    /// Reads deliveries that were taken, and their requests: those of `take.sql`, once it is committed.
+    pub(super) async fn read_all(
+        rows: &[PgRow],
+        served: &Arc<Served>,
+        taker: &Taker,
+        store: &Store,
+    ) -> Result<Vec<Self>, DatabaseError> {
+        let mut taken = Vec::new();
+        for row in rows {
+            match Self::read(row, served, taker) {
+                Ok(one) => taken.push(one),
+                Err(error) => cannot_read(served, &error),
+            }
+        }
+        let to_run = taken.iter().filter(|taken| !taken.does_not_end());
+        let keys: RowKeys = to_run.map(|taken| taken.attempt.key()).collect();
+        if keys.len() == 0 {
+            return Ok(taken);
+        }
+        for row in store.requests(&served.endpoint, &keys).await? {
+            let key = (row.try_get("tenant")?, row.try_get("delivery_id")?);
+            let Some(place) = taken.iter().position(|one| one.attempt.key() == key) else {
+                continue;
+            };
+            match request_of(&row, &taken[place].attempt) {
+                Ok(request) => taken[place].request = request,
+                Err(error) => {
+                    cannot_read(served, &error);
+                    taken.remove(place);
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    fn read(row: &PgRow, served: &Arc<Served>, taker: &Taker) -> sqlx::Result<Self> {
         let count = |column| -> sqlx::Result<u32> {
             Ok(row.try_get::<i32, _>(column)?.max(0).cast_unsigned())
         };
@@ -102,12 +138,27 @@ impl Taken {
         Ok(Self {
             unfinished: row.try_get("unfinished")?,
             interrupted: row.try_get("interrupted")?,
-            request: request_of(row, &attempt)?,
+            request: None,
             attempt,
         })
     }
+
+    /// Whether its attempts do not end. The first one may have been killed by another delivery.
+    pub(super) fn does_not_end(&self) -> bool {
+        self.interrupted && self.unfinished > 1
+    }
 }
 
+/// A row that cannot be read is of another version of this crate, and is taken again and again.
+fn cannot_read(served: &Served, error: &sqlx::Error) {
+    tracing::error!(
+        endpoint = &*served.endpoint,
+        %error,
+        "webhook recovery cannot read a kept delivery"
+    );
+}
+
+/// Reads a row of `requests.sql`.
 fn request_of(
     row: &PgRow,
     attempt: &RecoveryAttempt,
@@ -146,6 +197,16 @@ impl RecoveryAttempt {
             inner.verified.clone(),
         )
         .with_past(inner.past.clone())
+    }
+
+    /// The tenant and the id of its row.
+    pub(super) fn key(&self) -> (&str, &str) {
+        let tenant = self.0.tenant.as_ref();
+        let tenant = tenant.filter(|tenant| tenant.separate_ids);
+        (
+            tenant.map_or("", |tenant| &tenant.name),
+            self.0.verified.id.as_str(),
+        )
     }
 
     pub(crate) fn take(&self) -> &Take {

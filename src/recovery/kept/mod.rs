@@ -49,7 +49,7 @@ use super::served_endpoints::Served;
 use super::taken::Take;
 use crate::delivery::Delivery;
 use crate::pg_time::{interval, unix_time};
-use crate::transaction::{DatabaseError, Store, keyed};
+use crate::transaction::{DatabaseError, RowKeys, Store, keyed};
 
 /// Whose attempt it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -402,6 +402,16 @@ impl Store {
             .bind(taker.number())
             .bind(wanted.is_probe);
         self.run(statement).await
+    }
+
+    /// What was kept of the requests of these deliveries.
+    pub(super) async fn requests(
+        &self,
+        endpoint: &str,
+        keys: &RowKeys,
+    ) -> Result<Vec<PgRow>, DatabaseError> {
+        let statement = sqlx::query(include_str!("requests.sql"));
+        self.run(keys.bind(statement, endpoint)).await
     }
 
     /// The next delivery of each of these endpoints.

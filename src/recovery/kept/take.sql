@@ -6,7 +6,8 @@
 -- under which they are taken, $6 whether it is a probe: the breaker is open, and `start_probe.sql` has let it through.
 --
 -- The limit is a number in the text, for the planner to know that it is a small one. The bodies of all but the first one
--- are within 16 MiB: they are in memory at once, and the rows are locked until they are read.
+-- are within 16 MiB: they are read at once, by `requests.sql`, after the commit. A body that kills the process which
+-- reads it uses up the attempts of its delivery, too.
 with due as (
     select endpoint, tenant, delivery_id, next_attempt_at, taken_by, body_bytes
     from idempotent_webhook.kept_deliveries as kept
@@ -62,5 +63,4 @@ returning
     kept.tenant, kept.tenant_name, kept.delivery_id, kept.event_type, kept.attempts, kept.retries,
     kept.takes, kept.unfinished, chosen.taken_by is not null as interrupted, kept.reprocessed, kept.reconciled,
     extract(epoch from kept.first_received_at)::float8 as first_received_at,
-    extract(epoch from request.signed_at)::float8 as signed_at,
-    request.method, request.uri, request.headers, request.body
+    extract(epoch from request.signed_at)::float8 as signed_at

@@ -11,7 +11,7 @@ use idempotent_webhook::recovery::{Discarded, Filter, Retried};
 use idempotent_webhook::{
     DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Recovery, presets,
 };
-use sqlx::Executor;
+use sqlx::{Executor, PgPool};
 use tower_http::timeout::TimeoutLayer;
 
 use crate::support::{
@@ -54,6 +54,43 @@ async fn k4_the_deliveries_of_a_killed_process_run_again_whatever_a_handler_may_
     soon(database.until(NOTHING_KEPT)).await;
     recovery.stop().await;
     assert_rows!(database, claims: 1, effects: 1);
+}
+
+/// As if a body killed each process that reads it.
+#[tokio::test(flavor = "multi_thread")]
+async fn r6_a_request_that_no_process_survives_to_read_uses_up_its_attempts() {
+    let database = Database::new().await;
+    let role = format!("reading_{}", database.name);
+    database
+        .run(&format!(
+            "create role {role} login;
+             grant usage on schema idempotent_webhook to {role};
+             grant select, insert, update, delete on all tables in schema idempotent_webhook
+                 to {role};
+             revoke select on idempotent_webhook.kept_requests from {role};
+             grant select (endpoint, tenant, delivery_id, format, signed_at)
+                 on idempotent_webhook.kept_requests to {role}"
+        ))
+        .await;
+    let pool = PgPool::connect_lazy_with(database.options().username(&role));
+    insert_taken(&database, "a", "null", 0).await;
+    for is_over in ["attempts = 3", "attempts = 4", "last_failed_at is not null"] {
+        let process = Process::new(pool.clone(), keep, write_effect);
+        let recovery = process.recover();
+        let is_over =
+            format!("exists (select from idempotent_webhook.kept_deliveries where {is_over})");
+        soon(database.until(&is_over)).await;
+        recovery.stop().await;
+    }
+    pool.close().await;
+    // Two before, and two that did not end.
+    let failed = "select count(*) from idempotent_webhook.kept_deliveries
+                  where attempts = 4 and reason like 'its attempts did not end:%'";
+    assert_eq!(database.count(failed).await, 1);
+    assert_rows!(database, claims: 0, effects: 0);
+    database
+        .run(&format!("drop owned by {role}; drop role {role}"))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
