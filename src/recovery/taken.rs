@@ -81,19 +81,20 @@ impl Taken {
         if keys.len() == 0 {
             return Ok(taken);
         }
-        for row in store.requests(&served.endpoint, &keys).await? {
-            let key = (row.try_get("tenant")?, row.try_get("delivery_id")?);
-            let Some(place) = taken.iter().position(|one| one.attempt.key() == key) else {
-                continue;
+        let requests = store.requests(&served.endpoint, &keys).await?;
+        taken.retain_mut(|one| {
+            let key = one.attempt.key();
+            let is_its = |row: &&PgRow| {
+                let read = |column| row.try_get::<&str, _>(column).unwrap_or_default();
+                (read("tenant"), read("delivery_id")) == key
             };
-            match request_of(&row, &taken[place].attempt) {
-                Ok(request) => taken[place].request = request,
-                Err(error) => {
-                    cannot_read(served, &error);
-                    taken.remove(place);
-                }
-            }
-        }
+            let Some(row) = requests.iter().find(is_its) else {
+                return true;
+            };
+            let request = request_of(row, &one.attempt);
+            let request = request.inspect_err(|error| cannot_read(served, error));
+            request.map(|request| one.request = request).is_ok()
+        });
         Ok(taken)
     }
 
