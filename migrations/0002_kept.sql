@@ -97,6 +97,11 @@ create index kept_deliveries_event_types
     on idempotent_webhook.kept_deliveries (endpoint, state, event_type, last_failed_at)
     where last_failed_at is not null;
 
+-- What has been dead for some time, to erase its content.
+create index kept_deliveries_dead
+    on idempotent_webhook.kept_deliveries (endpoint, died_at)
+    where state = 'dead';
+
 create index kept_deliveries_processed
     on idempotent_webhook.kept_deliveries (endpoint, processed_at)
     where state = 'processed';

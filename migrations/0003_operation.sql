@@ -111,8 +111,11 @@ create table idempotent_webhook.operator_actions (
     tenant text collate "C",
     -- `null` if the action is not for a single delivery.
     delivery_id text collate "C",
-    -- In words, for an action on many deliveries.
+    -- In words, for an action on many deliveries. Without the reason, which may quote a request: this row is there for
+    -- longer than the deliveries.
     selection text,
+    -- That of the reason, for an action on all that failed for one.
+    reason_group uuid,
     began_at timestamptz not null default now(),
     -- With each batch, so that an action whose process was killed can be told.
     active_at timestamptz not null default now(),

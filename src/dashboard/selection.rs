@@ -15,23 +15,46 @@ use super::params::{Link, Params};
 use super::rows;
 use crate::recovery::{Filter, KeptState};
 
-const REASON: &str = "
+/// The latest reason of a group, of these endpoints and states and before this time.
+macro_rules! latest_reason {
+    ($endpoints:literal, $states:literal, $group:literal, $before:literal) => {
+        concat!(
+            "
     select left(latest.reason, 200)
-    from unnest($1::text[]) as known (endpoint)
-    cross join unnest($2::text[]) as states (state)
+    from unnest(",
+            $endpoints,
+            ") as known (endpoint)
+    cross join unnest(",
+            $states,
+            ") as states (state)
     cross join lateral (
         select kept.reason, kept.last_failed_at
         from idempotent_webhook.kept_deliveries as kept
         where kept.endpoint = known.endpoint and kept.state = states.state
             and kept.last_failed_at is not null
-            and kept.reason_group = $3::text::uuid
-            and ($4::float8 is null or kept.last_failed_at < to_timestamp($4))
+            and kept.reason_group = ",
+            $group,
+            "
+            and kept.last_failed_at < ",
+            $before,
+            "
         order by kept.last_failed_at desc
         limit 1
     ) as latest
     order by latest.last_failed_at desc
     limit 1
-";
+"
+        )
+    };
+}
+pub(super) use latest_reason;
+
+const REASON: &str = latest_reason!(
+    "$1::text[]",
+    "$2::text[]",
+    "$3::text::uuid",
+    "coalesce(to_timestamp($4::float8), 'infinity')"
+);
 
 /// Which deliveries, as a list and a bulk action have them.
 #[derive(Clone, Debug, Serialize)]
@@ -230,8 +253,14 @@ impl Selection {
         filter
     }
 
-    /// For the confirmation, and for the record. It has nothing of a payload.
+    /// For the confirmation. It has nothing of a payload.
     pub(super) fn in_words(&self) -> String {
+        let example = self.reason_example.as_deref();
+        with_reason(self.for_record(), self.reason.as_deref(), example)
+    }
+
+    /// For the record, without the reason: an example of it would still be there after the deliveries are erased.
+    pub(super) fn for_record(&self) -> String {
         let mut words = match self.state {
             State::Failing => "what has failed",
             State::Dead => "what is dead",
@@ -251,12 +280,6 @@ impl Selection {
         }
         if let Some(until) = self.until {
             words += &format!(", until {until}");
-        }
-        if let Some(reason) = &self.reason {
-            words += &match &self.reason_example {
-                Some(example) => format!(", with a reason like “{example}”"),
-                None => format!(", with a reason of the group {reason}"),
-            };
         }
         words
     }
@@ -318,6 +341,15 @@ impl Selection {
                 "Nothing yet. Processed deliveries will be listed here, until retention deletes them."
             }
         }
+    }
+}
+
+/// The words for a selection, with its reason: a masked one of the group, if any delivery still has one.
+pub(super) fn with_reason(words: String, group: Option<&str>, example: Option<&str>) -> String {
+    match (group, example) {
+        (None, _) => words,
+        (Some(_), Some(example)) => format!("{words}, with a reason like “{example}”"),
+        (Some(group), None) => format!("{words}, with a reason of the group {group}"),
     }
 }
 

@@ -126,6 +126,7 @@ async fn on_endpoint(
         endpoints: std::slice::from_ref(&name),
         key: None,
         selection: None,
+        reason_group: None,
     };
     let id = begin(pool, &asked).await?;
     let endpoint = Endpoint::new(pool.clone(), name);
@@ -178,6 +179,7 @@ async fn on_delivery(
         endpoints: std::slice::from_ref(&key.endpoint),
         key: Some(key),
         selection: None,
+        reason_group: None,
     };
     let id = begin(pool, &asked).await?;
     let id = match change_and_count(pool, id, action, key).await {
@@ -232,7 +234,15 @@ async fn on_selected(
 ) -> Result<Begun, PageError> {
     let words = format!("{} selected", rows::grouped(keys.len() as i64));
     let endpoints = endpoints_of(&keys);
-    let (bulk, begun) = in_background(database, access, action, &endpoints, &words).await?;
+    let asked = Asked {
+        operator: access.operator(),
+        action,
+        endpoints: &endpoints,
+        key: None,
+        selection: Some(&words),
+        reason_group: None,
+    };
+    let (bulk, begun) = in_background(database, access, &asked).await?;
     tokio::spawn(bulk.run_selected(action, keys));
     Ok(begun)
 }
@@ -247,7 +257,6 @@ async fn on_all(
     let mut tx = ShortTx::begin(&database.pool).await?;
     selection.bound(rows::now(&mut tx).await?);
     let endpoints = selection.endpoints(&mut tx, access).await?;
-    selection.look_up_reason(&mut tx, &endpoints).await?;
     let is_there = match &*endpoints {
         [only] => rows::is_endpoint(&mut tx, only).await?,
         some => !some.is_empty(),
@@ -261,8 +270,15 @@ async fn on_all(
             "There are more endpoints than this page knows. Choose one.",
         ));
     }
-    let words = selection.in_words();
-    let (bulk, begun) = in_background(database, access, action, &endpoints, &words).await?;
+    let asked = Asked {
+        operator: access.operator(),
+        action,
+        endpoints: &endpoints,
+        key: None,
+        selection: Some(&selection.for_record()),
+        reason_group: selection.reason.as_deref(),
+    };
+    let (bulk, begun) = in_background(database, access, &asked).await?;
     tokio::spawn(bulk.run(change, endpoints, selection.filter()));
     Ok(begun)
 }
@@ -271,18 +287,9 @@ async fn on_all(
 async fn in_background(
     database: &Database,
     access: &Access,
-    action: Action,
-    endpoints: &[String],
-    selection: &str,
+    asked: &Asked<'_>,
 ) -> sqlx::Result<(Bulk, Begun)> {
-    let asked = Asked {
-        operator: access.operator(),
-        action,
-        endpoints,
-        key: None,
-        selection: Some(selection),
-    };
-    let id = begin(&database.pool, &asked).await?;
+    let id = begin(&database.pool, asked).await?;
     let bulk = Bulk {
         database: database.clone(),
         id,
@@ -303,6 +310,7 @@ async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64> {
         endpoints = ?asked.endpoints,
         delivery_id = asked.key.map(|key| &*key.id),
         selection = asked.selection,
+        reason_group = asked.reason_group,
         "webhook operator"
     );
     Ok(id)

@@ -6,7 +6,9 @@ use sqlx::{PgConnection, PgPool, Row};
 
 use super::super::Access;
 use super::super::html::Timestamp;
+use super::super::mask::masked;
 use super::super::rows::Key;
+use super::super::selection::{latest_reason, with_reason};
 use super::parse_action::Action;
 use crate::transaction::{RowKeys, ShortTx};
 
@@ -15,8 +17,8 @@ const INTERRUPTED_AFTER: f64 = 60.0;
 
 const INSERT: &str = "
     insert into idempotent_webhook.operator_actions
-        (operator, action, endpoint, endpoints, tenant, delivery_id, selection)
-    values ($1, $2, case when cardinality($3) = 1 then ($3)[1] end, $3, $4, $5, $6)
+        (operator, action, endpoint, endpoints, tenant, delivery_id, selection, reason_group)
+    values ($1, $2, case when cardinality($3) = 1 then ($3)[1] end, $3, $4, $5, $6, $7::text::uuid)
     returning id
 ";
 
@@ -74,13 +76,23 @@ const CANCEL: &str = "
     returning id
 ";
 
-/// What waits of the deliveries of an action is counted for actions on so few deliveries only.
+/// What waits of the deliveries of an action is counted for actions on so few deliveries only. A reason is that of a
+/// delivery that still has it.
 macro_rules! select {
     ($where:literal) => {
         concat!(
             "
     select
-        id, operator, action, endpoint, tenant, delivery_id, selection,
+        id, operator, action, endpoint, tenant, delivery_id, selection, reason_group::text,
+        case when reason_group is not null then (",
+            latest_reason!(
+                "operator_actions.endpoints",
+                "array['due', 'dead', 'recorded', 'processed']",
+                "operator_actions.reason_group",
+                "'infinity'"
+            ),
+            "
+        ) end as reason,
         extract(epoch from began_at)::float8 as began_at,
         extract(epoch from ended_at)::float8 as ended_at,
         extract(epoch from now() - active_at)::float8 as inactive,
@@ -120,8 +132,10 @@ pub(super) struct Asked<'a> {
     pub(super) action: Action,
     pub(super) endpoints: &'a [String],
     pub(super) key: Option<&'a Key>,
-    /// In words.
+    /// In words, without the reason.
     pub(super) selection: Option<&'a str>,
+    /// A UUID.
+    pub(super) reason_group: Option<&'a str>,
 }
 
 /// An action, as it was recorded.
@@ -150,6 +164,10 @@ impl Recorded {
     fn read(row: &PgRow) -> sqlx::Result<Self> {
         let inactive: f64 = row.try_get("inactive")?;
         let ended: Option<f64> = row.try_get("ended_at")?;
+        let selection: Option<String> = row.try_get("selection")?;
+        let group: Option<&str> = row.try_get("reason_group")?;
+        let reason: Option<&str> = row.try_get("reason")?;
+        let reason = reason.map(masked);
         let mut recorded = Self {
             id: row.try_get("id")?,
             state: "",
@@ -158,7 +176,7 @@ impl Recorded {
             endpoint: row.try_get("endpoint")?,
             tenant: row.try_get("tenant")?,
             delivery_id: row.try_get("delivery_id")?,
-            selection: row.try_get("selection")?,
+            selection: selection.map(|words| with_reason(words, group, reason.as_deref())),
             began: Timestamp(row.try_get("began_at")?),
             ended: ended.map(Timestamp),
             changed: row.try_get("changed")?,
@@ -220,6 +238,7 @@ pub(super) async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64>
         .bind(asked.key.and_then(Key::tenant))
         .bind(asked.key.map(|key| &key.id))
         .bind(asked.selection)
+        .bind(asked.reason_group)
         .fetch_one(&mut *tx)
         .await?;
     tx.commit().await?;

@@ -207,8 +207,8 @@ const SELECT_RESOLVED: &str = "
 const SELECT_DEAD: &str = "
     select tenant, delivery_id
     from idempotent_webhook.kept_deliveries
-    where endpoint = $1 and state = 'dead' and last_failed_at < now() - $2
-    order by last_failed_at
+    where endpoint = $1 and state = 'dead' and died_at < now() - $2
+    order by died_at
     limit {batch}
     for update skip locked
 ";

@@ -1,4 +1,5 @@
--- Whether the endpoint $1 keeps $2 deliveries, or $3 bytes of bodies. What is processed does not count.
+-- Whether the endpoint $1 keeps $2 deliveries, or $3 bytes of bodies. What is processed does not count, nor what was
+-- erased before it had failed, which has no status.
 --
 -- Each part has an index. With `state <> 'processed'` instead, the whole archive would be read.
 select count(*) >= $2 or coalesce(sum(body_bytes), 0) >= $3
@@ -14,6 +15,7 @@ from (
         select body_bytes
         from idempotent_webhook.kept_deliveries
         where endpoint = $1 and state in ('dead', 'recorded') and last_failed_at is not null
+            and status is not null
         limit $2
     )
 ) as kept

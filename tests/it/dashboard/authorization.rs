@@ -1,6 +1,7 @@
 //! D1: who may see and do what.
 
 use super::*;
+use crate::support::endpoint;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d1_without_an_authorizer_there_is_no_page() {
@@ -218,8 +219,10 @@ async fn d1_a_reason_shows_no_payload_to_those_who_may_not_see_it() {
         app.database.until(ALL_ENDED).await;
     })
     .await;
-    assert!(log.contains("expected u# at line #"), "{log}");
-    assert!(!log.contains("4111"), "{log}");
+    assert!(log.contains(&group), "{log}");
+    for part in ["expected", "4111"] {
+        assert!(!log.contains(part), "{log}");
+    }
     app.database
         .run("update idempotent_webhook.kept_deliveries set state = 'dead', next_attempt_at = null")
         .await;
@@ -244,13 +247,24 @@ async fn d1_a_reason_shows_no_payload_to_those_who_may_not_see_it() {
         let list = format!("deliveries?endpoint=test&state=dead&reason={group}");
         board.page(&list).await.hides("4111");
     }
-    // The record is for everybody.
-    let selection: String =
-        sqlx::query_scalar("select selection from idempotent_webhook.operator_actions")
-            .fetch_one(&app.database.pool)
-            .await
-            .unwrap();
-    assert!(selection.contains("expected u# at line #"), "{selection}");
+    // The record is for everybody, and has the group alone: the reason is that of a delivery that still has it.
+    let selection: (String, String) = sqlx::query_as(
+        "select selection, reason_group::text from idempotent_webhook.operator_actions",
+    )
+    .fetch_one(&app.database.pool)
+    .await
+    .unwrap();
+    assert_eq!(selection, ("what is dead".to_owned(), group.clone()));
+    let board = Board::of(&app.database.pool, Access::read());
+    let like = "what is dead, with a reason like “invalid type: string &quot;…&quot;, expected u# at line #”";
+    for page in ["actions", "action?id=1"] {
+        board.page(page).await.shows(like);
+    }
+    endpoint(&app).erase("a").await.unwrap();
+    let of_group = format!("what is dead, with a reason of the group {group}");
+    for page in ["actions", "action?id=1", "api/actions", "api/action?id=1"] {
+        board.page(page).await.shows(&of_group);
+    }
 }
 
 /// Of two endpoints and two tenants, with something of each kind.

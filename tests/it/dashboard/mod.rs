@@ -5,6 +5,7 @@ mod api;
 mod authorization;
 mod cost;
 mod delivery;
+mod erasure;
 mod lists;
 mod overview;
 mod places;

@@ -20,6 +20,7 @@ mod links;
 mod missing;
 mod moving_in;
 mod numbers;
+pub mod personal_data;
 mod quotations;
 
 fn root() -> &'static Path {

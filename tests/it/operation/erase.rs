@@ -283,10 +283,12 @@ async fn q2_retention_erases_what_has_been_dead_for_some_time() {
     app.database
         .run(
             "update idempotent_webhook.kept_deliveries
-             set last_failed_at = now() - interval '8 days'
-             where delivery_id in ('due', 'dead');
+             set last_failed_at = now() - interval '8 days' where delivery_id <> 'dead';
              update idempotent_webhook.kept_deliveries
-             set state = 'dead', next_attempt_at = null where delivery_id = 'young'",
+             set state = 'dead', next_attempt_at = null, died_at = now() where delivery_id = 'young';
+             -- The provider has sent it again since.
+             update idempotent_webhook.kept_deliveries
+             set died_at = now() - interval '8 days' where delivery_id = 'dead'",
         )
         .await;
     let retention = Retention::new(app.database.pool.clone(), 90 * DAY)

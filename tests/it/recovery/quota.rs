@@ -228,6 +228,29 @@ async fn r3_what_is_processed_and_stays_needs_no_room() {
     assert_rows!(app.database, claims: 2, effects: 2);
 }
 
+#[tokio::test]
+async fn r3_what_was_erased_before_it_had_failed_needs_no_room() {
+    let app = keeping_by(
+        |recovery| keep_accepted(recovery).quota(1, 1_000_000),
+        write_effect,
+    )
+    .await;
+    let endpoint = endpoint(&app);
+    endpoint.pause().await.unwrap();
+    logged(async {
+        let accepted = app.send(github("a", "{}")).await;
+        assert_eq!(accepted, answer(200, "accepted", ""));
+        until_logged("webhook quota exhausted").await;
+    })
+    .await;
+    assert_eq!(app.send(github("b", "{}")).await.status, 503);
+    assert!(endpoint.erase("a").await.unwrap());
+    let_pass(UNTIL_COUNTED_AGAIN).await;
+    let accepted = app.send(github("b", "{}")).await;
+    assert_eq!(accepted, answer(200, "accepted", ""));
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
 /// Its first body was over the limit.
 #[tokio::test]
 async fn r3_what_was_recorded_and_is_accepted_later_counts_for_the_quota() {

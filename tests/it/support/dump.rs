@@ -30,10 +30,51 @@ impl Database {
     }
 }
 
+/// The columns of the crate's tables.
+impl Database {
+    /// Such as `deliveries.delivery_id`.
+    pub async fn columns(&self) -> Vec<String> {
+        sqlx::query_scalar(
+            "select table_name || '.' || column_name
+             from information_schema.columns
+             join information_schema.tables using (table_schema, table_name)
+             where table_schema = 'idempotent_webhook' and table_type = 'BASE TABLE'",
+        )
+        .fetch_all(&self.pool)
+        .await
+        .unwrap()
+    }
+
+    /// Those in which a text of lower case is, as a text or in bytes.
+    pub async fn columns_with(&self, text: &str) -> Vec<String> {
+        let hex = hex_of(text);
+        let mut all = Vec::new();
+        for name in self.columns().await {
+            let (table, column) = name.split_once('.').unwrap();
+            all.push(format!(
+                "select '{name}'
+                 where exists (
+                     select from idempotent_webhook.{table}
+                     where strpos(lower({column}::text), $1) > 0 or strpos({column}::text, $2) > 0
+                 )"
+            ));
+        }
+        sqlx::query_scalar(AssertSqlSafe(all.join(" union all ") + " order by 1"))
+            .bind(text)
+            .bind(hex)
+            .fetch_all(&self.pool)
+            .await
+            .unwrap()
+    }
+}
+
+fn hex_of(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
 impl Dump {
     /// Whether a text of lower case is there, as a text or in bytes.
     pub fn has(&self, text: &str) -> bool {
-        let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
-        self.0.contains(text) || self.0.contains(&hex)
+        self.0.contains(text) || self.0.contains(&hex_of(text))
     }
 }

@@ -226,8 +226,9 @@ impl Stage {
     pub async fn audit(&self) -> Vec<String> {
         self.lines(
             "select format(
-                '%s: %s, changed %s%s', coalesce(operator, 'nobody'),
-                concat_ws(' ', action, endpoint, tenant, delivery_id, selection), changed,
+                '%s: %s%s, changed %s%s', coalesce(operator, 'nobody'),
+                concat_ws(' ', action, endpoint, tenant, delivery_id, selection),
+                case when reason_group is not null then ', of a reason' end, changed,
                 ', cancelled by ' || cancelled_by
             )
             from idempotent_webhook.operator_actions
