@@ -16,7 +16,9 @@ const NAME: &str = "lovelace";
 
 const NOTE: HeaderName = HeaderName::from_static("x-note");
 
-const TENANT: &str = "x-tenant";
+const TENANT: HeaderName = HeaderName::from_static("x-tenant");
+
+const STATES: [&str; 4] = ["due", "dead", "recorded", "processed"];
 
 /// Does what the event type says, and quotes the request.
 async fn quote(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
@@ -29,74 +31,166 @@ async fn quote(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, Handl
     }
 }
 
-/// Two deliveries of the tenant `acme`, `a` and `b`, that are kept in this state, with the name wherever the content of
-/// a request can be.
-async fn kept_as(state: &str) -> TestApp {
+fn by_tenant() -> TenantSecrets {
     let tenant = |head: &request::Parts| {
         let name = head.headers.get(TENANT)?.to_str();
         name.ok().map(str::to_owned)
     };
-    let secrets = TenantSecrets::new(tenant, async |_| Ok(Some(Secret::new(SECRET)?)));
-    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
-        let keep = match state {
-            // Larger than what is kept.
-            "recorded" => Keep::failed(recovery).body_limit(1),
-            _ => Keep::all(recovery),
+    TenantSecrets::new(tenant, async |_| Ok(Some(Secret::new(SECRET)?)))
+}
+
+/// What its deliveries are kept as.
+struct App {
+    app: TestApp,
+    state: &'static str,
+    kept: u32,
+}
+
+impl App {
+    async fn keeping_as(state: &'static str) -> Self {
+        let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+            let keep = match state {
+                // Larger than what is kept.
+                "recorded" => Keep::failed(recovery).body_limit(1),
+                _ => Keep::all(recovery),
+            };
+            let keep = keep.headers([NOTE]).processed_for(DAY).retry_delays([DAY]);
+            layer.keep(keep).replay_guard()
         };
-        let keep = keep.headers([NOTE]).processed_for(DAY).retry_delays([DAY]);
-        layer.keep(keep).replay_guard()
-    };
-    let app = TestApp::recovered(presets::github(secrets), set, quote).await;
-    for id in ["a", "b"] {
-        let request = github_delivery()
-            .id(id)
-            .event_type(state)
-            .uri(&format!("/?name={NAME}"))
-            .header(NOTE, NAME)
-            .header(HeaderName::from_static(TENANT), "acme")
-            .body(format!(r#"{{"name":"{NAME}","id":"{id}"}}"#));
-        // Twice, so that there is more than the last reason.
-        app.send(request.request()).await;
-        app.send(request.request()).await;
+        let provider = presets::github(by_tenant());
+        Self {
+            app: TestApp::recovered(provider, set, quote).await,
+            state,
+            kept: 0,
+        }
     }
-    let all = format!(
-        "2 = (select count(*) from idempotent_webhook.kept_deliveries where state = '{state}')"
-    );
-    app.database.until(&all).await;
-    app
+
+    fn database(&self) -> &Database {
+        &self.app.database
+    }
+
+    /// Two more deliveries of the tenant `acme`, with the name wherever the content of a request can be. Returns their ids.
+    async fn keep_two(&mut self) -> [String; 2] {
+        let ids = [self.kept, self.kept + 1].map(|number| format!("id-{number}"));
+        self.kept += 2;
+        for id in &ids {
+            let delivery = github_delivery()
+                .id(id)
+                .event_type(self.state)
+                .uri(&format!("/?name={NAME}"))
+                .header(NOTE, NAME)
+                .header(TENANT, "acme")
+                .body(format!(r#"{{"name":"{NAME}","id":"{id}"}}"#));
+            // Twice, so that there is more than the last reason.
+            self.app.send(delivery.request()).await;
+            self.app.send(delivery.request()).await;
+        }
+        let (state, [one, other]) = (self.state, &ids);
+        let both = format!(
+            "2 = (
+                select count(*) from idempotent_webhook.kept_deliveries
+                where state = '{state}' and delivery_id in ('{one}', '{other}')
+            )"
+        );
+        self.database().until(&both).await;
+        ids
+    }
+
+    async fn columns_with_the_name(&self) -> BTreeSet<String> {
+        self.database()
+            .columns_with(NAME)
+            .await
+            .into_iter()
+            .collect()
+    }
+
+    async fn assert_erased(&self, by: &str) {
+        let left = self.columns_with_the_name().await;
+        assert!(left.is_empty(), "{by} of {}: {left:?}", self.state);
+    }
+
+    fn board(&self) -> Board {
+        let access = Access::operate().with_payloads().with_erasure();
+        Board::of(&self.database().pool, access.named("ada"))
+    }
+
+    /// All ways to select the two, as fields of a form.
+    async fn selections(&self, [one, other]: &[String; 2]) -> Vec<String> {
+        let state = self.state;
+        // A clock that is ahead must not matter: it is the database's.
+        let before = unix_now(self.database()).await;
+        let of_endpoint = |fields: &str| format!("endpoint=test&{fields}&before={before}");
+        let key = |id: &str| format!("key=endpoint%3Dtest%26id%3D{id}");
+        let mut selections = vec![
+            format!("{}&{}", key(one), key(other)),
+            of_endpoint(&format!("state={state}")),
+            of_endpoint(&format!("state={state}&event_type={state}")),
+            of_endpoint(&format!("state={state}&from=2000-01-01&until=2999-01-01")),
+        ];
+        if state != "processed" {
+            let group: String = sqlx::query_scalar(
+                "select reason_group::text from idempotent_webhook.kept_deliveries
+                 where delivery_id = $1",
+            )
+            .bind(one)
+            .fetch_one(&self.database().pool)
+            .await
+            .unwrap();
+            selections.extend([
+                of_endpoint("state=failing"),
+                of_endpoint(&format!("state={state}&tenant=acme")),
+                of_endpoint(&format!("state={state}&reason={group}")),
+                // Over all endpoints.
+                format!("state=failing&reason={group}&before={before}"),
+            ]);
+        }
+        selections
+    }
+
+    async fn act(&self, form: &str, as_program: bool) {
+        let board = self.board();
+        let (answer, expected) = match as_program {
+            false => (board.post("act", form).await, 303),
+            true => (board.order("act", &order(form), &JSON).await, 200),
+        };
+        assert_eq!(answer.status, expected, "{form}: {}", answer.text());
+        self.database().until(ALL_ENDED).await;
+    }
 }
 
-/// The columns that the guide says can have the content of a request.
-fn with_content() -> BTreeSet<String> {
-    let content = columns().into_iter();
-    let content = content.filter(|(_, holds)| *holds == Holds::Content);
-    content.map(|(column, _)| column).collect()
+/// The columns that are of this kind, as the guide says.
+fn columns_of(kind: Holds) -> BTreeSet<String> {
+    let columns = columns().into_iter().filter(|(_, holds)| *holds == kind);
+    columns.map(|(column, _)| column).collect()
 }
 
-async fn assert_content(app: &TestApp) -> BTreeSet<String> {
-    let found: BTreeSet<_> = app.database.columns_with(NAME).await.into_iter().collect();
-    assert!(!found.is_empty());
-    assert!(found.is_subset(&with_content()), "{found:?}");
-    found
+/// A form as an order of a program.
+fn order(form: &str) -> Value {
+    let pairs = |text: &[u8]| -> serde_json::Map<String, Value> {
+        let pairs = form_urlencoded::parse(text).into_owned();
+        pairs.map(|(name, value)| (name, value.into())).collect()
+    };
+    let mut order = pairs(form.as_bytes());
+    let keys = form_urlencoded::parse(form.as_bytes()).filter(|(name, _)| name == "key");
+    let keys: Vec<Value> = keys.map(|(_, key)| pairs(key.as_bytes()).into()).collect();
+    if order.remove("key").is_some() {
+        order.insert("keys".to_owned(), keys.into());
+    }
+    order.into()
 }
-
-async fn assert_erased(app: &TestApp, by: &str) {
-    let left = app.database.columns_with(NAME).await;
-    assert!(left.is_empty(), "{by}: {left:?}");
-}
-
-const STATES: [&str; 4] = ["due", "dead", "recorded", "processed"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_no_column_has_content_after_a_function_has_erased_it() {
     let mut found = BTreeSet::new();
     for state in STATES {
-        let app = kept_as(state).await;
-        found.extend(assert_content(&app).await);
-        for id in ["a", "b"] {
-            assert!(endpoint(&app).erase(id).await.unwrap(), "{state}");
+        let mut app = App::keeping_as(state).await;
+        let ids = app.keep_two().await;
+        found.append(&mut app.columns_with_the_name().await);
+        let endpoint = endpoint(&app.app);
+        for id in &ids {
+            assert!(endpoint.erase(id).await.unwrap(), "{state}");
         }
-        assert_erased(&app, &format!("erase of {state}")).await;
+        app.assert_erased("erase").await;
 
         let mut filters = vec![Filter::new(), Filter::new().event_type(state)];
         if state != "processed" {
@@ -105,136 +199,147 @@ async fn q2_no_column_has_content_after_a_function_has_erased_it() {
             filters.push(Filter::new().failed(..));
         }
         for filter in filters {
-            let app = kept_as(state).await;
-            assert_eq!(endpoint(&app).erase_all(&filter).await.unwrap(), 2);
-            assert_erased(&app, &format!("{filter:?} of {state}")).await;
+            app.keep_two().await;
+            assert_eq!(endpoint.erase_all(&filter).await.unwrap(), 2);
+            app.assert_erased(&format!("{filter:?}")).await;
         }
     }
-    // Each column that can have content was seen to have some.
-    assert_eq!(found, with_content());
+    // All that can have content had some before.
+    assert_eq!(found, columns_of(Holds::Content));
 }
 
-fn board(app: &TestApp) -> Board {
-    let access = Access::operate().with_payloads().with_erasure();
-    Board::of(&app.database.pool, access.named("ada"))
-}
-
-/// All ways to select deliveries in this state, as fields of a form.
-async fn selections(app: &TestApp, state: &str) -> Vec<String> {
-    let before = unix_now(&app.database).await;
-    let of_endpoint = |fields: &str| format!("endpoint=test&{fields}&before={before}");
-    let mut selections = vec![
-        "endpoint=test&id=a".to_owned(),
-        "key=endpoint%3Dtest%26id%3Da&key=endpoint%3Dtest%26id%3Db".to_owned(),
-        of_endpoint(&format!("state={state}")),
-        of_endpoint(&format!("state={state}&event_type={state}")),
-        of_endpoint(&format!("state={state}&from=2000-01-01&until=2999-01-01")),
-    ];
-    if state != "processed" {
-        let group: String = sqlx::query_scalar(
-            "select reason_group::text from idempotent_webhook.kept_deliveries where delivery_id = 'a'",
-        )
-        .fetch_one(&app.database.pool)
-        .await
-        .unwrap();
-        selections.push(of_endpoint("state=failing"));
-        selections.push(of_endpoint(&format!("state={state}&tenant=acme")));
-        // Also over all endpoints.
-        selections.push(of_endpoint(&format!("state={state}&reason={group}")));
-        selections.push(format!("state=failing&reason={group}&before={before}"));
-    }
-    selections
-}
-
-/// A form as an order of a program.
-fn order(form: &str) -> Value {
-    let mut order = serde_json::Map::new();
-    let mut keys = Vec::new();
-    for (name, value) in form_urlencoded::parse(form.as_bytes()) {
-        match &*name {
-            "key" => {
-                let key = form_urlencoded::parse(value.as_bytes()).into_owned();
-                keys.push(
-                    key.map(|(name, value)| (name, Value::from(value)))
-                        .collect(),
-                );
-            }
-            _ => drop(order.insert(name.into_owned(), value.into_owned().into())),
-        }
-    }
-    if !keys.is_empty() {
-        order.insert("keys".to_owned(), Value::Array(keys));
-    }
-    order.into()
-}
-
-/// The record of what the operator did has nothing of it either.
+/// Nor has the record of what the operator did.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_no_column_has_content_after_the_dashboard_has_erased_it() {
     for state in STATES {
-        let selections = selections(&kept_as(state).await, state).await.len();
-        for selection in 0..selections {
-            for is_program in [false, true] {
-                let app = kept_as(state).await;
-                let of = self::selections(&app, state).await.swap_remove(selection);
-                let form = format!("action=erase&{of}");
-                let board = board(&app);
-                let answer = match is_program {
-                    false => board.post("act", &form).await,
-                    true => board.order("act", &order(&form), &JSON).await,
-                };
-                let expected = if is_program { 200 } else { 303 };
-                assert_eq!(answer.status, expected, "{form}: {}", answer.text());
-                app.database.until(ALL_ENDED).await;
-                if of.ends_with("id=a") {
-                    endpoint(&app).erase("b").await.unwrap();
-                }
-                assert_erased(&app, &form).await;
+        let mut app = App::keeping_as(state).await;
+        for as_program in [false, true] {
+            let [one, other] = app.keep_two().await;
+            for id in [one, other] {
+                app.act(&format!("action=erase&endpoint=test&id={id}"), as_program)
+                    .await;
             }
+            app.assert_erased("one by one").await;
+
+            let mut number = 0;
+            loop {
+                let ids = app.keep_two().await;
+                let selections = app.selections(&ids).await;
+                let Some(selection) = selections.get(number) else {
+                    break;
+                };
+                let form = format!("action=erase&{selection}");
+                app.act(&form, as_program).await;
+                app.assert_erased(&form).await;
+                number += 1;
+            }
+            endpoint(&app.app).erase_all(&Filter::new()).await.unwrap();
         }
     }
 }
 
 /// Nor has what an operator did with them before.
 #[tokio::test(flavor = "multi_thread")]
-async fn q2_no_column_has_content_that_an_operator_has_seen_before_it_was_erased() {
-    let app = kept_as("dead").await;
-    let board = board(&app);
-    for of in selections(&app, "dead").await {
-        for action in ["retry", "discard"] {
-            board.page(&format!("confirm?action={action}&{of}")).await;
-        }
-        let retried = board.post("act", &format!("action=retry&{of}")).await;
-        assert_eq!(retried.status, 303, "{of}");
-        app.database.until(ALL_ENDED).await;
-        app.database
+async fn q2_no_column_has_content_that_an_operator_has_chosen_by_before_it_was_erased() {
+    let mut app = App::keeping_as("dead").await;
+    let ids = app.keep_two().await;
+    for selection in app.selections(&ids).await {
+        app.board()
+            .page(&format!("confirm?action=retry&{selection}"))
+            .await;
+        app.act(&format!("action=retry&{selection}"), false).await;
+        app.database()
             .run(
                 "update idempotent_webhook.kept_deliveries
                  set state = 'dead', next_attempt_at = null",
             )
             .await;
     }
-    assert_eq!(endpoint(&app).erase_all(&Filter::new()).await.unwrap(), 2);
-    assert_erased(&app, "erase_all").await;
+    let erased = endpoint(&app.app).erase_all(&Filter::new()).await;
+    assert_eq!(erased.unwrap(), 2);
+    app.assert_erased("erase_all").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_no_column_has_content_after_retention_has_erased_it() {
-    let app = kept_as("dead").await;
-    app.database
+    let mut app = App::keeping_as("dead").await;
+    app.keep_two().await;
+    app.database()
         .run(
             "update idempotent_webhook.kept_deliveries
-             set died_at = now() - interval '8 days', first_failed_at = now() - interval '8 days'",
+             set died_at = now() - interval '8 days', last_failed_at = now() - interval '8 days'",
         )
         .await;
-    let retention = Retention::new(app.database.pool.clone(), 90 * DAY)
+    let retention = Retention::new(app.database().pool.clone(), 90 * DAY)
         .every(Duration::from_millis(100))
         .erase_dead_after(7 * DAY)
         .spawn();
     let erased = "2 = (
         select count(*) from idempotent_webhook.kept_deliveries where state = 'recorded'
     )";
-    app.database.until(erased).await;
+    app.database().until(erased).await;
     retention.stop().await;
-    assert_erased(&app, "retention").await;
+    app.assert_erased("retention").await;
+}
+
+/// Names stay, and the guide says in which columns.
+#[tokio::test(flavor = "multi_thread")]
+async fn q2_names_stay_in_no_other_columns_than_the_guide_says() {
+    async fn advance(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+        tx.advance(NAME, 1).await?;
+        match delivery.id().as_str().contains("done") {
+            true => Ok(StatusCode::OK),
+            false => Err(HandlerError::new("it broke")),
+        }
+    }
+    let set = |layer: IdempotentWebhook, recovery: &Recovery| {
+        let keep = Keep::all(recovery).processed_for(DAY).retry_delays([DAY]);
+        layer.keep(keep.breaker(9, DAY)).replay_guard()
+    };
+    let provider = presets::github(by_tenant().separate_ids());
+    let app = TestApp::recovered(provider, set, advance).await;
+    for id in ["done", "fails", "discarded"] {
+        let delivery = github_delivery()
+            .id(format!("{NAME}-{id}"))
+            .event_type(NAME)
+            .header(TENANT, NAME)
+            .body(id);
+        app.send(delivery.request()).await;
+    }
+    let access = Access::operate().with_erasure().named(NAME);
+    let board = Board::of(&app.database.pool, access);
+    let before = unix_now(&app.database).await;
+    let one = |id: &str| format!("endpoint=test&tenant={NAME}&id={NAME}-{id}");
+    let all =
+        format!("endpoint=test&state=failing&tenant={NAME}&event_type={NAME}&before={before}");
+    for form in [
+        format!("action=retry&{all}"),
+        format!("action=discard&{}", one("discarded")),
+        format!("action=erase&{}", one("done")),
+        format!("action=erase&{all}"),
+    ] {
+        assert_eq!(board.post("act", &form).await.status, 303, "{form}");
+        app.database.until(ALL_ENDED).await;
+    }
+    let left: BTreeSet<_> = app.database.columns_with(NAME).await.into_iter().collect();
+    let names = columns_of(Holds::Name);
+    assert!(left.is_subset(&names), "{left:?}");
+    // All but what needs a list that is reconciled, an event that is ignored, an action that is cancelled, or a request.
+    let not_seen: Vec<_> = names.difference(&left).map(|name| &**name).collect();
+    assert_eq!(
+        not_seen,
+        [
+            "activity.outcome",
+            "endpoint_settings.settings",
+            "kept_requests.delivery_id",
+            "kept_requests.tenant",
+            "operator_actions.cancelled_by",
+            "reconciliations.cursor",
+            "reconciliations.failure",
+            "reconciliations.path",
+            "reconciliations.source",
+            "redelivery_requests.delivery_id",
+            "redelivery_requests.tenant",
+        ]
+    );
 }

@@ -276,6 +276,49 @@ async fn q2_an_attempt_of_before_has_no_effect_on_what_is_kept_anew() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
+/// Its handler holds no lock that an erasure could wait for, and has the content until it begins.
+#[tokio::test(flavor = "multi_thread")]
+async fn q2_a_late_claim_of_what_was_erased_has_no_effect() {
+    let (mut gate, way) = gate();
+    let handler = move |claim: LateClaim, delivery: Delivery| {
+        let way = way.clone();
+        async move {
+            way.pass().await;
+            let mut tx = claim.begin().await?;
+            insert_effect(&mut tx, &delivery).await?;
+            Ok::<_, HandlerError>(StatusCode::OK)
+        }
+    };
+    let set = |layer: IdempotentWebhook, recovery: &_| {
+        layer
+            .late_claim()
+            .keep(Keep::all(recovery).retry_delays([DAY]))
+    };
+    let app = TestApp::recovered(presets::github(secret()), set, handler).await;
+    let sent = spawn_send(&app.router, delivery("a"));
+    gate.reached().await;
+    assert!(endpoint(&app).erase("a").await.unwrap());
+    gate.open();
+    assert_eq!(sent.await.unwrap().status, 503);
+    assert_kept!(app.database, "recorded", attempts: 1, retries: 0);
+    assert!(!app.database.dump(&[]).await.has(NAME));
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+/// Its claim was forgotten for that, and its effects may have been undone.
+#[tokio::test]
+async fn q2_what_was_to_be_reprocessed_and_is_erased_is_processed_if_it_is_sent_again() {
+    let app = app_with(&["good"]).await;
+    let endpoint = endpoint(&app);
+    let reprocessed = endpoint.reprocess("good").await.unwrap();
+    assert_eq!(reprocessed, Reprocessed::Due);
+    assert!(endpoint.erase("good").await.unwrap());
+    assert!(!app.database.dump(&[]).await.has(NAME));
+    assert_rows!(app.database, claims: 0, effects: 1);
+    assert_eq!(app.send(delivery("good")).await.outcome, "processed");
+    assert_rows!(app.database, claims: 1, effects: 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_retention_erases_what_has_been_dead_for_some_time() {
     let app = app_with(&["good", "due", "dead"]).await;
