@@ -191,11 +191,13 @@ impl Endpoint {
     }
 
     /// Erases the content that is kept of a delivery: its request, and the reasons of its failures, which may quote it.
-    /// Returns whether there was any. An attempt that is under way is waited for. If it is one of a request of the provider
-    /// and fails, that request is kept anew: look again once it has ended.
+    /// Returns whether there was any. An attempt that is under way is waited for, but for a
+    /// [late claim](crate::IdempotentWebhook::late_claim) before its `begin`, which is refused. If it is one of a request of
+    /// the provider and fails, that request is kept anew: look again once it has ended.
     ///
     /// **It cannot run again.** If it was not processed, it is only [recorded](crate::recovery::KeptState::Recorded) from
-    /// now on, with its times and statuses, and counts as one that has failed until it is discarded or deleted. If it was processed, it leaves the archive, and its id stays known. A
+    /// now on, with its times and statuses, and counts as one that has failed until it is discarded or deleted. If it was
+    /// processed, it leaves the archive, and its id stays known, unless it was to be [reprocessed](Self::reprocess). A
     /// request that the provider sends later is a new one. [Personal data](crate::documentation::personal_data) says what
     /// else is stored.
     ///

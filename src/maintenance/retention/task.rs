@@ -72,8 +72,9 @@ impl Retention {
         self
     }
 
-    /// Erases the content of a delivery this long after it has died: its request, and the reasons of its failures, as
-    /// [`Endpoint::erase`](crate::Endpoint::erase) does. It cannot be retried then, and does not count as dead any more.
+    /// Erases the content of a delivery this long after it has died, also if the provider has sent it again since: its
+    /// request, and the reasons of its failures, as [`Endpoint::erase`](crate::Endpoint::erase) does. It cannot be retried
+    /// then, and does not count as dead any more.
     ///
     /// Default: it stays until the delivery is deleted by its age.
     pub fn erase_dead_after(mut self, time: Duration) -> Self {
