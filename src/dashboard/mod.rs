@@ -68,13 +68,16 @@
 //!   not known.
 //! - **Actions**: which action each operator took on these pages, and the results of the deliveries that it
 //!   made due. An action on a delivery that is repeated within a minute, and changes nothing, is recorded once.
+//!   Of an action on all of a reason, the group of the reason is recorded: its text is shown for as long as a
+//!   delivery has one of the group.
 //!
 //! Operators retry and discard deliveries, one by one, selected, all of a filter, or all of a reason; have
 //! processed deliveries processed again, from the request where it is kept
-//! ([`Keep::processed_for`](crate::Keep::processed_for)) and otherwise once it comes again; pause and resume
-//! the recovery of an endpoint. An action on many deliveries first says what it will do, to how many. It
-//! runs in the background, leaves out what is running, counts each batch in the transaction of the batch,
-//! and can be cancelled.
+//! ([`Keep::processed_for`](crate::Keep::processed_for)) and otherwise once it comes again; pause and
+//! resume the recovery of an endpoint. Those who have [`Access::with_erasure`] erase the content of
+//! deliveries. An action on many deliveries first says what it will do, to how many. It runs in the
+//! background, leaves out what is running, counts each batch in the transaction of the batch, and can be
+//! cancelled.
 //!
 //! # States of an endpoint
 //!
@@ -138,7 +141,7 @@
 //! | `api/delivery`, `api/payload` | `endpoint`, `tenant` if it is part of the key, `id` |
 //! | `api/lookup` | `ids`, also posted, as a list |
 //! | `api/actions`, `api/action` | `id` of one |
-//! | `api/confirm`, and POST `api/act` | `action`: `retry`, `discard`, `reprocess`, `forget`, `pause` or `resume`; the key of a delivery, or `keys`: a list of keys, or the filters of `api/deliveries` with `state` and `before` |
+//! | `api/confirm`, and POST `api/act` | `action`: `retry`, `discard`, `reprocess`, `forget`, `erase`, `pause` or `resume`; the key of a delivery, or `keys`: a list of keys, or the filters of `api/deliveries` with `state` and `before` |
 //! | POST `api/cancel` | `id` of an action |
 //!
 //! `api/confirm` says to how many deliveries an action applies, and does nothing. `api/act` answers with the `id`

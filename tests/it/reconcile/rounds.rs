@@ -71,7 +71,7 @@ async fn n2_what_never_came_runs_and_nothing_else() {
             "insert into idempotent_webhook.kept_deliveries (endpoint, delivery_id, state, attempts)
              select 'test', 'by_operator_' || n, 'dead', 1 from generate_series(1, 2) as n;
              insert into idempotent_webhook.kept_deliveries (endpoint, delivery_id, state, attempts)
-             values ('test', 'kept', 'dead', 1)",
+             values ('test', 'kept', 'dead', 1), ('test', 'erased', 'dead', 1)",
         )
         .await;
     assert_eq!(
@@ -94,6 +94,7 @@ async fn n2_what_never_came_runs_and_nothing_else() {
             .unwrap(),
         1
     );
+    assert!(endpoint.erase("erased").await.unwrap());
 
     let known = [
         "processed",
@@ -102,12 +103,13 @@ async fn n2_what_never_came_runs_and_nothing_else() {
         "by_operator_1",
         "by_operator_2",
         "kept",
+        "erased",
     ];
     let list = List::of(known.map(|id| (id, MINUTE)));
     list.add("missed", MINUTE);
     let reconcile = process.reconcile(&list);
     let round = reconcile.run_once().await.unwrap();
-    assert_eq!((round.listed, round.missed, round.unusable), (7, 1, 0));
+    assert_eq!((round.listed, round.missed, round.unusable), (8, 1, 0));
     assert_eq!(process.run_due().await, 1);
     assert_eq!(
         effects(&database).await,
