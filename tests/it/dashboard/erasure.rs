@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use axum::http::{HeaderName, request};
-use idempotent_webhook::{IdempotentWebhook, Recovery, Retention, TenantSecrets};
+use idempotent_webhook::recovery::Discarded;
+use idempotent_webhook::{IdempotentWebhook, Recovery, Retention, TenantSecrets, prune};
 
 use super::*;
 use crate::guide::personal_data::{Holds, columns};
@@ -280,6 +281,38 @@ async fn q2_no_column_has_content_after_retention_has_erased_it() {
     app.database().until(erased).await;
     retention.stop().await;
     app.assert_erased("retention").await;
+}
+
+/// The other ways out. What is due stays, however old it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn q2_no_column_has_content_after_a_discard_a_forget_or_retention() {
+    for state in STATES {
+        let mut app = App::keeping_as(state).await;
+        let endpoint = endpoint(&app.app);
+        for id in app.keep_two().await {
+            match state {
+                "processed" => assert!(endpoint.forget(&id).await.unwrap()),
+                _ => assert_eq!(endpoint.discard(&id).await.unwrap(), Discarded::Discarded),
+            }
+        }
+        app.assert_erased("discard or forget").await;
+
+        app.keep_two().await;
+        app.database()
+            .run(
+                "update idempotent_webhook.kept_deliveries
+                 set first_received_at = now() - interval '91 days',
+                     first_failed_at = first_failed_at - interval '91 days',
+                     last_failed_at = last_failed_at - interval '91 days',
+                     archived_until = archived_until - interval '91 days'",
+            )
+            .await;
+        prune(&app.database().pool, 90 * DAY).await.unwrap();
+        match state {
+            "due" => assert!(!app.columns_with_the_name().await.is_empty()),
+            _ => app.assert_erased("prune").await,
+        }
+    }
 }
 
 /// Names stay, and the guide says in which columns.
