@@ -141,6 +141,16 @@ create table idempotent_webhook.kept_requests (
 alter table idempotent_webhook.kept_requests
     alter column body set storage external;
 
+-- `analyze` takes no samples of what a request says: those of an erased one would stay in `pg_stats`, until the table is
+-- analyzed again, and longer if it is empty then. No statement is planned by them.
+alter table idempotent_webhook.kept_deliveries
+    alter column reason set statistics 0,
+    alter column history set statistics 0;
+alter table idempotent_webhook.kept_requests
+    alter column uri set statistics 0,
+    alter column headers set statistics 0,
+    alter column body set statistics 0;
+
 -- The processes that take kept deliveries. Each has a heartbeat every two seconds. One whose heartbeat another process has
 -- not seen to change for six seconds is dead, and that process deletes its numbers. It has several: what it takes within
 -- ten seconds is taken under one number, which it deletes itself once none of these attempts is under way.

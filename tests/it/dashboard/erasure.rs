@@ -315,6 +315,28 @@ async fn q2_no_column_has_content_after_a_discard_a_forget_or_retention() {
     }
 }
 
+/// The samples of `analyze`, which would stay in `pg_stats`.
+#[tokio::test]
+async fn q2_the_planner_has_no_sample_of_content() {
+    for state in STATES {
+        let mut app = App::keeping_as(state).await;
+        app.keep_two().await;
+        app.database().run("analyze").await;
+        let sampled: Vec<String> = sqlx::query_scalar(
+            "select tablename || '.' || attname
+             from pg_stats
+             cross join concat_ws(' ', most_common_vals, histogram_bounds) as samples
+             where schemaname = 'idempotent_webhook'
+                 and (strpos(samples, $1) > 0 or strpos(samples, encode($1::bytea, 'hex')) > 0)",
+        )
+        .bind(NAME)
+        .fetch_all(&app.database().pool)
+        .await
+        .unwrap();
+        assert!(sampled.is_empty(), "{state}: {sampled:?}");
+    }
+}
+
 /// Names stay, and the guide says in which columns.
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_names_stay_in_no_other_columns_than_the_guide_says() {
