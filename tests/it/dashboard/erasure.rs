@@ -118,7 +118,6 @@ impl App {
     /// All ways to select the two, as fields of a form.
     async fn selections(&self, [one, other]: &[String; 2]) -> Vec<String> {
         let state = self.state;
-        // A clock that is ahead must not matter: it is the database's.
         let before = unix_now(self.database()).await;
         let of_endpoint = |fields: &str| format!("endpoint=test&{fields}&before={before}");
         let key = |id: &str| format!("key=endpoint%3Dtest%26id%3D{id}");
