@@ -115,7 +115,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
 
     println!("It is mended, and the operator retries");
     broken.0.store(false, Ordering::Relaxed);
-    step("retried", endpoint.retry_all(&dead).await?, "1")?;
+    step("retried", endpoint.retry_all(&dead).await?.changed, "1")?;
     step(
         "deployments of the push",
         processed(&pool, "a").await?,
@@ -147,7 +147,11 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     println!("It turns out that its deployment was a wrong one");
     let today = Filter::new().processed(SystemTime::now() - DAY..);
     let commands = Endpoint::new(pool.clone(), "commands");
-    step("reprocessed", commands.reprocess_all(&today).await?, "1")?;
+    step(
+        "reprocessed",
+        commands.reprocess_all(&today).await?.changed,
+        "1",
+    )?;
     while processed(&pool, "Ev1").await? == "attempt 1" {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

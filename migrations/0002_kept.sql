@@ -35,6 +35,10 @@ create table idempotent_webhook.kept_deliveries (
     -- Whether it is known from the provider's list of events, and not from a request.
     reconciled boolean not null default false,
     first_received_at timestamptz not null default now(),
+    -- When the last request of it came, by the clock of the database, which that of an application may differ from: a
+    -- change of many deliveries leaves out what has come since it began. Not `now()`: a transaction may have begun before
+    -- the request came.
+    last_received_at timestamptz not null default statement_timestamp(),
     first_failed_at timestamptz,
     last_failed_at timestamptz,
     next_attempt_at timestamptz,

@@ -124,6 +124,8 @@ create table idempotent_webhook.operator_actions (
     cancelled_by text,
     -- How many deliveries it has changed.
     changed bigint not null default 0,
+    -- How many it has left, since an attempt was working on them.
+    running bigint not null default 0,
     -- Why it failed, or why it changed nothing.
     note text
 );

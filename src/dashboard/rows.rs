@@ -8,7 +8,6 @@ use sqlx::{PgConnection, Row};
 
 use super::Access;
 use super::error::PageError;
-use crate::recovery::operator::Of;
 
 /// How many rows are counted for a page. Each number has its share.
 const COUNTED: usize = 200_000;
@@ -259,14 +258,6 @@ impl Key {
             tenant: row.try_get("tenant")?,
             id: row.try_get("delivery_id")?,
         })
-    }
-
-    /// As operations on deliveries have it.
-    pub(super) fn of(&self) -> Of<'_> {
-        Of {
-            endpoint: &self.endpoint,
-            tenant: self.tenant(),
-        }
     }
 
     pub(super) fn tenant(&self) -> Option<&str> {

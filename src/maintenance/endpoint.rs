@@ -4,16 +4,29 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 
-use crate::recovery::operator::{self, Batches, Change, Of};
-use crate::recovery::{Discarded, Filter, KeptDelivery, Reprocessed, Retried};
-use crate::transaction::ShortTx;
+use crate::recovery::operator::{self, Bulk, Of, One, Word};
+use crate::recovery::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Retried};
 
 /// The deliveries of an endpoint, for an operator's tool.
 ///
 /// As with sqlx itself, a function waits for as long as the pool and Postgres let it: set `acquire_timeout`
-/// in `PgPoolOptions`, which is 30 seconds by default, and `statement_timeout` and `lock_timeout` with
+/// in `PgPoolOptions`, which is 30 seconds by default, and `statement_timeout` with
 /// `PgConnectOptions::options`. Or wrap it in `tokio::time::timeout`: where it is dropped, its connection is
 /// closed. After a timeout, look up whether the change was made.
+///
+/// A change waits for an attempt that is under way, for another change, and for retention, for as long as the
+/// `lock_timeout` of the pool allows, or for two seconds if it has none. Then it fails with the error `55P03` of Postgres,
+/// and has changed nothing.
+///
+/// # Many deliveries
+///
+/// `retry_all`, `discard_all`, `erase_all` and `reprocess_all` change what had come before they began, by the clock of the
+/// database, and each delivery once. What a provider sends again meanwhile is left out, also if it was kept before. What an
+/// attempt works on at that moment is left as it is and counted: [`Changes`] has both numbers. So if both are zero, there
+/// was nothing.
+///
+/// They use one connection, and work in batches, each in a transaction of its own. If one is cancelled or fails, what its
+/// finished batches have changed stays changed. Begin it again for the rest.
 ///
 /// ```no_run
 /// use idempotent_webhook::Endpoint;
@@ -92,50 +105,24 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn retry(&self, delivery_id: &str) -> sqlx::Result<Retried> {
-        let mut tx = ShortTx::begin(&self.pool).await?;
-        if operator::is_processed(&mut tx, self.of(), delivery_id).await? {
-            tx.end();
-            return Ok(Retried::Processed);
-        }
-        let retried = operator::retry(&mut tx, self.of(), delivery_id).await?;
-        tx.commit().await?;
-        let endpoint = &*self.name;
-        Ok(if retried {
-            tracing::info!(endpoint, delivery_id, "webhook delivery retried");
-            Retried::Due
-        } else {
-            tracing::info!(
-                endpoint,
-                delivery_id,
-                "webhook delivery not retried: it is not kept, or is due or running already"
-            );
-            Retried::Unchanged
+        Ok(match self.one(Word::Retry, delivery_id).await? {
+            One::Changed => Retried::Due,
+            One::Processed => Retried::Processed,
+            One::Unchanged => Retried::Unchanged,
         })
     }
 
-    /// Has all kept deliveries of a filter run again now, with a new schedule. Returns how many. One that
-    /// is running, or that something else changes at the same moment, is left out.
-    ///
-    /// It works in batches, each in a transaction of its own. If it is cancelled, those of the
-    /// finished batches are run again.
+    /// Has all kept deliveries of a filter run again now, with a new schedule. [Many deliveries](Self#many-deliveries) says
+    /// which. One whose attempt was taken by a process that lives counts as running.
     ///
     /// # Errors
     ///
     /// Any error of Postgres.
-    pub async fn retry_all(&self, filter: &Filter) -> sqlx::Result<u64> {
-        let retried = Batches::new(Change::Retry, self.of(), filter)
-            .run(&self.pool)
-            .await?;
-        tracing::info!(
-            endpoint = &*self.name,
-            ?filter,
-            retried,
-            "webhook deliveries retried"
-        );
-        Ok(retried)
+    pub async fn retry_all(&self, filter: &Filter) -> sqlx::Result<Changes> {
+        self.all(Word::Retry, filter).await
     }
 
-    /// Deletes a kept delivery that should not be processed.
+    /// Deletes a kept delivery that should not be processed. An attempt that is under way is waited for.
     ///
     /// One that was to be [reprocessed](Self::reprocess) stays forgotten: if the provider sends it again, it is
     /// processed again.
@@ -144,50 +131,21 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn discard(&self, delivery_id: &str) -> sqlx::Result<Discarded> {
-        let mut tx = ShortTx::begin(&self.pool).await?;
-        let discarded = match operator::discard(&mut tx, self.of(), delivery_id, None).await? {
-            true => Discarded::Discarded,
-            false if operator::is_processed(&mut tx, self.of(), delivery_id).await? => {
-                Discarded::Processed
-            }
-            false => Discarded::NotKept,
-        };
-        tx.commit().await?;
-        let endpoint = &*self.name;
-        match discarded {
-            Discarded::Discarded => {
-                tracing::info!(endpoint, delivery_id, "webhook delivery discarded");
-            }
-            result => tracing::info!(
-                endpoint,
-                delivery_id,
-                ?result,
-                "webhook delivery not discarded"
-            ),
-        }
-        Ok(discarded)
+        Ok(match self.one(Word::Discard, delivery_id).await? {
+            One::Changed => Discarded::Discarded,
+            One::Processed => Discarded::Processed,
+            One::Unchanged => Discarded::NotKept,
+        })
     }
 
-    /// Deletes all kept deliveries of a filter, which should not be processed. Returns how many. A running
-    /// delivery is left out, and so is one that comes or fails after this has begun.
-    ///
-    /// It works in batches, each in a transaction of its own. If it is cancelled, those of the
-    /// finished batches are deleted.
+    /// Deletes all kept deliveries of a filter, which should not be processed. [Many deliveries](Self#many-deliveries) says
+    /// which.
     ///
     /// # Errors
     ///
     /// Any error of Postgres.
-    pub async fn discard_all(&self, filter: &Filter) -> sqlx::Result<u64> {
-        let discarded = Batches::new(Change::Discard, self.of(), filter)
-            .run(&self.pool)
-            .await?;
-        tracing::info!(
-            endpoint = &*self.name,
-            ?filter,
-            discarded,
-            "webhook deliveries discarded"
-        );
-        Ok(discarded)
+    pub async fn discard_all(&self, filter: &Filter) -> sqlx::Result<Changes> {
+        self.all(Word::Discard, filter).await
     }
 
     /// Erases the content that is kept of a delivery: its request, and the reasons of its failures, which may quote it.
@@ -205,40 +163,19 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn erase(&self, delivery_id: &str) -> sqlx::Result<bool> {
-        let mut tx = ShortTx::begin(&self.pool).await?;
-        let erased = operator::erase(&mut tx, self.of(), delivery_id, None).await?;
-        tx.commit().await?;
-        let endpoint = &*self.name;
-        tracing::info!(
-            endpoint,
-            delivery_id,
-            erased,
-            "content of a webhook delivery erased"
-        );
-        Ok(erased)
+        let erased = self.one(Word::Erase, delivery_id).await?;
+        Ok(matches!(erased, One::Changed))
     }
 
     /// Erases the content of all deliveries of a filter: those of a [tenant](Filter::tenant), for example, or those that
     /// are [dead](crate::recovery::KeptState::Dead). Without a [state](Filter::state) it takes those that were processed,
-    /// too. Returns how many. One that is running is left out, and so is one that comes after this has begun.
-    ///
-    /// It works in batches, each in a transaction of its own. If it is cancelled, those of the finished batches are
-    /// erased.
+    /// too. [Many deliveries](Self#many-deliveries) says which: also one that fails, or is processed, while this is under way.
     ///
     /// # Errors
     ///
     /// Any error of Postgres.
-    pub async fn erase_all(&self, filter: &Filter) -> sqlx::Result<u64> {
-        let erased = Batches::new(Change::Erase, self.of(), filter)
-            .run(&self.pool)
-            .await?;
-        tracing::info!(
-            endpoint = &*self.name,
-            ?filter,
-            erased,
-            "content of webhook deliveries erased"
-        );
-        Ok(erased)
+    pub async fn erase_all(&self, filter: &Filter) -> sqlx::Result<Changes> {
+        self.all(Word::Erase, filter).await
     }
 
     /// Has a processed delivery run again, whose request stays
@@ -254,35 +191,16 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn reprocess(&self, delivery_id: &str) -> sqlx::Result<Reprocessed> {
-        let mut tx = ShortTx::begin(&self.pool).await?;
-        let reprocessed = match operator::reprocess(&mut tx, self.of(), delivery_id).await? {
-            true => Reprocessed::Due,
-            false if operator::is_processed(&mut tx, self.of(), delivery_id).await? => {
-                Reprocessed::NotKept
-            }
-            false => Reprocessed::NotProcessed,
-        };
-        tx.commit().await?;
-        let endpoint = &*self.name;
-        match reprocessed {
-            Reprocessed::Due => {
-                tracing::info!(endpoint, delivery_id, "webhook delivery reprocessed");
-            }
-            result => tracing::info!(
-                endpoint,
-                delivery_id,
-                ?result,
-                "webhook delivery not reprocessed"
-            ),
-        }
-        Ok(reprocessed)
+        Ok(match self.one(Word::Reprocess, delivery_id).await? {
+            One::Changed => Reprocessed::Due,
+            One::Processed => Reprocessed::NotKept,
+            One::Unchanged => Reprocessed::NotProcessed,
+        })
     }
 
     /// The same for all processed deliveries of a filter, such as those that were processed
-    /// [since](Filter::processed) a deploy. Returns how many.
-    ///
-    /// It works in batches of a thousand, each in a transaction of its own. If it is cancelled, those of
-    /// the finished batches are run again.
+    /// [since](Filter::processed) a deploy. [Many deliveries](Self#many-deliveries) says which: what is processed while this is
+    /// under way is left out.
     ///
     /// ```no_run
     /// use std::time::{Duration, SystemTime};
@@ -301,17 +219,8 @@ impl Endpoint {
     /// # Errors
     ///
     /// Any error of Postgres.
-    pub async fn reprocess_all(&self, filter: &Filter) -> sqlx::Result<u64> {
-        let reprocessed = Batches::new(Change::Reprocess, self.of(), filter)
-            .run(&self.pool)
-            .await?;
-        tracing::info!(
-            endpoint = &*self.name,
-            ?filter,
-            reprocessed,
-            "webhook deliveries reprocessed"
-        );
-        Ok(reprocessed)
+    pub async fn reprocess_all(&self, filter: &Filter) -> sqlx::Result<Changes> {
+        self.all(Word::Reprocess, filter).await
     }
 
     /// Pauses recovery of the endpoint, in all processes. Requests of the provider are handled as
@@ -336,6 +245,36 @@ impl Endpoint {
         operator::resume(&self.pool, &self.name).await?;
         tracing::info!(endpoint = &*self.name, "webhook recovery resumed");
         Ok(())
+    }
+
+    async fn one(&self, word: Word, delivery_id: &str) -> sqlx::Result<One> {
+        let mut tx = operator::begin(&self.pool).await?;
+        let result = operator::say_of_one(word, self.of(), delivery_id, &mut tx).await?;
+        tx.commit().await?;
+        let (endpoint, done) = (&*self.name, word.past());
+        match result {
+            One::Changed => tracing::info!(endpoint, delivery_id, "webhook delivery {done}"),
+            One::Processed | One::Unchanged => tracing::info!(
+                endpoint,
+                delivery_id,
+                ?result,
+                "webhook delivery not {done}"
+            ),
+        }
+        Ok(result)
+    }
+
+    async fn all(&self, word: Word, filter: &Filter) -> sqlx::Result<Changes> {
+        let changes = Bulk::new(word, self.of(), filter).run(&self.pool).await?;
+        tracing::info!(
+            endpoint = &*self.name,
+            ?filter,
+            changed = changes.changed,
+            running = changes.running,
+            "webhook deliveries {}",
+            word.past()
+        );
+        Ok(changes)
     }
 
     pub(super) fn of(&self) -> Of<'_> {

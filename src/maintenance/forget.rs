@@ -2,7 +2,7 @@
 
 use super::endpoint::Endpoint;
 use crate::recovery::operator;
-use crate::transaction::ShortTx;
+use crate::transaction::RowKeys;
 
 impl Endpoint {
     /// Forgets a processed delivery, so that it is processed again when the provider resends it.
@@ -23,9 +23,11 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn forget(&self, delivery_id: &str) -> sqlx::Result<bool> {
-        let mut tx = ShortTx::begin(&self.pool).await?;
-        let found = operator::forget(&mut tx, self.of(), delivery_id).await?;
+        let claim = RowKeys::one(self.of().tenant.unwrap_or_default(), delivery_id);
+        let mut tx = operator::begin(&self.pool).await?;
+        let forgotten = operator::forget(&claim, &self.name, &mut tx).await?;
         tx.commit().await?;
+        let found = !forgotten.is_empty();
         tracing::info!(
             endpoint = &*self.name,
             tenant = self.tenant.as_deref().unwrap_or_default(),

@@ -30,7 +30,7 @@ pub(crate) use keeper::Keeper;
 pub use kept::KeptState;
 pub(crate) use kept::{Acceptance, Accepted, AttemptBy};
 pub(crate) use kept_request::KeptRequest;
-pub use operator::{Discarded, Filter, KeptDelivery, Reprocessed, Retried};
+pub use operator::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Retried};
 pub use problems::{EndpointChange, Problem};
 pub(crate) use quota::{Quota, QuotaLimits};
 pub(crate) use reconciled_lists::ReconciledList;

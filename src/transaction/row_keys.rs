@@ -32,6 +32,7 @@ const DELETE_CLAIMS: &str = "
     where endpoint = $1
         and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
         and ($4::interval is null or received_at < now() - $4)
+    returning tenant, delivery_id
 ";
 
 /// A statement whose first values are the key of a delivery.
@@ -46,6 +47,7 @@ pub(crate) fn keyed<'q>(
 }
 
 /// Keys of rows of one endpoint: the tenant, and the delivery id or the subject.
+#[derive(Clone, Default)]
 pub(crate) struct RowKeys(Vec<(String, String)>);
 
 impl<'a> FromIterator<(&'a str, &'a str)> for RowKeys {
@@ -71,13 +73,33 @@ impl RowKeys {
         Ok(Self(keys.collect::<sqlx::Result<_>>()?))
     }
 
-    /// Of tenants and the others in the same order.
-    pub(crate) fn zip(tenants: Vec<String>, keys: Vec<String>) -> Self {
-        Self(tenants.into_iter().zip(keys).collect())
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.0.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn last(&self) -> Option<&(String, String)> {
+        self.0.last()
+    }
+
+    pub(crate) fn append(&mut self, mut others: Self) {
+        self.0.append(&mut others.0);
+    }
+
+    /// The first ones, at most so many.
+    pub(crate) fn first(&self, number: usize) -> Self {
+        Self(self.0.iter().take(number).cloned().collect())
+    }
+
+    pub(crate) fn drop_first(&mut self, number: usize) {
+        self.0.drain(..number.min(self.0.len()));
+    }
+
+    pub(crate) fn contains(&self, key: &(String, String)) -> bool {
+        self.0.contains(key)
     }
 
     pub(crate) fn remove(&mut self, others: &Self) {
@@ -90,27 +112,39 @@ impl RowKeys {
         statement: Query<'q, Postgres, PgArguments>,
         endpoint: &'q str,
     ) -> Query<'q, Postgres, PgArguments> {
+        self.bind_after(statement.bind(endpoint))
+    }
+
+    /// The next two values of a statement: the tenants, and the others.
+    pub(crate) fn bind_after<'q>(
+        &'q self,
+        statement: Query<'q, Postgres, PgArguments>,
+    ) -> Query<'q, Postgres, PgArguments> {
         let tenants: Vec<&str> = self.0.iter().map(|(tenant, _)| &**tenant).collect();
         let keys: Vec<&str> = self.0.iter().map(|(_, key)| &**key).collect();
-        statement.bind(endpoint).bind(tenants).bind(keys)
+        statement.bind(tenants).bind(keys)
     }
 
     /// Deletes the claims of these deliveries, with their bodies. With an age, those that are older.
-    /// Returns how many there were.
+    /// Returns those that were there.
     pub(crate) async fn delete_claims(
         &self,
         endpoint: &str,
         older_than: Option<Duration>,
         connection: &mut PgConnection,
-    ) -> sqlx::Result<u64> {
+    ) -> sqlx::Result<Self> {
         let delete = |sql| {
             self.bind(sqlx::query(sql), endpoint)
                 .bind(older_than.map(interval))
         };
         delete(DELETE_BODIES).execute(&mut *connection).await?;
-        Ok(delete(DELETE_CLAIMS)
-            .execute(connection)
-            .await?
-            .rows_affected())
+        let deleted = delete(DELETE_CLAIMS).fetch_all(connection).await?;
+        Self::read(&deleted)
+    }
+}
+
+impl FromIterator<(String, String)> for RowKeys {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(keys: I) -> Self {
+        Self(keys.into_iter().collect())
     }
 }

@@ -17,12 +17,12 @@ use super::super::rows::{self, Key};
 use super::super::selection::Selection;
 use super::super::view::json;
 use super::super::{Access, Shared};
-use super::bulk::{Bulk, add_one, change_one};
+use super::bulk::{HELD, InBackground, change, row_key};
 use super::parse_action::{Action, Order, Target};
 use super::recorded_actions::{self, Asked};
 use crate::Endpoint;
-use crate::recovery::operator::{self, Change};
-use crate::transaction::{ShortTx, is_lock_timeout};
+use crate::recovery::operator::{self, Said, Word};
+use crate::transaction::{RowKeys, ShortTx, is_lock_timeout};
 
 const MAY_NOT: PageError = PageError::forbidden("You may look, but not change anything.");
 
@@ -64,9 +64,7 @@ pub(in crate::dashboard) async fn act(
                 _ => on_selected(database, access, action, keys).await?,
             }
         }
-        Target::All(change, selection) => {
-            on_all(database, access, action, change, selection).await?
-        }
+        Target::All(word, selection) => on_all(database, access, action, word, selection).await?,
     };
     Ok(match format {
         Format::Page(_) => see(&begun.page),
@@ -202,26 +200,33 @@ async fn change_and_count(
     action: Action,
     key: &Key,
 ) -> sqlx::Result<Option<&'static str>> {
-    let mut tx = ShortTx::begin(pool).await?;
-    let has_changed = match change_one(&mut tx, action, key).await {
-        Ok(has_changed) => has_changed,
+    const RUNNING: &str = "It is running. Try again once that has ended.";
+    let (endpoint, keys) = (&*key.endpoint, RowKeys::from_iter([row_key(key)]));
+    let mut tx = operator::begin(pool).await?;
+    let was_processed = operator::is_processed(&keys, endpoint, &mut tx).await?;
+    let said = match action {
+        // It has nothing to run for.
+        Action::Retry if was_processed => Ok(Said::default()),
+        _ => change(action, endpoint, &keys, &mut tx).await,
+    };
+    let said = match said {
         Err(error) if is_lock_timeout(&error) => {
             tx.end();
-            return Ok(Some("It is running. Try again once that has ended."));
+            return Ok(Some(HELD));
         }
-        Err(error) => return Err(error),
+        said => said?,
     };
-    add_one(&mut tx, id, action, key, has_changed).await?;
-    let is_processed = operator::is_processed(&mut tx, key.of(), &key.id).await?;
+    recorded_actions::add(&mut tx, id, action, endpoint, &said).await?;
     tx.commit().await?;
     Ok(match action {
-        _ if has_changed => None,
-        Action::Retry if is_processed => Some("It was processed meanwhile."),
+        _ if !said.changed.is_empty() => None,
+        _ if said.running > 0 => Some(RUNNING),
+        Action::Retry if was_processed => Some("It was processed meanwhile."),
         Action::Retry => Some("It is already due or running, or there is nothing to run again."),
         Action::Discard => Some("It is not kept any more."),
         Action::Reprocess => Some("It was not processed, or its request is not kept."),
         Action::Erase => Some("There is no content to erase."),
-        _ if is_processed => Some("Its request is kept: it can be processed again from that."),
+        _ if was_processed => Some("Its request is kept: it can be processed again from that."),
         _ => Some("It was not processed, or has already been deleted."),
     })
 }
@@ -251,7 +256,7 @@ async fn on_all(
     database: &Database,
     access: &Access,
     action: Action,
-    change: Change,
+    word: Word,
     mut selection: Selection,
 ) -> Result<Begun, PageError> {
     let mut tx = ShortTx::begin(&database.pool).await?;
@@ -279,7 +284,7 @@ async fn on_all(
         reason_group: selection.reason.as_deref(),
     };
     let (bulk, begun) = in_background(database, access, &asked).await?;
-    tokio::spawn(bulk.run(change, endpoints, selection.filter()));
+    tokio::spawn(bulk.run(action, word, endpoints, selection.filter()));
     Ok(begun)
 }
 
@@ -288,9 +293,9 @@ async fn in_background(
     database: &Database,
     access: &Access,
     asked: &Asked<'_>,
-) -> sqlx::Result<(Bulk, Begun)> {
+) -> sqlx::Result<(InBackground, Begun)> {
     let id = begin(&database.pool, asked).await?;
-    let bulk = Bulk {
+    let bulk = InBackground {
         database: database.clone(),
         id,
     };

@@ -10,8 +10,8 @@ use super::super::rows::Key;
 use super::parse_action::Action;
 use super::recorded_actions;
 use crate::recovery::Filter;
-use crate::recovery::operator::{self, Batches, Change, Of};
-use crate::transaction::{RowKeys, ShortTx, is_conflict, is_lock_timeout};
+use crate::recovery::operator::{self, BATCH, Bulk, Of, Running, Said, Word};
+use crate::transaction::{RowKeys, is_conflict, is_lock_timeout};
 
 /// How often a batch is tried again after a deadlock.
 const MAX_CONFLICTS: usize = 10;
@@ -19,138 +19,141 @@ const MAX_CONFLICTS: usize = 10;
 /// The longest pause between two batches.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a delivery that is running is waited for, in milliseconds. Shorter than the time after which an
-/// action seems to be interrupted.
-const LOCK_TIMEOUT: &str = "2000";
-
-const SET_LOCK_TIMEOUT: &str = "select set_config('lock_timeout', $1, true)";
-
-/// What was left out is counted up to here.
-const MOST_LEFT: i64 = 1000;
-
 const FAILED: &str = "The database could not be written. The log says why.";
 
+pub(super) const HELD: &str = "Something else holds a delivery for too long. Try again.";
+
 /// An action in the background. It takes its turn among the pages for each of its transactions.
-pub(super) struct Bulk {
+pub(super) struct InBackground {
     pub(super) database: Database,
     pub(super) id: i64,
 }
 
-impl Bulk {
-    /// Changes all deliveries of a filter. Each batch is counted in its own transaction, so the number is
+/// What is changed in one transaction.
+enum Batch<'a, 'filter> {
+    /// The next ones of a filter.
+    Next(&'a mut Bulk<'filter>),
+    /// These.
+    Of(&'a RowKeys),
+}
+
+impl InBackground {
+    /// Changes all deliveries of a filter. Each batch is counted in its own transaction, so the numbers are
     /// true at any time, also if the process is killed.
-    pub(super) async fn run(self, change: Change, endpoints: Vec<String>, filter: Filter) {
-        let mut left = 0;
-        let mut note = None;
+    pub(super) async fn run(
+        self,
+        action: Action,
+        word: Word,
+        endpoints: Vec<String>,
+        filter: Filter,
+    ) {
+        let mut done = Ok(false);
         for endpoint in &endpoints {
-            match self.of_endpoint(change, endpoint, &filter).await {
-                Ok(Ended::WithLeft(some)) => left += some,
-                Ok(Ended::Cancelled) => break,
-                Err(error) => {
-                    tracing::warn!(%error, id = self.id, "an action of a webhook operator failed");
-                    note = Some(FAILED.to_owned());
-                    break;
-                }
+            done = self.of_endpoint(action, word, endpoint, &filter).await;
+            if !matches!(done, Ok(false)) {
+                break;
             }
         }
-        self.end(note.or_else(|| left_out(left))).await;
+        self.end(done.map(|_| None)).await;
     }
 
+    /// Returns whether the action was cancelled.
     async fn of_endpoint(
         &self,
-        change: Change,
+        action: Action,
+        word: Word,
         endpoint: &str,
         filter: &Filter,
-    ) -> sqlx::Result<Ended> {
+    ) -> sqlx::Result<bool> {
         let of = Of {
             endpoint,
             tenant: None,
         };
-        let mut batches = Batches::new(change, of, filter);
-        let mut conflicts = 0;
-        while !batches.is_over() {
-            let started = Instant::now();
-            match self.batch(change, endpoint, &mut batches).await {
-                Ok(true) => return Ok(Ended::Cancelled),
-                Ok(false) => {}
-                Err(error) if is_conflict(&error) && conflicts < MAX_CONFLICTS => conflicts += 1,
-                Err(error) => return Err(error),
+        let mut bulk = Bulk::new(word, of, filter);
+        while !bulk.is_over() {
+            let batch = Batch::Next(&mut bulk);
+            let (_, is_cancelled) = self.batch(endpoint, action, batch).await?;
+            if is_cancelled {
+                return Ok(true);
             }
-            // For half of the time the database is left to deliveries.
-            tokio::time::sleep(started.elapsed().min(MAX_PAUSE)).await;
+            bulk.committed();
         }
-        Ok(Ended::WithLeft(self.left(change, of, filter).await?))
+        Ok(false)
     }
 
-    async fn left(&self, change: Change, of: Of<'_>, filter: &Filter) -> sqlx::Result<i64> {
-        let _place = self.database.place_in_background().await;
-        let mut tx = ShortTx::begin(&self.database.pool).await?;
-        let left = Batches::left(change, of, filter, MOST_LEFT, &mut tx).await?;
-        tx.commit().await?;
-        Ok(left)
-    }
-
-    /// Returns whether the action was cancelled.
+    /// Changes a batch, and counts it in the same transaction. Also returns whether the action was cancelled.
     async fn batch(
         &self,
-        change: Change,
         endpoint: &str,
-        batches: &mut Batches<'_>,
-    ) -> sqlx::Result<bool> {
-        let _place = self.database.place_in_background().await;
-        let mut tx = ShortTx::begin(&self.database.pool).await?;
-        let batch = batches.next(&mut tx).await?;
-        let changed = &batch.changed;
-        let is_cancelled =
-            recorded_actions::add(&mut tx, self.id, endpoint, changed, change.makes_due()).await?;
-        tx.commit().await?;
-        batches.committed(&batch);
-        Ok(is_cancelled)
+        action: Action,
+        mut batch: Batch<'_, '_>,
+    ) -> sqlx::Result<(Said, bool)> {
+        let mut conflicts = 0;
+        loop {
+            let started = Instant::now();
+            let place = self.database.place_in_background().await;
+            let done = async {
+                let mut tx = operator::begin(&self.database.pool).await?;
+                let said = match &mut batch {
+                    Batch::Next(bulk) => bulk.next(&mut tx).await?,
+                    Batch::Of(keys) => change(action, endpoint, keys, &mut tx).await?,
+                };
+                let is_cancelled =
+                    recorded_actions::add(&mut tx, self.id, action, endpoint, &said).await?;
+                tx.commit().await?;
+                Ok((said, is_cancelled))
+            };
+            let done = done.await;
+            drop(place);
+            // For half of the time the database is left to deliveries.
+            tokio::time::sleep(started.elapsed().min(MAX_PAUSE)).await;
+            match done {
+                Err(error) if is_conflict(&error) && conflicts < MAX_CONFLICTS => conflicts += 1,
+                done => return done,
+            }
+        }
     }
 
-    /// Changes deliveries one by one, each in a transaction of its own.
+    /// Changes deliveries that were selected one by one. They are in the order of their keys.
     pub(super) async fn run_selected(self, action: Action, keys: Vec<Key>) {
-        let (mut left, mut unchanged, mut note) = (0, 0, None);
-        for key in &keys {
-            match self.selected(action, key).await {
-                Ok(One::Changed) => {}
-                Ok(One::Unchanged) => unchanged += 1,
-                Ok(One::Cancelled) => break,
-                Ok(One::Left) => left += 1,
-                Err(error) => {
-                    tracing::warn!(%error, id = self.id, "an action of a webhook operator failed");
-                    note = Some(FAILED.to_owned());
-                    break;
+        let unchanged = self.selected(action, &keys).await;
+        let note = unchanged.map(|unchanged| {
+            (unchanged > 0).then(|| {
+                format!("{unchanged} of them could not be changed: each one's page says how it is.")
+            })
+        });
+        self.end(note).await;
+    }
+
+    /// Returns how many could not be changed.
+    async fn selected(&self, action: Action, keys: &[Key]) -> sqlx::Result<usize> {
+        let mut unchanged = 0;
+        for of_endpoint in keys.chunk_by(|a, b| a.endpoint == b.endpoint) {
+            for batch in of_endpoint.chunks(BATCH) {
+                let endpoint = &*batch[0].endpoint;
+                let keys: RowKeys = batch.iter().map(row_key).collect();
+                let (said, is_cancelled) = self.batch(endpoint, action, Batch::Of(&keys)).await?;
+                unchanged += keys.len() - said.changed.len() - said.running;
+                if is_cancelled {
+                    return Ok(unchanged);
                 }
             }
         }
-        let unchanged = (unchanged > 0).then(|| {
-            format!("{unchanged} of them could not be changed: each one's page says how it is.")
+        Ok(unchanged)
+    }
+
+    async fn end(&self, done: sqlx::Result<Option<String>>) {
+        let note = done.unwrap_or_else(|error| {
+            tracing::warn!(%error, id = self.id, "an action of a webhook operator failed");
+            Some(
+                if is_lock_timeout(&error) {
+                    HELD
+                } else {
+                    FAILED
+                }
+                .to_owned(),
+            )
         });
-        self.end(note.or_else(|| left_out(left)).or(unchanged))
-            .await;
-    }
-
-    async fn selected(&self, action: Action, key: &Key) -> sqlx::Result<One> {
-        let _place = self.database.place_in_background().await;
-        let mut tx = ShortTx::begin(&self.database.pool).await?;
-        let (has_changed, one) = match change_one(&mut tx, action, key).await {
-            Ok(true) => (true, One::Changed),
-            Ok(false) => (false, One::Unchanged),
-            Err(error) if is_lock_timeout(&error) || is_conflict(&error) => {
-                // What it has done so far is undone. That it is active is still recorded.
-                tx.end();
-                tx = ShortTx::begin(&self.database.pool).await?;
-                (false, One::Left)
-            }
-            Err(error) => return Err(error),
-        };
-        let is_cancelled = add_one(&mut tx, self.id, action, key, has_changed).await?;
-        tx.commit().await?;
-        Ok(if is_cancelled { One::Cancelled } else { one })
-    }
-
-    async fn end(&self, note: Option<String>) {
         let _place = self.database.place_in_background().await;
         let ended = recorded_actions::end(&self.database.pool, self.id, note.as_deref()).await;
         if let Err(error) = ended {
@@ -160,65 +163,24 @@ impl Bulk {
     }
 }
 
-/// How an action on the deliveries of an endpoint ended.
-enum Ended {
-    /// With so many that have an attempt under way.
-    WithLeft(i64),
-    Cancelled,
+pub(super) fn row_key(key: &Key) -> (String, String) {
+    (key.tenant.clone(), key.id.clone())
 }
 
-enum One {
-    Changed,
-    Unchanged,
-    /// Somebody else holds it.
-    Left,
-    Cancelled,
-}
-
-fn left_out(number: i64) -> Option<String> {
-    let more = if number < MOST_LEFT { "" } else { " or more" };
-    (number > 0).then(|| {
-        format!("{number}{more} are running, or were held by another action, and are unchanged.")
-    })
-}
-
-/// Changes a delivery. Returns whether there was something to change.
-pub(super) async fn change_one(
-    tx: &mut PgConnection,
+/// Changes deliveries of an endpoint.
+pub(super) async fn change(
     action: Action,
-    key: &Key,
-) -> sqlx::Result<bool> {
-    let of = key.of();
-    sqlx::query(SET_LOCK_TIMEOUT)
-        .bind(LOCK_TIMEOUT)
-        .execute(&mut *tx)
-        .await?;
-    match action {
-        // One that was processed meanwhile has nothing to run for.
-        Action::Retry if operator::is_processed(tx, of, &key.id).await? => Ok(false),
-        Action::Retry => operator::retry(tx, of, &key.id).await,
-        Action::Discard => operator::discard(tx, of, &key.id, Some(LOCK_TIMEOUT)).await,
-        Action::Reprocess => operator::reprocess(tx, of, &key.id).await,
-        // One whose request is kept is processed again from that, and not forgotten with it.
-        Action::Forget if operator::is_archived(tx, of, &key.id).await? => Ok(false),
-        Action::Forget => operator::forget(tx, of, &key.id).await,
-        Action::Erase => operator::erase(tx, of, &key.id, Some(LOCK_TIMEOUT)).await,
-        Action::Pause | Action::Resume => Ok(false),
-    }
-}
-
-/// Counts it, in the same transaction. Returns whether the action was cancelled.
-pub(super) async fn add_one(
+    endpoint: &str,
+    keys: &RowKeys,
     tx: &mut PgConnection,
-    id: i64,
-    action: Action,
-    key: &Key,
-    has_changed: bool,
-) -> sqlx::Result<bool> {
-    let changed = match has_changed {
-        true => RowKeys::one(&key.tenant, &key.id),
-        false => RowKeys::zip(Vec::new(), Vec::new()),
+) -> sqlx::Result<Said> {
+    let word = match action {
+        Action::Retry => Word::Retry,
+        Action::Discard => Word::Discard,
+        Action::Reprocess => Word::Reprocess,
+        Action::Erase => Word::Erase,
+        Action::Forget => return operator::forget_unless_archived(keys, endpoint, tx).await,
+        Action::Pause | Action::Resume => return Ok(Said::default()),
     };
-    let are_due = matches!(action, Action::Retry | Action::Reprocess);
-    recorded_actions::add(tx, id, &key.endpoint, &changed, are_due).await
+    operator::say_of(word, keys, endpoint, Running::IsLeft, tx).await
 }

@@ -249,9 +249,9 @@ fn all(action: Action, access: &Access, endpoints: usize, selection: &Selection)
         }
         p {
             (meaning(action))
-            " It is done in the background, a thousand at a time"
+            " It is done in the background, some hundreds at a time"
             @if access.tenants().is_none() { ", and can be cancelled" }
-            ". Those that are running are left out."
+            ". Those that are running then are left, and counted."
         }
         (form(action, &fields, &selection.link("deliveries").to_string()))
     }

@@ -5,7 +5,7 @@ use super::super::error::PageError;
 use super::super::params::Params;
 use super::super::rows::Key;
 use super::super::selection::{Selection, State};
-use crate::recovery::operator::Change;
+use crate::recovery::operator::Word;
 
 /// How many deliveries can be selected one by one.
 const MAX_KEYS: usize = 1000;
@@ -37,6 +37,11 @@ impl Action {
         }
     }
 
+    /// Whether what is changed runs again.
+    pub(super) fn makes_due(self) -> bool {
+        matches!(self, Self::Retry | Self::Reprocess)
+    }
+
     fn of(params: &Params) -> Option<Self> {
         let name = params.get("action")?;
         [
@@ -60,7 +65,7 @@ pub(in crate::dashboard) enum Target {
     /// One by one.
     Deliveries(Vec<Key>),
     /// All of a selection.
-    All(Change, Selection),
+    All(Word, Selection),
 }
 
 /// An action, and on what.
@@ -112,17 +117,17 @@ impl Target {
     fn all(action: Action, params: &Params, access: &Access) -> Result<Self, PageError> {
         let missing = |text| Err(PageError::bad_request(text));
         let selection = Selection::of(params, access)?;
-        let change = match (action, selection.state) {
+        let word = match (action, selection.state) {
             _ if params.get("state").is_none() => {
                 return missing("No delivery is selected: for all in a state, `state` is missing.");
             }
-            (Action::Reprocess, State::Processed) => Change::Reprocess,
-            (Action::Erase, _) => Change::Erase,
+            (Action::Reprocess, State::Processed) => Word::Reprocess,
+            (Action::Erase, _) => Word::Erase,
             (Action::Retry | Action::Discard, State::Processed) => {
                 return missing("What was processed is only run again by the action `reprocess`.");
             }
-            (Action::Retry, _) => Change::Retry,
-            (Action::Discard, _) => Change::Discard,
+            (Action::Retry, _) => Word::Retry,
+            (Action::Discard, _) => Word::Discard,
             (Action::Reprocess, _) => {
                 return missing("Only all with the state `processed` can be processed again.");
             }
@@ -149,6 +154,6 @@ impl Target {
                  shown.",
             );
         }
-        Ok(Self::All(change, selection))
+        Ok(Self::All(word, selection))
     }
 }

@@ -10,7 +10,8 @@ use super::super::mask::masked;
 use super::super::rows::Key;
 use super::super::selection::{latest_reason, with_reason};
 use super::parse_action::Action;
-use crate::transaction::{RowKeys, ShortTx};
+use crate::recovery::operator::Said;
+use crate::transaction::ShortTx;
 
 /// An action that has not been active for this long was interrupted: its process was killed.
 const INTERRUPTED_AFTER: f64 = 60.0;
@@ -25,7 +26,7 @@ const INSERT: &str = "
 /// Also says whether somebody has cancelled it.
 const ADD: &str = "
     update idempotent_webhook.operator_actions
-    set changed = changed + $2, active_at = clock_timestamp()
+    set changed = changed + $2, running = running + $3, active_at = clock_timestamp()
     where id = $1
     returning cancelled_at is not null
 ";
@@ -96,7 +97,7 @@ macro_rules! select {
         extract(epoch from began_at)::float8 as began_at,
         extract(epoch from ended_at)::float8 as ended_at,
         extract(epoch from now() - active_at)::float8 as inactive,
-        cancelled_at is not null as cancelled, cancelled_by, changed, note,
+        cancelled_at is not null as cancelled, cancelled_by, changed, running, note,
         case when action in ('retry', 'reprocess') and changed <= 500 then (
             select case when count(*) > 0 then count(kept.endpoint) end
             from idempotent_webhook.operator_action_deliveries as of_action
@@ -152,7 +153,9 @@ pub(in crate::dashboard) struct Recorded {
     pub(in crate::dashboard) began: Timestamp,
     pub(in crate::dashboard) ended: Option<Timestamp>,
     pub(in crate::dashboard) changed: i64,
-    /// Of those, how many wait for their attempt or have one, if they were counted.
+    /// How many it has left, since an attempt was working on them.
+    pub(in crate::dashboard) running: i64,
+    /// Of those that it has changed, how many wait for their attempt or have one, if they were counted.
     pub(in crate::dashboard) due: Option<i64>,
     pub(in crate::dashboard) note: Option<String>,
     pub(in crate::dashboard) cancelled_by: Option<String>,
@@ -180,6 +183,7 @@ impl Recorded {
             began: Timestamp(row.try_get("began_at")?),
             ended: ended.map(Timestamp),
             changed: row.try_get("changed")?,
+            running: row.try_get("running")?,
             due: row.try_get("due")?,
             note: row.try_get("note")?,
             cancelled_by: row.try_get("cancelled_by")?,
@@ -192,7 +196,9 @@ impl Recorded {
     fn state(&self, is_cancelled: bool) -> &'static str {
         match self.ended {
             Some(_) if is_cancelled => "cancelled",
-            Some(_) if self.changed == 0 && self.note.is_some() => "no change",
+            Some(_) if self.changed == 0 && (self.note.is_some() || self.running > 0) => {
+                "no change"
+            }
             Some(_) if self.runs_deliveries() => state_of_due(self.due),
             Some(_) => "done",
             None if self.is_running && is_cancelled => "cancelling",
@@ -245,17 +251,17 @@ pub(super) async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64>
     Ok(id)
 }
 
-/// Counts what was changed, in the transaction that has changed it, and remembers what was made due. Returns
+/// Counts what was changed and what was left, in the transaction that has changed it, and remembers what was made due. Returns
 /// whether the action was cancelled.
 pub(super) async fn add(
     tx: &mut PgConnection,
     id: i64,
+    action: Action,
     endpoint: &str,
-    changed: &RowKeys,
-    are_due: bool,
+    said: &Said,
 ) -> sqlx::Result<bool> {
-    if are_due && changed.len() > 0 {
-        changed
+    if action.makes_due() && !said.changed.is_empty() {
+        said.changed
             .bind(sqlx::query(ADD_DELIVERIES), endpoint)
             .bind(id)
             .execute(&mut *tx)
@@ -263,7 +269,8 @@ pub(super) async fn add(
     }
     sqlx::query_scalar(ADD)
         .bind(id)
-        .bind(i64::try_from(changed.len()).unwrap_or(i64::MAX))
+        .bind(i64::try_from(said.changed.len()).unwrap_or(i64::MAX))
+        .bind(i64::try_from(said.running).unwrap_or(i64::MAX))
         .fetch_one(tx)
         .await
 }

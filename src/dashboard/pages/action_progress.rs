@@ -215,6 +215,10 @@ impl View for ActionPage {
                     "Deliveries changed",
                     Some(html! { span.changed { (grouped(recorded.changed)) } }),
                 ),
+                (
+                    "Left, since they were running",
+                    (recorded.running > 0).then(|| html! { (grouped(recorded.running)) }),
+                ),
                 ("On", Some(on(recorded))),
                 ("By", Some(by(recorded.operator.as_deref()))),
                 ("Began", Some(recorded.began.with_age(self.now))),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sqlx::{AssertSqlSafe, PgConnection, Row};
 
 use crate::pg_time::interval;
-use crate::recovery::operator::erase_chosen;
+use crate::recovery::operator::Word;
 use crate::transaction::{RowKeys, is_lock_timeout};
 
 /// How many rows are deleted at once: so few that nobody waits for long for one of them.
@@ -310,7 +310,7 @@ impl Step {
                 let dead = sqlx::query(Rows::Dead.sql(SELECT_DEAD)).bind(&**endpoint);
                 let dead = dead.bind(interval(*age)).fetch_all(&mut *connection);
                 let dead = RowKeys::read(&dead.await?)?;
-                erase_chosen(&dead, endpoint, connection).await?;
+                Word::Erase.write(&dead, endpoint, connection).await?;
                 Ok(Batch {
                     is_full: dead.len() == BATCH,
                     ..Batch::default()
@@ -365,9 +365,8 @@ impl Old {
             let kept = keys.bind(sqlx::query(STILL_KEPT), endpoint);
             let kept = RowKeys::read(&kept.fetch_all(&mut *connection).await?)?;
             keys.remove(&kept);
-            return keys
-                .delete_claims(endpoint, Some(self.age), connection)
-                .await;
+            let deleted = keys.delete_claims(endpoint, Some(self.age), connection);
+            return Ok(deleted.await?.len() as u64);
         }
         let delete = keys.bind(sqlx::query(self.rows.sql(DELETE_OLD)), endpoint);
         let deleted = delete.bind(interval(self.age)).execute(connection).await?;

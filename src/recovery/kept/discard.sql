@@ -1,5 +1,4 @@
--- An operator discards a delivery, after `lock.sql`, unless it was processed.
+-- An operator discards deliveries of the endpoint $1 with the tenants $2 and the ids $3, whose rows are locked.
 delete from idempotent_webhook.kept_deliveries
-where endpoint = $1 and tenant = $2 and delivery_id = $3
-    and state <> 'processed'
-returning tenant, delivery_id
+where endpoint = $1
+    and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))

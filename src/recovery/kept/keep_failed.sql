@@ -33,6 +33,7 @@ kept as (
             else known.event_type
         end,
         attempts = known.attempts + 1,
+        last_received_at = excluded.last_received_at,
         first_failed_at = coalesce(known.first_failed_at, now()),
         last_failed_at = now(),
         status = excluded.status,

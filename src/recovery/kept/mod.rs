@@ -5,7 +5,7 @@
 //! | | a request of the provider is kept before its handler runs | due, taken | `accept.sql` |
 //! | | reconciliation finds that it never came | due | `accept.sql` |
 //! | | an attempt of the provider failed | due, dead or recorded | `keep_failed.sql` |
-//! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due | `resend.sql` |
+//! | due, dead, recorded, processed | the provider sends it again, and it is accepted first | due | `note_resent.sql`, `resend.sql` |
 //! | due | its time has come | due, taken | `take.sql` |
 //! | due, taken | the process of the attempt is gone | due | `expire.sql` |
 //! | any | an attempt claims the delivery, in a transaction that commits | none or processed | `end_with_claim.sql` |
@@ -24,8 +24,8 @@
 //! *Taken* is a row whose number is that of a process that lives (`liveness.rs`). What an attempt writes has an
 //! effect only if no other attempt has taken the row since.
 //!
-//! The tables are in `migrations/0002_kept.sql`. Each statement is a file that can be run in psql, but for what operators do
-//! to many deliveries at once: those are put together of parts, in `operator/bulk.rs`.
+//! The tables are in `migrations/0002_kept.sql`. Each statement is a file that can be run in psql, but for those with a
+//! filter of an operator, in `operator`.
 //!
 //! Locks are taken in one order: that of the claim, the row of the delivery, the row of its endpoint.
 
@@ -138,8 +138,12 @@ pub(super) async fn accept(
     group: &[&Acceptance],
     waits_while_paused: bool,
 ) -> sqlx::Result<Vec<Accepted>> {
+    let Some(first) = group.first() else {
+        return Ok(Vec::new());
+    };
+    let (endpoint, is_reconciled) = (first.delivery.endpoint(), first.delivery.is_reconciled());
     let rows = sqlx::query(include_str!("accept.sql"))
-        .bind(group.first().map(|one| one.delivery.endpoint()))
+        .bind(endpoint)
         .bind(column(group, |one| one.delivery.key_tenant()))
         .bind(column(group, |one| one.delivery.id().as_str()))
         .bind(column(group, |one| one.delivery.tenant()))
@@ -155,18 +159,9 @@ pub(super) async fn accept(
         .bind(column(group, |one| &*one.request.body))
         .bind(column(group, |one| one.delivery.signed_at().map(unix_time)))
         .bind(waits_while_paused)
-        .bind(
-            group
-                .first()
-                .is_some_and(|one| one.delivery.is_reconciled()),
-        )
-        .bind(
-            group
-                .first()
-                .and_then(|one| one.request.archived_for)
-                .map(interval),
-        )
-        .fetch_all(connection)
+        .bind(is_reconciled)
+        .bind(first.request.archived_for.map(interval))
+        .fetch_all(&mut *connection)
         .await?;
     let mut seen = HashSet::new();
     let mut accepted = Vec::with_capacity(group.len());
@@ -177,7 +172,29 @@ pub(super) async fn accept(
             accepted => accepted,
         });
     }
+    if is_reconciled {
+        let new: RowKeys = group
+            .iter()
+            .zip(&accepted)
+            .filter(|(_, accepted)| matches!(accepted, Accepted::New(_)))
+            .map(|(one, _)| key(&one.delivery))
+            .collect();
+        let leave = new.bind(sqlx::query(include_str!("leave_known.sql")), endpoint);
+        let known = RowKeys::read(&leave.fetch_all(connection).await?)?;
+        for (one, accepted) in group.iter().zip(&mut accepted) {
+            if known.contains(&key(&one.delivery)) {
+                *accepted = Accepted::Known;
+            }
+        }
+    }
     Ok(accepted)
+}
+
+fn key(delivery: &Delivery) -> (String, String) {
+    (
+        delivery.key_tenant().to_owned(),
+        delivery.id().as_str().to_owned(),
+    )
 }
 
 fn drop_statement<'q>(
@@ -208,7 +225,8 @@ impl Store {
                 .bind(delivery.signed_at().map(unix_time))
                 .bind(request.archived_for.map(interval))
         };
-        let rows = self.run_on_any(statement).await?;
+        let note = || keyed(include_str!("note_resent.sql"), delivery);
+        let rows = self.run_all_on_any(|| [note(), statement()]).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         Ok(row.try_get("processed")?)
     }

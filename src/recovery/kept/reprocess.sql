@@ -6,4 +6,3 @@ set state = 'due', retries = 0, next_attempt_at = now(), taken_by = null, takes 
     unfinished = 0, reprocessed = true, processed_at = null, processed_version = null, archived_until = null
 where endpoint = $1
     and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
-    and state = 'processed'

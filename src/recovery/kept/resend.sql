@@ -16,7 +16,8 @@ with resent as (
         from idempotent_webhook.deliveries
         where endpoint = $1 and tenant = $2 and delivery_id = $3
     )
-    -- Not one whose attempt runs, or is taken over within seconds: this must not wait for it.
+    -- Not one whose attempt runs, or is taken over within seconds: this must not wait for it. `note_resent.sql` has
+    -- noted that it came.
     and not exists (
         select 1
         from idempotent_webhook.kept_deliveries
@@ -26,7 +27,8 @@ with resent as (
     on conflict (endpoint, tenant, delivery_id) do update
     set state = 'due',
         retries = case known.state when 'due' then known.retries else 0 end,
-        next_attempt_at = now(),
+        last_received_at = excluded.last_received_at,
+        next_attempt_at = case known.state when 'due' then least(known.next_attempt_at, now()) else now() end,
         unfinished = case known.state when 'due' then known.unfinished else 0 end,
         taken_by = case known.state when 'due' then known.taken_by end,
         -- Without this: A commits in doubt, it is archived and sent again, and A's failure is written to what is due anew.
@@ -35,8 +37,7 @@ with resent as (
         processed_version = null,
         archived_until = null,
         archived_for = excluded.archived_for,
-        body_bytes = excluded.body_bytes
-    where known.state <> 'due' or known.taken_by is null and known.next_attempt_at > now()
+        body_bytes = coalesce(known.body_bytes, excluded.body_bytes)
     returning endpoint, tenant, delivery_id
 ),
 request as (

@@ -8,28 +8,20 @@ use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres};
 
 use super::Of;
+use super::word::{Meant, Word};
 use crate::pg_time::unix_time;
 use crate::recovery::KeptState;
 
 /// A filter that is not given must not cost an index: statements with a filter are planned for it.
 const PLAN_FOR_VALUES: &str = "select set_config('plan_cache_mode', 'force_custom_plan', true)";
 
-/// Meets the endpoint `$1`, the tenant `$2` if it is given, and the values of a [`Filter`], `$3` to `$12`.
-/// The state as the table has it comes first, for the index. Processed deliveries are meant only if the
-/// filter says so.
+/// Meets the endpoint `$1`, the tenant `$2` if it is given, the states `$3` as the table has them, and the other values
+/// of a [`Filter`], `$4` to `$13`.
 macro_rules! is_chosen {
     () => {
         "kept.endpoint = $1
         and ($2::text is null or kept.tenant = $2)
-        and (
-            $3::text is null and kept.state <> 'processed'
-            or kept.state = (case when $3 in ('paused', 'due or paused') then 'due' else $3 end)
-                and (
-                    $3 = 'due or paused'
-                    or kept.state <> 'due'
-                    or (state.paused_at is not null) = ($3 = 'paused')
-                )
-        )
+        and kept.state = any($3::text[])
         and ($4::text is null or kept.event_type = $4)
         and ($5::text is null or strpos(kept.reason, $5) > 0)
         and ($6::text is null or kept.reason_group = $6::text::uuid)
@@ -38,7 +30,8 @@ macro_rules! is_chosen {
         and ($9::float8 is null or kept.processed_at < to_timestamp($9))
         and ($10::text[] is null or coalesce(kept.tenant_name, kept.tenant) = any($10))
         and ($11::float8 is null or kept.last_failed_at >= to_timestamp($11))
-        and ($12::text is null or kept.processed_version = $12)"
+        and ($12::text is null or kept.processed_version = $12)
+        and ($13::bool is null or (state.paused_at is not null) = $13)"
     };
 }
 pub(super) use is_chosen;
@@ -52,12 +45,15 @@ pub(super) use is_chosen;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    pub(super) state: Option<&'static str>,
+    /// As the table has it.
+    state: Option<&'static str>,
+    /// Whether the endpoint is paused.
+    is_paused: Option<bool>,
     event_type: Option<String>,
     reason: Option<String>,
     /// As in the column `reason_group`.
     pub(crate) reason_group: Option<String>,
-    pub(super) failed: Times,
+    failed: Times,
     processed: Times,
     processed_by: Option<String>,
     /// By name, also where ids are not separate by tenant.
@@ -66,7 +62,7 @@ pub struct Filter {
 
 /// From a time on, and before another one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Times {
+struct Times {
     from: Option<SystemTime>,
     until: Option<SystemTime>,
 }
@@ -86,10 +82,6 @@ impl Times {
             },
         }
     }
-
-    pub(super) fn is_bounded(self) -> bool {
-        self.from.is_some() || self.until.is_some()
-    }
 }
 
 /// Postgres has times in microseconds.
@@ -106,14 +98,18 @@ impl Filter {
     /// Only those in this state.
     #[must_use]
     pub fn state(mut self, state: KeptState) -> Self {
-        self.state = Some(state.as_str());
+        (self.state, self.is_paused) = match state {
+            KeptState::Due => (Some("due"), Some(false)),
+            KeptState::Paused => (Some("due"), Some(true)),
+            state => (Some(state.as_str()), None),
+        };
         self
     }
 
     /// Only those that are run again, now or once their endpoint is resumed.
     #[cfg(feature = "dashboard")]
     pub(crate) fn due_or_paused(mut self) -> Self {
-        self.state = Some("due or paused");
+        (self.state, self.is_paused) = (Some("due"), None);
         self
     }
 
@@ -163,16 +159,22 @@ impl Filter {
         self
     }
 
-    /// The first twelve values of a statement with `is_chosen`.
-    pub(super) fn bind<'q>(
+    /// The first thirteen values of a statement on what it says. Without a state, those of these states are meant.
+    pub(super) fn bind_states<'q>(
         &'q self,
         sql: &'static str,
         of: Of<'q>,
+        states: &[&'static str],
     ) -> Query<'q, Postgres, PgArguments> {
+        let states: Vec<_> = states
+            .iter()
+            .copied()
+            .filter(|state| self.state.is_none_or(|only| only == *state))
+            .collect();
         sqlx::query(sql)
             .bind(of.endpoint)
             .bind(of.tenant)
-            .bind(self.state)
+            .bind(states)
             .bind(&self.event_type)
             .bind(&self.reason)
             .bind(&self.reason_group)
@@ -182,6 +184,33 @@ impl Filter {
             .bind(&self.tenants)
             .bind(self.failed.from.map(unix_time))
             .bind(&self.processed_by)
+            .bind(self.is_paused)
+    }
+
+    /// The same for a list or a count. Processed deliveries are meant only if the filter says so.
+    pub(super) fn bind_listed<'q>(
+        &'q self,
+        sql: &'static str,
+        of: Of<'q>,
+    ) -> Query<'q, Postgres, PgArguments> {
+        const ALL: [&str; 4] = ["recorded", "due", "dead", "processed"];
+        let states = match self.state {
+            None => &ALL[..3],
+            Some(_) => &ALL,
+        };
+        self.bind_states(sql, of, states)
+    }
+
+    /// The first fifteen values of a statement on what a word means.
+    pub(super) fn bind<'q>(
+        &'q self,
+        sql: &'static str,
+        meant: &Meant<'q>,
+        word: Word,
+    ) -> Query<'q, Postgres, PgArguments> {
+        self.bind_states(sql, meant.of, word.states())
+            .bind(meant.began)
+            .bind(word.as_str())
     }
 }
 

@@ -41,9 +41,9 @@ const LIST: &str = concat!(
     where ",
     is_chosen!(),
     "
-        and ($13::text is null or (kept.delivery_id, kept.tenant) > ($13, $14))
+        and ($14::text is null or (kept.delivery_id, kept.tenant) > ($14, $15))
     order by kept.delivery_id, kept.tenant
-    limit $15
+    limit $16
 "
 );
 
@@ -58,7 +58,7 @@ const COUNT: &str = concat!(
         where ",
     is_chosen!(),
     "
-        limit $13
+        limit $14
     ) as chosen
 "
 );
@@ -105,7 +105,7 @@ pub(crate) async fn list(
     let mut tx = ShortTx::begin(pool).await?;
     plan_for_values(&mut tx).await?;
     let rows = filter
-        .bind(LIST, of)
+        .bind_listed(LIST, of)
         .bind(after.map(|last| &last.delivery_id))
         .bind(after.map(|last| &last.key_tenant))
         .bind(i64::from(limit))
@@ -149,6 +149,6 @@ pub(crate) async fn count(
     limit: i64,
 ) -> sqlx::Result<i64> {
     plan_for_values(connection).await?;
-    let counted = filter.bind(COUNT, of).bind(limit);
+    let counted = filter.bind_listed(COUNT, of).bind(limit);
     counted.fetch_one(connection).await?.try_get(0)
 }

@@ -1,55 +1,49 @@
-//! What operators do with kept deliveries: one by one in this file, many of them in `bulk.rs`.
+//! What operators do with kept deliveries. A word is said of keys (`word.rs`): of those of a filter (`bulk.rs`), or of
+//! one.
 
 mod bulk;
 mod filter;
 mod list;
+mod word;
 
-use sqlx::postgres::PgArguments;
-use sqlx::query::Query;
-use sqlx::{PgConnection, PgPool, Postgres};
+use sqlx::{PgConnection, PgPool};
 
 use crate::transaction::{RowKeys, ShortTx};
-pub(crate) use bulk::{Batches, Change};
+#[cfg(feature = "dashboard")]
+pub(crate) use bulk::BATCH;
+pub(crate) use bulk::Bulk;
+pub use bulk::Changes;
 pub use filter::Filter;
 pub use list::KeptDelivery;
 #[cfg(feature = "dashboard")]
 pub(crate) use list::count;
 pub(crate) use list::list;
+use word::Meant;
+pub(crate) use word::{Running, Said, Word, begin};
 
-const LOCK_PROCESSED: &str = "
-    select tenant, delivery_id
-    from idempotent_webhook.kept_deliveries
-    where endpoint = $1 and tenant = $2 and delivery_id = $3 and state = 'processed'
-    for update
-";
-
-const LOCK_CONTENT: &str = "
-    select tenant, delivery_id
-    from idempotent_webhook.kept_deliveries
-    where endpoint = $1 and tenant = $2 and delivery_id = $3
-        and (state <> 'recorded' or reason is distinct from 'its content was erased')
-    for update
-";
-
-/// Waits for whoever changes what is kept of the delivery, as a reprocess does.
+/// Waits for whoever changes what is kept of the deliveries, as a reprocess does.
 const LOCK_KEPT: &str = "
     select 1
     from idempotent_webhook.kept_deliveries
-    where endpoint = $1 and tenant = $2 and delivery_id = $3
+    where endpoint = $1 and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+    order by tenant, delivery_id
     for update
 ";
 
-const DELETE_KEPT: &str = "
-    delete from idempotent_webhook.kept_deliveries
-    where endpoint = $1 and tenant = $2 and delivery_id = $3
+#[cfg(feature = "dashboard")]
+const ARCHIVED: &str = "
+    select tenant, delivery_id
+    from idempotent_webhook.kept_deliveries
+    where endpoint = $1 and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+        and state = 'processed'
+    order by tenant, delivery_id
+    for update
 ";
 
-const IS_PROCESSED: &str = "
-    select exists (
-        select
-        from idempotent_webhook.deliveries
-        where endpoint = $1 and tenant = coalesce($2, '') and delivery_id = $3
-    )
+const PROCESSED: &str = "
+    select tenant, delivery_id
+    from idempotent_webhook.deliveries
+    where endpoint = $1 and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
 ";
 
 /// The result of a retry.
@@ -95,153 +89,111 @@ pub(crate) struct Of<'a> {
     pub(crate) tenant: Option<&'a str>,
 }
 
-/// Returns whether it will be run again. Not one that was processed.
-pub(crate) async fn retry(
-    tx: &mut PgConnection,
-    of: Of<'_>,
-    delivery_id: &str,
-) -> sqlx::Result<bool> {
-    let retried = one(include_str!("../kept/retry.sql"), of, delivery_id)
-        .fetch_optional(tx)
-        .await?;
-    Ok(retried.is_some())
+/// What has come of a word on one delivery.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum One {
+    Changed,
+    /// Nothing has changed, and it was processed.
+    Processed,
+    Unchanged,
 }
 
-/// A statement on one delivery.
-fn one<'q>(
+/// Says a word of one delivery, in a transaction that has [begun](begin) for it. An attempt at it that is under way is
+/// waited for, unless it would run again all the same.
+pub(crate) async fn say_of_one(
+    word: Word,
+    of: Of<'_>,
+    delivery_id: &str,
+    tx: &mut PgConnection,
+) -> sqlx::Result<One> {
+    let keys = RowKeys::one(of.tenant.unwrap_or_default(), delivery_id);
+    let running = match word {
+        // One that was processed meanwhile has nothing to run for.
+        Word::Retry if is_processed(&keys, of.endpoint, tx).await? => return Ok(One::Processed),
+        Word::Retry => Running::IsLeft,
+        Word::Discard | Word::Reprocess | Word::Erase => Running::IsAwaited,
+    };
+    let said = say_of(word, &keys, of.endpoint, running, tx).await?;
+    Ok(if !said.changed.is_empty() {
+        One::Changed
+    } else if is_processed(&keys, of.endpoint, tx).await? {
+        One::Processed
+    } else {
+        One::Unchanged
+    })
+}
+
+/// Says a word of these deliveries, whenever they came.
+pub(crate) async fn say_of(
+    word: Word,
+    keys: &RowKeys,
+    endpoint: &str,
+    running: Running,
+    tx: &mut PgConnection,
+) -> sqlx::Result<Said> {
+    let meant = Meant {
+        of: Of {
+            endpoint,
+            tenant: None,
+        },
+        filter: &Filter::new(),
+        began: None,
+    };
+    word.say(&meant, keys, running, tx).await
+}
+
+async fn rows(
     sql: &'static str,
-    of: Of<'q>,
-    delivery_id: &'q str,
-) -> Query<'q, Postgres, PgArguments> {
-    sqlx::query(sql)
-        .bind(of.endpoint)
-        .bind(of.tenant.unwrap_or_default())
-        .bind(delivery_id)
-}
-
-pub(crate) async fn is_processed(
-    tx: &mut PgConnection,
-    of: Of<'_>,
-    delivery_id: &str,
-) -> sqlx::Result<bool> {
-    sqlx::query_scalar(IS_PROCESSED)
-        .bind(of.endpoint)
-        .bind(of.tenant)
-        .bind(delivery_id)
-        .fetch_one(tx)
-        .await
-}
-
-/// Returns whether it was kept, and not processed. Waits for an attempt under way, for at most so many
-/// milliseconds if a limit is given.
-pub(crate) async fn discard(
-    tx: &mut PgConnection,
-    of: Of<'_>,
-    delivery_id: &str,
-    lock_timeout: Option<&str>,
-) -> sqlx::Result<bool> {
-    // The attempt may commit.
-    one(include_str!("../kept/lock.sql"), of, delivery_id)
-        .bind(lock_timeout)
-        .execute(&mut *tx)
-        .await?;
-    let discarded = one(include_str!("../kept/discard.sql"), of, delivery_id)
-        .fetch_all(&mut *tx)
-        .await?;
-    let discarded = RowKeys::read(&discarded)?;
-    set_aside(&discarded, of, tx).await?;
-    Ok(discarded.len() > 0)
-}
-
-/// Erases the content of a delivery. Returns whether there was any. Waits for an attempt under way, as a discard
-/// does.
-pub(crate) async fn erase(
-    tx: &mut PgConnection,
-    of: Of<'_>,
-    delivery_id: &str,
-    lock_timeout: Option<&str>,
-) -> sqlx::Result<bool> {
-    one(include_str!("../kept/lock.sql"), of, delivery_id)
-        .bind(lock_timeout)
-        .execute(&mut *tx)
-        .await?;
-    let locked = one(LOCK_CONTENT, of, delivery_id).fetch_all(&mut *tx);
-    let locked = RowKeys::read(&locked.await?)?;
-    erase_chosen(&locked, of.endpoint, tx).await?;
-    Ok(locked.len() > 0)
-}
-
-/// Erases the content of deliveries whose rows are locked.
-pub(crate) async fn erase_chosen(
-    chosen: &RowKeys,
+    keys: &RowKeys,
     endpoint: &str,
     tx: &mut PgConnection,
-) -> sqlx::Result<()> {
-    let erase = sqlx::query(include_str!("../kept/erase.sql"));
-    chosen.bind(erase, endpoint).execute(tx).await.map(drop)
+) -> sqlx::Result<RowKeys> {
+    let rows = keys.bind(sqlx::query(sql), endpoint).fetch_all(tx).await?;
+    RowKeys::read(&rows)
 }
 
-/// Reconciliation leaves these deliveries alone.
-async fn set_aside(keys: &RowKeys, of: Of<'_>, tx: &mut PgConnection) -> sqlx::Result<()> {
-    let set_aside = sqlx::query(include_str!("../kept/set_aside.sql"));
-    let set_aside = keys.bind(set_aside, of.endpoint);
-    set_aside.execute(tx).await.map(drop)
-}
-
-/// Returns whether its request was there, and it is run again.
-pub(crate) async fn reprocess(
+/// Whether these deliveries are processed: one of them, at least.
+pub(crate) async fn is_processed(
+    keys: &RowKeys,
+    endpoint: &str,
     tx: &mut PgConnection,
-    of: Of<'_>,
-    delivery_id: &str,
 ) -> sqlx::Result<bool> {
-    let locked = one(LOCK_PROCESSED, of, delivery_id).fetch_all(&mut *tx);
-    let locked = RowKeys::read(&locked.await?)?;
-    Ok(reprocess_chosen(&locked, of, tx).await? > 0)
+    Ok(!rows(PROCESSED, keys, endpoint, tx).await?.is_empty())
 }
 
-/// Whether it was processed, and its request is still there.
-#[cfg(feature = "dashboard")]
-pub(crate) async fn is_archived(
-    tx: &mut PgConnection,
-    of: Of<'_>,
-    delivery_id: &str,
-) -> sqlx::Result<bool> {
-    let archived = one(LOCK_PROCESSED, of, delivery_id).fetch_optional(tx);
-    Ok(archived.await?.is_some())
-}
-
-/// Deletes the claim of a processed delivery, and what is kept of it: it must not run again by itself.
-/// Returns whether it was there.
+/// Deletes the claims of processed deliveries, and what is kept of them: they must not run again by themselves.
+/// Returns those that were there.
 pub(crate) async fn forget(
+    keys: &RowKeys,
+    endpoint: &str,
     tx: &mut PgConnection,
-    of: Of<'_>,
-    delivery_id: &str,
-) -> sqlx::Result<bool> {
-    if !is_processed(tx, of, delivery_id).await? {
-        return Ok(false);
-    }
-    // Nobody else's attempt holds it for long, since the delivery is processed.
-    one(LOCK_KEPT, of, delivery_id).execute(&mut *tx).await?;
-    let claim = RowKeys::one(of.tenant.unwrap_or_default(), delivery_id);
-    let found = claim.delete_claims(of.endpoint, None, &mut *tx).await? > 0;
-    if found {
+) -> sqlx::Result<RowKeys> {
+    let processed = rows(PROCESSED, keys, endpoint, tx).await?;
+    // No attempt holds them for long, since they are processed.
+    let lock = sqlx::query(LOCK_KEPT);
+    processed.bind(lock, endpoint).execute(&mut *tx).await?;
+    let forgotten = processed.delete_claims(endpoint, None, &mut *tx).await?;
+    if !forgotten.is_empty() {
         // Without this: a failure is kept although its commit went through, it is forgotten, and runs again by itself.
-        one(DELETE_KEPT, of, delivery_id).execute(&mut *tx).await?;
-        set_aside(&claim, of, tx).await?;
+        // It is deleted as what is discarded, so that reconciliation leaves it alone.
+        Word::Discard.write(&forgotten, endpoint, tx).await?;
     }
-    Ok(found)
+    Ok(forgotten)
 }
 
-/// Makes processed deliveries due whose rows are locked. Returns how many.
-async fn reprocess_chosen(
-    chosen: &RowKeys,
-    of: Of<'_>,
+/// The same for those whose requests are not kept: the others can be processed again from these.
+#[cfg(feature = "dashboard")]
+pub(crate) async fn forget_unless_archived(
+    keys: &RowKeys,
+    endpoint: &str,
     tx: &mut PgConnection,
-) -> sqlx::Result<u64> {
-    chosen.delete_claims(of.endpoint, None, tx).await?;
-    let reprocess = sqlx::query(include_str!("../kept/reprocess.sql"));
-    let reprocessed = chosen.bind(reprocess, of.endpoint).execute(tx).await?;
-    Ok(reprocessed.rows_affected())
+) -> sqlx::Result<Said> {
+    let mut gone = keys.clone();
+    gone.remove(&rows(ARCHIVED, keys, endpoint, tx).await?);
+    Ok(Said {
+        changed: forget(&gone, endpoint, tx).await?,
+        running: 0,
+    })
 }
 
 pub(crate) async fn pause(pool: &PgPool, endpoint: &str) -> sqlx::Result<()> {

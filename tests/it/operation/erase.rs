@@ -111,7 +111,11 @@ async fn q2_what_is_erased_does_not_run_unless_the_provider_sends_it_again() {
         endpoint(&app).reprocess("due").await.unwrap(),
         Reprocessed::NotProcessed
     );
-    let retried = endpoint(&app).retry_all(&Filter::new()).await.unwrap();
+    let retried = endpoint(&app)
+        .retry_all(&Filter::new())
+        .await
+        .unwrap()
+        .changed;
     assert_eq!(retried, 0);
     app.database.run("select pg_sleep(0.3)").await;
     recovery.stop().await;
@@ -129,8 +133,8 @@ async fn q2_all_of_a_filter_are_erased_and_no_others() {
     let app = app_with(&["good", "due", "dead"]).await;
     let endpoint = endpoint(&app);
     let dead = Filter::new().state(KeptState::Dead);
-    assert_eq!(endpoint.erase_all(&dead).await.unwrap(), 1);
-    assert_eq!(endpoint.erase_all(&dead).await.unwrap(), 0);
+    assert_eq!(endpoint.erase_all(&dead).await.unwrap().changed, 1);
+    assert_eq!(endpoint.erase_all(&dead).await.unwrap().changed, 0);
     let all = [
         pair("dead", "recorded"),
         pair("due", "due"),
@@ -138,12 +142,15 @@ async fn q2_all_of_a_filter_are_erased_and_no_others() {
     ];
     assert_eq!(states(&app.database).await, all);
     let other = Filter::new().event_type("pull");
-    assert_eq!(endpoint.erase_all(&other).await.unwrap(), 0);
+    assert_eq!(endpoint.erase_all(&other).await.unwrap().changed, 0);
     let elsewhere = Endpoint::new(app.database.pool.clone(), "other");
-    assert_eq!(elsewhere.erase_all(&Filter::new()).await.unwrap(), 0);
+    assert_eq!(
+        elsewhere.erase_all(&Filter::new()).await.unwrap().changed,
+        0
+    );
     // Those that were processed, too.
-    assert_eq!(endpoint.erase_all(&Filter::new()).await.unwrap(), 2);
-    assert_eq!(endpoint.erase_all(&Filter::new()).await.unwrap(), 0);
+    assert_eq!(endpoint.erase_all(&Filter::new()).await.unwrap().changed, 2);
+    assert_eq!(endpoint.erase_all(&Filter::new()).await.unwrap().changed, 0);
     assert!(!app.database.dump(&[]).await.has(NAME));
     let left = [pair("dead", "recorded"), pair("due", "recorded")];
     assert_eq!(states(&app.database).await, left);
@@ -174,7 +181,10 @@ async fn q2_thousands_are_erased_in_batches() {
             .await;
     }
     let endpoint = Endpoint::new(database.pool.clone(), "test");
-    assert_eq!(endpoint.erase_all(&Filter::new()).await.unwrap(), 4500);
+    assert_eq!(
+        endpoint.erase_all(&Filter::new()).await.unwrap().changed,
+        4500
+    );
     assert!(!database.dump(&[]).await.has(NAME));
     database
         .until(
@@ -208,7 +218,7 @@ async fn q2_all_of_a_tenant_are_erased_also_where_ids_are_not_separate() {
         assert_eq!(app.send(request).await.outcome, "kept");
     }
     let acme = Filter::new().tenant("acme");
-    assert_eq!(endpoint(&app).erase_all(&acme).await.unwrap(), 2);
+    assert_eq!(endpoint(&app).erase_all(&acme).await.unwrap().changed, 2);
     let all = [
         pair("a", "recorded"),
         pair("b", "recorded"),
@@ -216,7 +226,7 @@ async fn q2_all_of_a_tenant_are_erased_also_where_ids_are_not_separate() {
     ];
     assert_eq!(states(&app.database).await, all);
     let both = acme.tenant("other");
-    assert_eq!(endpoint(&app).erase_all(&both).await.unwrap(), 1);
+    assert_eq!(endpoint(&app).erase_all(&both).await.unwrap().changed, 1);
     assert!(!app.database.dump(&[]).await.has(NAME));
 }
 

@@ -14,8 +14,8 @@ use super::{
     DAY, List, MINUTE, OtherProcess, Process, effects, handle, missed, spawn_until, tables,
 };
 use crate::support::{
-    Database, answer, assert_rows, insert_effect, logged, now, send, soon, stripe, stripe_event,
-    until_logged,
+    Database, ONE_WAITS_FOR_A_LOCK, another, answer, assert_rows, insert_effect, logged, now, send,
+    soon, stripe, stripe_event, until_logged,
 };
 
 #[tokio::test]
@@ -91,7 +91,8 @@ async fn n2_what_never_came_runs_and_nothing_else() {
         endpoint
             .discard_all(&filter.failed(..failed_before))
             .await
-            .unwrap(),
+            .unwrap()
+            .changed,
         1
     );
     assert!(endpoint.erase("erased").await.unwrap());
@@ -425,4 +426,30 @@ async fn n4_a_page_that_is_refused_after_a_break_begins_anew() {
         .reconcile(&list)
         .every(Duration::from_secs(1)), &database, "exists (select from idempotent_webhook.reconciliations where reconciled_until is not null)").await;
     assert_eq!(list.asked()[..2], [Some("2".to_owned()), None]);
+}
+
+/// The list looks, waits for one delivery, and writes another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn b1_what_was_processed_and_forgotten_while_a_list_waited_does_not_run_again() {
+    let database = Database::new().await;
+    let process = Process::new(database.pool.clone());
+    let list = List::of([("a", MINUTE), ("b", MINUTE)]);
+    let keeps = another(
+        &database,
+        "insert into idempotent_webhook.kept_deliveries (endpoint, delivery_id, state, attempts)
+         values ('test', 'a', 'dead', 1)",
+    )
+    .await;
+    let reconcile = process.reconcile(&list);
+    let round = tokio::spawn(async move { reconcile.run_once().await.unwrap().missed });
+    database.until(ONE_WAITS_FOR_A_LOCK).await;
+    let sent = send(&process.router, stripe(stripe_event("b"), now())).await;
+    assert_eq!((sent.status, &*sent.outcome), (200, "processed"));
+    let endpoint = Endpoint::new(database.pool.clone(), "test");
+    assert!(endpoint.forget("b").await.unwrap());
+    keeps.rollback().await.unwrap();
+    assert_eq!(soon(round).await.unwrap(), 1);
+    assert_eq!(process.run_due().await, 1);
+    assert_eq!(effects(&database).await, ["a#", "b"]);
+    assert_rows!(database, claims: 1, effects: 2);
 }

@@ -127,8 +127,8 @@ async fn k3_what_one_version_processed_is_told_and_run_again() {
         versions().await,
         ["1.1", "1.2"].map(|version| Some(version.to_owned()))
     );
-    assert_eq!(endpoint.reprocess_all(&by("1.0")).await.unwrap(), 0);
-    assert_eq!(endpoint.reprocess_all(&by("1.1")).await.unwrap(), 1);
+    assert_eq!(endpoint.reprocess_all(&by("1.0")).await.unwrap().changed, 0);
+    assert_eq!(endpoint.reprocess_all(&by("1.1")).await.unwrap().changed, 1);
     recovery.run_due(&serve("1.3")).await.unwrap();
     assert_eq!(
         versions().await,
@@ -155,14 +155,28 @@ async fn k3_a_filter_chooses_by_time_and_event_type_and_the_count_is_true() {
     let yesterday = SystemTime::now() - DAY;
     let endpoint = endpoint(&app);
     let none = Filter::new().event_type("third");
-    assert_eq!(endpoint.reprocess_all(&none).await.unwrap(), 0);
+    assert_eq!(endpoint.reprocess_all(&none).await.unwrap().changed, 0);
     let early = Filter::new().processed(..yesterday);
-    assert_eq!(endpoint.reprocess_all(&early).await.unwrap(), 1);
+    assert_eq!(endpoint.reprocess_all(&early).await.unwrap().changed, 1);
     assert_rows!(app.database, claims: 2, effects: 3);
     let other = Filter::new().processed(yesterday..).event_type("other");
-    assert_eq!(endpoint.reprocess_all(&other).await.unwrap(), 1);
-    assert_eq!(endpoint.reprocess_all(&Filter::new()).await.unwrap(), 1);
-    assert_eq!(endpoint.reprocess_all(&Filter::new()).await.unwrap(), 0);
+    assert_eq!(endpoint.reprocess_all(&other).await.unwrap().changed, 1);
+    assert_eq!(
+        endpoint
+            .reprocess_all(&Filter::new())
+            .await
+            .unwrap()
+            .changed,
+        1
+    );
+    assert_eq!(
+        endpoint
+            .reprocess_all(&Filter::new())
+            .await
+            .unwrap()
+            .changed,
+        0
+    );
     assert_rows!(app.database, claims: 0, effects: 3);
 
     let recovery = recover(&app);
@@ -188,7 +202,11 @@ async fn k3_thousands_are_reprocessed_in_batches_beside_recovery_and_each_once()
         )
         .await;
     let recovery = recover(&app);
-    let reprocessed = endpoint(&app).reprocess_all(&Filter::new()).await.unwrap();
+    let reprocessed = endpoint(&app)
+        .reprocess_all(&Filter::new())
+        .await
+        .unwrap()
+        .changed;
     assert_eq!(reprocessed, 1100);
     app.database
         .until(&format!(
@@ -371,6 +389,12 @@ async fn k3_what_failed_first_is_reprocessed_by_the_time_of_its_failure() {
         .await;
     let hour_ago = SystemTime::now() - Duration::from_secs(3600);
     let filter = Filter::new().failed(hour_ago..);
-    assert_eq!(endpoint(&app).reprocess_all(&filter).await.unwrap(), 1);
-    assert_eq!(endpoint(&app).reprocess_all(&filter).await.unwrap(), 0);
+    assert_eq!(
+        endpoint(&app).reprocess_all(&filter).await.unwrap().changed,
+        1
+    );
+    assert_eq!(
+        endpoint(&app).reprocess_all(&filter).await.unwrap().changed,
+        0
+    );
 }

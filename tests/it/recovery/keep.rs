@@ -226,7 +226,14 @@ async fn r3_bodies_are_not_compressed_and_small_ones_are_in_the_row() {
         .unwrap();
         assert!(usize::try_from(stored.0).unwrap() >= length);
         assert_eq!(stored.1, apart);
-        assert_eq!(endpoint(&app).discard_all(&Filter::new()).await.unwrap(), 1);
+        assert_eq!(
+            endpoint(&app)
+                .discard_all(&Filter::new())
+                .await
+                .unwrap()
+                .changed,
+            1
+        );
     }
     app.database.until(NOTHING_KEPT).await;
 }
@@ -456,7 +463,10 @@ pub async fn works_on(database: &Database, pool: PgPool) {
     database.until(only_the_archive).await;
     assert_rows!(database, claims: 3, effects: 3);
     let of_all = Endpoint::new(pool.clone(), "all");
-    assert_eq!(of_all.reprocess_all(&Filter::new()).await.unwrap(), 1);
+    assert_eq!(
+        of_all.reprocess_all(&Filter::new()).await.unwrap().changed,
+        1
+    );
     database.until("4 = (select count(*) from effects)").await;
     recovery.stop().await;
     let archived = Filter::new().state(KeptState::Processed);
@@ -466,7 +476,7 @@ pub async fn works_on(database: &Database, pool: PgPool) {
     of.pause().await.unwrap();
     of.resume().await.unwrap();
     assert!(of.kept(&Filter::new(), None, 1).await.unwrap().is_empty());
-    assert_eq!(of.retry_all(&Filter::new()).await.unwrap(), 0);
+    assert_eq!(of.retry_all(&Filter::new()).await.unwrap().changed, 0);
     assert_eq!(of.discard("a").await.unwrap(), Discarded::NotKept);
 }
 

@@ -19,3 +19,4 @@ mod replays;
 mod schedule;
 mod shared_settings;
 mod takeover;
+mod words;

@@ -22,10 +22,10 @@ async fn r13_many_are_retried_at_once() {
     }
     let of = endpoint(&app);
     let none = Filter::new().event_type("pull_request");
-    assert_eq!(of.retry_all(&none).await.unwrap(), 0);
+    assert_eq!(of.retry_all(&none).await.unwrap().changed, 0);
     let pushes = Filter::new().event_type("push").state(KeptState::Dead);
-    assert_eq!(of.retry_all(&pushes).await.unwrap(), 10);
-    assert_eq!(of.retry_all(&Filter::new()).await.unwrap(), 0);
+    assert_eq!(of.retry_all(&pushes).await.unwrap().changed, 10);
+    assert_eq!(of.retry_all(&Filter::new()).await.unwrap().changed, 0);
     let recovery = recover(&app);
     app.database.until(NOTHING_KEPT).await;
     recovery.stop().await;
@@ -80,7 +80,7 @@ async fn r13_a_retry_of_many_takes_each_once_even_if_it_fails_again_meanwhile() 
         )
         .await;
     let retried = soon(endpoint(&app).retry_all(&Filter::new())).await;
-    assert_eq!(retried.unwrap(), 2500);
+    assert_eq!(retried.unwrap().changed, 2500);
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
@@ -133,7 +133,7 @@ async fn r13_what_has_failed_since_one_looked_is_left_out() {
     let looked = SystemTime::now() - Duration::from_secs(60);
     let seen = Filter::new().failed(..looked);
     assert_eq!(endpoint.kept(&seen, None, 10).await.unwrap().len(), 1);
-    assert_eq!(endpoint.retry_all(&seen).await.unwrap(), 1);
+    assert_eq!(endpoint.retry_all(&seen).await.unwrap().changed, 1);
     database
         .until(
             "(select state from idempotent_webhook.kept_deliveries where delivery_id = 'old') = 'due'
@@ -141,12 +141,15 @@ async fn r13_what_has_failed_since_one_looked_is_left_out() {
                 = 'dead'",
         )
         .await;
-    assert_eq!(endpoint.discard_all(&seen).await.unwrap(), 1);
-    assert_eq!(endpoint.discard_all(&seen).await.unwrap(), 0);
+    assert_eq!(endpoint.discard_all(&seen).await.unwrap().changed, 1);
+    assert_eq!(endpoint.discard_all(&seen).await.unwrap().changed, 0);
     let rest = endpoint.kept(&Filter::new(), None, 10).await.unwrap();
     assert_eq!(rest.len(), 1);
     assert_eq!(rest[0].delivery_id, "new");
-    assert_eq!(endpoint.discard_all(&Filter::new()).await.unwrap(), 1);
+    assert_eq!(
+        endpoint.discard_all(&Filter::new()).await.unwrap().changed,
+        1
+    );
     database.until(NOTHING_KEPT).await;
 }
 
@@ -179,9 +182,9 @@ async fn r13_a_failure_at_a_time_is_one_from_then_on_and_not_one_before_it() {
         assert_eq!(kept.len(), found, "{filter:?}");
     }
     let before = Filter::new().failed(..ten);
-    assert_eq!(endpoint.discard_all(&before).await.unwrap(), 0);
+    assert_eq!(endpoint.discard_all(&before).await.unwrap().changed, 0);
     let before = Filter::new().failed(..later);
-    assert_eq!(endpoint.discard_all(&before).await.unwrap(), 1);
+    assert_eq!(endpoint.discard_all(&before).await.unwrap().changed, 1);
 }
 
 /// Two tenants have the same ids.
@@ -239,7 +242,7 @@ async fn r13_what_comes_while_the_rest_is_discarded_is_discarded_too() {
         )
         .await;
     let discarded = soon(endpoint(&app).discard_all(&Filter::new())).await;
-    assert_eq!(discarded.unwrap(), 3);
+    assert_eq!(discarded.unwrap().changed, 3);
     app.database
         .until("not exists (select from idempotent_webhook.kept_deliveries)")
         .await;
@@ -265,8 +268,14 @@ async fn r13_what_a_fast_clock_has_received_is_retried_and_discarded_with_the_re
         )
         .await;
     let endpoint = Endpoint::new(database.pool.clone(), "test");
-    assert_eq!(endpoint.retry_all(&Filter::new()).await.unwrap(), 20);
-    assert_eq!(endpoint.discard_all(&Filter::new()).await.unwrap(), 60);
+    assert_eq!(
+        endpoint.retry_all(&Filter::new()).await.unwrap().changed,
+        20
+    );
+    assert_eq!(
+        endpoint.discard_all(&Filter::new()).await.unwrap().changed,
+        60
+    );
     database.until(NOTHING_KEPT).await;
 }
 

@@ -1,0 +1,6 @@
+-- Waits for the attempt at a delivery that is under way, and keeps the next one from it to the end of the transaction.
+-- Shared, so that two words of operators do not take each other for an attempt: they queue for the row.
+--
+-- $1 endpoint, $2 tenants, $3 ids.
+select pg_advisory_xact_lock_shared(hashtextextended(id, hashtextextended(tenant, hashtextextended($1, 0))))
+from (select * from unnest($2::text[], $3::text[]) order by 1, 2) as key (tenant, id)

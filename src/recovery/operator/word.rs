@@ -1,0 +1,202 @@
+//! A word of an operator: one sequence of statements over keys, whether it is said of one delivery or of many.
+
+use sqlx::{PgConnection, PgPool, Row};
+
+use super::Of;
+use super::filter::{Filter, is_chosen};
+use crate::transaction::{RowKeys, ShortTx};
+
+/// Begins a transaction of a word. It waits for a row or an attempt for as long as the pool says, or two seconds: a
+/// delivery waits longer than that for a connection. Where its process is lost, Postgres ends it.
+const BEGIN: &str = "begin isolation level read committed not deferrable;
+    select set_config('lock_timeout', '2s', true)
+    where current_setting('lock_timeout') = '0';
+    select set_config('idle_in_transaction_session_timeout', '10s', true)
+    where current_setting('idle_in_transaction_session_timeout') = '0'";
+
+/// Meets the filter of `is_chosen!`, what was last received before `$14`, if it is given, and what the word `$15` can
+/// change.
+macro_rules! is_meant {
+    () => {
+        concat!(
+            is_chosen!(),
+            "
+        and ($14::float8 is null or kept.last_received_at < to_timestamp($14))
+        and case $15
+            when 'retry' then kept.state = 'dead' or kept.next_attempt_at > now() or kept.taken_by is not null
+            when 'erase' then kept.state <> 'recorded' or kept.reason is distinct from 'its content was erased'
+            when 'reprocess' then $14::float8 is null or kept.processed_at < to_timestamp($14)
+            else true
+        end"
+        )
+    };
+}
+pub(super) use is_meant;
+
+/// Waits for whatever else changes the rows of the tenants `$16` and the ids `$17`, and looks at them again then. In one
+/// order, so that two words do not wait for each other in a circle.
+const LOCK: &str = concat!(
+    "
+    select
+        kept.tenant, kept.delivery_id,
+        kept.taken_by is not null and exists (
+            select from idempotent_webhook.processes where number = kept.taken_by
+        ) as is_taken
+    from idempotent_webhook.kept_deliveries as kept
+    left join idempotent_webhook.kept_endpoints as state using (endpoint)
+    where (kept.tenant, kept.delivery_id) in (select * from unnest($16::text[], $17::text[]))
+        and ",
+    is_meant!(),
+    "
+    order by kept.tenant, kept.delivery_id
+    for update of kept
+"
+);
+
+/// What an operator can say of kept deliveries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    Retry,
+    Discard,
+    Reprocess,
+    Erase,
+}
+
+/// Of which deliveries a word is said.
+pub(super) struct Meant<'a> {
+    pub(super) of: Of<'a>,
+    pub(super) filter: &'a Filter,
+    /// When it began, in Unix seconds by the clock of the database, if only what came before is meant.
+    pub(super) began: Option<f64>,
+}
+
+/// What becomes of a delivery that an attempt works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Running {
+    /// It is waited for.
+    IsAwaited,
+    IsLeft,
+}
+
+/// What has come of a word.
+#[must_use = "it says what was left"]
+#[derive(Default)]
+pub(crate) struct Said {
+    pub(crate) changed: RowKeys,
+    /// How many were left since an attempt works on them.
+    pub(crate) running: usize,
+}
+
+/// Begins a transaction for words.
+pub(crate) async fn begin(pool: &PgPool) -> sqlx::Result<ShortTx> {
+    ShortTx::begin_with(pool, BEGIN).await
+}
+
+impl Word {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Discard => "discard",
+            Self::Reprocess => "reprocess",
+            Self::Erase => "erase",
+        }
+    }
+
+    /// For the log.
+    pub(crate) fn past(self) -> &'static str {
+        match self {
+            Self::Retry => "retried",
+            Self::Discard => "discarded",
+            Self::Reprocess => "reprocessed",
+            Self::Erase => "erased",
+        }
+    }
+
+    /// The states of what it can change.
+    pub(super) fn states(self) -> &'static [&'static str] {
+        match self {
+            Self::Retry => &["due", "dead"],
+            Self::Discard => &["recorded", "due", "dead"],
+            Self::Reprocess => &["processed"],
+            Self::Erase => &["recorded", "due", "dead", "processed"],
+        }
+    }
+
+    /// Says it of these deliveries, in a transaction that has [begun](begin) for it.
+    ///
+    /// Locks are taken in the order of the life cycle: those of the claims, then the rows.
+    pub(super) async fn say(
+        self,
+        meant: &Meant<'_>,
+        keys: &RowKeys,
+        running: Running,
+        tx: &mut PgConnection,
+    ) -> sqlx::Result<Said> {
+        let endpoint = meant.of.endpoint;
+        let free = match running {
+            Running::IsAwaited => {
+                let wait = sqlx::query(include_str!("../kept/await_attempt.sql"));
+                keys.bind(wait, endpoint).execute(&mut *tx).await?;
+                None
+            }
+            Running::IsLeft => {
+                let free = sqlx::query(include_str!("../kept/not_running.sql"));
+                let free = keys.bind(free, endpoint).fetch_all(&mut *tx).await?;
+                Some(RowKeys::read(&free)?)
+            }
+        };
+        let free = free.as_ref().unwrap_or(keys);
+        let lock = free.bind_after(meant.filter.bind(LOCK, meant, self));
+        let mut locked = lock.fetch_all(&mut *tx).await?;
+        let mut running = keys.len() - free.len();
+        if self == Self::Retry {
+            // Its claim may come later: a handler that claims late has begun, for example.
+            let mut taken = 0;
+            for row in &locked {
+                taken += usize::from(row.try_get::<bool, _>("is_taken")?);
+            }
+            locked.retain(|row| !row.try_get("is_taken").unwrap_or(true));
+            running += taken;
+        }
+        let changed = RowKeys::read(&locked)?;
+        if !changed.is_empty() {
+            self.write(&changed, endpoint, tx).await?;
+        }
+        Ok(Said { changed, running })
+    }
+
+    /// Changes deliveries whose rows are locked.
+    pub(crate) async fn write(
+        self,
+        keys: &RowKeys,
+        endpoint: &str,
+        tx: &mut PgConnection,
+    ) -> sqlx::Result<()> {
+        if self == Self::Reprocess {
+            keys.delete_claims(endpoint, None, &mut *tx).await?;
+        }
+        let sql = match self {
+            Self::Retry => include_str!("../kept/retry.sql"),
+            Self::Discard => include_str!("../kept/discard.sql"),
+            Self::Reprocess => include_str!("../kept/reprocess.sql"),
+            Self::Erase => include_str!("../kept/erase.sql"),
+        };
+        keys.bind(sqlx::query(sql), endpoint)
+            .execute(&mut *tx)
+            .await?;
+        if self == Self::Discard {
+            set_aside(keys, endpoint, tx).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Reconciliation leaves these deliveries alone.
+pub(super) async fn set_aside(
+    keys: &RowKeys,
+    endpoint: &str,
+    tx: &mut PgConnection,
+) -> sqlx::Result<()> {
+    let set_aside = sqlx::query(include_str!("../kept/set_aside.sql"));
+    keys.bind(set_aside, endpoint).execute(tx).await.map(drop)
+}

@@ -1,0 +1,540 @@
+//! B1: a word of an operator takes what had come before it began, each delivery once, waits for what is not an attempt,
+//! and says what it has left.
+
+use std::time::Duration;
+
+use idempotent_webhook::recovery::{Changes, Discarded, Filter, KeptState, Reprocessed, Retried};
+use idempotent_webhook::{Endpoint, Keep, prune};
+use sqlx::postgres::PgPoolOptions;
+use sqlx::{Postgres, Transaction};
+
+use crate::support::{
+    Database, Failing, NO_ADVISORY_LOCK, ONE_WAITS_FOR_A_LOCK, TestApp, another, answer,
+    assert_rows, endpoint, github, keep_accepted, keeping_by, recover, send, soon, write_effect,
+};
+
+/// Three batches.
+const MANY: u64 = 1200;
+
+/// The state of a delivery, or `gone`.
+async fn state_of(database: &Database, id: &str) -> String {
+    let state = "select coalesce(
+        (select state from idempotent_webhook.kept_deliveries where delivery_id = $1), 'gone'
+    )";
+    sqlx::query_scalar(state)
+        .bind(id)
+        .fetch_one(&database.pool)
+        .await
+        .unwrap()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Word {
+    Retry,
+    Discard,
+    Erase,
+    Reprocess,
+}
+
+impl Word {
+    const ALL: [Self; 4] = [Self::Retry, Self::Discard, Self::Erase, Self::Reprocess];
+
+    async fn of_all(self, endpoint: &Endpoint) -> sqlx::Result<Changes> {
+        let all = Filter::new();
+        match self {
+            Self::Retry => endpoint.retry_all(&all).await,
+            Self::Discard => endpoint.discard_all(&all).await,
+            Self::Erase => endpoint.erase_all(&all).await,
+            Self::Reprocess => endpoint.reprocess_all(&all).await,
+        }
+    }
+
+    /// Of one delivery. Returns whether it was changed.
+    async fn of_one(self, endpoint: &Endpoint, id: &str) -> sqlx::Result<bool> {
+        match self {
+            Self::Retry => endpoint.retry(id).await.map(|done| done == Retried::Due),
+            Self::Discard => {
+                let discarded = endpoint.discard(id).await;
+                discarded.map(|done| done == Discarded::Discarded)
+            }
+            Self::Erase => endpoint.erase(id).await,
+            Self::Reprocess => {
+                let reprocessed = endpoint.reprocess(id).await;
+                reprocessed.map(|done| done == Reprocessed::Due)
+            }
+        }
+    }
+
+    /// The state of a delivery that it changes.
+    fn before(self) -> &'static str {
+        match self {
+            Self::Reprocess => "processed",
+            _ => "dead",
+        }
+    }
+
+    fn after(self) -> &'static str {
+        match self {
+            Self::Retry | Self::Reprocess => "due",
+            Self::Discard => "gone",
+            Self::Erase => "recorded",
+        }
+    }
+}
+
+/// Deliveries in this state: `d0001` and so on.
+async fn insert(database: &Database, state: &str, number: u64) {
+    database
+        .run(&format!(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, last_failed_at, next_attempt_at,
+                  processed_at, archived_for, archived_until)
+             select 'test', 'd' || lpad(n::text, 4, '0'), '{state}', 1, now() - interval '1 hour',
+                 case '{state}' when 'due' then now() end,
+                 case '{state}' when 'processed' then now() - interval '1 hour' end,
+                 case '{state}' when 'processed' then interval '1 day' end, now() + interval '1 day'
+             from generate_series(1, {number}) as n;
+             insert into idempotent_webhook.kept_requests
+                 (endpoint, delivery_id, format, method, uri, headers, body)
+             select endpoint, delivery_id, 1, 'POST', '/', '', '{{}}'
+             from idempotent_webhook.kept_deliveries;
+             insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+             select endpoint, delivery_id from idempotent_webhook.kept_deliveries
+             where state = 'processed'"
+        ))
+        .await;
+}
+
+/// The endpoint on a pool that waits for long.
+async fn patient(database: &Database) -> Endpoint {
+    impatient(database, "1min").await
+}
+
+async fn impatient(database: &Database, lock_timeout: &str) -> Endpoint {
+    let options = database.options();
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .connect_with(options.options([("lock_timeout", lock_timeout)]))
+        .await
+        .unwrap();
+    Endpoint::new(pool, "test")
+}
+
+/// Another session has changed the row, without an attempt.
+async fn hold(database: &Database, id: &str) -> Transaction<'static, Postgres> {
+    let row = format!(
+        "select from idempotent_webhook.kept_deliveries where delivery_id = '{id}' for update"
+    );
+    another(database, &row).await
+}
+
+/// As an attempt does.
+async fn run(database: &Database, id: &str) -> Transaction<'static, Postgres> {
+    let claim = format!(
+        "select pg_advisory_xact_lock(
+            hashtextextended('{id}', hashtextextended('', hashtextextended('test', 0)))
+         );
+         select from idempotent_webhook.kept_deliveries where delivery_id = '{id}' for update"
+    );
+    another(database, &claim).await
+}
+
+fn numbers(changes: &Changes) -> (u64, u64) {
+    (changes.changed, changes.running)
+}
+
+/// What a word is in the midst of, after its first batch.
+struct Midst {
+    held: Transaction<'static, Postgres>,
+    word: tokio::task::JoinHandle<sqlx::Result<Changes>>,
+}
+
+impl Midst {
+    async fn of(database: &Database, word: Word) -> Self {
+        let held = hold(database, "d0700").await;
+        let endpoint = patient(database).await;
+        let word = tokio::spawn(async move { word.of_all(&endpoint).await });
+        database.until(ONE_WAITS_FOR_A_LOCK).await;
+        Self { held, word }
+    }
+
+    /// Returns how many were changed, and how many left.
+    async fn goes_on(self) -> (u64, u64) {
+        self.held.rollback().await.unwrap();
+        numbers(&soon(self.word).await.unwrap().unwrap())
+    }
+}
+
+/// Each copy was answered with a 2xx, so it runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn b1_what_the_provider_sends_again_during_a_word_is_kept_and_runs() {
+    for word in [Word::Discard, Word::Erase] {
+        let failing = Failing::times(0);
+        let app = keeping_by(keep_accepted, failing.handler()).await;
+        insert(&app.database, "dead", MANY).await;
+        app.database.insert_process().await;
+        // Those of the last batch: dead, due later, due, and running in a process that lives.
+        app.database
+            .run(
+                "update idempotent_webhook.kept_deliveries
+                 set state = 'due', next_attempt_at = now() + interval '1 hour'
+                 where delivery_id = 'd1102';
+                 update idempotent_webhook.kept_deliveries
+                 set state = 'due', next_attempt_at = now() - interval '1 hour'
+                 where delivery_id = 'd1103';
+                 update idempotent_webhook.kept_deliveries
+                 set state = 'due', next_attempt_at = now() - interval '1 hour', taken_by = 1
+                 where delivery_id = 'd1104'",
+            )
+            .await;
+        let midst = Midst::of(&app.database, word).await;
+        let sent_again = ["d0001", "d1101", "d1102", "d1103", "d1104"];
+        for id in sent_again {
+            let sent = soon(app.send(github(id, "{}"))).await;
+            assert_eq!(sent, answer(200, "accepted", ""), "{word:?} {id}");
+        }
+        assert_eq!(midst.goes_on().await, (MANY - 4, 0), "{word:?}");
+        app.database
+            .run("delete from idempotent_webhook.processes where number = 1")
+            .await;
+        let recovery = recover(&app);
+        app.database
+            .until("(select count(*) from effects) = 5")
+            .await;
+        recovery.stop().await;
+        assert_rows!(app.database, claims: 5, effects: 5, "{word:?}");
+        for id in sent_again {
+            assert_eq!(state_of(&app.database, id).await, "gone", "{word:?} {id}");
+        }
+    }
+}
+
+/// A failure that is kept is a request that came, as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn b1_what_fails_for_the_provider_during_a_word_is_kept() {
+    for word in [Word::Discard, Word::Erase] {
+        let app = TestApp::keeping(|keep| keep, Failing::times(9).handler()).await;
+        insert(&app.database, "dead", MANY).await;
+        let midst = Midst::of(&app.database, word).await;
+        for id in ["d0001", "d1101"] {
+            let sent = soon(app.send(github(id, "{}"))).await;
+            assert_eq!(sent.outcome, "kept", "{word:?} {id}");
+        }
+        assert_eq!(midst.goes_on().await, (MANY - 1, 0), "{word:?}");
+        assert_eq!(state_of(&app.database, "d0001").await, "due", "{word:?}");
+        assert_eq!(state_of(&app.database, "d1101").await, "dead", "{word:?}");
+        assert_rows!(app.database, claims: 0, effects: 0);
+    }
+}
+
+/// On a paused endpoint, nothing ever empties what the provider fills.
+#[tokio::test(flavor = "multi_thread")]
+async fn b1_a_word_ends_while_the_provider_sends() {
+    let app = keeping_by(keep_accepted, write_effect).await;
+    endpoint(&app).pause().await.unwrap();
+    insert(&app.database, "dead", MANY).await;
+    let router = app.router.clone();
+    let sending = tokio::spawn(async move {
+        for round in 0.. {
+            let sent = send(&router, github(&format!("d{:04}", round % MANY), "{}")).await;
+            assert_eq!(sent.outcome, "accepted");
+        }
+    });
+    for word in [Word::Erase, Word::Discard] {
+        let changes = soon(word.of_all(&endpoint(&app))).await.unwrap();
+        assert!(changes.changed <= MANY, "{word:?} {changes:?}");
+    }
+    sending.abort();
+    assert!(sending.await.unwrap_err().is_cancelled());
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b1_what_runs_is_left_and_counted_by_each_word() {
+    for word in Word::ALL {
+        let database = Database::new().await;
+        insert(&database, word.before(), MANY).await;
+        let running = [run(&database, "d0002").await, run(&database, "d1200").await];
+        let endpoint = patient(&database).await;
+        let changes = soon(word.of_all(&endpoint)).await.unwrap();
+        assert_eq!(numbers(&changes), (MANY - 2, 2), "{word:?}");
+        for id in ["d0002", "d1200"] {
+            assert_eq!(state_of(&database, id).await, word.before(), "{word:?}");
+        }
+        for running in running {
+            running.rollback().await.unwrap();
+        }
+        let changes = soon(word.of_all(&endpoint)).await.unwrap();
+        assert_eq!(numbers(&changes), (2, 0), "{word:?}");
+        assert_eq!(state_of(&database, "d0002").await, word.after(), "{word:?}");
+        database.until(NO_ADVISORY_LOCK).await;
+    }
+}
+
+/// It has not claimed yet, if it claims late.
+#[tokio::test]
+async fn b1_what_a_process_has_taken_is_running_for_a_retry() {
+    let database = Database::new().await;
+    insert(&database, "due", 3).await;
+    database.insert_process().await;
+    database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set taken_by = 1 where delivery_id = 'd0001';
+             update idempotent_webhook.kept_deliveries
+             set taken_by = 2 where delivery_id = 'd0002'",
+        )
+        .await;
+    let endpoint = patient(&database).await;
+    let changes = endpoint.retry_all(&Filter::new()).await.unwrap();
+    // The process of the second one is gone, and the third one is due already.
+    assert_eq!(numbers(&changes), (1, 1));
+    assert_eq!(endpoint.retry("d0001").await.unwrap(), Retried::Unchanged);
+    let taken = "(select array_agg(delivery_id) from idempotent_webhook.kept_deliveries
+         where taken_by is not null) = array['d0001']";
+    database.until(taken).await;
+}
+
+/// What another word or retention holds is no attempt: zero would say that there is nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn b1_what_another_word_holds_is_waited_for() {
+    let of_dead = [Word::Retry, Word::Discard, Word::Erase];
+    let of_processed = [Word::Reprocess, Word::Erase];
+    for (state, words) in [("dead", &of_dead[..]), ("processed", &of_processed)] {
+        for (&word, &other) in words
+            .iter()
+            .flat_map(|word| words.iter().map(move |other| (word, other)))
+        {
+            let database = Database::new().await;
+            insert(&database, state, MANY).await;
+            let midst = Midst::of(&database, other).await;
+            let endpoint = patient(&database).await;
+            let waiting = tokio::spawn(async move { word.of_all(&endpoint).await });
+            let both_wait = "2 = (
+                select count(*) from pg_stat_activity
+                where datname = current_database() and wait_event_type = 'Lock'
+            )";
+            database.until(both_wait).await;
+            // It is cancelled.
+            midst.word.abort();
+            assert!(midst.word.await.unwrap_err().is_cancelled());
+            midst.held.rollback().await.unwrap();
+            // Of what the other one has changed in its first batch, nothing may be left to change.
+            let done = match (word, other) {
+                (Word::Erase, Word::Retry | Word::Reprocess) => 0,
+                (Word::Discard, Word::Retry | Word::Erase) => 0,
+                _ => 500,
+            };
+            let changes = soon(waiting).await.unwrap().unwrap();
+            let expected = (MANY - done, 0);
+            assert_eq!(numbers(&changes), expected, "{word:?} beside {other:?}");
+            assert_ne!(state_of(&database, "d0900").await, state);
+        }
+    }
+}
+
+/// It came before.
+#[tokio::test(flavor = "multi_thread")]
+async fn b1_what_fails_or_is_processed_during_an_erasure_is_erased() {
+    let database = Database::new().await;
+    insert(&database, "dead", MANY).await;
+    let midst = Midst::of(&database, Word::Erase).await;
+    database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set state = 'due', next_attempt_at = now() + interval '1 hour', last_failed_at = now()
+             where delivery_id between 'd1101' and 'd1150';
+             update idempotent_webhook.kept_deliveries
+             set state = 'processed', processed_at = now(), archived_until = now() + interval '1 day'
+             where delivery_id between 'd1151' and 'd1200'",
+        )
+        .await;
+    assert_eq!(midst.goes_on().await, (MANY, 0));
+    let erased = "not exists (select from idempotent_webhook.kept_requests)";
+    database.until(erased).await;
+    assert_eq!(state_of(&database, "d1101").await, "recorded");
+    assert_eq!(state_of(&database, "d1151").await, "gone");
+}
+
+/// The time of what was processed is that of a transaction, which may have begun before the word.
+#[tokio::test(flavor = "multi_thread")]
+async fn b1_a_reprocess_of_many_takes_each_once() {
+    let database = Database::new().await;
+    insert(&database, "processed", MANY).await;
+    let midst = Midst::of(&database, Word::Reprocess).await;
+    database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id) values ('test', 'd0001');
+             update idempotent_webhook.kept_deliveries
+             set state = 'processed', processed_at = now() - interval '30 minutes',
+                 archived_until = now() + interval '1 day'
+             where delivery_id = 'd0001'",
+        )
+        .await;
+    assert_eq!(midst.goes_on().await, (MANY, 0));
+    assert_eq!(state_of(&database, "d0001").await, "processed");
+    assert_rows!(database, claims: 1, effects: 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b1_a_word_waits_within_the_limit_of_the_pool_or_its_own() {
+    // Without one, it is two seconds.
+    for lock_timeout in ["50ms", "0"] {
+        for word in Word::ALL {
+            let database = Database::new().await;
+            insert(&database, word.before(), 3).await;
+            let held = hold(&database, "d0002").await;
+            let endpoint = impatient(&database, lock_timeout).await;
+            for error in [
+                soon(word.of_all(&endpoint)).await.map(drop).unwrap_err(),
+                soon(word.of_one(&endpoint, "d0002"))
+                    .await
+                    .map(drop)
+                    .unwrap_err(),
+            ] {
+                let code = error.as_database_error().and_then(|error| error.code());
+                assert_eq!(code.as_deref(), Some("55P03"), "{word:?}");
+            }
+            assert!(soon(word.of_one(&endpoint, "d0001")).await.unwrap());
+            held.rollback().await.unwrap();
+            assert_eq!(state_of(&database, "d0002").await, word.before());
+            let changes = soon(word.of_all(&endpoint)).await.unwrap();
+            assert_eq!(numbers(&changes), (2, 0), "{word:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b1_a_forget_waits_within_the_limit_of_the_pool() {
+    let database = Database::new().await;
+    insert(&database, "processed", 1).await;
+    let held = hold(&database, "d0001").await;
+    let endpoint = impatient(&database, "50ms").await;
+    let error = soon(endpoint.forget("d0001")).await.unwrap_err();
+    let code = error.as_database_error().and_then(|error| error.code());
+    assert_eq!(code.as_deref(), Some("55P03"));
+    held.rollback().await.unwrap();
+    assert!(endpoint.forget("d0001").await.unwrap());
+    assert!(!endpoint.forget("d0001").await.unwrap());
+    assert_rows!(database, claims: 0, effects: 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b1_a_word_that_is_dropped_in_the_midst_has_changed_its_finished_batches() {
+    for word in Word::ALL {
+        let database = Database::new().await;
+        insert(&database, word.before(), MANY).await;
+        let midst = Midst::of(&database, word).await;
+        midst.word.abort();
+        assert!(midst.word.await.unwrap_err().is_cancelled());
+        midst.held.rollback().await.unwrap();
+        // Postgres has noticed it.
+        database.until(NO_ADVISORY_LOCK).await;
+        assert_eq!(state_of(&database, "d0500").await, word.after(), "{word:?}");
+        assert_eq!(
+            state_of(&database, "d0501").await,
+            word.before(),
+            "{word:?}"
+        );
+        let changes = soon(word.of_all(&patient(&database).await)).await.unwrap();
+        assert_eq!(numbers(&changes), (MANY - 500, 0), "{word:?}");
+    }
+}
+
+/// Its process is frozen, or its host is lost.
+#[tokio::test]
+async fn b1_a_word_holds_nothing_for_longer_than_postgres_is_told() {
+    let database = Database::new().await;
+    let pool = database.another_pool(1).await;
+    let word = include_str!("../../../src/recovery/operator/word.rs");
+    let (_, begin) = word.split_once("const BEGIN: &str = \"").unwrap();
+    let (begin, _) = begin.split_once('"').unwrap();
+    for (set, expected) in [("0", ("2s", "10s")), ("7s", ("7s", "7s"))] {
+        let mut connection = pool.acquire().await.unwrap();
+        let sql = format!(
+            "set lock_timeout = '{set}'; set idle_in_transaction_session_timeout = '{set}'; {begin}"
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
+            .execute(&mut *connection)
+            .await
+            .unwrap();
+        let settings: (String, String) = sqlx::query_as(
+            "select current_setting('lock_timeout'),
+                current_setting('idle_in_transaction_session_timeout')",
+        )
+        .fetch_one(&mut *connection)
+        .await
+        .unwrap();
+        assert_eq!((&*settings.0, &*settings.1), expected);
+        sqlx::raw_sql("rollback")
+            .execute(&mut *connection)
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b1_words_beside_recovery_and_retention_lose_nothing_and_count_truly() {
+    let set = |keep: Keep| keep.retry_delays([]);
+    let app = TestApp::keeping(set, write_effect).await;
+    app.database.has_window("test", "3 days").await;
+    insert(&app.database, "dead", MANY).await;
+    app.database
+        .run(
+            "update idempotent_webhook.kept_deliveries set last_failed_at = now() - interval '1 year'
+             where delivery_id > 'd1100'",
+        )
+        .await;
+    let recovery = recover(&app);
+    let of = endpoint(&app);
+    let all = Filter::new();
+    let month = Duration::from_secs(30 * 24 * 60 * 60);
+    let (retried, discarded, pruned) = tokio::join!(
+        soon(of.retry_all(&all)),
+        soon(of.discard_all(&all)),
+        soon(prune(&app.database.pool, month)),
+    );
+    let (retried, discarded) = (retried.unwrap(), discarded.unwrap());
+    pruned.unwrap();
+    app.database
+        .until(
+            "not exists (
+                select from idempotent_webhook.kept_deliveries where state <> 'recorded'
+            )",
+        )
+        .await;
+    recovery.stop().await;
+    let processed = app.database.rows().await.effects.unsigned_abs();
+    assert!(processed <= retried.changed, "{processed} {retried:?}");
+    assert!(
+        processed + discarded.changed <= MANY,
+        "{processed} {discarded:?}"
+    );
+    assert!(
+        processed + discarded.changed >= MANY - 100,
+        "{processed} {discarded:?}"
+    );
+    let processed = processed.cast_signed();
+    assert_rows!(app.database, claims: processed, effects: processed);
+}
+
+/// A filter by a state means what is in it once the word comes to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn b1_a_filter_is_asked_again_after_a_wait() {
+    let database = Database::new().await;
+    insert(&database, "dead", 3).await;
+    let retrying = another(
+        &database,
+        "update idempotent_webhook.kept_deliveries set state = 'due', next_attempt_at = now()
+         where delivery_id = 'd0002'",
+    )
+    .await;
+    let of = patient(&database).await;
+    let discarding =
+        tokio::spawn(async move { of.discard_all(&Filter::new().state(KeptState::Dead)).await });
+    database.until(ONE_WAITS_FOR_A_LOCK).await;
+    retrying.commit().await.unwrap();
+    let changes = soon(discarding).await.unwrap().unwrap();
+    assert_eq!(numbers(&changes), (2, 0));
+    assert_eq!(state_of(&database, "d0002").await, "due");
+}
