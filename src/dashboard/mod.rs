@@ -76,8 +76,8 @@
 //! ([`Keep::processed_for`](crate::Keep::processed_for)) and otherwise once it comes again; pause and
 //! resume the recovery of an endpoint. Those who have [`Access::with_erasure`] erase the content of
 //! deliveries. An action on many deliveries first says what it will do, to how many. It runs in the
-//! background, leaves out what is running, counts each batch in the transaction of the batch, and can be
-//! cancelled.
+//! background, leaves what is running and counts it, counts each batch in the transaction of the batch, and
+//! can be cancelled.
 //!
 //! # States of an endpoint
 //!

@@ -552,30 +552,28 @@ async fn d3_a_bulk_discard_leaves_out_what_is_running_and_says_so() {
     let database = Database::new().await;
     database.run(MANY_DEAD).await;
     let board = Board::operator(&database.pool);
-    let mut running = database.pool.begin().await.unwrap();
-    sqlx::query(
-        "select from idempotent_webhook.kept_deliveries
-         where endpoint = 'test' and delivery_id in ('7', '2000')
-         for update",
-    )
-    .execute(&mut *running)
-    .await
-    .unwrap();
+    let running = [
+        lock_claim(&database, "7").await,
+        lock_claim(&database, "2000").await,
+    ];
     let before = unix_now(&database).await;
     let form = format!("action=discard&endpoint=test&state=dead&before={before}");
     board.post("act", &form).await;
     database.until(ALL_ENDED).await;
     assert_eq!(actions(&database).await, [action("discard", None, 4998)]);
     let page = board.page("action?id=1").await;
-    page.shows("2 are running, or were held by another action, and are unchanged.");
+    shows_facts(&page, &[("Left, since they were running", "2")]);
+    assert_eq!(board.json("action?id=1").await["running"], 2);
     database
         .until(
             "(select count(*) from idempotent_webhook.kept_deliveries where endpoint = 'test') = 2",
         )
         .await;
-    running.rollback().await.unwrap();
+    for running in running {
+        running.rollback().await.unwrap();
+    }
 
-    // One by one, it is waited for, not for ever.
+    // The same for one alone.
     let running = lock_claim(&database, "7").await;
     let answer = board.post("act", "action=discard&endpoint=test&id=7").await;
     assert_eq!(answer.status, 303);
@@ -854,9 +852,8 @@ async fn d3_what_is_archived_is_not_forgotten() {
         .await;
 }
 
-/// An action that waits is not taken for one whose process was killed.
 #[tokio::test(flavor = "multi_thread")]
-async fn d3_an_action_is_active_while_it_waits_for_what_is_running() {
+async fn d3_of_those_that_were_selected_what_is_running_is_left_and_counted() {
     let database = Database::new().await;
     database.run(MANY_DEAD).await;
     let running = [
@@ -864,26 +861,60 @@ async fn d3_an_action_is_active_while_it_waits_for_what_is_running() {
         lock_claim(&database, "8").await,
     ];
     let board = Board::operator(&database.pool);
-    let keys = "key=endpoint%3Dtest%26id%3D7&key=endpoint%3Dtest%26id%3D8";
-    board.post("act", &format!("action=discard&{keys}")).await;
-    // After the first one, and before the end of the second one.
-    database
-        .until(
-            "exists (
-                select from idempotent_webhook.operator_actions
-                where active_at > began_at and ended_at is null and changed = 0
-             )",
-        )
-        .await;
-    database.until(ALL_ENDED).await;
+    let keys = ["7", "8", "9"].map(|id| format!("key=endpoint%3Dtest%26id%3D{id}"));
+    let form = format!("action=discard&{}", keys.join("&"));
+    for (id, changed) in [(1, 1), (2, 0)] {
+        board.post("act", &form).await;
+        database.until(ALL_ENDED).await;
+        let page = board.page(&format!("action?id={id}")).await;
+        shows_facts(&page, &[("Left, since they were running", "2")]);
+        let done = action("discard", None, changed);
+        assert_eq!(actions(&database).await[id - 1], done);
+    }
+    // The third one is gone.
+    board
+        .page("action?id=2")
+        .await
+        .shows("1 of them could not be changed");
+    board.page("actions").await.shows("no change");
     for running in running {
         running.rollback().await.unwrap();
     }
-    assert_eq!(actions(&database).await, [action("discard", None, 0)]);
-    board
-        .page("action?id=1")
-        .await
-        .shows("2 are running, or were held");
+    board.post("act", &form).await;
+    database.until(ALL_ENDED).await;
+    assert_eq!(actions(&database).await[2], action("discard", None, 2));
+}
+
+/// Another session has locked it for longer than an action waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_an_action_says_that_something_holds_a_delivery() {
+    let database = Database::new().await;
+    database.run(MANY_DEAD).await;
+    let mut held = database.pool.begin().await.unwrap();
+    sqlx::query(
+        "select from idempotent_webhook.kept_deliveries
+         where endpoint = 'test' and delivery_id = '7'
+         for update",
+    )
+    .execute(&mut *held)
+    .await
+    .unwrap();
+    let board = Board::operator(&database.pool);
+    let before = unix_now(&database).await;
+    for form in [
+        format!("action=discard&endpoint=test&state=dead&before={before}"),
+        "action=discard&endpoint=test&id=7".to_owned(),
+    ] {
+        assert_eq!(board.post("act", &form).await.status, 303, "{form}");
+        database.until(ALL_ENDED).await;
+    }
+    held.rollback().await.unwrap();
+    let noted = "2 = (
+        select count(*) from idempotent_webhook.operator_actions
+        where note like 'Something else holds a delivery%' and ended_at is not null
+    )
+    and exists (select from idempotent_webhook.kept_deliveries where delivery_id = '7')";
+    database.until(noted).await;
 }
 
 /// The page knows so many endpoints, so that it cannot mean all of them.
@@ -959,17 +990,13 @@ async fn q2_content_is_erased_by_those_who_may() {
     let before = unix_now(&app.database).await;
     let all = format!("action=erase&endpoint=test&state=dead&before={before}");
     // It says what it has left out.
-    let mut held = pool.begin().await.unwrap();
-    sqlx::query("select from idempotent_webhook.kept_deliveries for update")
-        .execute(&mut *held)
-        .await
-        .unwrap();
+    let held = lock_claim(&app.database, "a").await;
     assert_eq!(board.post("act", &all).await.status, 303);
     app.database
         .until(
             "exists (
                 select from idempotent_webhook.operator_actions
-                where note like '1 are running%' and ended_at is not null and changed = 0
+                where running = 1 and ended_at is not null and changed = 0
             )",
         )
         .await;

@@ -430,7 +430,7 @@ async fn n4_a_page_that_is_refused_after_a_break_begins_anew() {
 
 /// The list looks, waits for one delivery, and writes another one.
 #[tokio::test(flavor = "multi_thread")]
-async fn b1_what_was_processed_and_forgotten_while_a_list_waited_does_not_run_again() {
+async fn n2_what_was_processed_and_forgotten_while_a_list_waited_does_not_run_again() {
     let database = Database::new().await;
     let process = Process::new(database.pool.clone());
     let list = List::of([("a", MINUTE), ("b", MINUTE)]);

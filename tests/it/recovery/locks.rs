@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use idempotent_webhook::recovery::{Discarded, Filter, KeptState};
+use idempotent_webhook::recovery::Discarded;
 use idempotent_webhook::{DedupeTx, Delivery, Endpoint, prune};
 use sqlx::{AssertSqlSafe, Executor, PgPool, Row};
 
@@ -192,45 +192,6 @@ async fn r13_a_forget_is_no_deadlock_with_a_discard_or_a_reprocess() {
         app.database.until(NOTHING_KEPT).await;
         assert_rows!(app.database, claims: 0, effects: 0);
     }
-}
-
-/// What is running, or held by another operator, is left out: nobody waits, so there is no deadlock either.
-#[tokio::test(flavor = "multi_thread")]
-async fn r13_a_discard_of_many_leaves_out_what_is_locked() {
-    let app = TestApp::keeping(|keep| keep, write_effect).await;
-    insert_dead(&app.database).await;
-    let held = another(
-        &app.database,
-        "select from idempotent_webhook.kept_deliveries where delivery_id = 'a' for update",
-    )
-    .await;
-    let endpoint = endpoint(&app);
-    let all = Filter::new();
-    assert_eq!(soon(endpoint.discard_all(&all)).await.unwrap().changed, 1);
-    let left = endpoint.kept(&all, None, 10).await.unwrap();
-    assert_eq!((left.len(), &*left[0].delivery_id), (1, "a"));
-    held.rollback().await.unwrap();
-    assert_eq!(soon(endpoint.discard_all(&all)).await.unwrap().changed, 1);
-    app.database.until(NOTHING_KEPT).await;
-}
-
-/// One that is being retried is no longer dead.
-#[tokio::test(flavor = "multi_thread")]
-async fn r13_a_discard_of_many_leaves_what_has_changed_meanwhile() {
-    let app = TestApp::keeping(|keep| keep, write_effect).await;
-    insert_dead(&app.database).await;
-    let retrying = another(
-        &app.database,
-        "update idempotent_webhook.kept_deliveries set state = 'due', next_attempt_at = now()
-         where delivery_id = 'a'",
-    )
-    .await;
-    let dead = Filter::new().state(KeptState::Dead);
-    let endpoint = endpoint(&app);
-    assert_eq!(soon(endpoint.discard_all(&dead)).await.unwrap().changed, 1);
-    retrying.commit().await.unwrap();
-    assert_eq!(soon(endpoint.discard_all(&dead)).await.unwrap().changed, 0);
-    assert_kept!(app.database, "due", attempts: 1, retries: 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -219,37 +219,8 @@ async fn r13_pages_have_each_delivery_once() {
 }
 
 /// The application's clock is two minutes ahead of that of the database.
-/// It comes to a state that was done already.
 #[tokio::test]
-async fn r13_what_comes_while_the_rest_is_discarded_is_discarded_too() {
-    let app = TestApp::keeping(|keep| keep, write_effect).await;
-    app.database.insert_due(2).await;
-    app.database
-        .run(
-            "update idempotent_webhook.kept_deliveries
-             set state = 'dead', last_failed_at = now() - interval '1 hour';
-             insert into idempotent_webhook.kept_deliveries
-                 (endpoint, delivery_id, state, attempts, next_attempt_at)
-             values ('another', 'due-3', 'due', 1, now());
-             create function come() returns trigger language plpgsql as $$
-             begin
-                 update idempotent_webhook.kept_deliveries set endpoint = 'test'
-                 where endpoint = 'another';
-                 return null;
-             end $$;
-             create trigger come after delete on idempotent_webhook.kept_deliveries
-             for each row execute function come()",
-        )
-        .await;
-    let discarded = soon(endpoint(&app).discard_all(&Filter::new())).await;
-    assert_eq!(discarded.unwrap().changed, 3);
-    app.database
-        .until("not exists (select from idempotent_webhook.kept_deliveries)")
-        .await;
-}
-
-#[tokio::test]
-async fn r13_what_a_fast_clock_has_received_is_retried_and_discarded_with_the_rest() {
+async fn r13_what_a_fast_clock_has_received_is_retried_erased_and_discarded_with_the_rest() {
     let database = Database::new().await;
     database
         .run(
@@ -268,14 +239,10 @@ async fn r13_what_a_fast_clock_has_received_is_retried_and_discarded_with_the_re
         )
         .await;
     let endpoint = Endpoint::new(database.pool.clone(), "test");
-    assert_eq!(
-        endpoint.retry_all(&Filter::new()).await.unwrap().changed,
-        20
-    );
-    assert_eq!(
-        endpoint.discard_all(&Filter::new()).await.unwrap().changed,
-        60
-    );
+    let all = Filter::new();
+    assert_eq!(endpoint.retry_all(&all).await.unwrap().changed, 20);
+    assert_eq!(endpoint.erase_all(&all).await.unwrap().changed, 60);
+    assert_eq!(endpoint.discard_all(&all).await.unwrap().changed, 60);
     database.until(NOTHING_KEPT).await;
 }
 
