@@ -47,11 +47,13 @@ pub enum Keep {
 pub enum Action {
     Retry,
     Discard,
+    /// Of many, this one among them.
+    DiscardAll,
     Forget,
     Reprocess,
     Erase,
     Pause,
-    /// Each of them.
+    /// Each of them, but for `DiscardAll`.
     Any,
 }
 
@@ -140,9 +142,10 @@ pub fn all() -> Vec<(String, Configuration)> {
 
 impl Action {
     /// Each of them alone.
-    const EACH: [Self; 6] = [
+    const EACH: [Self; 7] = [
         Self::Retry,
         Self::Discard,
+        Self::DiscardAll,
         Self::Forget,
         Self::Reprocess,
         Self::Erase,

@@ -82,12 +82,16 @@ pub enum Guard {
     AcceptedIsKept,
     /// `retry.sql`: `takes + 1`.
     FenceOfRetry,
-    /// `retry.sql`: one whose attempt runs is left alone.
+    /// `word.rs`: a retry leaves one alone whose attempt runs.
     RetryLeavesRunning,
-    /// `operator/mod.rs`: `lock.sql` before `discard.sql`.
+    /// `word.rs`: `await_attempt.sql` before `discard.sql`.
     DiscardWaits,
-    /// `discard.sql`: `state <> 'processed'`.
+    /// `word.rs`: the states of what a discard can change.
     DiscardLeavesProcessed,
+    /// `word.rs`: `not_running.sql` before `discard.sql`, for many.
+    ManyLeaveRunning,
+    /// `word.rs`: `last_received_at < to_timestamp($14)`.
+    ManyLeaveLater,
     /// `operator/mod.rs`: a forget deletes what is kept.
     ForgetDeletesKept,
     /// `reprocess.sql`: `takes + 1`.

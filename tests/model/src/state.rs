@@ -30,6 +30,9 @@ pub struct State {
     pub attempts: [Option<Attempt>; SLOTS],
     /// Retention has selected the row, or the claim, and has not deleted it yet.
     pub retention: Option<Selected>,
+    /// An operator discards many, and has not come to this one yet: whether it came again since that began
+    /// (`last_received_at`).
+    pub many: Option<bool>,
     /// Reconciliation has found that the delivery is missing, and has not kept it yet.
     pub missing: bool,
     /// What may still happen.
@@ -265,6 +268,7 @@ impl State {
             }),
             attempts: [None; SLOTS],
             retention: None,
+            many: None,
             missing: false,
             left: configuration.budget,
             effects: 0,
@@ -301,6 +305,11 @@ impl State {
     pub fn has_request(&self) -> bool {
         let mut attempts = self.attempts.iter().flatten();
         attempts.any(|attempt| attempt.is_request && attempt.phase != Phase::Over)
+    }
+
+    /// A request of it came, and is written down (`last_received_at`).
+    pub fn came(&mut self) {
+        self.many = self.many.map(|_| true);
     }
 
     /// Whether something is to be run.

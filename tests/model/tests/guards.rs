@@ -153,6 +153,10 @@ fn operators() {
     breaks(RetryLeavesRunning, retries, TheLivingAreNotOvertaken, 4);
     let discards = listed(FAILED).operator(Action::Discard, 1);
     breaks(DiscardWaits, discards, DiscardedDoesNotCommit, 7);
+    let discards = listed(FAILED).operator(Action::DiscardAll, 1);
+    breaks(ManyLeaveRunning, discards, DiscardedDoesNotCommit, 8);
+    let discards = ACCEPT_FIRST.operator(Action::DiscardAll, 1);
+    breaks(ManyLeaveLater, discards, AcknowledgedIsSafe, 5);
     let forgets = FAILED.operator(Action::Forget, 1);
     breaks(ForgetDeletesKept, lost(forgets), OneEffect, 13);
     breaks(SetAside, listed(forgets), OneEffect, 12);

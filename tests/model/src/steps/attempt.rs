@@ -208,7 +208,14 @@ impl Of<'_, '_> {
         if state.claim != Claim::None && self.has(Guard::ResendLooks) {
             self.go("`resend.sql` finds it processed", Phase::Answer(true));
         } else if is_running && self.has(Guard::ResendLeavesRunning) {
-            self.go("`resend.sql` finds it running", Phase::ResolveResent);
+            // What a transaction has changed is not noted (`note_resent.sql`): that it came is part of the attempt.
+            let is_noted = !state.is_row_locked();
+            self.step("`resend.sql` finds it running", |state, slot| {
+                if is_noted {
+                    state.came();
+                }
+                of_slot(state, slot).phase = Phase::ResolveResent;
+            });
         } else {
             self.go("`resend.sql` finds it waiting or ended", Phase::WriteResent);
         }
@@ -223,6 +230,7 @@ impl Of<'_, '_> {
         let new_numbers = self.has(Guard::NewNumbers);
         let fence = self.has(Guard::FenceOfResend);
         self.step("`resend.sql` makes it due", |state, slot| {
+            state.came();
             match state.row.map(|row| row.is) {
                 None => state.insert(Row::new(Is::Due), new_numbers),
                 Some(Is::Due) => {}
@@ -487,6 +495,7 @@ impl Of<'_, '_> {
         let new_numbers = self.has(Guard::NewNumbers);
         let fence = self.has(Guard::FenceOfKeepFailed);
         self.step(what, |state, slot| {
+            state.came();
             let is = match outcome {
                 Outcome::Dead => Is::Dead,
                 _ => Is::Due,
@@ -647,6 +656,7 @@ impl State {
             }
         }
         self.row = Some(row);
+        self.came();
     }
 
     /// The transaction of an attempt commits.

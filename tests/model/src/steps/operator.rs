@@ -12,6 +12,7 @@ impl Steps<'_> {
                 state.paused = false;
             });
         }
+        self.discard_next();
         if self.state.left.actions == 0 {
             return;
         }
@@ -21,6 +22,9 @@ impl Steps<'_> {
         let is = |each| action == each || action == Action::Any;
         if is(Action::Pause) && !self.state.paused {
             self.act("pauses (`pause.sql`)", |state| state.paused = true);
+        }
+        if action == Action::DiscardAll && self.state.many.is_none() {
+            self.act("begins to discard many", |state| state.many = Some(false));
         }
         // All others wait for who has changed the row, or leave it out.
         if self.state.is_row_locked() {
@@ -50,7 +54,7 @@ impl Steps<'_> {
         });
     }
 
-    /// `retry.sql`, unless it is processed.
+    /// `retry.sql`, unless it is processed or runs.
     fn retry(&mut self) {
         let Some(row) = self.state.row else { return };
         let leaves_running = self.configuration.has(Guard::RetryLeavesRunning);
@@ -64,7 +68,34 @@ impl Steps<'_> {
         self.act("retries (`retry.sql`)", |state| state.make_due(fence));
     }
 
-    /// `lock.sql`, `discard.sql` and `set_aside.sql`.
+    /// The turn of this delivery among many that are discarded.
+    fn discard_next(&mut self) {
+        let Some(came_again) = self.state.many else {
+            return;
+        };
+        let has = |guard| self.configuration.has(guard);
+        let runs = has(Guard::LockOfClaim) && self.state.holds_claim().is_some();
+        let is_meant = self.state.row.is_some_and(|row| row.is != Is::Processed)
+            && !(came_again && has(Guard::ManyLeaveLater));
+        if runs && has(Guard::ManyLeaveRunning) || !is_meant {
+            return self.step(Actor::Operator, "leaves it among many", |state| {
+                state.many = None;
+            });
+        }
+        if self.state.is_row_locked() {
+            return;
+        }
+        let sets_aside = has(Guard::SetAside);
+        let what = "discards it among many (`discard.sql`)";
+        self.step(Actor::Operator, what, |state| {
+            state.many = None;
+            state.discard(sets_aside);
+            // That of a request that came later was not meant.
+            state.ended |= !came_again;
+        });
+    }
+
+    /// `await_attempt.sql`, `discard.sql` and `set_aside.sql`.
     fn discard(&mut self) {
         let has = |guard| self.configuration.has(guard);
         let Some(row) = self.state.row else { return };
@@ -75,12 +106,8 @@ impl Steps<'_> {
         }
         let sets_aside = has(Guard::SetAside);
         self.act("discards (`discard.sql`)", |state| {
-            state.row = None;
-            state.set_aside |= sets_aside;
+            state.discard(sets_aside);
             state.ended = true;
-            for attempt in state.attempts.iter_mut().flatten() {
-                attempt.discarded |= attempt.take != Take::None || attempt.tx != Tx::None;
-            }
         });
     }
 
@@ -120,7 +147,7 @@ impl Steps<'_> {
         });
     }
 
-    /// `lock.sql` and `erase.sql`.
+    /// `await_attempt.sql` and `erase.sql`.
     fn erase(&mut self) {
         let Some(row) = self.state.row else { return };
         if row.is == Is::Recorded
@@ -149,6 +176,15 @@ impl Steps<'_> {
 }
 
 impl State {
+    /// It goes.
+    fn discard(&mut self, sets_aside: bool) {
+        self.row = None;
+        self.set_aside |= sets_aside;
+        for attempt in self.attempts.iter_mut().flatten() {
+            attempt.discarded |= attempt.take != Take::None || attempt.tx != Tx::None;
+        }
+    }
+
     /// Due, with a new schedule, for nobody who had it before.
     fn make_due(&mut self, fence: bool) {
         self.overtake();
