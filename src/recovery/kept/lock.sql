@@ -1,7 +1,6 @@
 -- Waits for the attempt at a delivery that is under way, and keeps the next one from it to the end of the transaction.
--- Without this: A claims, reconciliation keeps it, an operator discards that, and A commits.
 --
--- $1 endpoint, $2 tenant, $3 id, $4 `lock_timeout` for the rest of the transaction, or `null` for that of the pool.
-select case when $4::text is null or set_config('lock_timeout', $4, true) is not null then
+-- $1 endpoint, $2 tenant, $3 id, $4 `lock_timeout` for the rest of the transaction.
+select case when set_config('lock_timeout', $4, true) is not null then
     pg_advisory_xact_lock(hashtextextended($3, hashtextextended($2, hashtextextended($1, 0))))
 end

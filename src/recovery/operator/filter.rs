@@ -160,7 +160,7 @@ impl Filter {
     }
 
     /// The first thirteen values of a statement on what it says. Without a state, those of these states are meant.
-    pub(super) fn bind_states<'q>(
+    fn bind_states<'q>(
         &'q self,
         sql: &'static str,
         of: Of<'q>,
