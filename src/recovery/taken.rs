@@ -77,8 +77,11 @@ impl Taken {
             }
         }
         let to_run = taken.iter().filter(|taken| !taken.does_not_end());
-        let keys: RowKeys = to_run.map(|taken| taken.attempt.key()).collect();
-        if keys.len() == 0 {
+        let keys: RowKeys = to_run
+            .map(|taken| taken.attempt.key())
+            .map(|(tenant, id)| (tenant.to_owned(), id.to_owned()))
+            .collect();
+        if keys.is_empty() {
             return Ok(taken);
         }
         let requests = store.requests(&served.endpoint, &keys).await?;

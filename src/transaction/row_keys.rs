@@ -50,16 +50,6 @@ pub(crate) fn keyed<'q>(
 #[derive(Clone, Default)]
 pub(crate) struct RowKeys(Vec<(String, String)>);
 
-impl<'a> FromIterator<(&'a str, &'a str)> for RowKeys {
-    fn from_iter<T: IntoIterator<Item = (&'a str, &'a str)>>(keys: T) -> Self {
-        let keys = keys.into_iter();
-        Self(
-            keys.map(|(tenant, key)| (tenant.into(), key.into()))
-                .collect(),
-        )
-    }
-}
-
 impl RowKeys {
     pub(crate) fn one(tenant: &str, id: &str) -> Self {
         Self(vec![(tenant.to_owned(), id.to_owned())])

@@ -200,7 +200,7 @@ async fn q2_no_column_has_content_after_a_function_has_erased_it() {
         }
         for filter in filters {
             app.keep_two().await;
-            assert_eq!(endpoint.erase_all(&filter).await.unwrap(), 2);
+            assert_eq!(endpoint.erase_all(&filter).await.unwrap().changed, 2);
             app.assert_erased(&format!("{filter:?}")).await;
         }
     }
@@ -256,7 +256,7 @@ async fn q2_no_column_has_content_that_an_operator_has_chosen_by_before_it_was_e
             .await;
     }
     let erased = endpoint(&app.app).erase_all(&Filter::new()).await;
-    assert_eq!(erased.unwrap(), 2);
+    assert_eq!(erased.unwrap().changed, 2);
     app.assert_erased("erase_all").await;
 }
 
