@@ -40,6 +40,18 @@ impl<'a> ErrorChain<'a> {
         std::iter::successors(Some(self.0), |error| Error::source(*error))
     }
 
+    /// Whether the pool had no connection in time.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn waited_for_the_pool(&self) -> bool {
+        let mut errors = self.errors().filter_map(sqlx_error);
+        errors.any(|error| matches!(error, sqlx::Error::PoolTimedOut))
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    pub(crate) fn waited_for_the_pool(&self) -> bool {
+        false
+    }
+
     /// The message of Postgres as sqlx writes it, with the line, and without.
     #[cfg(feature = "postgres")]
     fn of_postgres(&self) -> Option<(String, String)> {

@@ -140,7 +140,15 @@ impl HandlerError {
 /// With the causes of the error.
 impl<E: Into<BoxError>> From<E> for HandlerError {
     fn from(error: E) -> Self {
-        Self::new(ErrorChain(&*error.into()))
+        let error = error.into();
+        let chain = ErrorChain(&*error);
+        if chain.waited_for_the_pool() {
+            return Self::new(format_args!(
+                "{chain}; a handler holds a connection itself, that of its `DedupeTx`: read and write through it, or \
+                 make the pool larger"
+            ));
+        }
+        Self::new(chain)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -277,10 +277,15 @@ impl Runner {
             let failed = FailedAttempt::new(StatusCode::INTERNAL_SERVER_ERROR, reason, Next::Dead);
             return self.fail(&failed, &attempt, served).await;
         };
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let sent = self.router.send(request);
         let sent = tokio::time::timeout(served.longest_attempt(), sent).await;
         if !attempt.was_reached() {
-            self.unreached(sent.ok().flatten(), &attempt, served).await;
+            let status = sent.ok().flatten();
+            if served.note_unreached() {
+                warn_of_unreached(&attempt, served, status, &method, &path);
+            }
+            self.unreached(status, &attempt, served).await;
         }
         self.shared.news.notify_waiters();
     }
@@ -318,17 +323,6 @@ impl Runner {
         served: &Served,
     ) {
         let delivery = attempt.delivery(served.dead_report().provider.clone());
-        if served.note_unreached() {
-            tracing::warn!(
-                endpoint = delivery.endpoint(),
-                delivery_id = delivery.id().as_str(),
-                status = status.map(|status| status.as_u16()),
-                "webhook recovery: no layer of this endpoint was reached, so this is no attempt; the router \
-                 that `Recovery::spawn` was given has no such route, or a middleware has refused the request \
-                 (`Keep::headers`, `Recovery::prepare_request`); it is tried again in a minute, and \
-                 then after twice as long each time; of others, this is not said for a minute"
-            );
-        }
         served.dead_report().metrics.recovery("unhandled");
         let given_back = self
             .shared
@@ -339,6 +333,28 @@ impl Runner {
             not_written(&error);
         }
     }
+}
+
+/// The path has no query, which may have a token.
+fn warn_of_unreached(
+    attempt: &RecoveryAttempt,
+    served: &Served,
+    status: Option<StatusCode>,
+    method: &Method,
+    path: &str,
+) {
+    let delivery = attempt.delivery(served.dead_report().provider.clone());
+    tracing::warn!(
+        endpoint = delivery.endpoint(),
+        delivery_id = delivery.id().as_str(),
+        method = method.as_str(),
+        path,
+        status = status.map(|status| status.as_u16()),
+        "webhook recovery: no layer of this endpoint was reached, so this is no attempt; the router \
+         that `Recovery::spawn` was given has no such route, or a middleware has refused the request \
+         (`Keep::headers`, `Recovery::prepare_request`); it is tried again in a minute, and \
+         then after twice as long each time; of others, this is not said for a minute"
+    );
 }
 
 fn could_not_take(error: &DatabaseError) {

@@ -175,7 +175,10 @@ impl Admitted {
         // A handler that timed out took the timeout, and not the moment until that was seen.
         self.settings.count_handler(took.min(timeout));
         let response = handled
-            .map_err(|_| Failure::HandlerTimedOut(timeout))?
+            .map_err(|_| Failure::HandlerTimedOut {
+                timeout,
+                pool_in_use: self.settings.store.is_pool_in_use(),
+            })?
             .map_err(|payload| Failure::panicked(&*payload))?
             .map_err(Answer::InnerError)?;
         if response.status().is_success() {

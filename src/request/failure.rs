@@ -30,7 +30,11 @@ pub(super) enum Failure {
     QuotaExhausted,
     /// The delivery was kept, and was discarded or taken by another attempt before this one began.
     Superseded,
-    HandlerTimedOut(Duration),
+    HandlerTimedOut {
+        timeout: Duration,
+        /// All connections of the pool, one of which the handler holds, were in use.
+        pool_in_use: bool,
+    },
     HandlerPanicked(String),
     /// The handler has left its `DedupeTx` or `LateClaim` somewhere.
     Outlived,
@@ -58,7 +62,7 @@ impl Failure {
             | Self::NoHandler(_)
             | Self::QuotaExhausted
             | Self::Superseded
-            | Self::HandlerTimedOut(_)
+            | Self::HandlerTimedOut { .. }
             | Self::Cancelled
             // Not a success. Otherwise: the answer to the commit is lost, the sender gets a 2xx, and Postgres rolls back.
             | Self::Commit(CommitError::Database(_)) => StatusCode::SERVICE_UNAVAILABLE,
@@ -128,11 +132,21 @@ impl fmt::Display for Failure {
                 "the delivery was discarded, forgotten or taken by another attempt before this one \
                  began",
             ),
-            Self::HandlerTimedOut(timeout) => {
+            Self::HandlerTimedOut {
+                timeout,
+                pool_in_use,
+            } => {
                 write!(
                     f,
                     "the handler took longer than {timeout:?} (`handler_timeout`)"
-                )
+                )?;
+                f.write_str(match pool_in_use {
+                    true => {
+                        ", and all connections of the pool are in use: a handler that takes another one beside that of \
+                         its `DedupeTx` waits for the others, or for itself"
+                    }
+                    false => "",
+                })
             }
             Self::HandlerPanicked(message) => write!(f, "the handler panicked: {message}"),
             Self::Outlived => f.write_str(

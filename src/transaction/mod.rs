@@ -13,6 +13,7 @@ mod object_lock;
 mod pending_claim;
 mod pg_error;
 mod recency;
+mod reachability;
 mod registration;
 mod row_keys;
 mod savepoint;

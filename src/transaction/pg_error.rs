@@ -8,6 +8,8 @@ use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use sqlx::{Connection, PgConnection, Postgres};
 use tokio::time::Instant;
 
+use crate::error_chain::ErrorChain;
+
 /// sqlx's functions behind its `Transaction`.
 pub(super) type Manager = <Postgres as sqlx::Database>::TransactionManager;
 
@@ -18,6 +20,8 @@ const IN_FAILED_TRANSACTION: &str = "25P02";
 const ACTIVE_TRANSACTION: &str = "25001";
 const UNDEFINED_TABLE: &str = "42P01";
 const QUERY_CANCELED: &str = "57014";
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
+const TOO_MANY_CONNECTIONS: &str = "53300";
 const CONNECTION_EXCEPTION_CLASS: &str = "08";
 /// A value that cannot be held, that a constraint refuses, or that is too large for an index.
 const DATA_CLASSES: [&str; 3] = ["22", "23", "54"];
@@ -27,6 +31,8 @@ const DATA_CLASSES: [&str; 3] = ["22", "23", "54"];
 pub(crate) enum DatabaseError {
     /// No answer within the timeout.
     TimedOut,
+    /// No connection within the timeout, and why none can be opened.
+    Unreachable(String),
     /// No connection within the timeout: others use all of the pool, which has so many.
     PoolInUse(u32),
     /// The same for those that deliveries may hold.
@@ -39,7 +45,9 @@ pub(crate) enum DatabaseError {
 impl DatabaseError {
     fn sqlx(&self) -> Option<&sqlx::Error> {
         match self {
-            Self::TimedOut | Self::PoolInUse(_) | Self::LimitReached(_) => None,
+            Self::TimedOut | Self::Unreachable(_) | Self::PoolInUse(_) | Self::LimitReached(_) => {
+                None
+            }
             Self::Sqlx(error) => Some(error),
             Self::Shared(error) => error.sqlx(),
         }
@@ -52,6 +60,9 @@ impl DatabaseError {
                 sqlx::Error::PoolTimedOut
             }
             Self::Sqlx(error) => error,
+            error @ Self::Unreachable(_) => {
+                sqlx::Error::Io(std::io::Error::other(error.to_string()))
+            }
             Self::Shared(error) => sqlx::Error::Io(std::io::Error::other(error.to_string())),
         }
     }
@@ -80,7 +91,7 @@ impl DatabaseError {
     /// Whether another transaction may succeed at this moment: Postgres has answered, or only connections are in use.
     pub(crate) fn leaves_postgres_usable(&self) -> bool {
         match self {
-            Self::TimedOut => false,
+            Self::TimedOut | Self::Unreachable(_) => false,
             Self::PoolInUse(_) | Self::LimitReached(_) => true,
             Self::Sqlx(error) => !is_connection_lost(error) && error.as_database_error().is_some(),
             Self::Shared(error) => error.leaves_postgres_usable(),
@@ -113,10 +124,19 @@ impl fmt::Display for DatabaseError {
                 "all {connections} connections that deliveries may hold are in use \
                  (`max_connections`): their handlers are slow, or wait for others"
             ),
-            Self::Sqlx(error) if is_not_migrated(error) => {
-                write!(f, "{error}; has `idempotent_webhook::migrate` been run?")
+            Self::Unreachable(cause) => write!(f, "Postgres cannot be reached: {cause}"),
+            Self::Sqlx(error) => {
+                ErrorChain(error).fmt(f)?;
+                f.write_str(match error {
+                    error if is_not_migrated(error) => {
+                        "; has `idempotent_webhook::migrate` been run?"
+                    }
+                    error if has_code(error, &[INSUFFICIENT_PRIVILEGE]) => {
+                        "; has `grant` been run again since the last `migrate`?"
+                    }
+                    _ => "",
+                })
             }
-            Self::Sqlx(error) => error.fmt(f),
             Self::Shared(error) => error.fmt(f),
         }
     }
@@ -146,6 +166,11 @@ fn may_be_the_connection(error: &sqlx::Error) -> bool {
 /// Whether the crate's tables are missing.
 pub(crate) fn is_not_migrated(error: &sqlx::Error) -> bool {
     has_code(error, &[UNDEFINED_TABLE])
+}
+
+/// Whether Postgres, the database or the role has as many connections as it may have.
+pub(super) fn is_full(error: &sqlx::Error) -> bool {
+    has_code(error, &[TOO_MANY_CONNECTIONS])
 }
 
 /// Whether `lock_timeout` expired.

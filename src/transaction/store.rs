@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::claim::millis;
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, Manager, is_unusable, with_deadline};
+use super::reachability::Reachability;
 use super::registration::PoolSettings;
 use super::short_tx::{BEGIN_READ_COMMITTED, ShortTx};
 
@@ -35,6 +36,7 @@ pub(crate) struct Store {
     pub(crate) timeout: Duration,
     pub(super) redelivery_window: Duration,
     limit: Limit,
+    reachability: Reachability,
     pub(super) registration: Arc<Mutex<Option<Registration>>>,
 }
 
@@ -77,6 +79,7 @@ impl Store {
             pool,
             timeout,
             redelivery_window,
+            reachability: Reachability::default(),
             registration: Arc::default(),
         }
     }
@@ -222,7 +225,10 @@ impl Store {
             let mut connection = TxConnection::new(self.acquire(deadline).await?);
             let begun = Manager::begin(&mut connection, Some(begin.clone()));
             match with_deadline(deadline, begun).await {
-                Ok(()) => return Ok(connection),
+                Ok(()) => {
+                    self.reachability.is_there();
+                    return Ok(connection);
+                }
                 Err(DatabaseError::Sqlx(error)) if connections_left > 0 && is_unusable(&error) => {
                     connections_left -= 1;
                     tracing::debug!(%error, "closing an unusable connection of the pool");
@@ -246,15 +252,37 @@ impl Store {
         // Otherwise this opens or tests a connection itself, which then counts as one in use.
         let waits_for_others = self.is_pool_in_use();
         // Boxed because it is by far the largest future of a request.
-        match with_deadline(deadline, Box::pin(self.pool.acquire())).await {
-            Err(DatabaseError::TimedOut | DatabaseError::Sqlx(sqlx::Error::PoolTimedOut)) => {
-                Err(if waits_for_others && self.is_pool_in_use() {
-                    DatabaseError::PoolInUse(self.pool.options().get_max_connections())
-                } else {
-                    DatabaseError::TimedOut
-                })
+        let mut acquiring = Box::pin(self.pool.acquire());
+        let now = Instant::now();
+        let half = now + deadline.saturating_duration_since(now) / 2;
+        let acquired = match with_deadline(half, acquiring.as_mut()).await {
+            Err(DatabaseError::TimedOut) => {
+                if !(waits_for_others && self.is_pool_in_use()) {
+                    let rest = deadline.saturating_duration_since(half);
+                    self.reachability.look(&self.pool, rest);
+                }
+                with_deadline(deadline, acquiring).await
             }
             acquired => acquired,
+        };
+        match acquired {
+            Err(DatabaseError::TimedOut | DatabaseError::Sqlx(sqlx::Error::PoolTimedOut)) => {
+                if waits_for_others && self.is_pool_in_use() {
+                    let connections = self.pool.options().get_max_connections();
+                    return Err(DatabaseError::PoolInUse(connections));
+                }
+                // For those who come next: the pool's own timeout may be shorter than half of this one.
+                self.reachability.look(&self.pool, self.timeout);
+                Err(self
+                    .reachability
+                    .is_away()
+                    .unwrap_or(DatabaseError::TimedOut))
+            }
+            Err(error) => {
+                self.reachability.is_away();
+                Err(error)
+            }
+            Ok(connection) => Ok(connection),
         }
     }
 

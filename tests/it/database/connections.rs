@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, post};
-use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
+use idempotent_webhook::{DedupeTx, Delivery, HandlerError, IdempotentWebhook, presets};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Executor, PgPool};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
@@ -249,4 +249,139 @@ async fn a_fresh_delivery_is_begin_claim_the_handlers_insert_look_and_commit() {
         ]
     );
     assert_rows!(database, claims: 2, effects: 2);
+}
+
+/// Where nobody listens, where nobody is, and where there is no place left.
+#[tokio::test]
+async fn g13_each_way_in_which_postgres_cannot_be_reached_has_its_own_words() {
+    let database = Database::new().await;
+    let role = format!("full_{}", database.name);
+    database
+        .run(&format!("create role {role} login connection limit 0"))
+        .await;
+    let refused = PgConnectOptions::new_without_pgpass()
+        .host("127.0.0.1")
+        .port(1);
+    let unknown = PgConnectOptions::new_without_pgpass().host("no-such-host.invalid");
+    let full = database.options().username(&role);
+    for (options, words) in [
+        (refused, "nothing listens at 127.0.0.1:1: "),
+        (unknown, "failed to lookup address information"),
+        (full, "the pools of all processes together have to fit"),
+    ] {
+        let pool = database.pool.options().clone().connect_lazy_with(options);
+        let layer = layer(&pool, "test").database_timeout(Duration::from_secs(1));
+        let router = Router::new().route("/", post(write_effect).layer(layer));
+        let reason = reason(&router).await;
+        assert!(reason.contains(words), "{words}: {reason}");
+        assert!(!reason.contains("did not answer in time"), "{reason}");
+    }
+    database.run(&format!("drop role {role}")).await;
+    assert_rows!(database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn g13_that_postgres_can_be_reached_again_is_one_line() {
+    let database = Database::new().await;
+    let role = format!("limited_{}", database.name);
+    database
+        .run(&format!(
+            "create role {role} login superuser;
+             alter role {role} nosuperuser connection limit 0;
+             grant all on schema idempotent_webhook to {role};
+             grant all on all tables in schema idempotent_webhook to {role};
+             grant all on effects to {role}"
+        ))
+        .await;
+    let options = database.options().username(&role);
+    let pool = database.pool.options().clone().connect_lazy_with(options);
+    let layer = layer(&pool, "test")
+        .database_timeout(Duration::from_secs(1))
+        .without_activity();
+    let router = Router::new().route("/", post(write_effect).layer(layer));
+    let log = logged(async {
+        for _ in 0..2 {
+            assert_eq!(send(&router, github("a", "{}")).await.status, 503);
+        }
+        database
+            .run(&format!("alter role {role} connection limit -1"))
+            .await;
+        for outcome in ["processed", "duplicate"] {
+            assert_eq!(send(&router, github("a", "{}")).await.outcome, outcome);
+        }
+    })
+    .await;
+    assert_eq!(
+        log.matches("Postgres can be reached again").count(),
+        1,
+        "{log}"
+    );
+    assert_rows!(database, claims: 1, effects: 1);
+    pool.close().await;
+    database
+        .run(&format!("drop owned by {role}; drop role {role}"))
+        .await;
+}
+
+#[tokio::test]
+async fn g13_a_right_that_is_missing_is_told_with_what_gives_it() {
+    let database = Database::new().await;
+    let role = format!("plain_{}", database.name);
+    database
+        .run(&format!(
+            "create role {role} login;
+             grant usage on schema idempotent_webhook to {role}"
+        ))
+        .await;
+    let options = database.options().username(&role);
+    let pool = database.pool.options().clone().connect_lazy_with(options);
+    let router = Router::new().route("/", post(write_effect).layer(layer(&pool, "test")));
+    let reason = reason(&router).await;
+    assert!(
+        reason.contains("permission denied for table")
+            && reason.contains("; has `grant` been run again since the last `migrate`?"),
+        "{reason}"
+    );
+    assert!(!reason.contains("at line"), "{reason}");
+    pool.close().await;
+    database
+        .run(&format!("drop owned by {role}; drop role {role}"))
+        .await;
+    assert_rows!(database, claims: 0, effects: 0);
+}
+
+/// It waits for itself.
+#[tokio::test]
+async fn g13_a_handler_that_takes_the_last_connection_learns_that_it_holds_one() {
+    let database = Database::new().await;
+    let options = database.pool.options().clone().max_connections(1);
+    for (acquire, words) in [
+        (
+            100,
+            "a handler holds a connection itself, that of its `DedupeTx`",
+        ),
+        (
+            60_000,
+            "a handler that takes another one beside that of its `DedupeTx` waits",
+        ),
+    ] {
+        let pool = options
+            .clone()
+            .acquire_timeout(Duration::from_millis(acquire))
+            .connect_lazy_with(database.options());
+        let layer = layer(&pool, "test").handler_timeout(Duration::from_secs(1));
+        let other = pool.clone();
+        let reads = post(async move |_: DedupeTx| -> Result<(), HandlerError> {
+            other.execute("select 1").await?;
+            Ok(())
+        });
+        let router = Router::new().route("/", reads.layer(layer));
+        let log = logged(async {
+            let answered = soon(send(&router, github("a", "{}"))).await;
+            assert_eq!(answered.outcome, "failed");
+        })
+        .await;
+        assert!(log.contains(words), "{words}: {log}");
+    }
+    assert_rows!(database, claims: 0, effects: 0);
 }
