@@ -21,7 +21,7 @@ pub(crate) struct EndpointName(Arc<Name>);
 
 impl EndpointName {
     /// Warns if another layer has the name.
-    pub(super) fn hold(endpoint: &Arc<str>, pool: &PgPool) -> Self {
+    pub(crate) fn hold(endpoint: &Arc<str>, pool: &PgPool) -> Self {
         let name = Arc::new(Name {
             endpoint: endpoint.clone(),
             database: database(&pool.connect_options()),
@@ -45,6 +45,14 @@ impl Drop for EndpointName {
     fn drop(&mut self) {
         names().retain(|name| !Arc::ptr_eq(name, &self.0));
     }
+}
+
+/// The names of the layers of this process on the database of the pool.
+pub(crate) fn served(pool: &PgPool) -> Vec<String> {
+    let database = database(&pool.connect_options());
+    let names = names();
+    let names = names.iter().filter(|name| name.database == database);
+    names.map(|name| name.endpoint.to_string()).collect()
 }
 
 fn names() -> MutexGuard<'static, Vec<Arc<Name>>> {

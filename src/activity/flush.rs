@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Activity, Shared, statements};
+use super::{Activity, Shared, renamed, statements};
 use crate::transaction::{DatabaseError, Store};
 
 /// How often the numbers of a layer are written.
@@ -32,10 +32,13 @@ impl Activity {
         }
         let told = told.filter(|_| shared.is_to_tell());
         statements.extend(told.map(|told| statements::tell_settings(endpoint, told)));
-        store.run_all(statements).await?;
+        let rows = store.run_all(statements).await?;
         taken.forget();
         if told.is_some() {
             *shared.told_at() = Some(Instant::now());
+            if renamed::is_new(&rows) {
+                renamed::warn_if_renamed(endpoint, store).await?;
+            }
         }
         Ok(())
     }

@@ -8,6 +8,7 @@
 mod flush;
 mod last_authentic;
 mod numbers;
+mod renamed;
 mod statements;
 
 use std::sync::atomic::AtomicBool;

@@ -33,11 +33,25 @@ const ADD_REJECTIONS: &str = "
         reason = excluded.reason
 ";
 
+/// Endpoints of the same provider that are none of these, the last one that had requests first.
+const OF_ITS_PROVIDER: &str = "
+    select other.endpoint
+    from idempotent_webhook.endpoint_settings as own
+    join idempotent_webhook.endpoint_settings as other
+        on other.settings ->> 'provider' = own.settings ->> 'provider'
+    where own.endpoint = $1 and other.endpoint <> all($2)
+    order by other.told_at desc
+    limit 3
+";
+
+/// The row says whether the endpoint was unknown.
 const TELL_SETTINGS: &str = "
     insert into idempotent_webhook.endpoint_settings (endpoint, version, settings, told_at)
     values ($1, $2, $3::text::jsonb, now())
     on conflict (endpoint) do update
     set version = excluded.version, settings = excluded.settings, told_at = excluded.told_at
+    -- Zero in a row that was inserted.
+    returning xmax = 0 as is_new
 ";
 
 /// Adds the counts, if there are any.
@@ -84,6 +98,11 @@ pub(super) fn tell_settings<'q>(endpoint: &'q str, told: &'q Told) -> Statement<
         .bind(endpoint)
         .bind(&*told.version)
         .bind(&*told.settings)
+}
+
+/// The endpoints of the same provider that no layer of this process serves.
+pub(super) fn of_its_provider<'q>(endpoint: &'q str, served: &'q [String]) -> Statement<'q> {
+    sqlx::query(OF_ITS_PROVIDER).bind(endpoint).bind(served)
 }
 
 fn as_int8(count: u64) -> i64 {

@@ -1,6 +1,5 @@
 //! The settings of a layer, and the state that its clones share. Its service reads both.
 
-mod endpoint_name;
 mod for_dashboard;
 
 use std::sync::Arc;
@@ -10,10 +9,10 @@ use bytes::Bytes;
 use http::request::Parts;
 use sqlx::PgPool;
 
-use self::endpoint_name::EndpointName;
 use crate::activity::{Activity, Source};
 use crate::delivery::Delivery;
 use crate::digest::{Sha256Digest, sha256_of};
+use crate::endpoint_name::EndpointName;
 use crate::in_flight::InFlight;
 use crate::provider::{self, Provider, Unreadable};
 use crate::recovery::{DeadReport, Keep, Keeper, KeptRequest, Quota, ServedLayer, ServedSettings};

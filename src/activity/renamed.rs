@@ -1,0 +1,33 @@
+//! An endpoint that is new, in place of another one of its provider, may be a renamed one.
+
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+
+use super::statements::of_its_provider;
+use crate::endpoint_name::served;
+use crate::transaction::{DatabaseError, Store};
+
+/// Whether the settings that were told are those of an endpoint that no process has served before.
+pub(super) fn is_new(told: &[PgRow]) -> bool {
+    let row = told.first();
+    row.is_some_and(|row| row.try_get("is_new").unwrap_or(false))
+}
+
+/// Warns if the endpoint, which is new, may be another one by a new name. Nothing tells that for certain: another
+/// application may serve the other one.
+pub(super) async fn warn_if_renamed(endpoint: &str, store: &Store) -> Result<(), DatabaseError> {
+    let served = served(store.pool());
+    let rows = store.run(of_its_provider(endpoint, &served)).await?;
+    let others = rows.iter().map(|row| row.try_get::<String, _>("endpoint"));
+    let others = others.collect::<Result<Vec<_>, _>>()?;
+    if !others.is_empty() {
+        tracing::warn!(
+            endpoint,
+            not_served = others.join(", "),
+            "this webhook endpoint is new, and no layer of this process serves another one of its provider any more: was \
+             it renamed? A delivery that was processed under the other name is processed again when it is sent again \
+             (the page on handling says how to rename an endpoint)"
+        );
+    }
+    Ok(())
+}
