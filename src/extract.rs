@@ -9,16 +9,14 @@ use http::request::Parts;
 use crate::delivery::Delivery;
 use crate::extract_error::ExtractError;
 use crate::handler_error::{FailureReason, HandlerError};
+use crate::route::{method_of, route_of};
 
 impl<S: Sync> FromRequestParts<S> for Delivery {
     type Rejection = ExtractError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ExtractError> {
-        parts
-            .extensions
-            .get()
-            .cloned()
-            .ok_or(ExtractError::MissingLayer)
+        let delivery = parts.extensions.get().cloned();
+        delivery.ok_or_else(|| logged(ExtractError::MissingLayer, parts))
     }
 }
 
@@ -31,13 +29,20 @@ impl<S: Sync> OptionalFromRequestParts<S> for Delivery {
     }
 }
 
-/// A 500. The sender learns nothing more; the log says what to do.
+/// Logs that a handler gets nothing. Without the layer there is no span that says which route it is.
+pub(crate) fn logged(error: ExtractError, head: &Parts) -> ExtractError {
+    tracing::error!(
+        method = method_of(head),
+        route = route_of(head),
+        reason = error.to_string(),
+        "the webhook handler could not be called"
+    );
+    error
+}
+
+/// A 500. The sender learns nothing more; the extractor has logged what to do.
 impl IntoResponse for ExtractError {
     fn into_response(self) -> Response {
-        tracing::error!(
-            reason = self.to_string(),
-            "the webhook handler could not be called"
-        );
         let mut response = (self.status(), self.body_text()).into_response();
         response.extensions_mut().insert(FailureReason::new(self));
         response

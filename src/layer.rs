@@ -96,7 +96,8 @@ impl IdempotentWebhook {
     ///
     /// If the endpoint is blank, longer than 255 bytes, or has control characters. If the
     /// provider's signature scheme cannot use one of its secrets;
-    /// [`Provider::check_secrets`] checks that without a panic.
+    /// [`Provider::check_secrets`] checks that without a panic. If the provider signs the URL that it calls, and
+    /// [`Provider::public_url`] is not set.
     #[track_caller]
     pub fn new(pool: PgPool, endpoint: impl Into<Arc<str>>, provider: Provider) -> Self {
         Self(Settings::new(pool, endpoint.into(), provider))

@@ -178,6 +178,8 @@ mod delivery;
 // These need none of the others.
 mod calendar;
 mod digest;
+#[cfg(feature = "postgres")]
+mod endpoint_name;
 mod error_chain;
 mod event_types;
 mod expiring_map;
@@ -187,6 +189,7 @@ mod panic;
 #[cfg(feature = "postgres")]
 mod pg_time;
 mod random;
+mod route;
 #[cfg(feature = "postgres")]
 mod stop_signal;
 #[cfg(feature = "postgres")]

@@ -1,13 +1,20 @@
 //! Counters, gauges and histograms on the facade of the crate `metrics`. Without the feature
 //! `metrics` they do nothing.
 //!
-//! The labels are bounded: endpoints and providers as the application has configured them, and
-//! names of this crate. No label holds anything that a sender has sent. The front page of the
-//! documentation lists them.
+//! The labels are bounded: endpoints and providers as the application has configured them, names of this crate, and a
+//! hundred tenants at most, which the application's lookup knows. No label holds anything else that a sender has sent.
+//! The front page of the documentation lists them.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The most tenants of a layer that are counted by name.
+const MAX_TENANTS: usize = 100;
+
+/// The label of the others.
+const OTHER_TENANTS: &str = "*";
 
 /// A stage whose duration is measured.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +37,8 @@ pub(crate) struct Metrics {
     provider: Arc<str>,
     /// The time of the last authentic request, in Unix seconds.
     last_authentic: Arc<AtomicU64>,
+    /// The tenants of which a request was rejected, and which are counted since.
+    rejected_tenants: Arc<Mutex<BTreeSet<Arc<str>>>>,
 }
 
 impl Metrics {
@@ -39,6 +48,7 @@ impl Metrics {
             endpoint,
             provider,
             last_authentic: Arc::default(),
+            rejected_tenants: Arc::default(),
         };
         metrics.start_at_zero();
         metrics
@@ -54,6 +64,31 @@ impl Metrics {
         if self.last_authentic.fetch_max(at, Ordering::Relaxed) < at {
             self.last_authentic(at);
         }
+    }
+
+    /// A request of a tenant was rejected.
+    pub(crate) fn tenant_rejected(&self, tenant: &Arc<str>) {
+        let mut known = self.rejected_tenants();
+        if known.len() < MAX_TENANTS || known.contains(tenant) {
+            known.insert(tenant.clone());
+            self.tenant_request(tenant, "rejected");
+        } else {
+            self.tenant_request(OTHER_TENANTS, "rejected");
+        }
+    }
+
+    /// A request of a tenant was authentic. It is counted beside those that were rejected, so that a share can be told.
+    pub(crate) fn tenant_authentic(&self, tenant: &str) {
+        if self.rejected_tenants().contains(tenant) {
+            self.tenant_request(tenant, "authentic");
+        }
+    }
+
+    fn rejected_tenants(&self) -> MutexGuard<'_, BTreeSet<Arc<str>>> {
+        // Nothing panics while it holds the lock.
+        self.rejected_tenants
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -74,6 +109,7 @@ mod facade {
 
     const DELIVERIES: &str = "idempotent_webhook_deliveries_total";
     const REJECTIONS: &str = "idempotent_webhook_rejections_total";
+    const TENANT_REQUESTS: &str = "idempotent_webhook_tenant_requests_total";
     const WAITERS: &str = "idempotent_webhook_in_flight_waiters";
     const RECOVERY: &str = "idempotent_webhook_recovery_attempts_total";
     const DEAD: &str = "idempotent_webhook_dead_total";
@@ -150,6 +186,11 @@ mod facade {
             REJECTIONS,
             Unit::Count,
             "Rejected webhook requests by reason"
+        );
+        describe_counter!(
+            TENANT_REQUESTS,
+            Unit::Count,
+            "Requests of tenants of which one was rejected in this process, by what they were"
         );
         describe_counter!(
             RECOVERY,
@@ -274,6 +315,12 @@ mod facade {
             counter.increment(1);
         }
 
+        pub(super) fn tenant_request(&self, tenant: &str, result: &'static str) {
+            let tenant = Label::new("tenant", tenant.to_owned());
+            let counter = self.counter(TENANT_REQUESTS, [tenant, Label::new("result", result)]);
+            counter.increment(1);
+        }
+
         pub(crate) fn duration(&self, stage: Stage, time: Duration) {
             histogram!(stage.metric(), self.labels([])).record(time);
         }
@@ -351,6 +398,8 @@ mod facade {
         pub(crate) fn expected_every(&self, _: Duration) {}
 
         pub(crate) fn rejection(&self, _: &'static str) {}
+
+        pub(super) fn tenant_request(&self, _: &str, _: &'static str) {}
 
         pub(crate) fn duration(&self, _: Stage, _: Duration) {}
 

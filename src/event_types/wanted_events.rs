@@ -64,6 +64,21 @@ impl WantedEvents {
         self.check(event_type, None) == Wanted::Ignored && !self.qualify(event_type)
     }
 
+    /// The name that is this type but for its case and for what is between its words.
+    pub(crate) fn similar_to(&self, event_type: &str) -> Option<&str> {
+        let (found, found_words) = (letters(event_type), words(event_type));
+        let is_similar = |name: &&String| match name.strip_suffix('*') {
+            // `invoiceitem.created` is none of `invoice.*`.
+            Some(group) => found_words.starts_with(&words(group)),
+            None => found == letters(name),
+        };
+        let names = self.types.names().iter();
+        names
+            .filter(|_| !found.is_empty())
+            .find(is_similar)
+            .map(String::as_str)
+    }
+
     pub(crate) fn names(&self) -> &[String] {
         self.types.names()
     }
@@ -78,6 +93,20 @@ impl WantedEvents {
 fn is_within(name: &str, event_type: &str) -> bool {
     let rest = name.strip_prefix(event_type);
     rest.is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// The letters and digits of a name, in lower case.
+fn letters(name: &str) -> String {
+    let letters = name.chars().filter(|c| c.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
+}
+
+/// The name in lower case, with a dot for whatever is between its words.
+fn words(name: &str) -> String {
+    let words = name
+        .chars()
+        .map(|c| if c.is_alphanumeric() { c } else { '.' });
+    words.flat_map(char::to_lowercase).collect()
 }
 
 /// What is wrong with a name of an event type.
@@ -159,6 +188,26 @@ mod tests {
         }
         assert!(!wanted(&["pull_request.opened"]).ignore_all_of("pull_request"));
         assert!(!wanted(&["customer.*"]).ignore_all_of("customer.subscription"));
+    }
+
+    #[test]
+    fn a_name_that_is_spelt_in_another_way_is_found() {
+        let events = wanted(&["ORDERS_CREATE", "customer.subscription.*", "invoice.paid"]);
+        for (event_type, similar) in [
+            ("orders/create", Some("ORDERS_CREATE")),
+            ("Invoice_Paid", Some("invoice.paid")),
+            (
+                "customer-subscription-created",
+                Some("customer.subscription.*"),
+            ),
+            ("orders/created", None),
+            ("invoice.paid.late", None),
+            ("customer.subscriptions.created", None),
+            ("", None),
+            ("/", None),
+        ] {
+            assert_eq!(events.similar_to(event_type), similar, "{event_type}");
+        }
     }
 
     #[test]

@@ -133,8 +133,8 @@ impl Provider {
     /// The public base of the URL that the provider calls, for schemes that sign the URL: what
     /// stands before the path that the server sees.
     ///
-    /// Without it, such a scheme refuses every request with
-    /// [`SignatureError::NoPublicUrl`]. No effect on other schemes.
+    /// Without it, no request of such a scheme verifies ([`SignatureError::NoPublicUrl`]), and a layer panics when it is
+    /// made. No effect on other schemes.
     ///
     /// ```
     /// use idempotent_webhook::{Secret, presets};
@@ -240,6 +240,11 @@ impl Provider {
     /// Whether the signature covers the URL, so that it depends on [`public_url`](Self::public_url).
     pub fn signs_url(&self) -> bool {
         self.scheme.signs_url()
+    }
+
+    /// Whether no request verifies without [`public_url`](Self::public_url), and it is not set.
+    pub(crate) fn lacks_public_url(&self) -> bool {
+        self.public_url.is_none() && self.scheme.needs_public_url()
     }
 
     /// Checks that the signature scheme can use the secrets.

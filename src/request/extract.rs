@@ -5,6 +5,7 @@ use axum_core::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::request::Parts;
 
+use crate::extract::logged;
 use crate::extract_error::ExtractError;
 use crate::handler_error::HandlerError;
 use crate::transaction::{BeginError, DedupeTx, LateClaim};
@@ -13,7 +14,7 @@ impl<S: Sync> FromRequestParts<S> for DedupeTx {
     type Rejection = ExtractError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ExtractError> {
-        Self::take(&parts.extensions)
+        Self::take(&parts.extensions).map_err(|error| logged(error, parts))
     }
 }
 
@@ -21,7 +22,7 @@ impl<S: Sync> FromRequestParts<S> for LateClaim {
     type Rejection = ExtractError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ExtractError> {
-        Self::take(&parts.extensions)
+        Self::take(&parts.extensions).map_err(|error| logged(error, parts))
     }
 }
 
@@ -33,7 +34,7 @@ impl<S: Sync> OptionalFromRequestParts<S> for DedupeTx {
         match Self::take(&parts.extensions) {
             Ok(tx) => Ok(Some(tx)),
             Err(ExtractError::MissingLayer) => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => Err(logged(error, parts)),
         }
     }
 }

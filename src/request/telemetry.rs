@@ -81,9 +81,10 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
 fn count_unhandled(settings: &Settings, unhandled: &Unhandled) {
     match unhandled {
         Unhandled::Ignored(event_type) => settings.count_ignored(event_type),
-        Unhandled::Rejected(rejection) => {
+        Unhandled::Rejected(rejected) => {
             let provider = &settings.verification.provider;
-            settings.count_rejection(rejection.kind(), || rejection.stored_reason(provider));
+            let cause = rejected.rejection.kind();
+            settings.count_rejection(cause, || rejected.stored_reason(provider));
         }
         Unhandled::Handshake(_) | Unhandled::NoSecrets(_) | Unhandled::HandshakeFailed(_) => {}
     }

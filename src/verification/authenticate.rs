@@ -8,8 +8,10 @@ use http::request::Parts;
 use http_body::Body;
 
 use super::body;
-use super::rejection::Rejection;
+use super::body_shape::BodyShape;
+use super::rejection::{Rejected, Rejection};
 use super::settings::Verification;
+use super::telemetry;
 use super::unhandled::Unhandled;
 use crate::delivery::Delivery;
 use crate::event_types::Wanted;
@@ -27,8 +29,24 @@ pub(crate) struct Authentic {
     pub(crate) wanted: Option<Wanted>,
 }
 
-/// Reads and verifies a request.
+/// Reads and verifies a request. The span gets what is known of one that is rejected.
 pub(crate) async fn authenticate<B>(
+    verification: &Verification,
+    head: &Parts,
+    body: B,
+) -> Result<Authentic, Unhandled>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let authentic = verify(verification, head, body).await;
+    if let Err(Unhandled::Rejected(rejected)) = &authentic {
+        telemetry::rejected(head, rejected);
+    }
+    authentic
+}
+
+async fn verify<B>(
     verification: &Verification,
     head: &Parts,
     body: B,
@@ -59,11 +77,19 @@ where
         .unwrap_or_else(|_| Err("the lookup took too long".into()))
         .map_err(Unhandled::NoSecrets)?;
     let secrets = lookup.secrets.as_deref();
+    let tenant = lookup.tenant.as_ref().map(|tenant| &tenant.name);
+    let rejected = |rejection| {
+        Unhandled::Rejected(Rejected {
+            rejection,
+            tenant: tenant.cloned(),
+            body: Some(BodyShape::of(&body)),
+        })
+    };
     if let Some(rejection) = refused {
         return Err(
             match provider.recognize_unsigned(secrets.ok(), head, &body) {
                 Some(handshake) => answer_handshake(verification, head, handshake).await,
-                None => rejection.into(),
+                None => rejected(rejection),
             },
         );
     }
@@ -80,14 +106,19 @@ where
         Ok(Verified::Handshake(_)) | Err(VerifyError::Signature(_))
     ) {
         verification.metrics.authentic_now();
+        if let Some(tenant) = tenant {
+            verification.metrics.tenant_authentic(tenant);
+        }
     }
     let wanted = verification.wanted(event_type, head, &body);
     if let (Some(Wanted::Ignored), Some(event_type)) = (wanted, event_type) {
         return Err(Unhandled::Ignored(event_type.to_owned()));
     }
-    let verified = verified.map_err(|error| match error {
-        VerifyError::Signature(error) => Rejection::from(error),
-        VerifyError::Identity(error) => Rejection::from(error),
+    let verified = verified.map_err(|error| {
+        rejected(match error {
+            VerifyError::Signature(error) => error.into(),
+            VerifyError::Identity(error) => error.into(),
+        })
     })?;
     match verified {
         Verified::Delivery(verified) => {

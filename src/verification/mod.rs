@@ -3,6 +3,8 @@
 
 mod authenticate;
 mod body;
+mod body_shape;
+mod first_match;
 mod future;
 mod layer;
 mod rejection;

@@ -1,9 +1,12 @@
 //! Requests that are rejected: the sender is at fault, and nothing has reached Postgres or the
 //! handler.
 
+use std::sync::Arc;
+
 use http::{Method, StatusCode};
 
 use super::body::BodyError;
+use super::body_shape::BodyShape;
 use super::response::LATER;
 use crate::error_chain::ErrorChain;
 use crate::provider::signature::SignatureError;
@@ -17,6 +20,45 @@ pub(crate) enum Rejection {
     Signature(SignatureError),
     Identity(IdentityError),
     Body(BodyError),
+}
+
+/// A request that is rejected, with what was known of it by then.
+#[derive(Debug)]
+pub(crate) struct Rejected {
+    pub(crate) rejection: Rejection,
+    /// By the name that the application's lookup has found.
+    pub(crate) tenant: Option<Arc<str>>,
+    /// If it was read.
+    pub(crate) body: Option<BodyShape>,
+}
+
+impl Rejected {
+    /// For the operator.
+    pub(crate) fn reason(&self, provider: &Provider) -> String {
+        self.with_flaw(self.rejection.reason(provider))
+    }
+
+    /// For Postgres: the same, without what anybody can choose whose request is not authentic (G1). The tenant is one
+    /// that the application knows.
+    pub(crate) fn stored_reason(&self, provider: &Provider) -> String {
+        let reason = self.with_flaw(self.rejection.stored_reason(provider));
+        match &self.tenant {
+            Some(tenant) => format!("tenant {tenant}: {reason}"),
+            None => reason,
+        }
+    }
+
+    /// What is plainly wrong with a body comes first: nobody has signed it as it is.
+    fn with_flaw(&self, reason: String) -> String {
+        let flaw = self.body.as_ref().and_then(|body| body.flaw);
+        match (flaw, &self.rejection) {
+            (
+                Some(flaw),
+                Rejection::Signature(SignatureError::NoMatch | SignatureError::MalformedBody),
+            ) => format!("{flaw}; {reason}"),
+            _ => reason,
+        }
+    }
 }
 
 impl From<SignatureError> for Rejection {

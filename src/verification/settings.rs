@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::request::Parts;
 
+use super::first_match::FirstMatch;
 use crate::delivery::check_text;
 use crate::event_types::{EventTypes, Matched, Wanted, WantedEvents, add};
 use crate::metrics::Metrics;
@@ -23,6 +24,7 @@ pub(crate) struct Verification {
     events: Option<Arc<WantedEvents>>,
     /// The same of any clone: `Reconcile` takes one before there are handlers.
     events_of_clones: Arc<OnceLock<Arc<WantedEvents>>>,
+    first_match: Arc<FirstMatch>,
     refused_a_method: Arc<AtomicBool>,
     pub(crate) body_timeout: Duration,
     /// For the look-up of a tenant's secrets, and for what a handshake asks for.
@@ -36,7 +38,7 @@ impl Verification {
     ///
     /// # Panics
     ///
-    /// If the endpoint is no name, or the signature scheme cannot use a secret.
+    /// If the endpoint is no name, the signature scheme cannot use a secret, or the URL that it signs is not known.
     #[track_caller]
     #[expect(clippy::panic, reason = "documented, and only at start")]
     pub(crate) fn new(endpoint: Arc<str>, provider: Provider) -> Self {
@@ -46,9 +48,15 @@ impl Verification {
         if let Err(error) = provider.check_secrets() {
             panic!("endpoint {endpoint:?}: {error}");
         }
+        assert!(
+            !provider.lacks_public_url(),
+            "endpoint {endpoint:?}: {} signs the URL that it calls, which is not known: set `Provider::public_url`",
+            provider.name()
+        );
         Self {
             events: None,
             events_of_clones: Arc::default(),
+            first_match: Arc::default(),
             refused_a_method: Arc::default(),
             body_timeout: Duration::from_secs(10),
             lookup_timeout: Duration::from_secs(3),
@@ -125,7 +133,9 @@ impl Verification {
         body: &[u8],
     ) -> Option<Wanted> {
         let events = self.events.as_ref()?;
-        Some(self.check(events, event_type, head, body))
+        let wanted = self.check(events, event_type, head, body);
+        self.first_match.note(wanted, events, event_type);
+        Some(wanted)
     }
 
     /// What becomes of an event by its type. One whose type cannot be read is not ignored.

@@ -1,13 +1,16 @@
 //! The span of a request, and the log of one that `VerifiedWebhook` has passed on.
 
 use http::Response;
+use http::request::Parts;
 use tracing::field::Empty;
 use tracing::{Span, debug, error_span, warn};
 
+use super::rejection::Rejected;
 use super::settings::Verification;
 use crate::delivery::Delivery;
 use crate::handler_error::FailureReason;
 use crate::outcome::Outcome;
+use crate::route::route_of;
 
 /// The span of a request, or of the attempt at a delivery that was accepted before, within the caller's
 /// span. The handler runs in it.
@@ -20,6 +23,7 @@ pub(crate) fn span(caller: &Span, verification: &Verification) -> Span {
         endpoint = &*verification.endpoint,
         provider = verification.provider.name(),
         tenant = Empty,
+        route = Empty,
         delivery_id = Empty,
         event_type = Empty,
         attempt = Empty,
@@ -36,6 +40,13 @@ pub(crate) fn identified(span: &Span, delivery: &Delivery) {
     if delivery.attempt() > 1 {
         span.record("attempt", delivery.attempt());
     }
+}
+
+/// Adds to the span where a request was sent that is rejected. Of what the sender has chosen, nothing is in it.
+pub(super) fn rejected(head: &Parts, rejected: &Rejected) {
+    let span = Span::current();
+    span.record("tenant", rejected.tenant.as_deref());
+    span.record("route", route_of(head));
 }
 
 /// Counts the outcome of a request, and adds it to the span.

@@ -7,7 +7,7 @@ use http::header::{ALLOW, HeaderValue};
 use http::{Method, Response, StatusCode};
 use tracing::{debug, error, info, warn};
 
-use super::rejection::Rejection;
+use super::rejection::{Rejected, Rejection};
 use super::response::{LATER, acknowledge, finish, plain, retry_later, says_when, unavailable};
 use super::settings::Verification;
 use crate::error_chain::{BoxError, ErrorChain};
@@ -18,7 +18,7 @@ use crate::provider::Handshake;
 /// The answer to a request that does not reach the handler.
 #[derive(Debug)]
 pub(crate) enum Unhandled {
-    Rejected(Rejection),
+    Rejected(Rejected),
     Handshake(Handshake),
     /// It is authentic, and the layer ignores its event type.
     Ignored(String),
@@ -30,7 +30,11 @@ pub(crate) enum Unhandled {
 
 impl From<Rejection> for Unhandled {
     fn from(rejection: Rejection) -> Self {
-        Self::Rejected(rejection)
+        Self::Rejected(Rejected {
+            rejection,
+            tenant: None,
+            body: None,
+        })
     }
 }
 
@@ -53,7 +57,7 @@ impl Unhandled {
         let outcome = self.outcome();
         // For `assert_idempotent`; it does not leave the process.
         let reason = match &self {
-            Self::Rejected(rejection) => Some(rejection.reason(provider)),
+            Self::Rejected(rejected) => Some(rejected.reason(provider)),
             Self::NoSecrets(_) | Self::HandshakeFailed(_) => Some(self.to_string()),
             Self::Handshake(_) | Self::Ignored(_) => None,
         };
@@ -64,7 +68,7 @@ impl Unhandled {
                 return response;
             }
             Self::Ignored(_) => acknowledge(provider),
-            Self::Rejected(rejection) => {
+            Self::Rejected(Rejected { rejection, .. }) => {
                 let status = rejection.status_for(provider);
                 let mut response = plain(status, rejection.text(provider));
                 if says_when(status) {
@@ -97,11 +101,20 @@ impl Unhandled {
                 reason = self.to_string(),
                 "webhook failed"
             ),
-            Self::Rejected(rejection) => {
+            Self::Rejected(rejected) => {
                 let provider = &verification.provider;
+                let Rejected {
+                    rejection,
+                    tenant,
+                    body,
+                } = rejected;
                 verification.metrics.rejection(rejection.kind());
+                if let Some(tenant) = tenant {
+                    verification.metrics.tenant_rejected(tenant);
+                }
                 let status = rejection.status_for(provider).as_u16();
-                let reason = rejection.reason(provider);
+                let reason = rejected.reason(provider);
+                let body_bytes = body.map(|body| body.length);
                 match rejection {
                     // Browsers and scanners, not deliveries. But the first one may be a sign of a layer
                     // in the wrong place.
@@ -114,7 +127,7 @@ impl Unhandled {
                         "webhook rejected; if another handler should have had this request, put the \
                          layer on the webhook's route only (logged once)"
                     ),
-                    _ => warn!(status, reason, "webhook rejected"),
+                    _ => warn!(status, body_bytes, reason, "webhook rejected"),
                 }
             }
         }

@@ -99,6 +99,11 @@ impl SignatureScheme for Contentful {
         true
     }
 
+    /// The path is signed, and the host is not.
+    fn needs_public_url(&self) -> bool {
+        false
+    }
+
     fn description(&self) -> Cow<'static, str> {
         "HMAC-SHA256 in hex, of the request".into()
     }

@@ -134,6 +134,11 @@ impl SignatureScheme for HubSpot {
         true
     }
 
+    /// The first version of its signatures has no URL.
+    fn needs_public_url(&self) -> bool {
+        false
+    }
+
     fn description(&self) -> Cow<'static, str> {
         "HMAC-SHA256 in base64, of the URL and the body".into()
     }

@@ -93,6 +93,10 @@ impl SignatureScheme for ByHeader {
         self.with.signs_url() || self.without.signs_url()
     }
 
+    fn needs_public_url(&self) -> bool {
+        self.with.needs_public_url() && self.without.needs_public_url()
+    }
+
     fn signs_value(&self, name: &str) -> bool {
         self.with.signs_value(name) && self.without.signs_value(name)
     }

@@ -134,6 +134,12 @@ pub trait SignatureScheme: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// Whether no request verifies without [`Provider::public_url`](crate::Provider::public_url): a layer whose provider
+    /// has none is then not built. Default: [`signs_url`](Self::signs_url).
+    fn needs_public_url(&self) -> bool {
+        self.signs_url()
+    }
+
     /// What the signature of a request covers, to the byte, for those who ask why it does not match. It has nothing of
     /// the secret. Default: `None`, the scheme does not say.
     ///

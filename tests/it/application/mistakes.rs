@@ -5,16 +5,16 @@ use axum::http::{Method, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::testing::{TestDelivery, assert_idempotent};
 use idempotent_webhook::{
-    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Outcome, Recovery, Secret,
-    TenantSecrets, presets,
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Outcome, Provider, Recovery, Secret,
+    TenantSecrets, VerifiedWebhook, presets,
 };
 use tower::ServiceExt;
 
 use crate::support::{
-    Database, TestApp, answer, assert_rows, github, insert_effect, logged, secret, send,
-    write_effect,
+    Database, TestApp, answer, assert_rows, github, github_delivery, insert_effect, logged, secret,
+    send, shopify, write_effect,
 };
 
 fn with_method(method: Method) -> Request<Body> {
@@ -418,4 +418,235 @@ async fn a_role_without_rights_may_migrate_what_is_up_to_date() {
     database
         .run(&format!("drop owned by {role}; drop role {role}"))
         .await;
+}
+
+/// A layer covers only the routes that were added before it. A test with `assert_idempotent` says so, and so does the log
+/// if a handler takes something of the layer.
+#[tokio::test]
+async fn a_layer_before_the_routes_is_found_by_a_test() {
+    let database = Database::new().await;
+    let layer = || IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secret()));
+    let router = Router::new()
+        .layer(layer())
+        .route("/", post(async || "done"));
+    assert_eq!(send(&router, github("a", "{}")).await.body, "done");
+    let asserted = tokio::spawn(async move {
+        assert_idempotent(&router, &github_delivery(), async || 0).await;
+    });
+    let panic = asserted.await.unwrap_err().into_panic();
+    let message = panic.downcast_ref::<String>().unwrap();
+    assert!(message.contains("is the layer on this route?"), "{message}");
+
+    let router = Router::new()
+        .layer(layer())
+        .route("/hooks/{tenant}", post(write_effect));
+    let mut request = github("a", "{}");
+    *request.uri_mut() = "/hooks/a-token?of=a-sender".parse().unwrap();
+    let log = logged(async {
+        assert_eq!(send(&router, request).await.status, 500);
+    })
+    .await;
+    for part in [
+        "the webhook handler could not be called",
+        r#"method="POST" route="/hooks/{tenant}""#,
+        "a layer covers only what was added before it",
+    ] {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+    assert!(
+        !log.contains("a-token") && !log.contains("a-sender"),
+        "{log}"
+    );
+    assert_rows!(database, claims: 0, effects: 0);
+}
+
+/// Something between the provider and the layer has made it so.
+#[tokio::test]
+async fn g13_a_body_that_nobody_signs_is_told_before_the_secret() {
+    let app = TestApp::github(write_effect).await;
+    let whole = "{\"name\":\"caf\u{e9}\"}";
+    for (received, reason) in [
+        (&b""[..], "the body is empty: the sender has sent none"),
+        (
+            b"{\"name\":\"ca",
+            "the body is not complete JSON: it was cut off; signature",
+        ),
+        (b"{\"name\":\"caf\xe9\"}", "the body is not UTF-8"),
+        (
+            b"{\"name\": \"caf\xc3\xa9\"}",
+            "signature matches none of the secrets",
+        ),
+    ] {
+        let mut request = github("a", whole);
+        *request.body_mut() = Body::from(received);
+        let log = logged(async {
+            assert_eq!(app.send(request).await.status, 401);
+        })
+        .await;
+        let begins = format!("body_bytes={} reason=\"{reason}", received.len());
+        assert!(log.contains(&begins), "{begins}: {log}");
+        assert!(!log.contains("name\\\""), "{log}");
+    }
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+const NOTHING_MATCHED: &str = "no name of the table has matched yet";
+
+#[tokio::test]
+async fn e1_a_table_that_is_spelt_in_another_way_is_one_warning() {
+    let shopify_preset = presets::shopify(secret());
+    let only = |layer: IdempotentWebhook| layer.only(["ORDERS_CREATE"]);
+    let app = TestApp::with(shopify_preset, only, write_effect).await;
+    let log = logged(async {
+        for id in ["a", "b"] {
+            assert_eq!(app.send(shopify(id, "{}")).await.outcome, "ignored");
+        }
+    })
+    .await;
+    assert_eq!(log.matches(NOTHING_MATCHED).count(), 1, "{log}");
+    assert!(
+        log.contains("`ORDERS_CREATE` is spelt in another way"),
+        "{log}"
+    );
+    assert!(log.contains(r#"event_type="orders/create""#), "{log}");
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
+#[tokio::test]
+async fn e1_a_table_that_matches_nothing_is_one_warning_and_one_that_has_matched_is_none() {
+    for has_matched in [false, true] {
+        let app = TestApp::github_with(|layer| layer.only(["push"]), write_effect).await;
+        let log = logged(async {
+            if has_matched {
+                assert_eq!(app.send(github("a", "{}")).await.outcome, "processed");
+            }
+            for _ in 0..250 {
+                let star = github_delivery().event_type("star");
+                assert_eq!(app.send(star.request()).await.outcome, "ignored");
+            }
+        })
+        .await;
+        let expected = usize::from(!has_matched);
+        assert_eq!(log.matches(NOTHING_MATCHED).count(), expected, "{log}");
+        let claims = i64::from(has_matched);
+        assert_rows!(app.database, claims: claims, effects: claims);
+    }
+}
+
+/// It is known when the layer is made.
+#[tokio::test]
+async fn a_missing_public_url_is_refused_at_start() {
+    let database = Database::empty().await;
+    let build = |provider: Provider| {
+        let pool = database.pool.clone();
+        panic_of(|| IdempotentWebhook::new(pool, "sms", provider))
+    };
+    let twilio = || presets::twilio(secret());
+    let refused = "endpoint \"sms\": twilio signs the URL that it calls, which is not known: set \
+                   `Provider::public_url`";
+    assert_eq!(build(twilio()), refused);
+    assert_eq!(panic_of(|| VerifiedWebhook::new("sms", twilio())), refused);
+    let url = "https://example.com".parse().unwrap();
+    assert_eq!(build(twilio().public_url(url)), "no panic");
+    // The first version of its signatures has no URL, and the other provider signs the path alone.
+    assert_eq!(build(presets::hubspot(secret())), "no panic");
+    let contentful = presets::contentful(Secret::new("x".repeat(64)).unwrap());
+    assert_eq!(build(contentful), "no panic");
+}
+
+/// A process of another version of the application.
+async fn process_with(database: &Database, endpoint: &'static str) -> (Router, IdempotentWebhook) {
+    let pool = database.another_pool(5).await;
+    let layer = IdempotentWebhook::new(pool, endpoint, presets::github(secret()));
+    let router = Router::new().route("/", post(write_effect).layer(layer.clone()));
+    (router, layer)
+}
+
+const NEW: &str = "this webhook endpoint is new";
+
+#[tokio::test]
+async fn an_endpoint_that_may_be_another_one_renamed_is_one_warning() {
+    let database = Database::new().await;
+    let log_of = async |endpoint| {
+        logged(async {
+            let (router, layer) = process_with(&database, endpoint).await;
+            send(&router, github("a", "{}")).await;
+            layer.drained().await;
+        })
+        .await
+    };
+    let log = log_of("billing").await;
+    assert!(!log.contains(NEW), "there is no other one: {log}");
+    let log = log_of("payments").await;
+    assert_eq!(log.matches(NEW).count(), 1, "{log}");
+    let names = r#"endpoint="payments" not_served="billing""#;
+    assert!(log.contains("WARN") && log.contains(names), "{log}");
+    let log = log_of("payments").await;
+    assert!(!log.contains(NEW), "a second process: {log}");
+    // What it warns of.
+    assert_rows!(database, claims: 2, effects: 2);
+
+    // A new one beside others.
+    let _others = [
+        process_with(&database, "billing").await,
+        process_with(&database, "payments").await,
+    ];
+    let log = log_of("refunds").await;
+    assert!(!log.contains(NEW), "{log}");
+}
+
+/// The statements of the guide.
+#[tokio::test]
+async fn an_endpoint_that_is_renamed_by_the_guide_knows_what_it_has_processed() {
+    const RENAME: &str = include_str!("../../../src/documentation/rename_endpoint.sql");
+    let database = Database::new().await;
+    let fails = async || StatusCode::INTERNAL_SERVER_ERROR;
+    {
+        let pool = database.another_pool(5).await;
+        let recovery = Recovery::new(pool.clone());
+        let layer = IdempotentWebhook::new(pool, "billing", presets::github(secret()))
+            .replay_guard()
+            .keep(Keep::failed(&recovery));
+        let router = Router::new()
+            .route("/", post(write_effect).layer(layer.clone()))
+            .route("/fails", post(fails).layer(layer.clone()));
+        assert_eq!(send(&router, github("a", "{}")).await.outcome, "processed");
+        let failing = github_delivery().id("b").body("[]").uri("/fails");
+        assert_eq!(send(&router, failing.request()).await.outcome, "kept");
+        layer.drained().await;
+    }
+    database.run(RENAME).await;
+    let tables: Vec<String> = sqlx::query_scalar(
+        "select table_name::text from information_schema.columns
+         where table_schema = 'idempotent_webhook' and column_name = 'endpoint'",
+    )
+    .fetch_all(&database.pool)
+    .await
+    .unwrap();
+    assert!(tables.len() > 10, "{tables:?}");
+    for table in tables {
+        let left =
+            format!("select count(*) from idempotent_webhook.{table} where endpoint = 'billing'");
+        assert_eq!(database.count(&left).await, 0, "{table}");
+        assert!(
+            RENAME.contains(&table)
+                || table.starts_with("operator_action")
+                || table == "failing_deliveries",
+            "{table}"
+        );
+    }
+    let kept = "select count(*) from idempotent_webhook.kept_deliveries
+                join idempotent_webhook.kept_requests using (endpoint, tenant, delivery_id)
+                where endpoint = 'payments' and state = 'due'";
+    assert_eq!(database.count(kept).await, 1);
+
+    let log = logged(async {
+        let (router, layer) = process_with(&database, "payments").await;
+        assert_eq!(send(&router, github("a", "{}")).await.outcome, "duplicate");
+        layer.drained().await;
+    })
+    .await;
+    assert!(!log.contains(NEW), "{log}");
+    let claims = "select count(*) from idempotent_webhook.deliveries where endpoint = 'payments'";
+    assert_eq!(database.count(claims).await, 1);
 }

@@ -323,6 +323,12 @@ async fn the_alerts_see_the_first_event_of_a_process() {
         ("idempotent_webhook_unserved_deliveries", ""),
         ("idempotent_webhook_last_authentic_timestamp_seconds", ""),
         ("idempotent_webhook_expected_every_seconds", ""),
+        // Of tenants only.
+        ("idempotent_webhook_tenant_requests_total", ""),
+        (
+            "idempotent_webhook_tenant_requests_total",
+            "result=\"rejected\"",
+        ),
     ];
     for alert in alerts() {
         let expected = (!of_others.contains(&alert)).then_some(0.0);

@@ -15,6 +15,7 @@ use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{
     DedupeTx, Delivery, IdempotentWebhook, Secret, Secrets, TenantSecrets, presets,
 };
+use metrics_exporter_prometheus::PrometheusBuilder;
 
 use crate::support::{
     Answer, Database, answer, assert_rows, github_delivery, insert_effect, let_pass, logged, send,
@@ -106,6 +107,101 @@ async fn each_tenant_has_its_own_secret_and_an_unknown_one_is_a_401() {
         assert_eq!(send(&router, sent).await, forged(), "{tenant}");
     }
     assert_rows!(database, claims: 2, effects: 2);
+}
+
+/// The value of a tenant's counter.
+fn requests_of(rendered: &str, tenant: &str, result: &str) -> Option<u64> {
+    let series = format!(
+        "idempotent_webhook_tenant_requests_total{{endpoint=\"test\",provider=\"github\",tenant=\"{tenant}\",\
+         result=\"{result}\"}} "
+    );
+    let line = rendered
+        .lines()
+        .find_map(|line| line.strip_prefix(&series))?;
+    Some(line.parse().unwrap())
+}
+
+#[tokio::test]
+async fn g13_a_tenant_whose_secret_is_wrong_is_named_once_its_lookup_has_found_it() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let exporter = recorder.handle();
+    // Of this thread, which is all that the test's runtime has.
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let database = Database::new().await;
+    let tenants = Tenants::default();
+    tenants.set("acme", "acme's secret");
+    tenants.set("globex", "globex's secret");
+    let github = presets::github(tenants.secrets().cache(0, Duration::ZERO));
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", github);
+    let route = post(handler).layer(layer.clone());
+    let router = Router::new().route("/hooks/{tenant}", route);
+    let rejected = async |tenant: &str| {
+        let sent = request(tenant, "another secret", "a");
+        logged(async {
+            assert_eq!(send(&router, sent).await, forged());
+        })
+        .await
+    };
+
+    let by_acme = request("acme", "acme's secret", "a");
+    assert_eq!(send(&router, by_acme).await.outcome, "processed");
+    let rendered = exporter.render();
+    assert!(!rendered.contains("acme"), "it counts none: {rendered}");
+    for _ in 0..2 {
+        let log = rejected("globex").await;
+        for part in ["WARN", r#"tenant="globex""#, r#"route="/hooks/{tenant}""#] {
+            assert!(log.contains(part), "{part}: {log}");
+        }
+    }
+    // A name that the sender has made up is nowhere.
+    let log = rejected("made-up").await;
+    assert!(log.contains(r#"route="/hooks/{tenant}""#), "{log}");
+    assert!(!log.contains("made-up"), "{log}");
+    let right = request("globex", "globex's secret", "b");
+    assert_eq!(send(&router, right).await.outcome, "processed");
+
+    let rendered = exporter.render();
+    assert_eq!(requests_of(&rendered, "globex", "rejected"), Some(2));
+    assert_eq!(requests_of(&rendered, "globex", "authentic"), Some(1));
+    for unknown in ["made-up", "acme"] {
+        assert!(!rendered.contains(unknown), "{rendered}");
+    }
+    layer.drained().await;
+    let reasons: Vec<String> =
+        sqlx::query_scalar("select reason from idempotent_webhook.rejections order by cause")
+            .fetch_all(&database.pool)
+            .await
+            .unwrap();
+    let [no_match, unknown] = &reasons[..] else {
+        panic!("{reasons:?}");
+    };
+    assert!(
+        no_match.starts_with("tenant globex: signature matches none"),
+        "{no_match}"
+    );
+    assert!(!unknown.contains("made-up"), "{unknown}");
+    assert_rows!(database, claims: 2, effects: 2);
+}
+
+#[tokio::test]
+async fn g14_tenants_are_counted_by_name_up_to_a_hundred() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let exporter = recorder.handle();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let database = Database::new().await;
+    let tenants = Tenants::default();
+    let router = router(&database, tenants.secrets());
+    for number in 0..105 {
+        let name = format!("tenant-{number}");
+        tenants.set(&name, "a secret");
+        let sent = request(&name, "another secret", "a");
+        assert_eq!(send(&router, sent).await, forged());
+    }
+    let rendered = exporter.render();
+    let count = rendered.matches("result=\"rejected\"} 1\n").count();
+    assert_eq!(count, 100, "{rendered}");
+    assert_eq!(requests_of(&rendered, "*", "rejected"), Some(5));
+    assert_rows!(database, claims: 0, effects: 0);
 }
 
 #[tokio::test]
