@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sqlx::PgPool;
-use sqlx::postgres::PgConnectOptions;
+
+use crate::database_name::DatabaseName;
 
 /// The names of all layers that there are. A static, since two layers need not share anything else.
 static NAMES: Mutex<Vec<Arc<Name>>> = Mutex::new(Vec::new());
@@ -11,8 +12,7 @@ static NAMES: Mutex<Vec<Arc<Name>>> = Mutex::new(Vec::new());
 #[derive(Debug, PartialEq)]
 struct Name {
     endpoint: Arc<str>,
-    /// Host, port and name of the database.
-    database: (String, u16, String),
+    database: DatabaseName,
 }
 
 /// Holds a name for as long as a layer, a clone or a service of it exists.
@@ -24,7 +24,7 @@ impl EndpointName {
     pub(crate) fn hold(endpoint: &Arc<str>, pool: &PgPool) -> Self {
         let name = Arc::new(Name {
             endpoint: endpoint.clone(),
-            database: database(&pool.connect_options()),
+            database: DatabaseName::of(&pool.connect_options()),
         });
         let mut names = names();
         let is_shared = names.contains(&name);
@@ -49,7 +49,7 @@ impl Drop for EndpointName {
 
 /// The names of the layers of this process on the database of the pool.
 pub(crate) fn served(pool: &PgPool) -> Vec<String> {
-    let database = database(&pool.connect_options());
+    let database = DatabaseName::of(&pool.connect_options());
     let names = names();
     let names = names.iter().filter(|name| name.database == database);
     names.map(|name| name.endpoint.to_string()).collect()
@@ -58,13 +58,4 @@ pub(crate) fn served(pool: &PgPool) -> Vec<String> {
 fn names() -> MutexGuard<'static, Vec<Arc<Name>>> {
     // Nothing panics while it holds the lock.
     NAMES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn database(options: &PgConnectOptions) -> (String, u16, String) {
-    let host = match options.get_socket() {
-        Some(socket) => socket.display().to_string(),
-        None => options.get_host().to_owned(),
-    };
-    let name = options.get_database().unwrap_or(options.get_username());
-    (host, options.get_port(), name.to_owned())
 }

@@ -77,28 +77,28 @@
 //! # Features
 //!
 //! Most presets sign with HMAC-SHA256, and need none. The crates are those that a feature adds to an application with
-//! axum and sqlx, whose TLS is rustls.
+//! this crate, which brings one, and with axum and sqlx, whose TLS is rustls; one in two versions counts twice.
 //!
 //! Without `postgres`, sqlx is not in the tree: [`VerifiedWebhook`] verifies on any tower stack, and
 //! [`Provider::verify`] without one.
 //!
 //! | feature | adds | presets | crates |
 //! |---|---|---|---|
-//! | `axum` (default) | [`DedupeTx`] and [`Delivery`] as extractors, and axum's own body limit disabled for bodies that the layer has limited. Without it, the layer is plain tower: handlers use [`DedupeTx::take`] and find the [`Delivery`] in the request's extensions |  | 1 |
-//! | `postgres` (default) | [`IdempotentWebhook`] and all that is built on it. It needs Postgres, and sqlx |  | 3 |
-//! | `all-presets` | `ed25519`, `md5`, `p256`, `rsa`, `sha1` and `x509` | all | 39 |
+//! | `axum` (default) | [`DedupeTx`] and [`Delivery`] as extractors, and axum's own body limit disabled for bodies that the layer has limited. Without it, the layer is plain tower: handlers use [`DedupeTx::take`] and find the [`Delivery`] in the request's extensions |  | 0 |
+//! | `postgres` (default) | [`IdempotentWebhook`] and all that is built on it. It needs Postgres, and sqlx |  | 0 |
+//! | `all-presets` | `ed25519`, `md5`, `p256`, `rsa`, `sha1` and `x509` | all | 47 |
 //! | `ed25519` | the algorithm, also for schemes of your own | `discord`, `fal`, `telnyx`, and asymmetric keys of `standard-webhooks` | 5 |
 //! | `md5` | the same | `patreon` | 0 |
 //! | `p256` | the same | `circle`, `github-secret-scanning`, `plaid`, `sendgrid`, and with `sha1` `ebay` | 19 |
-//! | `rsa` | the same | `fireblocks`, `google-pubsub`, `paypal`, `wise`, `wix` | 16 |
+//! | `rsa` | the same | `fireblocks`, `google-pubsub`, `paypal`, `wise`, `wix` | 19 |
 //! | `sha1` | the same | `braintree`, `cloudinary`, `help-scout`, `intercom`, `mandrill`, `plivo`, `segment`, `trello`, `twilio`, `vercel`, and with `p256` `ebay`; `websub` for YouTube | 1 |
-//! | `x509` | certificates, with `p256`, `rsa` and `sha1` | `apple-app-store`, `aws-sns`, and `paypal` by its certificates | 35 |
+//! | `x509` | certificates, with `p256`, `rsa` and `sha1` | `apple-app-store`, `aws-sns`, and `paypal` by its certificates | 43 |
 //! | `dashboard` | a router with pages for operators: what arrives, what fails, and actions to mend it |  | 3 |
 //! | `metrics` | the metrics below |  | 3 |
-//! | `reqwest` | the lists of events of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`], and a client for keys of providers that rotate them ([`provider::keys`]). A list of your own ([`reconcile::EventSource`]), and a client of your own for keys, do not need it |  | 13 |
-//! | `sea-orm` | [`DedupeTx`] as a connection of SeaORM 2: `DedupeTx::sea_orm`. The crates are those of SeaORM itself |  | 27 |
+//! | `reqwest` | the lists of events of Stripe, GitHub, Paddle, WorkOS and Chargebee, for [`Reconcile`], and a client for keys of providers that rotate them ([`provider::keys`]). A list of your own ([`reconcile::EventSource`]), and a client of your own for keys, do not need it. It brings `aws-lc-rs`, a second crypto library beside the `ring` of sqlx |  | 14 |
+//! | `sea-orm` | [`DedupeTx`] as a connection of SeaORM 2: `DedupeTx::sea_orm`. The crates are those of SeaORM itself |  | 26 |
 //! | `testing` | signed requests and an assertion, for the tests of applications |  | 0 |
-//! | `command` | the binary `webhook`, which sends, replays and [verifies](documentation::answers) at a shell, without Postgres; with `all-presets` and `testing` | all | 55 |
+//! | `command` | the binary `webhook`, which sends, replays and [verifies](documentation::answers) at a shell, without Postgres; with `all-presets` and `testing` | all | 63 |
 //!
 //! # Metrics
 //!
@@ -111,6 +111,7 @@
 //! |---|---|---|
 //! | `idempotent_webhook_deliveries_total` | counter | `outcome`: `processed`, `duplicate`, `in-flight`, `rejected`, `failed`, `kept`, `discarded`, `accepted`, `handshake`, `ignored`, `verified` |
 //! | `idempotent_webhook_rejections_total` | counter | `reason`: `method_not_allowed`, `missing_header`, `malformed_header`, `malformed_body`, `no_public_url`, `no_match`, `other_algorithm`, `feature_off`, `key_not_fetched`, `unknown_key`, `certificate`, `not_for_us`, `too_old`, `too_new`, `no_tenant`, `unknown_tenant`, `unusable_secret`, `no_timestamp`, `no_usable_id`, `body_too_large`, `body_too_slow`, `body_broken` |
+//! | `idempotent_webhook_tenant_requests_total` | counter | `tenant`, and `result`: `authentic`, `rejected`. Of [tenants](TenantSecrets) that the lookup knows, from the first request on that this process has rejected; of a hundred by name, and `*` for those beyond |
 //! | `idempotent_webhook_before_claim_seconds` | histogram | from the call of a handler to its [late claim](LateClaim::begin) |
 //! | `idempotent_webhook_claim_seconds` | histogram | |
 //! | `idempotent_webhook_handler_seconds` | histogram | |
@@ -177,6 +178,8 @@ mod delivery;
 
 // These need none of the others.
 mod calendar;
+#[cfg(feature = "postgres")]
+mod database_name;
 mod digest;
 #[cfg(feature = "postgres")]
 mod endpoint_name;

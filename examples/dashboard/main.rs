@@ -43,7 +43,7 @@ async fn example(pool: PgPool) -> playground::Result<()> {
     let app = shop
         .router
         .clone()
-        .merge(Router::new().nest(PREFIX, dashboard.into_router()));
+        .merge(Router::new().nest_service(PREFIX, dashboard.into_router()));
 
     let port = std::env::var("PORT")
         .ok()

@@ -1,4 +1,4 @@
-//! A dashboard for operators, as a router that one nests: see what arrives, what fails, and mend it.
+//! A dashboard for operators, as a router to nest: see what arrives, what fails, and mend it.
 //!
 //! ```
 //! use axum::Router;
@@ -22,7 +22,8 @@
 //!     });
 //!     // `app.layer(..)` covers only routes that were added before it, so the login goes here.
 //!     let dashboard = dashboard.into_router().layer(from_fn(login));
-//!     app.nest("/admin/webhooks", dashboard)
+//!     // `nest` would not answer the prefix with a slash at its end.
+//!     app.nest_service("/admin/webhooks", dashboard)
 //! }
 //!
 //! /// The application's own middleware.
@@ -170,9 +171,9 @@
 //!
 //! # Where to put it
 //!
-//! Under any prefix with [`Router::nest`](axum::Router::nest), or as the whole router of a server of its
-//! own. The prefix redirects to `overview`. `nest` does not answer the prefix with a slash at its end;
-//! `nest_service` does. All links are relative, so a proxy may strip a prefix or add one. One that strips it
+//! Under any prefix with [`Router::nest_service`](axum::Router::nest_service), or as the whole router of a server of its
+//! own. The prefix redirects to `overview`, with a slash at its end or without; with `nest`, axum answers the slash with
+//! 404. All links are relative, so a proxy may strip a prefix or add one. One that strips it
 //! without a slash at its end has to send `X-Forwarded-Prefix`, or to redirect to the address with the slash.
 //!
 //! Over HTTPS, browsers say from which site a form comes (`Sec-Fetch-Site`), and a proxy may change the
@@ -332,7 +333,7 @@ impl Dashboard {
         self
     }
 
-    /// The router, for [`Router::nest`](axum::Router::nest), or to be served as it is.
+    /// The router, for [`Router::nest_service`](axum::Router::nest_service), or to be served as it is.
     pub fn into_router<S: Clone + Send + Sync + 'static>(self) -> Router<S> {
         routes::router(Arc::new(Shared {
             database: Database::new(self.pool),

@@ -2,81 +2,119 @@
 //! until the time is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sqlx::{ConnectOptions, Connection, PgPool};
 use tokio::time::Instant;
 
 use super::pg_error::{DatabaseError, is_full};
+use crate::database_name::DatabaseName;
 use crate::error_chain::ErrorChain;
 
 /// How long the result of a look counts, so that many who wait do not connect at once.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is known of the way to Postgres. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Reachability(Arc<Shared>);
+/// How long a look may take.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
-#[derive(Debug, Default)]
-struct Shared {
-    look: Mutex<Look>,
-    /// It was not reached the last time.
-    is_away: AtomicBool,
-}
+/// The databases that keep somebody waiting. A static, since the pools of a process need not share anything else.
+static SLOW: Mutex<Vec<Slow>> = Mutex::new(Vec::new());
 
-/// The last look.
-#[derive(Debug, Default)]
-struct Look {
-    began: Option<Instant>,
-    /// Why it has failed.
+/// Whether there is one, so that a delivery takes no lock while all is well.
+static IS_ONE_SLOW: AtomicBool = AtomicBool::new(false);
+
+#[derive(Debug)]
+struct Slow {
+    database: DatabaseName,
+    looked_at: Option<Instant>,
+    /// Why the last look has failed.
     cause: Option<String>,
+    /// Whether somebody has had no connection.
+    is_away: bool,
 }
 
-impl Reachability {
-    /// Connects once beside the pool, in a task, unless somebody has just done so.
-    pub(super) fn look(&self, pool: &PgPool, timeout: Duration) {
-        let mut look = self.last_look();
-        if look.began.is_some_and(|at| at.elapsed() < LOOK_INTERVAL) {
-            return;
+/// Connects once beside the pool, in a task, unless somebody has just done so.
+pub(super) fn look(pool: &PgPool) {
+    let options = pool.connect_options();
+    let database = DatabaseName::of(&options);
+    let is_news = with(&database, |slow| {
+        let is_news = slow
+            .looked_at
+            .is_none_or(|at| at.elapsed() >= LOOK_INTERVAL);
+        if is_news {
+            slow.looked_at = Some(Instant::now());
         }
-        look.began = Some(Instant::now());
-        drop(look);
-        let (shared, options) = (self.clone(), pool.connect_options());
-        tokio::spawn(async move {
-            let cause = match tokio::time::timeout(timeout, options.connect()).await {
-                Ok(Ok(connection)) => {
-                    let _ = tokio::time::timeout(timeout, connection.close()).await;
-                    None
-                }
-                Ok(Err(error)) => Some(cause(&error, options.get_host(), options.get_port())),
-                // As those who wait say themselves.
-                Err(_) => None,
-            };
-            shared.last_look().cause = cause;
-        });
+        is_news
+    });
+    if !is_news {
+        return;
     }
-
-    /// There was no connection. Returns why, if that is known.
-    pub(super) fn is_away(&self) -> Option<DatabaseError> {
-        self.0.is_away.store(true, Ordering::Relaxed);
-        let cause = self.last_look().cause.clone();
-        cause.map(DatabaseError::Unreachable)
-    }
-
-    /// There is a connection.
-    pub(super) fn is_there(&self) {
-        let is_away = &self.0.is_away;
-        if is_away.load(Ordering::Relaxed) && is_away.swap(false, Ordering::Relaxed) {
-            self.last_look().cause = None;
-            tracing::info!("Postgres can be reached again");
+    tokio::spawn(async move {
+        let cause = match tokio::time::timeout(LOOK_TIMEOUT, options.connect()).await {
+            Ok(Ok(connection)) => {
+                let _ = tokio::time::timeout(LOOK_TIMEOUT, connection.close()).await;
+                None
+            }
+            Ok(Err(error)) => Some(cause(&error, options.get_host(), options.get_port())),
+            // As those who wait say themselves.
+            Err(_) => None,
+        };
+        if let Some(slow) = lock().iter_mut().find(|slow| slow.database == database) {
+            slow.cause = cause;
         }
-    }
+    });
+}
 
-    fn last_look(&self) -> MutexGuard<'_, Look> {
-        // Nothing panics while it holds the lock.
-        self.0.look.lock().unwrap_or_else(PoisonError::into_inner)
+/// There was no connection. Returns why, if that is known.
+pub(super) fn is_away(pool: &PgPool) -> Option<DatabaseError> {
+    let database = DatabaseName::of(&pool.connect_options());
+    let cause = with(&database, |slow| {
+        slow.is_away = true;
+        slow.cause.clone()
+    });
+    cause.map(DatabaseError::Unreachable)
+}
+
+/// There is a connection.
+pub(super) fn is_there(pool: &PgPool) {
+    if !IS_ONE_SLOW.load(Ordering::Relaxed) {
+        return;
     }
+    let database = DatabaseName::of(&pool.connect_options());
+    let mut all = lock();
+    let was_away = all
+        .iter()
+        .any(|slow| slow.database == database && slow.is_away);
+    all.retain(|slow| slow.database != database);
+    IS_ONE_SLOW.store(!all.is_empty(), Ordering::Relaxed);
+    drop(all);
+    if was_away {
+        tracing::info!("Postgres can be reached again");
+    }
+}
+
+/// Does something with what is known of a database.
+fn with<T>(database: &DatabaseName, work: impl FnOnce(&mut Slow) -> T) -> T {
+    let mut all = lock();
+    IS_ONE_SLOW.store(true, Ordering::Relaxed);
+    if let Some(slow) = all.iter_mut().find(|slow| slow.database == *database) {
+        return work(slow);
+    }
+    let mut slow = Slow {
+        database: database.clone(),
+        looked_at: None,
+        cause: None,
+        is_away: false,
+    };
+    let done = work(&mut slow);
+    all.push(slow);
+    done
+}
+
+fn lock() -> MutexGuard<'static, Vec<Slow>> {
+    // Nothing panics while it holds the lock.
+    SLOW.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// For the operator. No password is in it.

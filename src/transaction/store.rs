@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::claim::millis;
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, Manager, is_unusable, with_deadline};
-use super::reachability::Reachability;
+use super::reachability;
 use super::registration::PoolSettings;
 use super::short_tx::{BEGIN_READ_COMMITTED, ShortTx};
 
@@ -36,7 +36,6 @@ pub(crate) struct Store {
     pub(crate) timeout: Duration,
     pub(super) redelivery_window: Duration,
     limit: Limit,
-    reachability: Reachability,
     pub(super) registration: Arc<Mutex<Option<Registration>>>,
 }
 
@@ -79,7 +78,6 @@ impl Store {
             pool,
             timeout,
             redelivery_window,
-            reachability: Reachability::default(),
             registration: Arc::default(),
         }
     }
@@ -226,7 +224,7 @@ impl Store {
             let begun = Manager::begin(&mut connection, Some(begin.clone()));
             match with_deadline(deadline, begun).await {
                 Ok(()) => {
-                    self.reachability.is_there();
+                    reachability::is_there(&self.pool);
                     return Ok(connection);
                 }
                 Err(DatabaseError::Sqlx(error)) if connections_left > 0 && is_unusable(&error) => {
@@ -258,8 +256,7 @@ impl Store {
         let acquired = match with_deadline(half, acquiring.as_mut()).await {
             Err(DatabaseError::TimedOut) => {
                 if !(waits_for_others && self.is_pool_in_use()) {
-                    let rest = deadline.saturating_duration_since(half);
-                    self.reachability.look(&self.pool, rest);
+                    reachability::look(&self.pool);
                 }
                 with_deadline(deadline, acquiring).await
             }
@@ -272,14 +269,11 @@ impl Store {
                     return Err(DatabaseError::PoolInUse(connections));
                 }
                 // For those who come next: the pool's own timeout may be shorter than half of this one.
-                self.reachability.look(&self.pool, self.timeout);
-                Err(self
-                    .reachability
-                    .is_away()
-                    .unwrap_or(DatabaseError::TimedOut))
+                reachability::look(&self.pool);
+                Err(reachability::is_away(&self.pool).unwrap_or(DatabaseError::TimedOut))
             }
             Err(error) => {
-                self.reachability.is_away();
+                reachability::is_away(&self.pool);
                 Err(error)
             }
             Ok(connection) => Ok(connection),

@@ -31,6 +31,12 @@ async fn d5_it_works_under_any_prefix() {
             "/a/b/c",
             "./c/overview",
         ),
+        // Of the two, `nest` answers only the first one.
+        (
+            Router::new().nest_service("/hooks", dashboard()),
+            "/hooks",
+            "./hooks/overview",
+        ),
         (
             Router::new().nest_service("/hooks", dashboard()),
             "/hooks/",

@@ -126,9 +126,23 @@ async fn the_guide_tells_whether_an_event_arrived() {
     }
 }
 
-fn router(pool: PgPool, secret: Secret) -> Router {
-    let layer = IdempotentWebhook::new(pool, "billing", presets::stripe(secret));
-    Router::new().route("/webhooks/stripe", post(payment).layer(layer))
+/// What `main` serves and stops, and what a test takes.
+struct App {
+    router: Router,
+    layers: Vec<IdempotentWebhook>,
+    recovery: Recovery,
+}
+
+fn app(pool: PgPool, secret: Secret) -> App {
+    let recovery = Recovery::new(pool.clone());
+    let stripe = IdempotentWebhook::new(pool, "billing", presets::stripe(secret))
+        .keep(Keep::failed(&recovery));
+    let router = Router::new().route("/webhooks/stripe", post(payment).layer(stripe.clone()));
+    App {
+        router,
+        layers: vec![stripe],
+        recovery,
+    }
 }
 
 async fn payment(mut tx: DedupeTx) -> Result<StatusCode, HandlerError> {
@@ -150,7 +164,7 @@ mod with_sqlx_test {
     async fn a_payment_is_booked_once(pool: PgPool) {
         idempotent_webhook::migrate(&pool).await.unwrap();
         let secret = Secret::new("whsec_test").unwrap();
-        let app = router(pool.clone(), secret.clone());
+        let app = app(pool.clone(), secret.clone());
         let paid = TestDelivery::new(&presets::stripe(secret))
             .uri("/webhooks/stripe")
             .event_type("invoice.paid")
@@ -160,7 +174,7 @@ mod with_sqlx_test {
             let count = sqlx::query_scalar("select count(*) from payments");
             count.fetch_one(&pool).await.unwrap()
         };
-        assert_idempotent(&app, &paid, payments).await;
+        assert_idempotent(&app.router, &paid, payments).await;
     }
 
     #[sqlx::test(migrations = "tests/it/guide/migrations")]
@@ -168,11 +182,12 @@ mod with_sqlx_test {
     async fn a_forged_payment_is_rejected(pool: PgPool) {
         idempotent_webhook::migrate(&pool).await.unwrap();
         let secret = Secret::new("whsec_test").unwrap();
-        let app = router(pool, secret.clone());
+        let app = app(pool, secret.clone());
         let paid = TestDelivery::new(&presets::stripe(secret)).uri("/webhooks/stripe");
 
         for forged in [paid.tampered(), paid.expired(), paid.unsigned()] {
-            let response = app.clone().oneshot(forged.request::<Body>()).await.unwrap();
+            let request = forged.request::<Body>();
+            let response = app.router.clone().oneshot(request).await.unwrap();
             assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
         }
     }
@@ -237,7 +252,7 @@ fn function(text: &str, name: &str) -> Vec<String> {
 }
 
 /// The test of the README.
-async fn a_payment_is_booked_once(app: Router, pool: PgPool) {
+async fn a_payment_is_booked_once(router: Router, pool: PgPool) {
     let stripe = presets::stripe(Secret::new("whsec_test").unwrap());
     let paid = TestDelivery::new(&stripe)
         .uri("/webhooks/stripe")
@@ -248,7 +263,7 @@ async fn a_payment_is_booked_once(app: Router, pool: PgPool) {
         let count = sqlx::query_scalar("select count(*) from payments");
         count.fetch_one(&pool).await.unwrap()
     };
-    assert_idempotent(&app, &paid, payments).await;
+    assert_idempotent(&router, &paid, payments).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -256,10 +271,15 @@ async fn the_test_of_the_readme_passes() {
     let database = Database::new().await;
     let create = include_str!("migrations/0001_payments.sql");
     database.run(create).await;
-    let app = router(database.pool.clone(), Secret::new("whsec_test").unwrap());
-    a_payment_is_booked_once(app, database.pool.clone()).await;
+    let app = app(database.pool.clone(), Secret::new("whsec_test").unwrap());
+    a_payment_is_booked_once(app.router.clone(), database.pool.clone()).await;
+    // As `main` ends.
+    app.recovery.spawn(app.router).stop().await;
+    for layer in app.layers {
+        layer.drained().await;
+    }
 
-    let name = "a_payment_is_booked_once(app: Router";
+    let name = "a_payment_is_booked_once(router: Router";
     let readme = include_str!("../../../README.md");
     assert_eq!(
         function(include_str!("mod.rs"), name),
@@ -271,4 +291,50 @@ async fn the_test_of_the_readme_passes() {
 fn the_promise_is_worded_once() {
     let promise = include_str!("../../../src/documentation/promise.md");
     assert!(include_str!("../../../README.md").contains(promise));
+}
+
+/// From the README to the last page, and in the page for programs: the router, the layers and the recovery.
+#[test]
+fn each_page_has_the_same_form_of_an_application() {
+    const FORM: [&str; 3] = [
+        "router: Router",
+        "layers: Vec<IdempotentWebhook>",
+        "recovery: Recovery",
+    ];
+    let for_programs = root().join("llms.txt");
+    let text = fs::read_to_string(&for_programs).unwrap();
+    let mut forms = 0;
+    for (page, text) in pages().into_iter().chain([(for_programs, text)]) {
+        let page = page.display();
+        // Those of actix-web have no router.
+        for block in text.split("```").filter(|block| block.contains("axum")) {
+            let builds = block.split("fn app(").nth(1);
+            let returned = builds.and_then(|function| function.split('{').next()?.split_once("->"));
+            if let Some((_, returned)) = returned {
+                let returned = returned.trim();
+                assert!(
+                    ["App", "Result<App, Box<dyn std::error::Error>>"].contains(&returned),
+                    "{page}: {returned}"
+                );
+            }
+            let Some((_, members)) = block
+                .split_once("\npub struct App {")
+                .or_else(|| block.split_once("\nstruct App {"))
+            else {
+                continue;
+            };
+            let members = members.split('}').next().unwrap().replace("pub ", "");
+            let members = members
+                .lines()
+                .map(str::trim)
+                .filter(|member| !member.is_empty());
+            let members: Vec<_> = members.collect();
+            for (member, expected) in members.iter().zip(FORM) {
+                assert!(member.starts_with(expected), "{page}: {member}");
+            }
+            assert!(members.len() >= FORM.len(), "{page}: {members:?}");
+            forms += 1;
+        }
+    }
+    assert!(forms >= 7, "{forms}");
 }

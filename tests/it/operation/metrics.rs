@@ -317,7 +317,7 @@ async fn the_alerts_see_the_first_event_of_a_process() {
     told(waiting, 0.0).await;
 
     let before = exporter.render();
-    assert_eq!(alerts().len(), 13);
+    assert_eq!(alerts().len(), 15);
     // Gauges, of endpoints that this one is not among.
     let of_others = [
         ("idempotent_webhook_unserved_deliveries", ""),
