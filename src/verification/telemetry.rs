@@ -45,8 +45,12 @@ pub(crate) fn identified(span: &Span, delivery: &Delivery) {
 /// Adds to the span where a request was sent that is rejected. Of what the sender has chosen, nothing is in it.
 pub(super) fn rejected(head: &Parts, rejected: &Rejected) {
     let span = Span::current();
-    span.record("tenant", rejected.tenant.as_deref());
-    span.record("route", route_of(head));
+    if let Some(tenant) = rejected.tenant.as_deref() {
+        span.record("tenant", tenant);
+    }
+    if let Some(route) = route_of(head) {
+        span.record("route", route);
+    }
 }
 
 /// Counts the outcome of a request, and adds it to the span.
