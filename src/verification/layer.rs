@@ -66,7 +66,8 @@ impl VerifiedWebhook {
     /// # Panics
     ///
     /// If the endpoint is blank, longer than 255 bytes, or has control characters. If the provider's signature scheme
-    /// cannot use one of its secrets; [`Provider::check_secrets`] checks that without a panic.
+    /// cannot use one of its secrets; [`Provider::check_secrets`] checks that without a panic. If the provider signs the
+    /// URL that it calls, and [`Provider::public_url`] is not set.
     #[track_caller]
     pub fn new(endpoint: impl Into<Arc<str>>, provider: Provider) -> Self {
         Self(Arc::new(Verification::new(endpoint.into(), provider)))
