@@ -66,20 +66,22 @@ impl Metrics {
         }
     }
 
-    /// A request of a tenant was rejected.
+    /// A request of a tenant was not authentic.
     pub(crate) fn tenant_rejected(&self, tenant: &Arc<str>) {
         let mut known = self.rejected_tenants();
-        if known.len() < MAX_TENANTS || known.contains(tenant) {
+        let has_name = known.len() < MAX_TENANTS || known.contains(tenant);
+        if has_name {
             known.insert(tenant.clone());
-            self.tenant_request(tenant, "rejected");
-        } else {
-            self.tenant_request(OTHER_TENANTS, "rejected");
         }
+        drop(known);
+        let name = if has_name { tenant } else { OTHER_TENANTS };
+        self.tenant_request(name, "rejected");
     }
 
     /// A request of a tenant was authentic. It is counted beside those that were rejected, so that a share can be told.
     pub(crate) fn tenant_authentic(&self, tenant: &str) {
-        if self.rejected_tenants().contains(tenant) {
+        let is_known = self.rejected_tenants().contains(tenant);
+        if is_known {
             self.tenant_request(tenant, "authentic");
         }
     }

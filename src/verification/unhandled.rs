@@ -109,7 +109,7 @@ impl Unhandled {
                     body,
                 } = rejected;
                 verification.metrics.rejection(rejection.kind());
-                if let Some(tenant) = tenant {
+                if let (Rejection::Signature(_), Some(tenant)) = (rejection, tenant) {
                     verification.metrics.tenant_rejected(tenant);
                 }
                 let status = rejection.status_for(provider).as_u16();

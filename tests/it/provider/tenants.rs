@@ -160,9 +160,14 @@ async fn g13_a_tenant_whose_secret_is_wrong_is_named_once_its_lookup_has_found_i
     let right = request("globex", "globex's secret", "b");
     assert_eq!(send(&router, right).await.outcome, "processed");
 
+    // Its secret is right.
+    let mut without_id = request("globex", "globex's secret", "c");
+    without_id.headers_mut().remove("x-github-delivery");
+    assert_eq!(send(&router, without_id).await.status, 400);
+
     let rendered = exporter.render();
     assert_eq!(requests_of(&rendered, "globex", "rejected"), Some(2));
-    assert_eq!(requests_of(&rendered, "globex", "authentic"), Some(1));
+    assert_eq!(requests_of(&rendered, "globex", "authentic"), Some(2));
     for unknown in ["made-up", "acme"] {
         assert!(!rendered.contains(unknown), "{rendered}");
     }
@@ -172,13 +177,14 @@ async fn g13_a_tenant_whose_secret_is_wrong_is_named_once_its_lookup_has_found_i
             .fetch_all(&database.pool)
             .await
             .unwrap();
-    let [no_match, unknown] = &reasons[..] else {
+    let [no_match, without_id, unknown] = &reasons[..] else {
         panic!("{reasons:?}");
     };
     assert!(
         no_match.starts_with("tenant globex: signature matches none"),
         "{no_match}"
     );
+    assert!(without_id.starts_with("tenant globex: "), "{without_id}");
     assert!(!unknown.contains("made-up"), "{unknown}");
     assert_rows!(database, claims: 2, effects: 2);
 }
