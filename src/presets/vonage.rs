@@ -15,7 +15,7 @@ use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
 /// - Tolerance: 24 hours, past only, of the claim `iat`, which is the redelivery window. Vonage's tokens
 ///   have no expiry, and nothing says that a retry has a new one; one that has expired is refused.
 /// - Delivery id: `$.message_uuid`, with `$.status` and `$.timestamp` if they are there, as one message has
-///   several states. For calls `$.uuid`, `$.status` and `$.timestamp` together. Anything else, such as the
+///   several states, and one state several times. A status without a time has the SHA-256 of the body instead. For calls `$.uuid`, `$.status` and `$.timestamp` together. Anything else, such as the
 ///   events of Verify, is keyed by the SHA-256 of the body. All covered by the signature. The token's `jti`
 ///   is not it, as a retry likely has a new one. Event type: `$.status` or, if it is absent,
 ///   `$.message_type`.
@@ -32,7 +32,7 @@ pub fn vonage(secrets: impl Into<SecretSource>) -> Provider {
     let with_state = |id| member(id).and(member("status"));
     let id = with_state("message_uuid")
         .and(member("timestamp"))
-        .or(with_state("message_uuid"))
+        .or(with_state("message_uuid").and(Source::body_digest()))
         .or(member("message_uuid"))
         .or(with_state("uuid").and(member("timestamp")))
         .or(Source::body_digest());

@@ -20,8 +20,9 @@ mod scheme;
 /// - Delivery id: for payments `<eventCode>:<pspReference>:<success>:<merchantAccountCode>`, or a
 ///   SHA-256 of those of several items; covered by the signature. Of two events that agree in all
 ///   four, the second is a duplicate, even if its other fields are newer. Two kinds of events have more, which is
-///   **not** signed: `REPORT_AVAILABLE`, whose reference is the name of a file that may be made again, has
-///   `:<eventDate>`; those of disputes, which all have the reference of the dispute, have
+///   **not** signed: `REPORT_AVAILABLE`, whose reference is the name of a file that may be made again,
+///   `PAIDOUT_REVERSED`, which has that of a capture, and `AUTORESCUE_NEXT_ATTEMPT`, which may have that of the rescue
+///   (not confirmed), have `:<eventDate>`; those of disputes, which all have the reference of the dispute, have
 ///   `:<disputeStatus>:<eventDate>`, the former empty where Adyen sends none. Whoever has captured one of them can
 ///   send it again as another event. For platforms the SHA-256 of the body. Event type: `eventCode` of the first
 ///   item, or `$.type`.

@@ -24,23 +24,38 @@ const SIGNATURE: HeaderName = HeaderName::from_static("hmacsignature");
 /// Adyen sends one item in JSON, and at most six elsewhere.
 const MAX_ITEMS: usize = 6;
 
-/// The event whose reference is the name of a file, which may be made again.
-const REPORT: &str = "REPORT_AVAILABLE";
+/// The events whose reference is not their own: that of a rescue, which may have several attempts, that of a capture,
+/// whose payout may be rejected again, and the name of a file, which may be made again.
+const REPEATED: [&str; 3] = [
+    "AUTORESCUE_NEXT_ATTEMPT",
+    "PAIDOUT_REVERSED",
+    "REPORT_AVAILABLE",
+];
 
 /// The events of disputes, which have the reference of the dispute: the same event may happen in several of its stages.
-/// Most of them have a status as well.
-const DISPUTES: [&str; 12] = [
+/// Most of them have a status as well, but none of a payment in Brazil.
+const DISPUTES: [&str; 22] = [
     "ARBITRATION_LOST",
     "ARBITRATION_WON",
     "CHARGEBACK",
     "CHARGEBACK_REVERSED",
     "DISPUTE_DEFENSE_PERIOD_ENDED",
+    "DISPUTE_OPENED_WITH_CHARGEBACK",
     "INFORMATION_SUPPLIED",
     "ISSUER_COMMENTS",
     "ISSUER_RESPONSE_TIMEFRAME_EXPIRED",
     "NOTIFICATION_OF_CHARGEBACK",
     "NOTIFICATION_OF_FRAUD",
+    "PREARBITRATION_ACCEPTED",
+    "PREARBITRATION_DECLINED",
+    "PREARBITRATION_ISSUER_WITHDRAWN",
+    "PREARBITRATION_LOST",
+    "PREARBITRATION_OPEN",
+    "PREARBITRATION_WON",
     "REQUEST_FOR_INFORMATION",
+    "SCHEME_ARBITRATION",
+    "SCHEME_ARBITRATION_LOST",
+    "SCHEME_ARBITRATION_WON",
     "SECOND_CHARGEBACK",
 ];
 
@@ -211,7 +226,7 @@ fn read_item(body: &[u8], index: usize) -> Result<Option<Item>, SignatureError> 
         return Err(SignatureError::MalformedBody);
     };
     let mut id = format!("{code}:{reference}:{success}:{account}");
-    if code == REPORT {
+    if REPEATED.contains(&code.as_str()) {
         id = format!("{id}:{time}");
     } else if DISPUTES.contains(&code.as_str()) || !status.is_empty() {
         id = format!("{id}:{status}:{time}");
