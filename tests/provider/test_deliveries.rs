@@ -3,10 +3,13 @@
 
 use std::time::SystemTime;
 
-use idempotent_webhook::Secret;
+use bytes::Bytes;
+use http::Request;
+use http::header::{CONTENT_TYPE, HeaderName};
 use idempotent_webhook::presets::{self, Preset};
 use idempotent_webhook::provider::{Verified, VerifyError};
 use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{Secret, Source};
 
 use crate::support::{Case, cases_of, verify, with_test_keys};
 
@@ -50,6 +53,24 @@ fn a_delivery_of_each_preset_is_to_be_accepted() {
             assert!(refused(&delivery.tampered()), "{name}");
         }
     }
+}
+
+/// Routes and older webhooks send forms.
+#[test]
+fn a_form_of_mailgun_is_signed_as_a_form() {
+    let provider = presets::mailgun(Secret::new("a secret").unwrap())
+        .delivery_id(Source::body_digest())
+        .event_type(Source::header(HeaderName::from_static("x-type")));
+    let delivery = TestDelivery::new(&provider)
+        .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body("sender=ada%40example.com&subject=a+b&token=old&timestamp=1&signature=2");
+    let request: Request<Bytes> = delivery.request();
+    let body = std::str::from_utf8(request.body()).unwrap();
+    assert!(body.starts_with("sender=ada%40example.com&subject=a%20b&timestamp="));
+    assert!(body.contains("&token=old&signature="), "{body}");
+    verify(&provider, request).unwrap();
+    let broken = TestDelivery::new(&provider).body(r#"{"event-data":"#);
+    assert!(broken.try_request::<Bytes>().is_err());
 }
 
 /// Those that sign the URL say so: then its base is the first thing to look at.

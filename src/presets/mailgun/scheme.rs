@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::provider::json_path::{JsonPath, Match, Reader};
 use crate::provider::signature::digests::{Hash, hmac};
-use crate::provider::signature::form::{fields, only_field};
+use crate::provider::signature::form::{encode, fields, only_field};
 use crate::provider::signature::same_secret::is_same;
 use crate::provider::signature::timestamp::{TimeUnit, to_unix_time, unix_time};
 use crate::provider::signature::{
@@ -79,28 +79,51 @@ impl SignatureScheme for Mailgun {
         "HMAC-SHA256 in hex, in the body, of a time and a token".into()
     }
 
+    /// A body that is no JSON is taken for a form. A token of the body's own stays.
     fn sign(&self, request: &mut UnsignedRequest, secret: &Secret) -> Result<(), SignError> {
-        const TOKEN: &str = "00000000000000000000000000000000000000000000000000";
         let timestamp = to_unix_time(request.time(), TimeUnit::Seconds).to_string();
-        let mut body: Value = serde_json::from_slice(request.body())
-            .map_err(|_| SignError::new("the body is not JSON"))?;
-        let Some(members) = body.as_object_mut() else {
-            return Err(SignError::new("the body is not a JSON object"));
+        let body = match serde_json::from_slice(request.body()) {
+            Ok(Value::Object(members)) => signed_json(members, &timestamp, secret),
+            Ok(_) => return Err(SignError::new("the body is not a JSON object")),
+            Err(_) if request.body().trim_ascii_start().starts_with(b"{") => {
+                return Err(SignError::new("the body is not JSON"));
+            }
+            Err(_) => signed_form(request.body(), &timestamp, secret)
+                .ok_or(SignError::new("the form has too many fields"))?,
         };
-        // A token of the body's own stays.
-        let token = members
-            .get("signature")
-            .and_then(|signature| signature.get("token")?.as_str())
-            .unwrap_or(TOKEN)
-            .to_owned();
-        let signature = mac(secret, &timestamp, &token);
-        members.insert(
-            "signature".into(),
-            json!({"timestamp": timestamp, "token": token, "signature": signature}),
-        );
-        request.set_body(body.to_string());
+        request.set_body(body);
         Ok(())
     }
+}
+
+const TOKEN: &str = "00000000000000000000000000000000000000000000000000";
+
+fn signed_json(mut members: Map<String, Value>, timestamp: &str, secret: &Secret) -> String {
+    let token = members
+        .get("signature")
+        .and_then(|signature| signature.get("token")?.as_str())
+        .unwrap_or(TOKEN);
+    let signature = mac(secret, timestamp, token);
+    let signature = json!({"timestamp": timestamp, "token": token, "signature": signature});
+    members.insert("signature".into(), signature);
+    Value::from(members).to_string()
+}
+
+/// `None` if it has too many fields.
+fn signed_form(body: &[u8], timestamp: &str, secret: &Secret) -> Option<String> {
+    let mut fields = fields(body)?;
+    let token = only_field(&fields, "token").and_then(|token| std::str::from_utf8(token).ok());
+    let token = token.unwrap_or(TOKEN).to_owned();
+    let signature = mac(secret, timestamp, &token);
+    fields.retain(|(name, _)| !NAMES.iter().any(|signed| name == signed.as_bytes()));
+    let signed = NAMES.iter().zip([timestamp, &token, &signature]);
+    let signed = signed.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let fields = fields.iter().map(|(name, value)| (&**name, &**value));
+    let pairs = fields.chain(signed).map(|(name, value)| {
+        let encoded = |text| encode(text, "-_.");
+        format!("{}={}", encoded(name), encoded(value))
+    });
+    Some(pairs.collect::<Vec<_>>().join("&"))
 }
 
 fn mac(secret: &Secret, timestamp: &str, token: &str) -> String {

@@ -94,7 +94,7 @@ impl Known {
         let (sender, flight) = watch::channel(());
         self.asked = Instant::now();
         self.flight = Some(flight);
-        // Until it ends; and if it panics, or the runtime shuts down.
+        // Until it ends; and if its runtime ends before.
         self.failure = Some("the fetch has not ended".into());
         Fetch {
             request: request.clone(),
@@ -134,8 +134,8 @@ impl Account {
     /// A request names an address without keys, which waits for a place if it has none. In a flood of forged
     /// requests, only one that was named before does: nobody names his again who names a new one each time, and
     /// an authentic request comes again.
-    pub(super) fn name(&mut self, request: &KeyRequest, seen: &mut Seen, pause: Duration) {
-        self.free_places(pause);
+    pub(super) fn name(&mut self, request: &KeyRequest, seen: &mut Seen) {
+        self.free_places();
         let id = request.id();
         if self.places.contains_key(&id) || self.waiting.iter().any(|waiting| waiting.id == id) {
             return;
@@ -182,7 +182,7 @@ impl Account {
 
     /// The fetch that comes next, if one may begin now.
     pub(super) fn next(&mut self, pause: Duration) -> Option<Fetch> {
-        self.free_places(pause);
+        self.free_places();
         while let Some(first) = self.asked.front()
             && first.elapsed() >= pause
         {
@@ -198,20 +198,11 @@ impl Account {
         Some(fetch)
     }
 
-    fn free_places(&mut self, pause: Duration) {
-        let is_dead = |place: &Place| match place {
-            Place::UnderWay(flight) => !is_under_way(flight),
-            Place::Failed { .. } => false,
-        };
-        // The client has panicked, or the runtime was shut down.
-        let dead = self.places.iter().filter(|(_, place)| is_dead(place));
-        let dead: Vec<_> = dead.map(|(id, _)| id.clone()).collect();
-        for id in dead {
-            self.hold_place(id, "the fetch has not ended".into(), pause);
-        }
+    fn free_places(&mut self) {
         let now = Instant::now();
         self.places.retain(|_, place| match place {
-            Place::UnderWay(_) => true,
+            // Otherwise its runtime has ended, which says nothing of the address.
+            Place::UnderWay(flight) => is_under_way(flight),
             Place::Failed { until, .. } => now < *until,
         });
     }
@@ -270,8 +261,8 @@ impl Account {
 
     /// Whether nothing is lost without it: no keys that are younger than `max_stale`, and no fetch under way or
     /// just failed.
-    pub(super) fn is_idle(&mut self, max_stale: Duration, pause: Duration) -> bool {
-        self.free_places(pause);
+    pub(super) fn is_idle(&mut self, max_stale: Duration) -> bool {
+        self.free_places();
         let is_old =
             |known: &Known| known.flight().is_none() && known.fetched.elapsed() >= max_stale;
         self.places.is_empty() && self.known.values().all(is_old)
@@ -289,7 +280,7 @@ mod tests {
     }
 
     fn name(account: &mut Account, seen: &mut Seen, address: impl Into<String>) {
-        account.name(&at(address), seen, PAUSE);
+        account.name(&at(address), seen);
     }
 
     fn next(account: &mut Account) -> Option<Fetch> {
@@ -418,15 +409,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_fetch_that_ends_without_an_answer_holds_its_place_like_one_that_fails() {
+    async fn a_fetch_whose_runtime_has_ended_frees_its_place_at_once() {
         let (mut account, mut seen) = (Account::default(), Seen::default());
         name(&mut account, &mut seen, "a");
         drop(next(&mut account));
         name(&mut account, &mut seen, "a");
-        assert!(next(&mut account).is_none());
-        assert!(account.failure(&at("a").id()).is_some());
-        tokio::time::advance(PAUSE / FREED).await;
-        name(&mut account, &mut seen, "a");
+        assert!(account.failure(&at("a").id()).is_none());
         assert!(next(&mut account).is_some());
     }
 

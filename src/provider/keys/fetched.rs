@@ -143,8 +143,8 @@ impl Fetched {
         let bounds = request.bounds();
         if !accounts.contains_key(&bounds) {
             // Tenants come and go, and each may have one.
-            let (max_stale, pause) = (self.max_stale(), self.pause);
-            accounts.retain(|_, account| !account.is_idle(max_stale, pause));
+            let max_stale = self.max_stale();
+            accounts.retain(|_, account| !account.is_idle(max_stale));
         }
         let account = accounts.entry(bounds).or_default();
         let id = request.id();
@@ -154,7 +154,7 @@ impl Fetched {
             }
             return known.flight().cloned();
         }
-        account.name(request, seen, self.pause);
+        account.name(request, seen);
         self.ask_next(account);
         account.flight(&id)
     }

@@ -50,9 +50,15 @@ pub(super) enum Part {
     Url,
     PathAndQuery,
     Header(HeaderName),
-    QueryValue(Cow<'static, str>),
+    QueryValue(Cow<'static, str>, Case),
     JsonValue(JsonPath),
     Optional(Vec<Part>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Case {
+    AsSent,
+    Lower,
 }
 
 /// What the parts of a request are.
@@ -139,7 +145,13 @@ impl SignedContent {
     /// The first value with this name in the query, decoded. A request that lacks it is rejected.
     #[must_use]
     pub fn query_value(self, name: impl Into<Cow<'static, str>>) -> Self {
-        self.with(Part::QueryValue(name.into()))
+        self.with(Part::QueryValue(name.into(), Case::AsSent))
+    }
+
+    /// [`query_value`](Self::query_value) with its ASCII letters in lower case.
+    #[must_use]
+    pub(crate) fn lower_case_query_value(self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.with(Part::QueryValue(name.into(), Case::Lower))
     }
 
     /// A string or an integer in the JSON body. A request that lacks it is rejected.
@@ -175,7 +187,7 @@ impl SignedContent {
     /// Whether it has the path, or anything of the query.
     pub(super) fn has_uri(&self) -> bool {
         has(&self.parts, &|part| {
-            matches!(part, Part::PathAndQuery | Part::QueryValue(_))
+            matches!(part, Part::PathAndQuery | Part::QueryValue(..))
         })
     }
 
@@ -236,9 +248,10 @@ fn feed(
             Part::Url => update(values.url.as_bytes()),
             Part::PathAndQuery => update(values.path_and_query.as_bytes()),
             Part::Header(name) => update(only_value(values.headers, name)?.as_bytes()),
-            Part::QueryValue(name) => match values.query_value(name) {
-                Some(value) => update(value.as_bytes()),
-                None => return Err(SignatureError::NoMatch),
+            Part::QueryValue(name, case) => match (values.query_value(name), case) {
+                (Some(value), Case::AsSent) => update(value.as_bytes()),
+                (Some(value), Case::Lower) => update(value.to_ascii_lowercase().as_bytes()),
+                (None, _) => return Err(SignatureError::NoMatch),
             },
             Part::JsonValue(path) => match json_value(path, values.body) {
                 Some(value) => update(value.as_bytes()),
@@ -276,7 +289,7 @@ impl Values<'_> {
                 .headers
                 .get(name)
                 .is_some_and(|value| !value.as_bytes().trim_ascii().is_empty()),
-            Part::QueryValue(name) => self
+            Part::QueryValue(name, _) => self
                 .query_value(name)
                 .is_some_and(|value| !value.trim().is_empty()),
             Part::JsonValue(path) => json_value(path, self.body).is_some(),

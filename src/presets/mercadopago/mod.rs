@@ -2,8 +2,11 @@ use std::time::Duration;
 
 use http::{HeaderName, StatusCode};
 
-use crate::provider::signature::{Hmac, SignedContent, Tolerance};
+use self::scheme::MercadoPago;
+use crate::provider::signature::Tolerance;
 use crate::provider::{DAY, JsonPath, Provider, SecretSource, Source};
+
+mod scheme;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -12,8 +15,8 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 ///
 /// - Signature: `x-signature: ts=<time>,v1=<hex>`, an HMAC-SHA256 of
 ///   `id:<data.id>;request-id:<x-request-id>;ts:<time>;`, where `data.id` is in the query. A
-///   part that the request lacks is left out. The case of `data.id` is kept, as in the SDKs;
-///   the documentation asks for lower case.
+///   part that the request lacks is left out. `data.id` counts as it is, as in the SDKs, and in lower case, as the
+///   documentation has it.
 /// - **The body is not covered by the signature: anyone who has captured one request can send
 ///   any body with it.** Take nothing from the body; ask Mercado Pago for the object that
 ///   `data.id` names.
@@ -27,32 +30,8 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 ///
 /// Notifications of QR codes are not signed, and this preset rejects them.
 pub fn mercadopago(secrets: impl Into<SecretSource>) -> Provider {
-    let scheme = Hmac::hex(HeaderName::from_static("x-signature"))
-        .prefix("v1=")
-        .separator(",")
-        .trimmed()
-        .timestamp_field("ts=")
-        .timestamp_in_seconds_or_milliseconds()
-        .signed_without_body(
-            SignedContent::new()
-                .optional(
-                    SignedContent::new()
-                        .text("id:")
-                        .query_value("data.id")
-                        .text(";"),
-                )
-                .optional(
-                    SignedContent::new()
-                        .text("request-id:")
-                        .header(REQUEST_ID)
-                        .text(";"),
-                )
-                .text("ts:")
-                .timestamp()
-                .text(";"),
-        );
     Provider::custom("mercadopago")
-        .signature(scheme, secrets)
+        .signature(MercadoPago::new(), secrets)
         .delivery_id(Source::header(REQUEST_ID))
         .event_type(Source::json(JsonPath::member("type")))
         .tolerance(Tolerance::two_sided(30 * DAY))
