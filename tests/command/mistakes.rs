@@ -345,6 +345,7 @@ fn what_senders_and_programs_change() {
     captured.verify().ends(0);
     let empty = captured.with_body("").verify();
     empty.ends(1).says("The body is empty");
+    assert!(!empty.out.contains("another secret"), "{}", empty.out);
     let signature = captured.headers["x-hub-signature-256"].to_str().unwrap();
     let bare = signature.strip_prefix("sha256=").unwrap().to_owned();
     let bare = captured.with_header("x-hub-signature-256", &bare);
@@ -354,4 +355,100 @@ fn what_senders_and_programs_change() {
     let with_line_break = format!("{SECRET}\n");
     let captured = Captured::of("github", &with_line_break, "{}").with_secret(SECRET);
     is_found(&captured, "the secret is with a line break at its end");
+}
+
+#[test]
+fn what_is_seen_of_the_body() {
+    let captured = Captured::of("github", SECRET, EVENT);
+    let cut_off = captured.with_body(&EVENT.as_bytes()[..20]).verify();
+    cut_off.ends(1).says("and not complete JSON");
+    let latin = captured.with_body(b"{\"name\":\"Zo\xeb\",\"n\":1}".as_slice());
+    latin.verify().ends(1).says("and not in UTF-8");
+    let gzip = captured.with_body(b"\x1f\x8b\x08\x00".as_slice()).verify();
+    gzip.ends(1).says("The body is compressed with gzip.");
+    let right = captured.verify();
+    assert!(!right.ends(0).out.contains("The body is"), "{}", right.out);
+}
+
+#[test]
+fn only_the_older_signature() {
+    let mut captured = Captured::of("github", SECRET, EVENT);
+    captured.headers.remove("x-hub-signature-256");
+    let sha1 = captured.with_header("x-hub-signature", "sha1=00");
+    sha1.verify()
+        .ends(1)
+        .says("It has a signature with SHA-1, the older of two");
+    let intercom = Captured::of("intercom", SECRET, r#"{"id":"1","topic":"t"}"#);
+    let run = intercom.with_secret("b8Xr-4mQz-7KdT-1wHs").verify();
+    assert!(!run.ends(1).out.contains("the older of two"), "{}", run.out);
+}
+
+#[test]
+fn a_header_of_another_name() {
+    let shopify = Captured::of("shopify", SECRET, EVENT);
+    let mut renamed = shopify.clone();
+    let signature = renamed.headers.remove("shopify-hmac-sha256").unwrap();
+    let renamed = renamed.with_header("x-shopify-signature", signature.to_str().unwrap());
+    is_found(
+        &renamed,
+        "its header x-shopify-signature is named shopify-hmac-sha256",
+    );
+}
+
+#[test]
+fn a_signature_in_another_encoding() {
+    let change = |captured: &Captured, name: &'static str, to: &dyn Fn(&str) -> String| {
+        let value = captured.headers[name].to_str().unwrap().to_owned();
+        captured.with_header(name, &to(&value))
+    };
+    let github = Captured::of("github", SECRET, EVENT);
+    let base64 = change(&github, "x-hub-signature-256", &|value| {
+        let digits = hex::decode(value.strip_prefix("sha256=").unwrap()).unwrap();
+        format!("sha256={}", BASE64.encode(digits))
+    });
+    is_found(
+        &base64,
+        "its signature is in hexadecimal digits in place of base64",
+    );
+    let shopify = Captured::of("shopify", SECRET, EVENT);
+    let digits = change(&shopify, "shopify-hmac-sha256", &|value| {
+        hex::encode(BASE64.decode(value).unwrap())
+    });
+    is_found(
+        &digits,
+        "its signature is in base64 in place of hexadecimal digits",
+    );
+}
+
+#[test]
+fn json_that_java_or_dotnet_have_written() {
+    for (signed, change) in [
+        (
+            r#"{"id":"1","name":"\uD83E\uDD80 a+b"}"#,
+            ", with \\u escapes in upper case for what is not ASCII, as Java does",
+        ),
+        (
+            r#"{"id":"1","name":"\uD83E\uDD80 a\u002Bb"}"#,
+            ", with \\u escapes in upper case for quotes, HTML and what is not ASCII, as .NET does",
+        ),
+    ] {
+        let change = format!(
+            "the body is written without any white space, as JSON.stringify writes it{change}"
+        );
+        let captured = Captured::of("github", SECRET, signed);
+        is_found(
+            &captured.with_body(r#"{"id":"1","name":"🦀 a+b"}"#),
+            &change,
+        );
+    }
+    let captured = Captured::of(
+        "github",
+        SECRET,
+        r#"{"id":"1","amount":1.50,"tax":0.05,"n":2}"#,
+    );
+    is_found(
+        &captured.with_body(r#"{"id":"1","amount":1.5,"tax":0.05,"n":2}"#),
+        "the body is written without any white space, as JSON.stringify writes it, with two digits after each decimal \
+         point",
+    );
 }

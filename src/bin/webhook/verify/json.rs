@@ -18,6 +18,14 @@ pub struct Style {
     layout: Layout,
     escapes: Escapes,
     sorted: bool,
+    numbers: Numbers,
+}
+
+#[derive(Clone, Copy)]
+enum Numbers {
+    AsTheyAre,
+    /// `1.5` as `1.50`: amounts, whose last zero a parser has dropped.
+    TwoDecimals,
 }
 
 #[derive(Clone, Copy)]
@@ -37,29 +45,38 @@ enum Escapes {
     Slashes,
     /// `<`, `>` and `&`.
     Html,
+    /// What is not ASCII, with digits in upper case.
+    UpperNonAscii,
+    /// The same, quotes and what HTML has a use for.
+    DotNet,
 }
 
 /// Those that are usual first.
 pub fn styles() -> impl Iterator<Item = Style> {
-    [false, true].into_iter().flat_map(|sorted| {
-        let escapes = [
-            Escapes::None,
-            Escapes::NonAscii,
-            Escapes::NonAsciiAndSlashes,
-            Escapes::Slashes,
-            Escapes::Html,
-        ];
-        escapes.into_iter().flat_map(move |escapes| {
-            let layouts = [
-                Layout::Compact,
-                Layout::Spaced,
-                Layout::Indented(2),
-                Layout::Indented(4),
-            ];
-            layouts.into_iter().map(move |layout| Style {
+    const ESCAPES: [Escapes; 7] = [
+        Escapes::None,
+        Escapes::NonAscii,
+        Escapes::NonAsciiAndSlashes,
+        Escapes::Slashes,
+        Escapes::Html,
+        Escapes::UpperNonAscii,
+        Escapes::DotNet,
+    ];
+    const LAYOUTS: [Layout; 4] = [
+        Layout::Compact,
+        Layout::Spaced,
+        Layout::Indented(2),
+        Layout::Indented(4),
+    ];
+    let numbers = [Numbers::AsTheyAre, Numbers::TwoDecimals].into_iter();
+    let orders = numbers.flat_map(|numbers| [false, true].map(|sorted| (numbers, sorted)));
+    orders.flat_map(|(numbers, sorted)| {
+        ESCAPES.into_iter().flat_map(move |escapes| {
+            LAYOUTS.map(|layout| Style {
                 layout,
                 escapes,
                 sorted,
+                numbers,
             })
         })
     })
@@ -86,6 +103,16 @@ impl fmt::Display for Style {
             }
             Escapes::Slashes => ", with escapes for slashes",
             Escapes::Html => ", with \\u escapes for <, > and &, as Go does",
+            Escapes::UpperNonAscii => {
+                ", with \\u escapes in upper case for what is not ASCII, as Java does"
+            }
+            Escapes::DotNet => {
+                ", with \\u escapes in upper case for quotes, HTML and what is not ASCII, as .NET does"
+            }
+        })?;
+        f.write_str(match self.numbers {
+            Numbers::AsTheyAre => "",
+            Numbers::TwoDecimals => ", with two digits after each decimal point",
         })?;
         f.write_str(match self.sorted {
             true => ", with its keys sorted",
@@ -129,7 +156,16 @@ impl Json {
 
     fn write_to(&self, text: &mut String, style: Style, depth: usize) {
         match self {
-            Self::Scalar(scalar) => text.push_str(scalar),
+            Self::Scalar(scalar) => {
+                text.push_str(scalar);
+                let decimals = scalar
+                    .split_once('.')
+                    .map(|(_, decimals)| decimals.as_bytes());
+                match (style.numbers, decimals) {
+                    (Numbers::TwoDecimals, Some([_])) => text.push('0'),
+                    _ => {}
+                }
+            }
             Self::Text(value) => write_text(text, value, style.escapes),
             Self::Array(elements) => {
                 let elements = elements.iter().map(|element| (None, element)).collect();
@@ -189,6 +225,12 @@ fn write_text(text: &mut String, value: &str, escapes: Escapes) {
     text.push('"');
     for char in value.chars() {
         match (char, escapes) {
+            ('"' | '&' | '\'' | '+' | '<' | '>' | '`' | '\u{7f}', Escapes::DotNet)
+            | ('\u{80}'.., Escapes::DotNet | Escapes::UpperNonAscii) => {
+                for unit in char.encode_utf16(&mut [0; 2]) {
+                    text.push_str(&format!("\\u{unit:04X}"));
+                }
+            }
             ('"' | '\\', _) => text.extend(['\\', char]),
             ('\n', _) => text.push_str("\\n"),
             ('\r', _) => text.push_str("\\r"),
@@ -243,6 +285,7 @@ mod tests {
             layout,
             escapes,
             sorted,
+            numbers: Numbers::AsTheyAre,
         };
         Json::parse(text).map(|json| json.write(style))
     }
@@ -265,6 +308,10 @@ mod tests {
         assert_eq!(
             written("\"\u{1f600}\"", Layout::Compact, Escapes::NonAscii, false).as_deref(),
             Some("\"\\ud83d\\ude00\"")
+        );
+        assert_eq!(
+            written(r#""é\"'a+/""#, Layout::Compact, Escapes::DotNet, false).as_deref(),
+            Some(r#""\u00E9\u0022\u0027a\u002B/""#)
         );
     }
 

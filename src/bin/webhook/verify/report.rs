@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 use http::Method;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::request::Parts;
 use http::uri::PathAndQuery;
 use idempotent_webhook::Provider as Preset;
 use idempotent_webhook::provider::Verified;
@@ -75,6 +76,12 @@ impl Report {
                 self.preset.description().delivery_id
             ),
             step => {
+                for remark in remarks(step, &self.case.head, &self.case.body) {
+                    writeln!(text, "\n{}", wrapped(remark))?;
+                }
+                if self.case.body.is_empty() && self.preset.signs_body() {
+                    return Ok(());
+                }
                 self.write_signed(text)?;
                 if step == Step::Headers {
                     self.write_headers(text)?;
@@ -175,14 +182,6 @@ impl Report {
     }
 
     fn write_mistake(&self, text: &mut String, step: Step) -> std::fmt::Result {
-        if self.case.body.is_empty()
-            && self.case.head.method == Method::POST
-            && self.preset.signs_body()
-        {
-            let said = "The body is empty, which no provider sends with POST: a middleware has read it before the \
-                verification, or the capture ends before it.";
-            writeln!(text, "\n{}", wrapped(said))?;
-        }
         let Some(mistake) = mistakes::find(&self.case) else {
             let provider = self.case.provider;
             let cause = match step {
@@ -242,6 +241,51 @@ impl Report {
         }
         Ok(())
     }
+}
+
+/// What is seen of a request without its secret.
+fn remarks(step: Step, head: &Parts, body: &[u8]) -> impl Iterator<Item = &'static str> {
+    let starts = |value: Option<&HeaderValue>, start: &str| {
+        value.is_some_and(|value| value.as_bytes().starts_with(start.as_bytes()))
+    };
+    let is_json = starts(head.headers.get(CONTENT_TYPE), "application/json");
+    let is_gzip = body.starts_with(&[0x1f, 0x8b]);
+    let is_text = std::str::from_utf8(body).is_ok();
+    let has_sha1 = head
+        .headers
+        .values()
+        .any(|value| starts(Some(value), "sha1="));
+    let remarks = [
+        (
+            body.is_empty() && head.method == Method::POST,
+            "The body is empty, which no provider sends with POST: a middleware has read it before the verification, \
+             or the capture ends before it.",
+        ),
+        (
+            is_gzip,
+            "The body is compressed with gzip. A sender that signs before it compresses has signed what is in it: \
+             decompress it before the verification.",
+        ),
+        (
+            is_json && !is_gzip && !is_text,
+            "The body is JSON by its type, and not in UTF-8: it was read as a text of another character set.",
+        ),
+        (
+            is_json && is_text && !body.is_empty() && !is_json_text(body),
+            "The body is JSON by its type, and not complete JSON: it was cut off, or changed.",
+        ),
+        (
+            step == Step::Headers && has_sha1,
+            "It has a signature with SHA-1, the older of two, which is not looked at: the sender is old, or something \
+             between drops the newer one.",
+        ),
+    ];
+    let made = remarks.into_iter().filter(|(is_made, _)| *is_made);
+    made.map(|(_, remark)| remark)
+}
+
+fn is_json_text(body: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok()
 }
 
 /// The last bytes of a body, for line breaks are seen by nobody.

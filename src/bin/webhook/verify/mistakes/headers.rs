@@ -1,6 +1,10 @@
 //! The headers: renamed on the way, repeated, or in quotes.
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use idempotent_webhook::testing::TestDelivery;
 
 use super::Mistake;
 use crate::verify::case::Case;
@@ -27,20 +31,85 @@ pub fn mistakes(case: &Case) -> Vec<Mistake> {
             "its signature has sha256= before it",
             "The sender has left out sha256=, which the provider writes before the digits.",
         ),
+        (
+            encoded(&case.head.headers, |digits| {
+                Some(BASE64.encode(hex::decode(digits).ok()?))
+            }),
+            "its signature is in base64 in place of hexadecimal digits",
+            OTHER_ENCODING,
+        ),
+        (
+            encoded(&case.head.headers, |text| {
+                Some(hex::encode(BASE64.decode(text).ok()?))
+            }),
+            "its signature is in hexadecimal digits in place of base64",
+            OTHER_ENCODING,
+        ),
     ];
-    let changes = changes.into_iter();
-    let changes = changes.filter(|(headers, ..)| *headers != case.head.headers);
+    let changes = changes.map(|(headers, change, cure)| (headers, change.to_owned(), cure));
+    let renamed = other_names(case).into_iter().map(|(headers, [from, to])| {
+        let cure =
+            "The sender, or something between, gives the header another name than the provider.";
+        (headers, format!("its header {from} is named {to}"), cure)
+    });
     changes
+        .into_iter()
+        .chain(renamed)
+        .filter(|(headers, ..)| *headers != case.head.headers)
         .map(|(headers, change, cure)| {
             let mut case = case.clone();
             case.head.headers = headers;
             Mistake {
                 case,
-                change: change.to_owned(),
+                change,
                 cure: cure.to_owned(),
             }
         })
         .collect()
+}
+
+const OTHER_ENCODING: &str =
+    "The sender writes the signature in another encoding than the provider.";
+
+/// With each header that is missing in the place of each that the provider does not send, and their names.
+fn other_names(case: &Case) -> Vec<(HeaderMap, [HeaderName; 2])> {
+    let sample = case
+        .preset()
+        .ok()
+        .and_then(|preset| TestDelivery::new(&preset).try_request::<Bytes>().ok());
+    let Some(sample) = sample else {
+        return Vec::new();
+    };
+    let (headers, sent) = (&case.head.headers, sample.headers());
+    let missing = sent.keys().filter(|name| !headers.contains_key(*name));
+    let missing: Vec<_> = missing.filter(|name| *name != CONTENT_TYPE).collect();
+    let strange = headers.iter().filter(|(name, _)| !sent.contains_key(*name));
+    strange
+        .flat_map(|(from, value)| {
+            missing.iter().map(move |to| {
+                let mut headers = headers.clone();
+                headers.insert((*to).clone(), value.clone());
+                (headers, [from.clone(), (*to).clone()])
+            })
+        })
+        .collect()
+}
+
+/// With each value, or what follows a prefix such as `sha256=`, written otherwise.
+fn encoded(headers: &HeaderMap, encode: impl Fn(&str) -> Option<String>) -> HeaderMap {
+    let mut headers = headers.clone();
+    for value in headers.values_mut() {
+        let Ok(text) = value.to_str() else {
+            continue;
+        };
+        let start = text.find('=').filter(|at| *at < "sha256=".len());
+        let (prefix, rest) = text.split_at(start.map_or(0, |at| at + 1));
+        let other = encode(rest).map(|rest| HeaderValue::from_str(&format!("{prefix}{rest}")));
+        if let Some(Ok(other)) = other {
+            *value = other;
+        }
+    }
+    headers
 }
 
 fn renamed(headers: &HeaderMap) -> HeaderMap {
