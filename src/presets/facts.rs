@@ -627,7 +627,7 @@ macro_rules! facts {
         r#"- Success: 2xx.
 - Redelivery: never by itself: **what fails is lost, unless it is [kept](crate::Keep)**; on request only, as long as Gitea keeps the delivery, which is 7 days by default (likely). The redelivery window is 30 days.
 - Retry: none, **new id**.
-- Switched off: unknown.
+- Switched off: never.
 - Response deadline: 5 s.
 - Body limit: 2 MiB; none is published.
 - Handshake: none.
@@ -690,7 +690,7 @@ macro_rules! facts {
         r#"- Success: 102, 200, 201, 202, 204; every success is answered with 200.
 - Redelivery: after every failure; until the message is acknowledged or older than the retention of the subscription, which is 7 days unless you set another, up to 31 days. The redelivery window is 31 days.
 - Retry: signed anew (likely), `$.deliveryAttempt` changes.
-- Switched off: unknown.
+- Switched off: the subscription is deleted 31 days after its last success, unless it has another `expiration_policy`.
 - Response deadline: 10 s.
 - Body limit: 16 MiB.
 - Handshake: none.
@@ -988,7 +988,7 @@ macro_rules! facts {
         r#"- Success: 2xx.
 - Redelivery: after every failure; for up to 4 hours, with exponentially growing pauses. The redelivery window is 24 hours.
 - Retry: unknown, **new id**.
-- Switched off: unknown; slow answers: if many take too long, Graph first delays what follows and then drops it for good.
+- Switched off: when its subscription expires, a time that depends on the resource, unless it is renewed; slow answers: if many take too long, Graph first delays what follows and then drops it for good.
 - Response deadline: 3 s.
 - Body limit: 2 MiB; none is published.
 - Handshake: a POST with `validationToken` in the query, which anyone can send, is answered with the token as plain text. It is that of the notification URL and of the life-cycle notification URL.

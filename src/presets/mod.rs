@@ -51,6 +51,8 @@
 
 #[macro_use]
 mod facts;
+#[cfg(feature = "postgres")]
+mod switched_off;
 
 mod adyen;
 mod airtable;
@@ -235,6 +237,9 @@ mod zoom;
 use std::fmt;
 
 use crate::provider::{Provider, SecretSource};
+
+#[cfg(feature = "postgres")]
+pub(crate) use switched_off::switched_off;
 
 #[cfg(any(feature = "ed25519", feature = "p256", feature = "rsa"))]
 pub use public_key::PublicKey;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::Settings;
 use crate::activity::Told;
+use crate::presets::switched_off;
 use crate::recovery::What;
 
 impl Settings {
@@ -30,6 +31,7 @@ impl Settings {
         json!({
             // Postgres cannot store NUL.
             "provider": provider.name().replace('\0', ""),
+            "switched_off_by_provider": switched_off(provider.name()),
             "signature_header": signature_header.as_ref().map(HeaderName::as_str),
             "tolerance_seconds": tolerance.filter(|_| provider.signs_time()).map(seconds),
             "redelivery_window_seconds": seconds(provider.redelivery_window),

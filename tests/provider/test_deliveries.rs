@@ -6,27 +6,18 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::Request;
 use http::header::{CONTENT_TYPE, HeaderName};
-use idempotent_webhook::presets::{self, Preset};
+use idempotent_webhook::presets;
 use idempotent_webhook::provider::{Verified, VerifyError};
 use idempotent_webhook::testing::TestDelivery;
 use idempotent_webhook::{Secret, Source};
 
-use crate::support::{Case, cases_of, verify, with_test_keys};
-
-/// A secret of the preset that signs: of its cases, the one that is said to, or the first one.
-fn secret(preset: &Preset) -> Secret {
-    let cases = cases_of(preset);
-    let accepted = || cases.iter().filter(|case| case.is_to_be_accepted());
-    let signs = |case: &&Case| ["key-pair", "private-key"].contains(&&*case.name);
-    let case = accepted().find(signs).or_else(|| accepted().next());
-    Secret::new(case.unwrap().secret.as_str()).unwrap()
-}
+use crate::support::{a_secret_of, verify, with_test_keys};
 
 #[test]
 fn a_delivery_of_each_preset_is_to_be_accepted() {
     for preset in presets::ALL {
         let name = preset.name();
-        let provider = with_test_keys(preset.provider(secret(preset)))
+        let provider = with_test_keys(preset.provider(a_secret_of(preset)))
             .public_url("https://example.com".parse().unwrap());
         provider.check_secrets().expect(name);
         let delivery = TestDelivery::new(&provider)
@@ -78,7 +69,7 @@ fn a_form_of_mailgun_is_signed_as_a_form() {
 fn another_public_url_is_refused_by_those_that_sign_the_url() {
     for preset in presets::ALL {
         let behind = |url: &str| {
-            let provider = with_test_keys(preset.provider(secret(preset)));
+            let provider = with_test_keys(preset.provider(a_secret_of(preset)));
             provider.public_url(url.parse().unwrap())
         };
         let signed = behind("https://example.com/a");

@@ -183,6 +183,7 @@ impl View for EndpointPage {
         let processed = Link::to("deliveries")
             .with("endpoint", &endpoint.name)
             .with("state", "processed");
+        let switched_off = self.settings.as_ref().and_then(Told::switched_off);
         html! {
             p.lead { (overview::states(endpoint)) " " (endpoint.state.meaning()) }
             div.actions {
@@ -195,6 +196,7 @@ impl View for EndpointPage {
                 ("Recorded", Some(list("recorded", endpoint.recorded))),
                 ("Oldest due", endpoint.overdue.map(|overdue| html! { (duration(overdue)) })),
                 ("Last success", endpoint.last_success.map(|at| at.with_age(self.now))),
+                ("Switched off by the provider", switched_off.map(|when| html! { (visible(when)) })),
             ]))
             (self.hours())
             h2 { "By version of the application" }

@@ -14,6 +14,9 @@ const TOLD: &str = "
     where endpoint = $1
 ";
 
+/// No setting, and shown with what the endpoint does.
+const SWITCHED_OFF: &str = "switched_off_by_provider";
+
 #[derive(Debug, Serialize)]
 pub(super) struct Told {
     version: String,
@@ -22,6 +25,11 @@ pub(super) struct Told {
 }
 
 impl Told {
+    /// What makes the provider stop sending, in Markdown, if it says so.
+    pub(super) fn switched_off(&self) -> Option<&str> {
+        self.values.get(SWITCHED_OFF)?.as_str()
+    }
+
     /// The header that has the signature.
     pub(super) fn signature_header(&self) -> Option<&str> {
         self.values.get("signature_header")?.as_str()
@@ -50,7 +58,7 @@ pub(super) fn facts_of(told: &Told, now: Timestamp) -> Markup {
     let values: Vec<(String, Markup)> = told
         .values
         .iter()
-        .filter(|(_, value)| !value.is_null())
+        .filter(|(name, value)| !value.is_null() && *name != SWITCHED_OFF)
         .map(|(name, value)| {
             let (name, unit) = name_and_unit(name);
             (in_words(name), html! { (visible(&text(value, unit))) })

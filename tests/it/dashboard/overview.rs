@@ -387,7 +387,8 @@ async fn d3_an_endpoint_shows_what_each_version_did() {
                 (30, 'request', 'failed', '1.4.0', 5000)
              ) as counted (age, source, outcome, version, count);
              insert into idempotent_webhook.endpoint_settings
-             values ('test', '1.4.2', '{\"handler_timeout_seconds\": 30, \"keep\": \"all\"}', now())",
+             values ('test', '1.4.2', '{\"handler_timeout_seconds\": 30, \"keep\": \"all\",
+                \"switched_off_by_provider\": \"after 8 failures\"}', now())",
         )
         .await;
     let board = Board::operator(&database.pool);
@@ -428,6 +429,7 @@ async fn d3_an_endpoint_shows_what_each_version_did() {
     page.shows("version 1.4.2 began");
     page.shows("<dt>Handler timeout</dt><dd>30 s</dd>");
     page.shows("As a process reported them with version 1.4.2");
+    page.shows("<dt>Switched off by the provider</dt><dd>after 8 failures</dd>");
     assert_eq!(board.get("endpoint?endpoint=tset").await.status, 404);
     assert_eq!(board.get("endpoint?endpoint=test&days=3").await.status, 400);
 }

@@ -660,6 +660,7 @@ async fn the_settings_of_the_finished_layer_are_told() {
         settings,
         serde_json::json!({
             "provider": "stripe",
+            "switched_off_by_provider": null,
             "signature_header": "stripe-signature",
             "tolerance_seconds": 600,
             "redelivery_window_seconds": 86400,
@@ -691,6 +692,7 @@ async fn the_settings_of_the_finished_layer_are_told() {
     assert_eq!(version, "1.5.0");
     for (name, value) in [
         ("provider", serde_json::json!("github")),
+        ("switched_off_by_provider", "never".into()),
         ("signature_header", "x-hub-signature-256".into()),
         ("replay_guard", false.into()),
         ("acknowledge", false.into()),

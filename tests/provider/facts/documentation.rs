@@ -4,7 +4,9 @@
 use std::fmt::Write;
 
 use super::statuses::{RedeliveredAfter, Statuses};
-use super::{Basis, Deadline, Entry, Likely, compare_or_write, entries, in_days, in_seconds};
+use super::{
+    Basis, Deadline, Entry, Likely, SwitchedOff, compare_or_write, entries, in_days, in_seconds,
+};
 
 #[test]
 fn the_documentation_says_what_the_presets_and_the_facts_say() {
@@ -24,6 +26,25 @@ fn the_documentation_says_what_the_presets_and_the_facts_say() {
     }
     file.push_str("}\n");
     compare_or_write("src/presets/facts.rs", &file);
+}
+
+/// What the dashboard shows of an endpoint.
+#[test]
+fn the_dashboard_says_what_switches_an_endpoint_off() {
+    let mut file = "//! Written by `tests/provider/facts` from `facts.json`.\n\n\
+                    /// What makes a provider stop sending, in Markdown, if it says so.\n\
+                    #[rustfmt::skip]\n\
+                    pub(crate) fn switched_off(provider: &str) -> Option<&'static str> {\n    \
+                    Some(match provider {\n"
+        .to_owned();
+    for Entry { preset, facts, .. } in entries() {
+        if !matches!(facts.switched_off, SwitchedOff::Unknown) {
+            let (name, text) = (preset.name(), facts.switched_off());
+            writeln!(file, "        {name:?} => {text:?},").unwrap();
+        }
+    }
+    file.push_str("        _ => return None,\n    })\n}\n");
+    compare_or_write("src/presets/switched_off.rs", &file);
 }
 
 /// A list in Markdown.

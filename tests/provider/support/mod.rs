@@ -7,8 +7,9 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::Request;
-use idempotent_webhook::Provider;
+use idempotent_webhook::presets::Preset;
 use idempotent_webhook::provider::{Verified, VerifyError};
+use idempotent_webhook::{Provider, Secret};
 
 pub use case::{Case, Expect, cases_of, file_of, own_folder, read_folder};
 pub use keys::with_test_keys;
@@ -17,4 +18,13 @@ pub use keys::with_test_keys;
 pub fn verify(provider: &Provider, request: Request<Bytes>) -> Result<Verified, VerifyError> {
     let (head, body) = request.into_parts();
     provider.verify(&head, &body, SystemTime::now())
+}
+
+/// A secret of the preset that signs: of its cases, the one that is said to, or the first one.
+pub fn a_secret_of(preset: &Preset) -> Secret {
+    let cases = cases_of(preset);
+    let accepted = || cases.iter().filter(|case| case.is_to_be_accepted());
+    let signs = |case: &&Case| ["key-pair", "private-key"].contains(&&*case.name);
+    let case = accepted().find(signs).or_else(|| accepted().next());
+    Secret::new(case.unwrap().secret.as_str()).unwrap()
 }
