@@ -948,6 +948,19 @@ macro_rules! facts {
 - A retry has the same id.
 - Basis: third parties describe the signature; **the provider's word is missing**. Source: <https://docs.maxio.com/hc/en-us/articles/24266143173901-Webhooks-Overview>, checked in 2026-11."#
     };
+    ("mcp-events") => {
+        r#"- Success: 2xx.
+- Redelivery: after every failure; with exponentially growing pauses, for as long as the server likes. The redelivery window is 30 days.
+- Retry: signed anew.
+- Switched off: suspended after repeated failures, at a number that the server sets, until the subscription is refreshed; it ends unless it is refreshed in time.
+- Response deadline: not published; 15 s are assumed.
+- Body limit: 2 MiB; none is published.
+- Handshake: a signed `verification` before the first event, to be answered with its `challenge`.
+- Redirects are failures.
+- The client persists `$.cursor` of what it was sent last, and of `gap`: do that in the transaction of the delivery.
+- `terminated` says that the subscription is over, and why.
+- Basis: the provider documents the signature; no example of its own was verified. Source: <https://github.com/modelcontextprotocol/experimental-ext-triggers-events>, checked in 2026-11."#
+    };
     ("mercadopago") => {
         r#"- Success: 200, 201; every success is answered with 200.
 - Redelivery: after every failure; every 15 minutes, less often after the third time, with no published end. The redelivery window is 30 days.

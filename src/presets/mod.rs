@@ -147,6 +147,7 @@ mod mailgun;
 #[cfg(feature = "sha1")]
 mod mandrill;
 mod maxio;
+mod mcp_events;
 mod mercadopago;
 mod messagebird;
 mod meta;
@@ -430,6 +431,7 @@ presets! {
     mailgun = "mailgun";
     mandrill = "mandrill", needs "sha1";
     maxio = "maxio";
+    mcp_events = "mcp-events";
     mercadopago = "mercadopago";
     messagebird = "messagebird";
     meta = "meta";

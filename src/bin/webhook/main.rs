@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Sends, replays and verifies webhooks, for 151 providers.
+/// Sends, replays and verifies webhooks, for 152 providers.
 #[derive(Parser)]
 #[command(name = "webhook", version, after_help = AFTER_HELP, max_term_width = 100)]
 struct Arguments {
