@@ -158,12 +158,9 @@ impl Json {
         match self {
             Self::Scalar(scalar) => {
                 text.push_str(scalar);
-                let decimals = scalar
-                    .split_once('.')
-                    .map(|(_, decimals)| decimals.as_bytes());
-                match (style.numbers, decimals) {
-                    (Numbers::TwoDecimals, Some([_])) => text.push('0'),
-                    _ => {}
+                let decimals = scalar.split_once('.').map(|(_, decimals)| decimals.len());
+                if matches!(style.numbers, Numbers::TwoDecimals) && decimals == Some(1) {
+                    text.push('0');
                 }
             }
             Self::Text(value) => write_text(text, value, style.escapes),
