@@ -4,11 +4,12 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgPool, SqlSafeStr};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use super::error::PageError;
-use crate::transaction::ShortTx;
+use crate::transaction::{DatabaseError, ShortTx};
 
 /// How many connections are used at the same time, by pages and by actions, whatever is reloaded how often.
 const AT_ONCE: usize = 2;
@@ -19,7 +20,7 @@ const WAIT: Duration = Duration::from_secs(5);
 /// A page that needs a statement longer than this is not answered.
 const STATEMENT_TIMEOUT: &str = "5s";
 
-const BEGIN_READ_ONLY: &str = "begin isolation level repeatable read read only";
+const BEGIN_READ_ONLY: &str = "begin isolation level repeatable read read only not deferrable";
 
 /// Each statement is planned for its values, so that a filter that is not given does not cost an index. Each
 /// finds its few rows by an index, in its order. Otherwise the planner would read all of a table where it
@@ -71,14 +72,11 @@ impl Database {
 
     /// A transaction in which nothing can be written.
     pub(super) async fn read(&self) -> Result<Reading, PageError> {
-        match tokio::time::timeout(WAIT, self.begin()).await {
-            Ok(reading) => Ok(reading?),
-            Err(_) => Err(PageError::timed_out()),
-        }
-    }
-
-    async fn begin(&self) -> sqlx::Result<Reading> {
-        let mut tx = ShortTx::begin_with(&self.pool, BEGIN_READ_ONLY).await?;
+        let begin = BEGIN_READ_ONLY.into_sql_str();
+        let mut tx = match ShortTx::begin(&self.pool, begin, Instant::now() + WAIT).await {
+            Err(DatabaseError::TimedOut) => return Err(PageError::timed_out()),
+            begun => begun.map_err(sqlx::Error::from)?,
+        };
         sqlx::query(SET_UP)
             .bind(STATEMENT_TIMEOUT)
             .execute(&mut *tx)

@@ -1,5 +1,7 @@
 //! Errors of pages, as HTML or JSON.
 
+use std::io::ErrorKind;
+
 use axum::response::Response;
 use http::StatusCode;
 use http::header::{ALLOW, HeaderValue};
@@ -109,5 +111,9 @@ impl From<sqlx::Error> for PageError {
 
 /// Whether a statement took longer than its timeout.
 pub(super) fn is_timeout(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::PoolTimedOut) || is_query_canceled(error)
+    match error {
+        sqlx::Error::PoolTimedOut => true,
+        sqlx::Error::Io(error) => error.kind() == ErrorKind::TimedOut,
+        error => is_query_canceled(error),
+    }
 }

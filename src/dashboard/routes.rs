@@ -1,6 +1,7 @@
 //! The routes of all pages, and the answer of each as HTML or JSON.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -25,6 +26,9 @@ use super::{Access, Shared};
 
 /// The largest form, in bytes.
 const MAX_FORM: usize = 1024 * 1024;
+
+/// The longest time of a page, whose statements have a limit each: then Postgres has fallen silent.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What a proxy has taken away from the path.
 const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
@@ -93,8 +97,29 @@ async fn route(
         return Err(PageError::forbidden("You may not see this dashboard."));
     };
     let params = &params;
-    Ok(match (page_of(&head), is_post, &format) {
-        ("", false, _) => to_first_page(&head, access),
+    match (page_of(&head), is_post) {
+        // Each of their transactions has a limit.
+        ("act", true) => act::act(shared, access, params, &format).await,
+        ("cancel", true) => act::cancel(shared, access, params, &format).await,
+        (name, _) => {
+            let page = page(shared, access, name, format, &head, is_post, params);
+            let page = tokio::time::timeout(PAGE_TIMEOUT, page).await;
+            page.unwrap_or_else(|_| Err(PageError::timed_out()))
+        }
+    }
+}
+
+async fn page(
+    shared: &Arc<Shared>,
+    access: &Access,
+    name: &str,
+    format: Format,
+    head: &Parts,
+    is_post: bool,
+    params: &Params,
+) -> Result<Response, PageError> {
+    Ok(match (name, is_post, &format) {
+        ("", false, _) => to_first_page(head, access),
         ("overview", false, _) => format.answer(&overview::read(shared, access).await?, access),
         ("endpoint", false, _) => {
             format.answer(&endpoint::read(shared, access, params).await?, access)
@@ -121,8 +146,6 @@ async fn route(
         // The same is true of a selection.
         ("confirm", _, Format::Page(layout)) if layout.is_held_back() => confirm::first(layout),
         ("confirm", _, _) => format.answer(&confirm::read(shared, access, params).await?, access),
-        ("act", true, format) => act::act(shared, access, params, format).await?,
-        ("cancel", true, format) => act::cancel(shared, access, params, format).await?,
         ("act" | "cancel", false, _) => return Err(PageError::method_not_allowed("POST")),
         (_, false, _) => return Err(PageError::not_found("There is no such page.")),
         (_, true, _) => return Err(PageError::method_not_allowed("GET, HEAD")),

@@ -248,9 +248,8 @@ impl Endpoint {
     }
 
     async fn one(&self, word: Word, delivery_id: &str) -> sqlx::Result<One> {
-        let mut tx = operator::begin(&self.pool).await?;
-        let result = operator::say_of_one(word, self.of(), delivery_id, &mut tx).await?;
-        tx.commit().await?;
+        let say = async |tx: &mut _| operator::say_of_one(word, self.of(), delivery_id, tx).await;
+        let result = operator::run(&self.pool, say).await?;
         let (endpoint, done) = (&*self.name, word.past());
         match result {
             One::Changed => tracing::info!(endpoint, delivery_id, "webhook delivery {done}"),

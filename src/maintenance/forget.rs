@@ -24,10 +24,8 @@ impl Endpoint {
     /// Any error of Postgres.
     pub async fn forget(&self, delivery_id: &str) -> sqlx::Result<bool> {
         let claim = RowKeys::one(self.of().tenant.unwrap_or_default(), delivery_id);
-        let mut tx = operator::begin(&self.pool).await?;
-        let forgotten = operator::forget(&claim, &self.name, &mut tx).await?;
-        tx.commit().await?;
-        let found = !forgotten.is_empty();
+        let forget = async |tx: &mut _| operator::forget(&claim, &self.name, tx).await;
+        let found = !operator::run(&self.pool, forget).await?.is_empty();
         tracing::info!(
             endpoint = &*self.name,
             tenant = self.tenant.as_deref().unwrap_or_default(),

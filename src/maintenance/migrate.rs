@@ -1,7 +1,12 @@
 //! The crate's tables, beside the application's own migrations.
 
+use std::time::Duration;
+
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::{PgPool, Row, SqlSafeStr};
+use sqlx::{Connection, PgPool, Row, SqlSafeStr};
+use tokio::time::timeout;
+
+use crate::transaction::{DatabaseError, ShortTx};
 
 const MIGRATIONS: [(&str, &str); 4] = [
     (
@@ -22,6 +27,12 @@ const APPLIED: &str = "
     where success
     order by version
 ";
+
+/// The longest time of all migrations, and of the wait for another process that runs them.
+const LIMIT: Duration = Duration::from_secs(60 * 60);
+
+/// The longest time of a graceful end.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Creates or updates the crate's tables.
 ///
@@ -62,14 +73,22 @@ pub async fn migrate(pool: &PgPool) -> Result<(), MigrateError> {
     }
     migrator.create_schema("idempotent_webhook");
     migrator.dangerous_set_table_name("idempotent_webhook.migrations");
-    migrator.run(pool).await
+    // It is not one of the pool any more, so that no peer that falls silent keeps a place. Dropped, it is closed.
+    let mut connection = pool.acquire().await?.detach();
+    let migrated = timeout(LIMIT, migrator.run_direct(None, &mut connection, false)).await;
+    migrated.unwrap_or_else(|_| Err(sqlx::Error::from(DatabaseError::TimedOut).into()))?;
+    let _ = timeout(CLOSE_TIMEOUT, connection.close()).await;
+    Ok(())
 }
 
 /// Whether there is nothing to do, which a role without the right to create a schema may find out.
 /// Any doubt is left to sqlx.
 async fn is_up_to_date(pool: &PgPool, migrator: &Migrator) -> bool {
-    let applied: Result<Vec<(i64, Vec<u8>)>, _> = sqlx::query_as(APPLIED).fetch_all(pool).await;
-    let Ok(applied) = applied else { return false };
+    let applied = ShortTx::run(pool, async |tx| sqlx::query_as(APPLIED).fetch_all(tx).await);
+    let applied: Vec<(i64, Vec<u8>)> = match applied.await {
+        Ok(applied) => applied,
+        Err(_) => return false,
+    };
     let known = migrator
         .iter()
         .map(|migration| (migration.version, migration.checksum.to_vec()));
@@ -79,9 +98,8 @@ async fn is_up_to_date(pool: &PgPool, migrator: &Migrator) -> bool {
 
 /// Every attempt at a delivery would fail if the database could not store its id.
 async fn check_encoding(pool: &PgPool) -> sqlx::Result<()> {
-    let row = sqlx::raw_sql("show server_encoding")
-        .fetch_one(pool)
-        .await?;
+    let shown = sqlx::raw_sql("show server_encoding");
+    let row = ShortTx::run(pool, async |tx| shown.fetch_one(tx).await).await?;
     let encoding: String = row.try_get(0)?;
     // SQL_ASCII stores any bytes.
     if ["UTF8", "SQL_ASCII"].contains(&&*encoding) {

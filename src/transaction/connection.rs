@@ -4,8 +4,13 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
-use sqlx::{PgConnection, Postgres};
+use sqlx::{PgConnection, PgPool, Postgres, SqlStr};
+use sqlx_core::transaction::TransactionManager;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use super::pg_error::{DatabaseError, Manager, is_unusable, with_deadline};
+use super::reachability;
 
 /// A connection with an open transaction.
 ///
@@ -28,10 +33,30 @@ const RETURN_TIMEOUT: Duration = Duration::from_secs(5);
 const UNTIL_RELEASE: &str = "the connection is present until it is released or dropped";
 
 impl TxConnection {
-    pub(super) fn new(connection: PoolConnection<Postgres>) -> Self {
-        Self {
-            connection: Some(connection),
-            permit: None,
+    /// Begins a transaction with this statement, which must fail in one, on a connection that is in none.
+    pub(super) async fn begin(
+        pool: &PgPool,
+        begin: SqlStr,
+        deadline: Instant,
+    ) -> Result<Self, DatabaseError> {
+        let mut connections_left = pool.options().get_max_connections();
+        loop {
+            let mut connection = Self {
+                connection: Some(acquire(pool, deadline).await?),
+                permit: None,
+            };
+            let begun = Manager::begin(&mut connection, Some(begin.clone()));
+            match with_deadline(deadline, begun).await {
+                Ok(()) => {
+                    reachability::is_there(pool);
+                    return Ok(connection);
+                }
+                Err(DatabaseError::Sqlx(error)) if connections_left > 0 && is_unusable(&error) => {
+                    connections_left -= 1;
+                    tracing::debug!(%error, "closing an unusable connection of the pool");
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -62,6 +87,58 @@ impl TxConnection {
             drop(connection);
         });
     }
+}
+
+/// A connection of the pool. If there is none in time, the error tells whether others use all of them, or
+/// Postgres does not answer. sqlx's own timeout, which may be shorter, does not tell.
+async fn acquire(
+    pool: &PgPool,
+    deadline: Instant,
+) -> Result<PoolConnection<Postgres>, DatabaseError> {
+    // An idle one, without the pool's ping: the `begin` that follows is the test. A pool that does not ping may
+    // have a test of its own, which only its `acquire` runs. This overtakes nobody: the semaphore of the pool hands
+    // a place that becomes free to the first that waits.
+    if pool.options().get_test_before_acquire()
+        && let Some(connection) = pool.try_acquire()
+    {
+        return Ok(connection);
+    }
+    // Otherwise this opens or tests a connection itself, which then counts as one in use.
+    let waits_for_others = is_in_use(pool);
+    // Boxed because it is by far the largest future of a request.
+    let mut acquiring = Box::pin(pool.acquire());
+    let now = Instant::now();
+    let half = now + deadline.saturating_duration_since(now) / 2;
+    let acquired = match with_deadline(half, acquiring.as_mut()).await {
+        Err(DatabaseError::TimedOut) => {
+            if !(waits_for_others && is_in_use(pool)) {
+                reachability::look(pool);
+            }
+            with_deadline(deadline, acquiring).await
+        }
+        acquired => acquired,
+    };
+    match acquired {
+        Err(DatabaseError::TimedOut | DatabaseError::Sqlx(sqlx::Error::PoolTimedOut)) => {
+            if waits_for_others && is_in_use(pool) {
+                let connections = pool.options().get_max_connections();
+                return Err(DatabaseError::PoolInUse(connections));
+            }
+            // For those who come next: the pool's own timeout may be shorter than half of this one.
+            reachability::look(pool);
+            Err(reachability::is_away(pool).unwrap_or(DatabaseError::TimedOut))
+        }
+        Err(error) => {
+            reachability::is_away(pool);
+            Err(error)
+        }
+        Ok(connection) => Ok(connection),
+    }
+}
+
+/// Whether all connections of a pool are in use, and no more may be opened.
+pub(super) fn is_in_use(pool: &PgPool) -> bool {
+    pool.num_idle() == 0 && pool.size() >= pool.options().get_max_connections()
 }
 
 impl Deref for TxConnection {

@@ -1,6 +1,7 @@
 //! Errors of Postgres, and which of them are worth a retry.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,6 +139,17 @@ impl fmt::Display for DatabaseError {
                 })
             }
             Self::Shared(error) => error.fmt(f),
+        }
+    }
+}
+
+/// For functions whose callers know sqlx's errors.
+impl From<DatabaseError> for sqlx::Error {
+    fn from(error: DatabaseError) -> Self {
+        match error {
+            DatabaseError::Sqlx(error) => error,
+            DatabaseError::PoolInUse(_) => Self::PoolTimedOut,
+            error => Self::Io(io::Error::new(io::ErrorKind::TimedOut, error.to_string())),
         }
     }
 }

@@ -1,17 +1,32 @@
 //! A short transaction of the crate's own statements.
 
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
-use sqlx::{AssertSqlSafe, PgConnection, PgPool, SqlSafeStr};
+use sqlx::{AssertSqlSafe, PgConnection, PgPool, SqlSafeStr, SqlStr};
 use sqlx_core::transaction::TransactionManager;
+use tokio::time::{Instant, timeout_at};
 
 use super::commit::COMMIT;
 use super::connection::TxConnection;
-use super::pg_error::Manager;
+use super::pg_error::{DatabaseError, Manager};
 
 /// Begins at `read committed`, whatever the default: at a higher level, concurrent changes of one row would
 /// fail. The rest is as in [`BEGIN`](super::store::BEGIN).
 pub(super) const BEGIN_READ_COMMITTED: &str = "begin isolation level read committed not deferrable";
+
+/// The longest time of a transaction that no delivery waits for. Then its peer has fallen silent, and the connection is
+/// closed. A batch of a thousand rows takes seconds.
+const LIMIT: Duration = Duration::from_secs(2 * 60);
+
+/// Begins a transaction that no delivery waits for. Its waits for locks end before its client gives up: a session
+/// would wait on although its connection is closed, with all locks that it has. So does the session of a host that is
+/// lost.
+const BEGIN_LIMITED: &str = "
+    begin isolation level read committed not deferrable;
+    set local lock_timeout = '1min';
+    set local idle_in_transaction_session_timeout = '2min'
+";
 
 /// A short transaction of the crate's own statements. Dropped, it is rolled back, and the connection
 /// is closed.
@@ -22,21 +37,48 @@ pub(super) const BEGIN_READ_COMMITTED: &str = "begin isolation level read commit
 pub(crate) struct ShortTx(TxConnection);
 
 impl ShortTx {
-    /// One that has begun.
-    pub(super) fn of(connection: TxConnection) -> Self {
-        Self(connection)
+    /// Does `work` in a transaction at `read committed` that no delivery waits for, and commits, unless it is an error.
+    ///
+    /// This is limited, so that a peer that falls silent does not keep a place of the pool.
+    pub(crate) async fn run<T>(
+        pool: &PgPool,
+        work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,
+    ) -> sqlx::Result<T> {
+        Self::run_after(BEGIN_LIMITED, pool, work).await
     }
 
-    /// Begins at `read committed`. Waits for as long as the pool and Postgres let it.
-    pub(crate) async fn begin(pool: &PgPool) -> sqlx::Result<Self> {
-        Self::begin_with(pool, BEGIN_READ_COMMITTED).await
+    /// The same after another statement that begins it.
+    pub(crate) async fn run_after<T>(
+        begin: &'static str,
+        pool: &PgPool,
+        work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,
+    ) -> sqlx::Result<T> {
+        let deadline = Instant::now() + LIMIT;
+        let begun = Self::begin(pool, begin.into_sql_str(), deadline);
+        let mut tx = begun.await?;
+        let done = timeout_at(deadline, async {
+            match work(&mut tx).await {
+                Ok(done) => {
+                    tx.commit().await?;
+                    Ok(done)
+                }
+                Err(error) => {
+                    tx.end();
+                    Err(error)
+                }
+            }
+        });
+        done.await
+            .unwrap_or_else(|_| Err(DatabaseError::TimedOut.into()))
     }
 
-    /// Begins with this statement.
-    pub(crate) async fn begin_with(pool: &PgPool, begin: &'static str) -> sqlx::Result<Self> {
-        let mut connection = TxConnection::new(pool.acquire().await?);
-        Manager::begin(&mut connection, Some(begin.into_sql_str())).await?;
-        Ok(Self(connection))
+    /// Begins with this statement. The caller limits what follows.
+    pub(crate) async fn begin(
+        pool: &PgPool,
+        begin: SqlStr,
+        deadline: Instant,
+    ) -> Result<Self, DatabaseError> {
+        TxConnection::begin(pool, begin, deadline).await.map(Self)
     }
 
     pub(crate) async fn commit(mut self) -> sqlx::Result<()> {

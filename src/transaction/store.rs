@@ -3,18 +3,15 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, PgPool, Postgres, SqlSafeStr, SqlStr};
-use sqlx_core::transaction::TransactionManager;
+use sqlx::{AssertSqlSafe, PgPool, Postgres, SqlSafeStr};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::claim::millis;
-use super::connection::TxConnection;
-use super::pg_error::{DatabaseError, Manager, is_unusable, with_deadline};
-use super::reachability;
+use super::connection::{TxConnection, is_in_use};
+use super::pg_error::{DatabaseError, with_deadline};
 use super::registration::PoolSettings;
 use super::short_tx::{BEGIN_READ_COMMITTED, ShortTx};
 
@@ -174,8 +171,7 @@ impl Store {
     async fn begin_short_until(&self, deadline: Instant) -> Result<ShortTx, DatabaseError> {
         // Not limited, so that it does not wait for handlers.
         let begin = format!("{BEGIN_READ_COMMITTED}; {}", self.short_settings());
-        let begun = self.begin_on_any(AssertSqlSafe(begin).into_sql_str(), deadline);
-        Ok(ShortTx::of(begun.await?))
+        ShortTx::begin(&self.pool, AssertSqlSafe(begin).into_sql_str(), deadline).await
     }
 
     /// Commits a short transaction, and begins the next one on its connection.
@@ -208,81 +204,15 @@ impl Store {
         let Ok(permit) = tokio::time::timeout_at(deadline, permit).await else {
             return Err(DatabaseError::LimitReached(self.limit.connections));
         };
-        let connection = self.begin_on_any(BEGIN.into_sql_str(), deadline).await?;
+        let begun = TxConnection::begin(&self.pool, BEGIN.into_sql_str(), deadline);
+        let connection = begun.await?;
         // The semaphore is never closed, so there is a permit.
         Ok(connection.with_permit(permit.ok()))
     }
 
-    async fn begin_on_any(
-        &self,
-        begin: SqlStr,
-        deadline: Instant,
-    ) -> Result<TxConnection, DatabaseError> {
-        let mut connections_left = self.pool.options().get_max_connections();
-        loop {
-            let mut connection = TxConnection::new(self.acquire(deadline).await?);
-            let begun = Manager::begin(&mut connection, Some(begin.clone()));
-            match with_deadline(deadline, begun).await {
-                Ok(()) => {
-                    reachability::is_there(&self.pool);
-                    return Ok(connection);
-                }
-                Err(DatabaseError::Sqlx(error)) if connections_left > 0 && is_unusable(&error) => {
-                    connections_left -= 1;
-                    tracing::debug!(%error, "closing an unusable connection of the pool");
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    /// A connection of the pool. If there is none in time, the error tells whether others use all of them, or
-    /// Postgres does not answer. sqlx's own timeout, which may be shorter, does not tell.
-    async fn acquire(&self, deadline: Instant) -> Result<PoolConnection<Postgres>, DatabaseError> {
-        // An idle one, without the pool's ping: the `begin` that follows is the test. A pool that does not ping may
-        // have a test of its own, which only its `acquire` runs. This overtakes nobody: the semaphore of the pool hands
-        // a place that becomes free to the first that waits.
-        if self.pool.options().get_test_before_acquire()
-            && let Some(connection) = self.pool.try_acquire()
-        {
-            return Ok(connection);
-        }
-        // Otherwise this opens or tests a connection itself, which then counts as one in use.
-        let waits_for_others = self.is_pool_in_use();
-        // Boxed because it is by far the largest future of a request.
-        let mut acquiring = Box::pin(self.pool.acquire());
-        let now = Instant::now();
-        let half = now + deadline.saturating_duration_since(now) / 2;
-        let acquired = match with_deadline(half, acquiring.as_mut()).await {
-            Err(DatabaseError::TimedOut) => {
-                if !(waits_for_others && self.is_pool_in_use()) {
-                    reachability::look(&self.pool);
-                }
-                with_deadline(deadline, acquiring).await
-            }
-            acquired => acquired,
-        };
-        match acquired {
-            Err(DatabaseError::TimedOut | DatabaseError::Sqlx(sqlx::Error::PoolTimedOut)) => {
-                if waits_for_others && self.is_pool_in_use() {
-                    let connections = self.pool.options().get_max_connections();
-                    return Err(DatabaseError::PoolInUse(connections));
-                }
-                // For those who come next: the pool's own timeout may be shorter than half of this one.
-                reachability::look(&self.pool);
-                Err(reachability::is_away(&self.pool).unwrap_or(DatabaseError::TimedOut))
-            }
-            Err(error) => {
-                reachability::is_away(&self.pool);
-                Err(error)
-            }
-            Ok(connection) => Ok(connection),
-        }
-    }
-
     /// Whether all connections of the pool are in use, and no more may be opened.
     pub(crate) fn is_pool_in_use(&self) -> bool {
-        self.pool.num_idle() == 0 && self.pool.size() >= self.pool.options().get_max_connections()
+        is_in_use(&self.pool)
     }
 
     fn deadline(&self) -> Instant {

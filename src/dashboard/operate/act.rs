@@ -53,10 +53,8 @@ pub(in crate::dashboard) async fn act(
     let begun = match target {
         Target::Endpoint(endpoint) => on_endpoint(pool, access, action, endpoint).await?,
         Target::Deliveries(keys) => {
-            let mut tx = ShortTx::begin(pool).await?;
-            let are_there = are_there(&mut tx, access, &keys).await;
-            tx.end();
-            if !are_there? {
+            let look = async |tx: &mut _| are_there(tx, access, &keys).await;
+            if !ShortTx::run(pool, look).await? {
                 return Err(PageError::not_found("There is no such delivery."));
             }
             match &*keys {
@@ -85,9 +83,8 @@ pub(in crate::dashboard) async fn cancel(
     let id = params.number("id");
     let id = id.ok_or(PageError::bad_request("No action is given."))?;
     let pool = &shared.database.pool;
-    let mut tx = ShortTx::begin(pool).await?;
-    let known = recorded_actions::one(&mut tx, access, id).await?;
-    tx.end();
+    let look = async |tx: &mut _| recorded_actions::one(tx, access, id).await;
+    let known = ShortTx::run(pool, look).await?;
     known.ok_or(PageError::not_found("There is no such action."))?;
     if recorded_actions::cancel(pool, id, access.operator()).await? {
         tracing::info!(
@@ -111,9 +108,8 @@ async fn on_endpoint(
 ) -> Result<Begun, PageError> {
     // Recovery is for all tenants.
     rows::not_by_tenant(access)?;
-    let mut tx = ShortTx::begin(pool).await?;
-    let known = rows::endpoints(&mut tx, access).await?;
-    tx.end();
+    let look = async |tx: &mut _| rows::endpoints(tx, access).await;
+    let known = ShortTx::run(pool, look).await?;
     // One that the application has named for somebody can be paused before its first delivery.
     if !known.contains(&name) {
         return Err(NO_ENDPOINT);
@@ -202,22 +198,20 @@ async fn change_and_count(
 ) -> sqlx::Result<Option<&'static str>> {
     const RUNNING: &str = "It is running. Try again once that has ended.";
     let (endpoint, keys) = (&*key.endpoint, RowKeys::from_iter([row_key(key)]));
-    let mut tx = operator::begin(pool).await?;
-    let was_processed = operator::is_processed(&keys, endpoint, &mut tx).await?;
-    let said = match action {
-        // It has nothing to run for.
-        Action::Retry if was_processed => Ok(Said::default()),
-        _ => change(action, endpoint, &keys, &mut tx).await,
+    let done = operator::run(pool, async |tx| {
+        let was_processed = operator::is_processed(&keys, endpoint, tx).await?;
+        let said = match action {
+            // It has nothing to run for.
+            Action::Retry if was_processed => Said::default(),
+            _ => change(action, endpoint, &keys, tx).await?,
+        };
+        recorded_actions::add(tx, id, action, endpoint, &said).await?;
+        Ok((said, was_processed))
+    });
+    let (said, was_processed) = match done.await {
+        Err(error) if is_lock_timeout(&error) => return Ok(Some(HELD)),
+        done => done?,
     };
-    let said = match said {
-        Err(error) if is_lock_timeout(&error) => {
-            tx.end();
-            return Ok(Some(HELD));
-        }
-        said => said?,
-    };
-    recorded_actions::add(&mut tx, id, action, endpoint, &said).await?;
-    tx.commit().await?;
     Ok(match action {
         _ if !said.changed.is_empty() => None,
         _ if said.running > 0 => Some(RUNNING),
@@ -259,14 +253,16 @@ async fn on_all(
     word: Word,
     mut selection: Selection,
 ) -> Result<Begun, PageError> {
-    let mut tx = ShortTx::begin(&database.pool).await?;
-    selection.bound(rows::now(&mut tx).await?);
-    let endpoints = selection.endpoints(&mut tx, access).await?;
-    let is_there = match &*endpoints {
-        [only] => rows::is_endpoint(&mut tx, only).await?,
-        some => !some.is_empty(),
-    };
-    tx.end();
+    let (endpoints, is_there) = ShortTx::run(&database.pool, async |tx| {
+        selection.bound(rows::now(tx).await?);
+        let endpoints = selection.endpoints(tx, access).await?;
+        let is_there = match &*endpoints {
+            [only] => rows::is_endpoint(tx, only).await?,
+            some => !some.is_empty(),
+        };
+        Ok((endpoints, is_there))
+    })
+    .await?;
     if !is_there {
         return Err(NO_ENDPOINT);
     }

@@ -92,17 +92,15 @@ impl InBackground {
         loop {
             let started = Instant::now();
             let place = self.database.place_in_background().await;
-            let done = async {
-                let mut tx = operator::begin(&self.database.pool).await?;
+            let done = operator::run(&self.database.pool, async |tx| {
                 let said = match &mut batch {
-                    Batch::Next(bulk) => bulk.next(&mut tx).await?,
-                    Batch::Of(keys) => change(action, endpoint, keys, &mut tx).await?,
+                    Batch::Next(bulk) => bulk.next(tx).await?,
+                    Batch::Of(keys) => change(action, endpoint, keys, tx).await?,
                 };
                 let is_cancelled =
-                    recorded_actions::add(&mut tx, self.id, action, endpoint, &said).await?;
-                tx.commit().await?;
+                    recorded_actions::add(tx, self.id, action, endpoint, &said).await?;
                 Ok((said, is_cancelled))
-            };
+            });
             let done = done.await;
             drop(place);
             // For half of the time the database is left to deliveries.

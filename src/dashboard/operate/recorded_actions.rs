@@ -236,19 +236,18 @@ pub(in crate::dashboard) fn state_of_due(due: Option<i64>) -> &'static str {
 
 /// Records that an action begins.
 pub(super) async fn begin(pool: &PgPool, asked: &Asked<'_>) -> sqlx::Result<i64> {
-    let mut tx = ShortTx::begin(pool).await?;
-    let id = sqlx::query_scalar(INSERT)
-        .bind(asked.operator)
-        .bind(asked.action.as_str())
-        .bind(asked.endpoints)
-        .bind(asked.key.and_then(Key::tenant))
-        .bind(asked.key.map(|key| &key.id))
-        .bind(asked.selection)
-        .bind(asked.reason_group)
-        .fetch_one(&mut *tx)
-        .await?;
-    tx.commit().await?;
-    Ok(id)
+    ShortTx::run(pool, async |tx| {
+        let recorded = sqlx::query_scalar(INSERT)
+            .bind(asked.operator)
+            .bind(asked.action.as_str())
+            .bind(asked.endpoints)
+            .bind(asked.key.and_then(Key::tenant))
+            .bind(asked.key.map(|key| &key.id))
+            .bind(asked.selection)
+            .bind(asked.reason_group);
+        recorded.fetch_one(tx).await
+    })
+    .await
 }
 
 /// Counts what was changed and what was left, in the transaction that has changed it, and remembers what was made due. Returns
@@ -277,9 +276,7 @@ pub(super) async fn add(
 
 /// Records that an action has ended.
 pub(super) async fn end(pool: &PgPool, id: i64, note: Option<&str>) -> sqlx::Result<()> {
-    let mut tx = ShortTx::begin(pool).await?;
-    write_end(&mut tx, id, note).await?;
-    tx.commit().await
+    ShortTx::run(pool, async |tx| write_end(tx, id, note).await).await
 }
 
 async fn write_end(tx: &mut PgConnection, id: i64, note: Option<&str>) -> sqlx::Result<()> {
@@ -290,29 +287,27 @@ async fn write_end(tx: &mut PgConnection, id: i64, note: Option<&str>) -> sqlx::
 /// Records that an action on a delivery has changed nothing. Returns the action that has the record: if the one
 /// before it was the same, within a minute, that one is enough.
 pub(super) async fn end_unchanged(pool: &PgPool, id: i64, note: &str) -> sqlx::Result<i64> {
-    let mut tx = ShortTx::begin(pool).await?;
-    let repeated: Option<i64> = sqlx::query_scalar(DELETE_REPEATED)
-        .bind(id)
-        .bind(note)
-        .fetch_optional(&mut *tx)
-        .await?;
-    if repeated.is_none() {
-        write_end(&mut tx, id, Some(note)).await?;
-    }
-    tx.commit().await?;
-    Ok(repeated.unwrap_or(id))
+    ShortTx::run(pool, async |tx| {
+        let repeated: Option<i64> = sqlx::query_scalar(DELETE_REPEATED)
+            .bind(id)
+            .bind(note)
+            .fetch_optional(&mut *tx)
+            .await?;
+        if repeated.is_none() {
+            write_end(tx, id, Some(note)).await?;
+        }
+        Ok(repeated.unwrap_or(id))
+    })
+    .await
 }
 
 /// Has an action end after its current batch. Returns whether it was running.
 pub(super) async fn cancel(pool: &PgPool, id: i64, operator: Option<&str>) -> sqlx::Result<bool> {
-    let mut tx = ShortTx::begin(pool).await?;
-    let cancelled = sqlx::query(CANCEL)
-        .bind(id)
-        .bind(operator)
-        .fetch_optional(&mut *tx)
-        .await?;
-    tx.commit().await?;
-    Ok(cancelled.is_some())
+    let cancelled = ShortTx::run(pool, async |tx| {
+        let cancelled = sqlx::query(CANCEL).bind(id).bind(operator);
+        cancelled.fetch_optional(tx).await
+    });
+    Ok(cancelled.await?.is_some())
 }
 
 /// The latest actions, before this one if it is given.

@@ -40,9 +40,10 @@ impl Lease {
 
     /// Gives the lease up, so that another process can prune now.
     pub(super) async fn end(&self, pool: &PgPool) -> sqlx::Result<()> {
-        let mut tx = ShortTx::begin(pool).await?;
-        let ended = sqlx::query(END).bind(self.process);
-        ended.execute(&mut *tx).await?;
-        tx.commit().await
+        ShortTx::run(pool, async |tx| {
+            let ended = sqlx::query(END).bind(self.process);
+            ended.execute(tx).await.map(drop)
+        })
+        .await
     }
 }

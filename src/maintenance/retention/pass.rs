@@ -165,20 +165,20 @@ impl<'a> Pass<'a> {
     async fn try_step(&mut self, step: &Step) -> Result<Batch, Halt> {
         // In a transaction, so that PgBouncer keeps a statement on one connection from its
         // preparation to its end.
-        let mut tx = ShortTx::begin(self.pool).await?;
-        if let Some(round) = &mut self.round {
-            if round.stop.is_asked() {
-                tx.end();
-                return Err(Halt::Stopped);
-            }
-            if !round.lease.take(&mut tx).await? {
-                tx.end();
-                return Err(Halt::HeldElsewhere);
-            }
+        if let Some(round) = &self.round
+            && round.stop.is_asked()
+        {
+            return Err(Halt::Stopped);
         }
-        let batch = step.run(&mut tx).await?;
-        tx.commit().await?;
-        Ok(batch)
+        let batch = ShortTx::run(self.pool, async |tx| {
+            if let Some(round) = &self.round
+                && !round.lease.take(tx).await?
+            {
+                return Ok(None);
+            }
+            step.run(tx).await.map(Some)
+        });
+        batch.await?.ok_or(Halt::HeldElsewhere)
     }
 
     async fn pause_after(&mut self, worked: Duration) {

@@ -54,9 +54,10 @@ pub(super) async fn all(pool: &PgPool) -> sqlx::Result<Vec<RedeliveryWindow>> {
 async fn read(pool: &PgPool, statement: &'static str) -> sqlx::Result<Vec<RedeliveryWindow>> {
     // In a transaction, so that PgBouncer keeps the statement on one connection from its preparation
     // to its end.
-    let mut tx = ShortTx::begin(pool).await?;
-    let windows: Vec<(Arc<str>, f64)> = sqlx::query_as(statement).fetch_all(&mut *tx).await?;
-    tx.commit().await?;
+    let windows: Vec<(Arc<str>, f64)> = ShortTx::run(pool, async |tx| {
+        sqlx::query_as(statement).fetch_all(tx).await
+    })
+    .await?;
     let read = |(endpoint, seconds)| RedeliveryWindow {
         endpoint,
         length: Duration::from_secs_f64(seconds),

@@ -6,7 +6,7 @@ use sqlx::{PgConnection, PgPool};
 
 use super::Of;
 use super::filter::{Filter, is_chosen, plan_for_values};
-use super::word::{Meant, Running, Said, Word, begin, is_meant};
+use super::word::{Meant, Running, Said, Word, is_meant, run};
 use crate::transaction::RowKeys;
 
 const NOW: &str = "select extract(epoch from now())::float8";
@@ -121,9 +121,7 @@ impl<'a> Bulk<'a> {
     pub(crate) async fn run(mut self, pool: &PgPool) -> sqlx::Result<Changes> {
         let mut changes = Changes::default();
         while !self.is_over() {
-            let mut tx = begin(pool).await?;
-            let said = self.next(&mut tx).await?;
-            tx.commit().await?;
+            let said = run(pool, async |tx| self.next(tx).await).await?;
             self.committed();
             changes += &said;
         }

@@ -102,16 +102,16 @@ pub(crate) async fn list(
     after: Option<&KeptDelivery>,
     limit: u32,
 ) -> sqlx::Result<Vec<KeptDelivery>> {
-    let mut tx = ShortTx::begin(pool).await?;
-    plan_for_values(&mut tx).await?;
-    let rows = filter
-        .bind_listed(LIST, of)
-        .bind(after.map(|last| &last.delivery_id))
-        .bind(after.map(|last| &last.key_tenant))
-        .bind(i64::from(limit))
-        .fetch_all(&mut *tx)
-        .await?;
-    tx.commit().await?;
+    let rows = ShortTx::run(pool, async |tx| {
+        plan_for_values(tx).await?;
+        let listed = filter
+            .bind_listed(LIST, of)
+            .bind(after.map(|last| &last.delivery_id))
+            .bind(after.map(|last| &last.key_tenant))
+            .bind(i64::from(limit));
+        listed.fetch_all(tx).await
+    })
+    .await?;
     rows.iter().map(read).collect()
 }
 

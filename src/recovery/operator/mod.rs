@@ -19,7 +19,7 @@ pub use list::KeptDelivery;
 pub(crate) use list::count;
 pub(crate) use list::list;
 use word::Meant;
-pub(crate) use word::{Running, Said, Word, begin};
+pub(crate) use word::{Running, Said, Word, run};
 
 /// Waits for whoever changes what is kept of the deliveries, as a reprocess does.
 const LOCK_KEPT: &str = "
@@ -98,7 +98,7 @@ pub(crate) enum One {
     Unchanged,
 }
 
-/// Says a word of one delivery, in a transaction that has [begun](begin) for it. An attempt at it that is under way is
+/// Says a word of one delivery, in a transaction that has [begun](run) for it. An attempt at it that is under way is
 /// waited for, unless it would run again all the same.
 pub(crate) async fn say_of_one(
     word: Word,
@@ -205,10 +205,9 @@ pub(crate) async fn resume(pool: &PgPool, endpoint: &str) -> sqlx::Result<()> {
 }
 
 async fn on_endpoint(pool: &PgPool, statement: &'static str, endpoint: &str) -> sqlx::Result<()> {
-    let mut tx = ShortTx::begin(pool).await?;
-    sqlx::query(statement)
-        .bind(endpoint)
-        .execute(&mut *tx)
-        .await?;
-    tx.commit().await
+    ShortTx::run(pool, async |tx| {
+        let changed = sqlx::query(statement).bind(endpoint);
+        changed.execute(tx).await.map(drop)
+    })
+    .await
 }

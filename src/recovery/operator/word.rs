@@ -87,9 +87,12 @@ pub(crate) struct Said {
     pub(crate) running: usize,
 }
 
-/// Begins a transaction for words.
-pub(crate) async fn begin(pool: &PgPool) -> sqlx::Result<ShortTx> {
-    ShortTx::begin_with(pool, BEGIN).await
+/// Does `work` in a transaction for words, and commits.
+pub(crate) async fn run<T>(
+    pool: &PgPool,
+    work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,
+) -> sqlx::Result<T> {
+    ShortTx::run_after(BEGIN, pool, work).await
 }
 
 impl Word {
@@ -122,7 +125,7 @@ impl Word {
         }
     }
 
-    /// Says it of these deliveries, in a transaction that has [begun](begin) for it.
+    /// Says it of these deliveries, in a transaction that has [begun](run) for it.
     ///
     /// Locks are taken in the order of the life cycle: those of the claims, then the rows.
     pub(super) async fn say(

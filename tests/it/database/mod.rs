@@ -6,3 +6,4 @@ mod connections;
 mod migrate;
 mod outages;
 mod pgbouncer;
+mod silence;
