@@ -23,11 +23,7 @@ use crate::random::random;
 /// sqlx is out of step with.
 const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text || $1::text";
 
-/// Commits and begins an empty transaction: within one, Postgres sends no notifications, which
-/// sqlx would take for a protocol error.
-pub(super) const COMMIT: &str = "commit and chain";
-
-/// Rolls back and returns the nonce. Begins an empty transaction, as `COMMIT` does.
+/// Rolls back and returns the nonce. Begins an empty transaction, since sqlx still counts one.
 fn roll_back_and_return(nonce: &Nonce) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!("rollback and chain; select '{}'", nonce.0))
 }
@@ -74,14 +70,12 @@ impl ClaimedTx {
                 .await?;
             let is_the_claims = current == Some(id.0 + &nonce.0);
             if is_the_claims {
-                sqlx::raw_sql(COMMIT).execute(&mut *connection).await?;
+                Manager::commit(&mut connection).await?;
             }
             Ok(is_the_claims)
         });
         match committed.await {
             Ok(true) => {
-                // Ends the empty transaction while the connection returns to the pool.
-                Manager::start_rollback(&mut connection);
                 connection.release();
                 Ok(after_commit)
             }

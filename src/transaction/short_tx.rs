@@ -7,7 +7,6 @@ use sqlx::{AssertSqlSafe, PgConnection, PgPool, SqlSafeStr, SqlStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::time::{Instant, timeout_at};
 
-use super::commit::COMMIT;
 use super::connection::TxConnection;
 use super::pg_error::{DatabaseError, Manager};
 
@@ -20,8 +19,8 @@ pub(super) const BEGIN_READ_COMMITTED: &str = "begin isolation level read commit
 const LIMIT: Duration = Duration::from_secs(2 * 60);
 
 /// Begins a transaction that no delivery waits for. Its waits for locks end before its client gives up: a session
-/// would wait on although its connection is closed, with all locks that it has. So does the session of a host that is
-/// lost.
+/// would wait on although its connection is closed, with all locks that it has. The session of a host that is lost ends
+/// as soon.
 const BEGIN_LIMITED: &str = "
     begin isolation level read committed not deferrable;
     set local lock_timeout = '1min';
@@ -82,14 +81,14 @@ impl ShortTx {
     }
 
     pub(crate) async fn commit(mut self) -> sqlx::Result<()> {
-        sqlx::raw_sql(COMMIT).execute(&mut *self.0).await?;
-        self.end();
+        Manager::commit(&mut self.0).await?;
+        self.0.release();
         Ok(())
     }
 
-    /// Commits, and begins the next one on the same connection with these settings, which are sent with the commit.
-    pub(super) async fn commit_and_begin(mut self, settings: &str) -> sqlx::Result<Self> {
-        let commit = AssertSqlSafe(format!("{COMMIT}; {settings}"));
+    /// Commits, and begins the next one on the same connection, in one message.
+    pub(super) async fn commit_and_begin(mut self, begin: &str) -> sqlx::Result<Self> {
+        let commit = AssertSqlSafe(format!("commit; {begin}"));
         sqlx::raw_sql(commit).execute(&mut *self.0).await?;
         Ok(self)
     }

@@ -170,24 +170,24 @@ impl Store {
 
     async fn begin_short_until(&self, deadline: Instant) -> Result<ShortTx, DatabaseError> {
         // Not limited, so that it does not wait for handlers.
-        let begin = format!("{BEGIN_READ_COMMITTED}; {}", self.short_settings());
-        ShortTx::begin(&self.pool, AssertSqlSafe(begin).into_sql_str(), deadline).await
+        let begin = AssertSqlSafe(self.short_begin()).into_sql_str();
+        ShortTx::begin(&self.pool, begin, deadline).await
     }
 
     /// Commits a short transaction, and begins the next one on its connection.
     pub(crate) async fn commit_and_begin_short(&self, tx: ShortTx) -> sqlx::Result<ShortTx> {
-        // The settings of a transaction end with it.
-        tx.commit_and_begin(&self.short_settings()).await
+        tx.commit_and_begin(&self.short_begin()).await
     }
 
-    /// The settings of a short transaction.
-    fn short_settings(&self) -> String {
+    /// Begins a short transaction, with its settings.
+    fn short_begin(&self) -> String {
         let wait = millis(self.longest_wait());
         // A host that is lost in the midst of it must not hold its locks for as long as Postgres believes in the
         // connection.
         let idle = self.timeout.as_millis().max(1);
         format!(
-            "set local lock_timeout = {wait}; set local idle_in_transaction_session_timeout = {idle}"
+            "{BEGIN_READ_COMMITTED}; set local lock_timeout = {wait}; \
+             set local idle_in_transaction_session_timeout = {idle}"
         )
     }
 

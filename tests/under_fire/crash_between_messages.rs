@@ -192,7 +192,7 @@ impl Lane {
         }
         let commits = messages
             .iter()
-            .filter(|message| message.name.ends_with("Query commit and chain"))
+            .filter(|message| message.name.ends_with("Query COMMIT"))
             .count();
         assert!(commits >= 1, "no commit in {messages:?}");
         messages

@@ -105,7 +105,7 @@ async fn g8_a_hang_up_during_the_commit_changes_nothing() {
         "exists (
             select from pg_stat_activity
             where datname = current_database() and state = 'active'
-                and query = 'commit and chain'
+                and query = 'COMMIT'
                 and pid <> pg_backend_pid()
         )",
     );

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures_util::StreamExt;
 use idempotent_webhook::{DedupeTx, Delivery, IdempotentWebhook, presets};
+use sqlx::postgres::PgListener;
 use sqlx::{Connection, Executor, PgConnection};
 
 use crate::support::{
@@ -445,21 +446,46 @@ async fn a_savepoint_on_a_lost_connection_is_an_error() {
     assert_rows!(app.database, claims: 0, effects: 0);
 }
 
+async fn notify(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+    insert_effect(&mut tx, &delivery).await.unwrap();
+    tx.execute("notify orders, 'paid'").await.unwrap();
+    StatusCode::OK
+}
+
 #[tokio::test]
-async fn a_handler_may_listen_and_notify() {
-    async fn notify(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
-        insert_effect(&mut tx, &delivery).await.unwrap();
-        tx.execute("listen orders").await.unwrap();
-        tx.execute("notify orders, 'paid'").await.unwrap();
-        StatusCode::OK
-    }
+async fn a_handler_may_notify() {
     let app = TestApp::github(notify).await;
+    let mut listener = PgListener::connect_with(&app.database.pool).await.unwrap();
+    listener.listen("orders").await.unwrap();
     for id in ["a", "b", "c"] {
         assert_eq!(
             app.send(github(id, "{}")).await,
             answer(200, "processed", "")
         );
+        assert_eq!(soon(listener.recv()).await.unwrap().payload(), "paid");
     }
+    assert_rows!(app.database, claims: 3, effects: 3);
+}
+
+/// Outside of a transaction, sqlx takes a notification for an error of the statement, which is the commit here.
+#[tokio::test]
+async fn g5_a_commit_on_a_connection_that_listens_is_in_doubt_and_its_retry_a_duplicate() {
+    async fn listen_and_notify(mut tx: DedupeTx, delivery: Delivery) -> StatusCode {
+        tx.execute("listen orders").await.unwrap();
+        notify(tx, delivery).await
+    }
+    let app = TestApp::github(listen_and_notify).await;
+    for id in ["a", "b", "c"] {
+        assert_eq!(
+            app.send(github(id, "{}")).await,
+            answer(503, "failed", "temporarily unavailable")
+        );
+        assert_eq!(
+            app.send(github(id, "{}")).await,
+            answer(200, "duplicate", "")
+        );
+    }
+    assert_eq!(app.runs(), 3);
     assert_rows!(app.database, claims: 3, effects: 3);
 }
 
