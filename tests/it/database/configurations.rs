@@ -7,6 +7,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use idempotent_webhook::{DedupeTx, Endpoint, IdempotentWebhook, Retention, presets};
+use sqlx::Row;
 use sqlx::postgres::PgPoolOptions;
 
 use crate::support::{
@@ -192,4 +193,25 @@ async fn g11_a_role_without_rights_to_change_the_schema_will_do() {
         .until("not exists (select from idempotent_webhook.deliveries where delivery_id = 'old')")
         .await;
     assert_eq!(task.stop().await.deliveries, 1);
+}
+
+/// What the page on the database says of poolers that keep no prepared statements.
+#[tokio::test]
+async fn sqlx_leaves_named_statements_on_the_server_without_its_cache_as_well() {
+    let database = Database::new().await;
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .connect_lazy_with(database.options().statement_cache_capacity(0));
+    let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()));
+    let router = Router::new().route("/", post(write_effect).layer(layer));
+    let mut left = Vec::new();
+    for id in ["a", "b"] {
+        assert_eq!(send(&router, github(id, "{}")).await.outcome, "processed");
+        let count = sqlx::raw_sql("select count(*)::text from pg_prepared_statements");
+        let count: String = count.fetch_one(&pool).await.unwrap().get(0);
+        left.push(count.parse::<u32>().unwrap());
+    }
+    // The claim, the handler's insert, and the look before the commit.
+    assert!(left[1] >= left[0] + 3, "{left:?}");
+    assert_rows!(database, claims: 2, effects: 2);
 }
