@@ -88,9 +88,10 @@ impl IdempotentWebhook {
     ///
     /// The layer takes an idle connection of the pool without the pool's ping: it detects a lost one with its
     /// `BEGIN`, and takes another. It then does not run the pool's
-    /// [`before_acquire`](sqlx::pool::PoolOptions::before_acquire) either. A pool with such a hook needs
-    /// [`test_before_acquire(false)`](sqlx::pool::PoolOptions::test_before_acquire): with it, the hook runs
-    /// before each claim, and pings if it wants to.
+    /// [`before_acquire`](sqlx::pool::PoolOptions::before_acquire) either. **A pool whose hook sets a role or a tenant, or
+    /// resets the connection, needs
+    /// [`test_before_acquire(false)`](sqlx::pool::PoolOptions::test_before_acquire)**: with it, the hook runs
+    /// before each claim, and pings if it wants to. The hooks `after_connect` and `after_release` always run.
     ///
     /// # Panics
     ///

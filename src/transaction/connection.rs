@@ -95,9 +95,10 @@ async fn acquire(
     pool: &PgPool,
     deadline: Instant,
 ) -> Result<PoolConnection<Postgres>, DatabaseError> {
-    // An idle one, without the pool's ping: the `begin` that follows is the test. A pool that does not ping may
-    // have a test of its own, which only its `acquire` runs. This overtakes nobody: the semaphore of the pool hands
-    // a place that becomes free to the first that waits.
+    // An idle one, without the pool's ping: the `begin` that follows is the test. This skips a `before_acquire` of the
+    // pool, which nothing can ask for. A pool that does not ping may have a test of its own there, which only its
+    // `acquire` runs. This overtakes nobody: the semaphore of the pool hands a place that becomes free to the first that
+    // waits.
     if pool.options().get_test_before_acquire()
         && let Some(connection) = pool.try_acquire()
     {
