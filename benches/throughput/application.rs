@@ -13,9 +13,8 @@ use sqlx::{ConnectOptions, PgConnection, PgPool, Postgres, Transaction};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
-pub const VARIANTS: [&str; 5] = [
+pub const VARIANTS: [&str; 4] = [
     "layer",
-    "layer, unpinged",
     "hand-written, bounded",
     "hand-written, careful",
     "hand-written, naive",
@@ -38,14 +37,13 @@ pub async fn run() {
     let options: PgConnectOptions = std::env::var(DATABASE).unwrap().parse().unwrap();
     let pool = PgPoolOptions::new()
         .max_connections(10)
-        .test_before_acquire(variant != "layer, unpinged")
         .connect_lazy_with(options.disable_statement_logging());
     let layer = || {
         let github = presets::github(Secret::new(SECRET).unwrap());
         IdempotentWebhook::new(pool.clone(), variant.clone(), github)
     };
     let route = match variant.as_str() {
-        "layer" | "layer, unpinged" => post(handle).layer(layer()),
+        "layer" => post(handle).layer(layer()),
         IGNORED => {
             let events = Events::new().on("release", handle).ignore_others();
             post(events.layer(layer()))

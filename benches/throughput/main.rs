@@ -5,8 +5,8 @@
 //!     cargo bench --bench throughput -- --cpu
 //!     cargo bench --bench throughput -- --ignored
 //!
-//! The second form takes only the CPU time of a fresh delivery, in many rounds, and the third one events that no
-//! handler is for.
+//! The second form takes the layer beside two handlers by hand, in more rounds, and the third one events that no handler
+//! is for.
 //!
 //! `benches/README.md` says how each figure is obtained.
 
@@ -49,7 +49,7 @@ async fn main() {
 
     let mut server = Server::start().await;
     if std::env::args().any(|argument| argument == "--cpu") {
-        return cpu_time(&server).await;
+        return beside(&mut server).await;
     }
     if std::env::args().any(|argument| argument == "--ignored") {
         return ignored(&server).await;
@@ -77,42 +77,61 @@ async fn main() {
 }
 
 const LAYER: &str = "layer";
+/// By hand, with the same guarantees and the same bounds.
+const BOUNDED: &str = "hand-written, bounded";
 const NAIVE: &str = "hand-written, naive";
 
-/// The CPU time of a fresh delivery, the application's and that of Postgres, through the layer and by hand.
-async fn cpu_time(server: &Server) {
-    const ROUNDS: usize = 20;
+/// The rate and the CPU time, the application's and that of Postgres, through the layer and by hand.
+async fn beside(server: &mut Server) {
+    const ROUNDS: usize = 10;
     const CONNECTIONS: usize = 8;
-    let layer = Contender::own(server, LAYER).await;
-    let naive = Contender::own(server, NAIVE).await;
-    let mut samples: BTreeMap<&str, Vec<Sample>> = BTreeMap::new();
-    for _ in 0..ROUNDS {
-        for (name, contender) in [(LAYER, &layer), (NAIVE, &naive)] {
-            let sample = measure::sample(server, contender, Mode::Fresh, CONNECTIONS, SLICE).await;
-            samples.entry(name).or_default().push(sample);
+    let mut contenders = Vec::new();
+    for variant in [LAYER, BOUNDED, NAIVE] {
+        contenders.push(Contender::own(server, variant).await);
+    }
+    println!(
+        "\nThe layer to those by hand, {CONNECTIONS} connections, medians of {ROUNDS} rounds \
+         (the least and the most)\n"
+    );
+    for (mode, title) in [(Mode::Fresh, "fresh"), (Mode::Duplicates, "duplicates")] {
+        let mut rounds: Vec<[Sample; 3]> = Vec::new();
+        for _ in 0..ROUNDS {
+            let mut round = Vec::new();
+            for contender in &contenders {
+                round.push(measure::sample(server, contender, mode, CONNECTIONS, SLICE).await);
+            }
+            rounds.push(round.try_into().ok().expect("one of each contender"));
+        }
+        for (yardstick, name) in [(1, BOUNDED), (2, NAIVE)] {
+            let ratios = |what: fn(&Sample) -> f64| {
+                spread(
+                    rounds
+                        .iter()
+                        .map(|round| what(&round[0]) / what(&round[yardstick])),
+                )
+            };
+            println!("{title}, to {name}");
+            println!("    rate          {}", ratios(|sample| sample.rate));
+            println!("    CPU           {}", ratios(Sample::cpu));
+            println!(
+                "    application   {}",
+                ratios(|sample| sample.application_cpu)
+            );
+            println!("    Postgres      {}", ratios(|sample| sample.postgres_cpu));
         }
     }
-    println!(
-        "\nCPU ms of a fresh delivery, {CONNECTIONS} connections, medians of {ROUNDS} rounds\n"
-    );
-    println!("{:<22} {:>8} {:>8} {:>8}", "", "app", "db", "both");
-    for (name, samples) in &samples {
-        let of = |what: &dyn Fn(&Sample) -> f64| median(samples.iter().map(what));
-        println!(
-            "{name:<22} {:>8.3} {:>8.3} {:>8.3}",
-            of(&|sample| sample.application_cpu),
-            of(&|sample| sample.postgres_cpu),
-            of(&Sample::cpu),
-        );
-    }
-    let pairs = || samples[LAYER].iter().zip(&samples[NAIVE]);
-    let ratio = |what: fn(&Sample) -> f64| median(pairs().map(|(a, b)| what(a) / what(b)));
-    println!(
-        "\nratio: {:.2} (app {:.2}, db {:.2})",
-        ratio(Sample::cpu),
-        ratio(|sample| sample.application_cpu),
-        ratio(|sample| sample.postgres_cpu),
-    );
+    network::beside(server, [LAYER, BOUNDED, NAIVE], ROUNDS).await;
+}
+
+/// The median, the least and the most.
+fn spread(values: impl Iterator<Item = f64>) -> String {
+    let values: Vec<f64> = values.collect();
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(0.0, f64::max);
+    format!(
+        "{:.2} ({least:.2} to {most:.2})",
+        median(values.into_iter())
+    )
 }
 
 /// Events that no handler is for.

@@ -9,7 +9,7 @@ use crate::load::{self, Mode};
 use crate::measure::median;
 use crate::proxy::Proxy;
 use crate::server::{Contender, PEERS, Server};
-use crate::{ROUNDS, SLICE};
+use crate::{ROUNDS, SLICE, spread};
 
 pub async fn run(server: &mut Server, peers: &Path) {
     println!("\nPostgres behind a proxy that adds 1 ms each way, 1 connection\n");
@@ -51,4 +51,33 @@ pub async fn run(server: &mut Server, peers: &Path) {
         println!();
     }
     println!("round trips: with those of the pool, which pings before and after");
+}
+
+/// The rate of fresh deliveries through the first contender to that through each other one, in turn.
+pub async fn beside<const N: usize>(server: &mut Server, names: [&str; N], rounds: usize) {
+    println!(
+        "\nbehind a proxy that adds 1 ms each way, 1 connection, the rate of fresh deliveries\n"
+    );
+    let mut contenders = Vec::new();
+    for name in names {
+        let proxy = Proxy::start(server.socket()).await;
+        server.put_behind(&proxy.url);
+        let contender = Contender::own(server, name).await;
+        load::send(contender.address, Mode::Fresh, 1, SLICE / 10).await;
+        contenders.push(contender);
+    }
+    let mut rates = [const { Vec::new() }; N];
+    for _ in 0..rounds {
+        for (contender, rates) in contenders.iter().zip(&mut rates) {
+            let sent = load::send(contender.address, Mode::Fresh, 1, SLICE / 2).await;
+            rates.push(sent.0.len() as f64);
+        }
+    }
+    for (name, others) in names.iter().zip(&rates).skip(1) {
+        let ratios = rates[0]
+            .iter()
+            .zip(others)
+            .map(|(rate, other)| rate / other);
+        println!("to {name}: {}", spread(ratios));
+    }
 }
