@@ -508,9 +508,12 @@ impl IdempotentWebhook {
     /// when the process ends is rolled back.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + 'static {
         let (in_flight, activity) = (self.0.in_flight.clone(), self.0.activity.clone());
-        let store = self.0.store.clone();
+        let (store, keeper) = (self.0.store.clone(), self.0.keeper.clone());
         async move {
             in_flight.drained().await;
+            if let Some(keeper) = keeper {
+                keeper.settings.recovery.leave().await;
+            }
             if let Some(activity) = activity
                 && let Err(error) = activity.write(&store).await
             {

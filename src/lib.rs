@@ -177,6 +177,8 @@ mod handler_error;
 mod delivery;
 
 // These need none of the others.
+#[cfg(feature = "postgres")]
+mod background;
 mod calendar;
 #[cfg(feature = "postgres")]
 mod database_name;

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -38,11 +39,29 @@ impl Stop {
 
     /// The output of a future, or `None` if the task is asked to stop before.
     pub(crate) async fn or<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
-        let (mut asked, mut future) = (pin!(self.asked()), pin!(future));
-        std::future::poll_fn(|cx| match asked.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(None),
-            Poll::Pending => future.as_mut().poll(cx).map(Some),
-        })
-        .await
+        first(self.asked(), future).await
     }
+
+    /// The output of a future, or `None` if it is not there so long after the task was asked to stop.
+    pub(crate) async fn or_after<T>(
+        &mut self,
+        grace: Duration,
+        future: impl Future<Output = T>,
+    ) -> Option<T> {
+        let over = async {
+            self.asked().await;
+            tokio::time::sleep(grace).await;
+        };
+        first(over, future).await
+    }
+}
+
+/// The output of a future, or `None` if the other one ends before.
+async fn first<T>(end: impl Future<Output = ()>, future: impl Future<Output = T>) -> Option<T> {
+    let (mut end, mut future) = (pin!(end), pin!(future));
+    std::future::poll_fn(|cx| match end.as_mut().poll(cx) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => future.as_mut().poll(cx).map(Some),
+    })
+    .await
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Activity, Shared, renamed, statements};
+use crate::background::spawn_once;
 use crate::transaction::{DatabaseError, Store};
 
 /// How often the numbers of a layer are written.
@@ -19,6 +20,7 @@ impl Activity {
     /// Writes what is not written yet, or leaves it for later.
     pub(crate) async fn write(&self, store: &Store) -> Result<(), DatabaseError> {
         let shared = &*self.0;
+        let _writing = shared.writing.lock().await;
         let endpoint = &*shared.endpoint;
         let told = shared.told.get();
         let version = told.map_or("", |told| &*told.version);
@@ -53,7 +55,7 @@ impl Activity {
             store: store.clone(),
             is_the_one: true,
         };
-        tokio::spawn(writer.run());
+        spawn_once("activity", writer.run());
     }
 }
 

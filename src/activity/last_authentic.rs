@@ -6,6 +6,7 @@ use std::time::Duration;
 use sqlx::Row;
 use tokio::runtime::Handle;
 
+use crate::background::spawn_once;
 use crate::metrics::{Metrics, unix_now};
 use crate::transaction::{DatabaseError, Store};
 
@@ -29,11 +30,11 @@ const LAST_AUTHENTIC: &str = "
 /// is now, so that an endpoint that nobody sends to is noticed, too.
 pub(crate) fn report_last_authentic(endpoint: &Arc<str>, store: &Store, metrics: &Metrics) {
     // A router may be built before there is a runtime. Then the first request tells.
-    let Ok(runtime) = Handle::try_current() else {
+    if Handle::try_current().is_err() {
         return;
-    };
+    }
     let (endpoint, store, metrics) = (endpoint.clone(), store.clone(), metrics.clone());
-    runtime.spawn(async move {
+    spawn_once("last authentic request", async move {
         loop {
             match last_authentic(&endpoint, &store).await {
                 Ok(at) => return metrics.authentic(at),

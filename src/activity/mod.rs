@@ -32,6 +32,8 @@ struct Shared {
     numbers: Numbers,
     told: OnceLock<Told>,
     told_at: Mutex<Option<Instant>>,
+    /// Held while numbers are on their way to Postgres.
+    writing: tokio::sync::Mutex<()>,
     /// Whether there is a task that writes.
     has_writer: AtomicBool,
 }
@@ -52,6 +54,7 @@ impl Activity {
             numbers: Numbers::default(),
             told: OnceLock::new(),
             told_at: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
             has_writer: AtomicBool::new(false),
         }))
     }

@@ -1,17 +1,17 @@
 //! The background task of a reconciliation, and single rounds.
 
+use std::sync::Arc;
 use std::time::Duration;
-
-use tokio::task::JoinHandle;
 
 use super::error::ReconcileError;
 use super::event_source::EventSource;
 use super::position::{Limits, Position};
 use super::round::{Ended, MissingDelivery, Reconciled, Rounds};
 use super::settings::Reconcile;
+use crate::background::Background;
 use crate::error_chain::ErrorChain;
 use crate::random::random_fraction;
-use crate::stop_signal::{Stop, StopSender};
+use crate::stop_signal::Stop;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -32,11 +32,9 @@ impl<S: EventSource> Reconcile<S> {
     ///
     /// Outside of a tokio runtime.
     pub fn spawn(self) -> ReconcileTask {
-        let (stop, asked) = Stop::channel();
-        ReconcileTask {
-            stop,
-            task: tokio::spawn(self.run(asked)),
-        }
+        let reconcile = Arc::new(self);
+        let task = move |stop| reconcile.clone().run(stop);
+        ReconcileTask(Background::spawn("reconciliation", task))
     }
 
     /// Runs one round now, over all events that are not older than [`look_back`](Self::look_back), also those
@@ -89,7 +87,7 @@ impl<S: EventSource> Reconcile<S> {
         }
     }
 
-    async fn run(self, mut stop: Stop) {
+    async fn run(self: Arc<Self>, mut stop: Stop) {
         let rounds = self.rounds(false);
         loop {
             let Some(ended) = stop.or(rounds.run()).await else {
@@ -122,16 +120,11 @@ impl<S: EventSource> Reconcile<S> {
 
 /// The handle of a running [`Reconcile`].
 #[derive(Debug)]
-pub struct ReconcileTask {
-    stop: StopSender,
-    task: JoinHandle<()>,
-}
+pub struct ReconcileTask(Background);
 
 impl ReconcileTask {
     /// Stops. A round that is under way is broken off, and another process goes on with it.
     pub async fn stop(self) {
-        self.stop.send();
-        // It is not aborted, but the runtime may be shutting down.
-        let _ = self.task.await;
+        self.0.stop().await;
     }
 }

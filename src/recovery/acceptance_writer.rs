@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::kept::{self, Acceptance, Accepted};
+use crate::background::spawn_once;
 use crate::transaction::{DatabaseError, ShortTx, Store, with_timeout};
 
 /// The largest batch, in requests.
@@ -39,7 +40,7 @@ impl Acceptances {
         self.send(store, (acceptance, reply));
         match tokio::time::timeout(store.timeout, result).await {
             Ok(Ok(result)) => result,
-            // The runtime is shutting down.
+            // The runtime is shutting down, or the writer has panicked.
             Ok(Err(_)) | Err(_) => Err(DatabaseError::TimedOut),
         }
     }
@@ -50,7 +51,7 @@ impl Acceptances {
         if let Some(open) = &*queue {
             match open.send(waiting) {
                 Ok(()) => return,
-                // Its runtime has shut down.
+                // Its runtime has shut down, or it has panicked.
                 Err(error) => waiting = error.0,
             }
         }
@@ -59,7 +60,7 @@ impl Acceptances {
         let _ = sender.send(waiting);
         *queue = Some(sender);
         let store = store.clone();
-        tokio::spawn(Writer { store, receiver }.run());
+        spawn_once("acceptances", Writer { store, receiver }.run());
     }
 }
 

@@ -26,10 +26,10 @@ use std::time::Duration;
 
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool, Row};
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::shared::Shared;
+use crate::background::Background;
 use crate::random::random;
 use crate::transaction::{DatabaseError, with_timeout};
 
@@ -52,6 +52,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The wait after a heartbeat that has failed, while this process still counts as living.
 const AGAIN: Duration = Duration::from_millis(250);
+
+/// The longest time that a goodbye takes. Without one, this process counts as dead after it was silent.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A process that is silent for so long is dead.
 const SILENCE: Duration = Duration::from_secs(6);
@@ -100,6 +103,9 @@ struct State {
     /// Since when `in_use` is given to attempts.
     since: Instant,
     announced: Taker,
+    /// The number that a heartbeat announces after it. It stays until the answer has come: otherwise it could be announced
+    /// and forgotten, and be taken for that of a dead process.
+    next: Option<Taker>,
     draining: Vec<Taker>,
     /// Whether this process takes deliveries. Otherwise it announces no numbers.
     is_taking: bool,
@@ -111,7 +117,7 @@ struct State {
     heard_at: Option<Instant>,
     /// The numbers of other processes.
     others: HashMap<i64, Seen>,
-    task: Option<JoinHandle<()>>,
+    task: Option<Background>,
 }
 
 /// A number of another process, as this process has seen it.
@@ -136,8 +142,8 @@ struct Message {
     given_up: Vec<i64>,
     /// Whether it has the number in use and the one after it.
     announces: bool,
-    /// The number to announce, if it is time for one.
-    new: Option<Taker>,
+    /// Whether it has a further one, since it is time for that.
+    rotates: bool,
 }
 
 /// Numbers and their last heartbeats.
@@ -174,11 +180,16 @@ impl Liveness {
     /// This process takes nothing more for now. The numbers that no attempt holds are given up at once, and the others once
     /// their attempts have ended.
     pub(super) async fn leave(&self) {
-        let mut place = self.connection.lock().await;
-        if !self.state().leave() {
-            return;
-        }
-        if let Err(error) = self.beat(&mut place).await {
+        let leaving = async {
+            let mut place = self.connection.lock().await;
+            let gives_up = self.state().leave();
+            if gives_up {
+                self.beat(&mut place).await?;
+            }
+            Ok(())
+        };
+        let left = tokio::time::timeout(LEAVE_TIMEOUT, leaving).await;
+        if let Err(error) = left.unwrap_or(Err(DatabaseError::TimedOut)) {
             tracing::debug!(%error, "webhook recovery could not say that it has stopped: it counts as dead in a few seconds");
         }
     }
@@ -254,6 +265,7 @@ impl State {
             in_use: Taker::new(),
             since: Instant::now(),
             announced: Taker::new(),
+            next: None,
             draining: Vec::new(),
             is_taking: false,
             is_announced: false,
@@ -267,8 +279,13 @@ impl State {
     fn message(&mut self) -> Message {
         let (held, given_up): (Vec<_>, Vec<_>) =
             self.draining.iter().partition(|taker| taker.is_held());
-        let new = (self.is_taking && self.since.elapsed() >= TERM).then(Taker::new);
-        let taking = [&self.in_use, &self.announced].into_iter().chain(&new);
+        let rotates = self.is_taking && self.since.elapsed() >= TERM;
+        if rotates {
+            self.next.get_or_insert_with(Taker::new);
+        }
+        let taking = [&self.in_use, &self.announced]
+            .into_iter()
+            .chain(&self.next);
         let numbers = held.into_iter().chain(taking.filter(|_| self.is_taking));
         let numbers = numbers.map(Taker::number).collect();
         let given_up = given_up.into_iter().map(Taker::number).collect();
@@ -278,7 +295,7 @@ impl State {
             numbers,
             given_up,
             announces: self.is_taking,
-            new,
+            rotates,
         }
     }
 
@@ -321,28 +338,29 @@ impl State {
             .collect();
         self.draining
             .retain(|taker| !message.given_up.contains(&taker.number()));
-        if let Some(new) = message.new {
-            self.rotate(new);
+        if message.rotates {
+            self.rotate();
         }
     }
 
-    /// The announced number is in use now, and the new one is announced.
-    fn rotate(&mut self, new: Taker) {
-        let next = std::mem::replace(&mut self.announced, new);
+    /// The announced number is in use now, and the next one is announced.
+    fn rotate(&mut self) {
+        let next = self.next.take().unwrap_or_else(Taker::new);
+        let announced = std::mem::replace(&mut self.announced, next);
         self.draining
-            .push(std::mem::replace(&mut self.in_use, next));
+            .push(std::mem::replace(&mut self.in_use, announced));
         self.since = Instant::now();
     }
 
-    /// Takes nothing more. Returns whether it did before.
+    /// Takes nothing more. Returns whether there is a number to give up.
     fn leave(&mut self) -> bool {
-        if !std::mem::replace(&mut self.is_taking, false) {
-            return false;
+        if std::mem::replace(&mut self.is_taking, false) {
+            self.is_announced = false;
+            self.draining.extend(self.next.take());
+            self.rotate();
+            self.rotate();
         }
-        self.is_announced = false;
-        self.rotate(Taker::new());
-        self.rotate(Taker::new());
-        true
+        self.draining.iter().any(|taker| !taker.is_held())
     }
 
     /// The number in use, if another process has just seen it.
@@ -391,8 +409,9 @@ impl Shared {
         let mut state = self.liveness.state();
         state.is_taking = true;
         // The runtime of an earlier one may have shut down.
-        if state.task.as_ref().is_none_or(JoinHandle::is_finished) {
-            state.task = Some(tokio::spawn(run(Arc::downgrade(self))));
+        if state.task.as_ref().is_none_or(Background::has_ended) {
+            let shared = Arc::downgrade(self);
+            state.task = Some(Background::spawn("heartbeat", move |_| run(shared.clone())));
         }
     }
 }
@@ -516,6 +535,29 @@ mod tests {
         assert!(message.given_up.contains(&number));
         state.note_heard(message, Vec::new());
         assert!(!state.message().given_up.contains(&number));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_number_whose_announcement_is_not_answered_is_announced_again() {
+        let mut state = taking();
+        let message = state.message();
+        state.note_heard(message, Vec::new());
+        tokio::time::advance(TERM).await;
+        let lost = state.message();
+        let again = state.message();
+        assert_eq!(lost.numbers.len(), 3);
+        assert_eq!(again.numbers, lost.numbers);
+        state.note_heard(again, Vec::new());
+        assert_eq!(state.message().numbers.len(), 2);
+
+        tokio::time::advance(TERM).await;
+        let lost = state.message();
+        let mut lost = [lost.numbers, lost.given_up].concat();
+        assert!(state.leave());
+        let mut given_up = state.message().given_up;
+        lost.sort_unstable();
+        given_up.sort_unstable();
+        assert_eq!(given_up, lost);
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use crate::background::spawn_once;
 use crate::delivery::Delivery;
 use crate::transaction::{DatabaseError, Store};
 
@@ -87,7 +88,7 @@ impl Quota {
         }
         *counted_at = Some(Instant::now());
         let (quota, store, endpoint) = (self.clone(), store.clone(), endpoint.clone());
-        tokio::spawn(async move {
+        spawn_once("quota", async move {
             if let Err(error) = quota.count(&store, &endpoint).await {
                 tracing::warn!(
                     endpoint = &*endpoint,

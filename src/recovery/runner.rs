@@ -1,6 +1,6 @@
 //! The loop of recovery: takes what is due, and runs it through the router.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::{Method, StatusCode};
@@ -10,12 +10,11 @@ use tokio::time::Instant;
 
 use super::failed_attempt::FailedAttempt;
 use super::kept::{AttemptBy, Wanted};
-use super::presence;
-use super::problems::OnChange;
 use super::router::Router;
 use super::served_endpoints::Served;
 use super::shared::Shared;
 use super::taken::{RecoveryAttempt, Taken};
+use crate::background::guarded;
 use crate::delivery::Delivery;
 use crate::handler_error::Next;
 use crate::metrics;
@@ -32,11 +31,16 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// The wait if nothing that is due can be taken: a transaction holds its row, such as that of a request that has claimed it.
 const TAKEN_WAIT: Duration = Duration::from_secs(1);
 
+/// How long a statement goes on after recovery was asked to stop. Broken off, it may have taken deliveries that are then
+/// counted as attempts that did not end.
+const GRACE: Duration = Duration::from_secs(2);
+
 pub(super) struct Runner {
     pub(super) shared: Arc<Shared>,
     pub(super) router: Router,
     pub(super) poll_interval: Duration,
-    pub(super) on_change: Option<OnChange>,
+    /// Those that are running.
+    pub(super) attempts: Mutex<JoinSet<()>>,
 }
 
 /// The result of an attempt of [`Recovery::run_due`](crate::Recovery::run_due).
@@ -67,65 +71,92 @@ struct DueEndpoint {
 }
 
 impl Runner {
-    pub(super) async fn run(self, mut stop: Stop) {
+    pub(super) async fn run(self: Arc<Self>, mut stop: Stop) {
         self.shared.stay_alive();
-        let presence = tokio::spawn(presence::tell(
-            self.shared.clone(),
-            self.on_change.clone(),
-            stop.clone(),
-        ));
-        let runner = Arc::new(self);
-        let mut attempts = JoinSet::new();
         let mut turn = 0;
-        'looks: while !stop.is_asked() {
+        while !stop.is_asked() {
             // Registered before it looks, so as not to miss one in between.
-            let news = runner.shared.news.notified();
-            let mut agenda = runner.look().await;
-            while !agenda.is_over() {
-                let Some(slot) = stop.or(runner.free_slot()).await else {
-                    break 'looks;
-                };
-                while attempts.try_join_next().is_some() {}
-                let Some(endpoint) = agenda.least_busy() else {
-                    break;
-                };
-                turn += 1;
-                endpoint.served.set_turn(turn);
-                let slots = runner.slots_for(slot);
-                let wanted = slots.len();
-                let Ok(taken) = runner
-                    .take(&endpoint, wanted)
-                    .await
-                    .inspect_err(could_not_take)
-                else {
-                    agenda.due.clear();
-                    agenda.wait = runner.poll_interval;
-                    break;
-                };
-                if taken.len() < wanted {
-                    agenda.is_done(&endpoint);
-                }
-                agenda.has_taken |= !taken.is_empty();
-                for (taken, slot) in taken.into_iter().zip(slots) {
-                    let (runner, served) = (runner.clone(), endpoint.served.clone());
-                    attempts.spawn(async move {
-                        let slot = runner.slot_for(&taken, slot).await;
-                        taken.attempt.hold(slot);
-                        runner.attempt(taken, &served).await;
-                    });
-                }
-            }
+            let news = self.shared.news.notified();
+            let Some(mut agenda) = stop.or(self.look()).await else {
+                break;
+            };
+            self.work_off(&mut agenda, &mut turn, &mut stop).await;
             // Without this wait, what is due and cannot be taken is looked at as fast as Postgres answers.
             if !agenda.has_taken {
                 let _ = stop.or(tokio::time::timeout(agenda.wait, news)).await;
             }
         }
+        let mut attempts = std::mem::take(&mut *self.attempts());
         while attempts.join_next().await.is_some() {}
         // Once nothing of the layers runs in the background.
-        let _ = runner.shared.all_slots().await;
-        runner.shared.liveness.leave().await;
-        // It neither panics nor is aborted.
-        let _ = presence.await;
+        let _ = self.shared.all_slots().await;
+        self.shared.liveness.leave().await;
+    }
+
+    /// Takes and runs what is due, until it is time for another look or to stop.
+    async fn work_off(self: &Arc<Self>, agenda: &mut Agenda, turn: &mut u64, stop: &mut Stop) {
+        while !agenda.is_over() {
+            let Some(slot) = stop.or(self.free_slot()).await else {
+                return;
+            };
+            while self.attempts().try_join_next().is_some() {}
+            let Some(endpoint) = agenda.least_busy() else {
+                return;
+            };
+            *turn += 1;
+            endpoint.served.set_turn(*turn);
+            let slots = self.slots_for(slot);
+            let wanted = slots.len();
+            let Some(taken) = stop.or_after(GRACE, self.take(&endpoint, wanted)).await else {
+                return;
+            };
+            let Ok(taken) = taken.inspect_err(could_not_take) else {
+                agenda.due.clear();
+                agenda.wait = self.poll_interval;
+                return;
+            };
+            if taken.len() < wanted {
+                agenda.is_done(&endpoint);
+            }
+            agenda.has_taken |= !taken.is_empty();
+            for (taken, slot) in taken.into_iter().zip(slots) {
+                let (runner, served) = (self.clone(), endpoint.served.clone());
+                let mut stop = stop.clone();
+                let attempt =
+                    async move { runner.run_taken(taken, slot, &served, &mut stop).await };
+                self.attempts().spawn(async {
+                    guarded("attempt", attempt).await;
+                });
+            }
+        }
+    }
+
+    fn attempts(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the attempt, or gives the delivery back if recovery is asked to stop before.
+    async fn run_taken(
+        &self,
+        taken: Taken,
+        slot: OwnedSemaphorePermit,
+        served: &Arc<Served>,
+        stop: &mut Stop,
+    ) {
+        if let Some(slot) = self.slot_for(&taken, slot, stop).await {
+            taken.attempt.hold(slot);
+            self.attempt(taken, served).await;
+            return;
+        }
+        let attempt = &taken.attempt;
+        let delivery = attempt.delivery(served.dead_report().provider.clone());
+        let store = &self.shared.store;
+        let given_back = store.give_back(&delivery, attempt.take(), Duration::ZERO, None);
+        match tokio::time::timeout(GRACE, given_back).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => not_written(&error),
+            Err(_) => not_written(&DatabaseError::TimedOut),
+        }
     }
 
     async fn free_slot(&self) -> OwnedSemaphorePermit {
@@ -188,18 +219,27 @@ impl Runner {
         agenda
     }
 
-    /// The slot for an attempt. It gets all of them if two in a row before it did not end: it may kill its
-    /// process, and with it what runs beside it.
-    async fn slot_for(&self, taken: &Taken, slot: OwnedSemaphorePermit) -> OwnedSemaphorePermit {
+    /// The slot for an attempt, or `None` if recovery is asked to stop before it begins. It gets all of them if two in a
+    /// row before it did not end: it may kill its process, and with it what runs beside it.
+    async fn slot_for(
+        &self,
+        taken: &Taken,
+        slot: OwnedSemaphorePermit,
+        stop: &mut Stop,
+    ) -> Option<OwnedSemaphorePermit> {
+        if taken.did_not_end_again() {
+            // Nothing runs: that is recorded.
+            return Some(slot);
+        }
+        if stop.is_asked() {
+            return None;
+        }
         if taken.interrupted || taken.unfinished < 2 {
-            return slot;
+            return Some(slot);
         }
         drop(slot);
-        match self.shared.all_slots().await {
-            Ok(slots) => slots,
-            // The semaphore is never closed.
-            Err(_) => std::future::pending().await,
-        }
+        // The semaphore is never closed.
+        stop.or(self.shared.all_slots()).await?.ok()
     }
 
     /// Takes deliveries of an endpoint.
@@ -262,11 +302,11 @@ impl Runner {
     }
 
     async fn attempt(&self, taken: Taken, served: &Arc<Served>) {
-        let does_not_end = taken.does_not_end();
+        let did_not_end = taken.did_not_end_again();
         let Taken {
             attempt, request, ..
         } = taken;
-        if does_not_end {
+        if did_not_end {
             let reason = "its attempts did not end: the process was killed, or did not answer";
             let failed =
                 FailedAttempt::new(StatusCode::SERVICE_UNAVAILABLE, reason, Next::Scheduled);

@@ -76,7 +76,7 @@ impl Taken {
                 Err(error) => cannot_read(served, &error),
             }
         }
-        let to_run = taken.iter().filter(|taken| !taken.does_not_end());
+        let to_run = taken.iter().filter(|taken| !taken.did_not_end_again());
         let keys: RowKeys = to_run
             .map(|taken| taken.attempt.key())
             .map(|(tenant, id)| (tenant.to_owned(), id.to_owned()))
@@ -147,8 +147,9 @@ impl Taken {
         })
     }
 
-    /// Whether its attempts do not end. The first one may have been killed by another delivery.
-    pub(super) fn does_not_end(&self) -> bool {
+    /// Whether it has just been found that a second attempt in a row did not end, which counts as a failure. The first
+    /// one may have been killed by another delivery.
+    pub(super) fn did_not_end_again(&self) -> bool {
         self.interrupted && self.unfinished > 1
     }
 }

@@ -11,7 +11,6 @@ use http::{Request, Response};
 use http_body_util::Full;
 use sqlx::PgPool;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinHandle;
 use tower_service::Service;
 
 use super::liveness::{Liveness, Taker};
@@ -22,11 +21,14 @@ use super::router::{Prepare, Router};
 use super::runner::{AttemptResult, Runner};
 use super::served_endpoints::{Endpoints, Served, ServedLayer};
 use super::shared::Shared;
-use crate::stop_signal::{Stop, StopSender};
+use crate::background::{Background, spawn_once};
 use crate::transaction::{DatabaseError, Store};
 
 /// For each step of its own on the database.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a hook may go on after recovery was asked to stop.
+const TELL_LIMIT: Duration = Duration::from_secs(10);
 
 /// Runs kept deliveries again until they are processed or dead.
 ///
@@ -209,11 +211,13 @@ impl Recovery {
         R: Send,
     {
         self.shared.is_spawned.store(true, Ordering::Relaxed);
-        let (stop, asked) = Stop::channel();
-        let runner = self.runner(service);
+        let runner = Arc::new(self.runner(service));
+        let (shared, on_change) = (self.shared, self.on_change);
         RecoveryTask {
-            stop,
-            task: tokio::spawn(runner.run(asked)),
+            runner: Background::spawn("recovery", move |stop| runner.clone().run(stop)),
+            telling: Background::spawn("telling", move |stop| {
+                presence::tell(shared.clone(), on_change.clone(), stop)
+            }),
         }
     }
 
@@ -258,7 +262,7 @@ impl Recovery {
             shared: self.shared.clone(),
             router: Router::new(service, self.prepare.clone()),
             poll_interval: self.poll_interval,
-            on_change: self.on_change.clone(),
+            attempts: Mutex::default(),
         }
     }
 
@@ -270,6 +274,11 @@ impl Recovery {
     /// The number under which a delivery is taken now.
     pub(crate) async fn taker(&self) -> Result<Taker, DatabaseError> {
         self.shared.taker().await
+    }
+
+    /// Gives up the numbers of this process that no attempt holds. It takes new ones with the next delivery.
+    pub(crate) async fn leave(&self) {
+        self.shared.liveness.leave().await;
     }
 
     /// A slot for an attempt in the background, if one is free.
@@ -286,10 +295,9 @@ impl Recovery {
     pub(crate) fn note_kept(&self, endpoint: &Arc<str>) {
         let has_kept = &self.shared.has_kept;
         if !has_kept.load(Ordering::Relaxed) && !has_kept.swap(true, Ordering::Relaxed) {
-            tokio::spawn(presence::warn_if_absent(
-                Arc::downgrade(&self.shared),
-                endpoint.clone(),
-            ));
+            let shared = Arc::downgrade(&self.shared);
+            let warn = presence::warn_if_absent(shared, endpoint.clone());
+            spawn_once("check of recovery", warn);
         }
     }
 }
@@ -312,18 +320,22 @@ impl fmt::Debug for Recovery {
 /// The handle of a running [`Recovery`].
 #[derive(Debug)]
 pub struct RecoveryTask {
-    stop: StopSender,
-    task: JoinHandle<()>,
+    runner: Background,
+    telling: Background,
 }
 
 impl RecoveryTask {
     /// Stops taking deliveries, and waits for the attempts that are running: about a minute at most with the
-    /// defaults of the layer. Those that have killed a process before run one after the other, each for as long. Then
-    /// it gives up its place among the processes, so that no other one takes it for dead.
+    /// defaults of the layer. What was taken and has not begun is given back. A call of [`Recovery::on_change`] that is
+    /// under way has ten seconds to end. Then it gives up its place among the processes, so that no other one takes it
+    /// for dead.
+    ///
+    /// If no attempt is running, this takes ten seconds at most, whatever Postgres does. What it could not give back is
+    /// taken over by another process, as if this one had been killed.
     pub async fn stop(self) {
-        self.stop.send();
-        // It neither panics nor is aborted, but the runtime may be shutting down.
-        let _ = self.task.await;
+        let telling = tokio::spawn(self.telling.stop_within(TELL_LIMIT));
+        self.runner.stop().await;
+        let _ = telling.await;
     }
 }
 

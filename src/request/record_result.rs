@@ -11,6 +11,7 @@ use super::answer::Answer;
 use super::failure::Failure;
 use super::telemetry;
 use super::test_kit::RolledBack;
+use crate::background::spawn_once;
 use crate::delivery::Delivery;
 use crate::handler_error::{FailureReason, Next};
 use crate::recovery::{AttemptBy, FailedAttempt, Keeper, KeptRequest, KeptState, Take};
@@ -181,7 +182,7 @@ impl Admitted {
             let _ = tokio::time::timeout(WRITE_FOR, written).await;
             drop(task);
         };
-        tokio::spawn(again.in_current_span());
+        spawn_once("result", again.in_current_span());
     }
 
     /// Closes the breaker after a success. That costs nothing unless this process knows of failures.
@@ -204,7 +205,7 @@ impl Admitted {
             }
             drop(task);
         };
-        tokio::spawn(close.in_current_span());
+        spawn_once("breaker", close.in_current_span());
     }
 
     /// Keeps or records a failed attempt of the provider.

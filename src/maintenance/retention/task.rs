@@ -1,21 +1,28 @@
 //! `Retention`: deletion on a schedule, in a background task.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sqlx::PgPool;
-use tokio::task::JoinHandle;
 
 use super::pass::Pass;
 use super::{PruneError, Pruned};
+use crate::background::Background;
 use crate::error_chain::ErrorChain;
 use crate::random::random_fraction;
-use crate::stop_signal::{Stop, StopSender};
+use crate::stop_signal::Stop;
 
 /// The longest interval, far below what a `Duration` can hold.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// How long the lease of a process lasts unless it is extended.
 const LEASE: Duration = Duration::from_secs(5 * 60);
+
+/// The shortest interval.
+const SHORTEST: Duration = Duration::from_millis(10);
+
+/// How long a batch goes on after it was asked to stop. What is broken off is rolled back.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// The longest wait before the first round.
 const SOON: Duration = Duration::from_secs(60);
@@ -66,9 +73,9 @@ impl Retention {
         }
     }
 
-    /// The time between two rounds, plus or minus a tenth. Default: an hour.
+    /// The time between two rounds, plus or minus a tenth, at least 10 milliseconds. Default: an hour.
     pub fn every(mut self, interval: Duration) -> Self {
-        self.every = interval;
+        self.every = interval.max(SHORTEST);
         self
     }
 
@@ -91,29 +98,32 @@ impl Retention {
     ///
     /// Outside of a tokio runtime.
     pub fn spawn(self) -> RetentionTask {
-        let (stop, asked) = Stop::channel();
+        let total = Arc::<Mutex<Pruned>>::default();
+        let of_rounds = total.clone();
+        let task = move |stop| self.clone().run(stop, of_rounds.clone());
         RetentionTask {
-            stop,
-            task: tokio::spawn(self.run(asked)),
+            task: Background::spawn("retention", task),
+            total,
         }
     }
 
-    async fn run(self, mut stop: Stop) -> Pruned {
-        let mut total = Pruned::default();
+    async fn run(self, mut stop: Stop, total: Arc<Mutex<Pruned>>) {
         let mut wait = first_wait(self.every);
         while tokio::time::timeout(wait, stop.asked()).await.is_err() {
             let mut round = Pruned::default();
+            let mut asked = stop.clone();
             let work = Pass::round(
                 &self.pool,
                 self.older_than,
                 self.erase_dead_after,
-                &mut stop,
+                &mut asked,
             );
-            let interval = match work.run(&mut round).await {
-                Ok(true) => self.every,
+            let ended = stop.or_after(GRACE, work.run(&mut round)).await;
+            let interval = match ended {
+                Some(Ok(true)) | None => self.every,
                 // If the other process was killed, its lease ends soon.
-                Ok(false) => self.every.min(LEASE),
-                Err(error) => {
+                Some(Ok(false)) => self.every.min(LEASE),
+                Some(Err(error)) => {
                     let error = PruneError::Database(error);
                     tracing::warn!(error = %ErrorChain(&error), "webhook retention failed");
                     self.every
@@ -127,26 +137,27 @@ impl Retention {
                     "webhook retention pruned"
                 );
             }
-            total += round;
+            // Nothing panics while it holds the lock.
+            *total.lock().unwrap_or_else(PoisonError::into_inner) += round;
             wait = interval.min(YEAR).mul_f64(0.9 + 0.2 * random_fraction());
         }
-        total
     }
 }
 
 /// The handle of a running [`Retention`].
 #[derive(Debug)]
 pub struct RetentionTask {
-    stop: StopSender,
-    task: JoinHandle<Pruned>,
+    task: Background,
+    /// Of all rounds.
+    total: Arc<Mutex<Pruned>>,
 }
 
 impl RetentionTask {
-    /// Waits for the current batch, stops, and returns how many rows were deleted in all rounds.
+    /// Waits for the current batch, stops, and returns how many rows were deleted in all rounds. If Postgres does not
+    /// answer, the batch is broken off after ten seconds, and rolled back.
     pub async fn stop(self) -> Pruned {
-        self.stop.send();
-        // It neither panics nor is aborted, but the runtime may be shutting down.
-        self.task.await.unwrap_or_default()
+        self.task.stop().await;
+        *self.total.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

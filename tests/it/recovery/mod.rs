@@ -18,5 +18,6 @@ mod races;
 mod replays;
 mod schedule;
 mod shared_settings;
+mod shutdown;
 mod takeover;
 mod words;

@@ -9,6 +9,7 @@ mod dump;
 mod gate;
 mod gauge;
 mod logged;
+mod network;
 mod recovery;
 mod request;
 mod rows;
@@ -24,6 +25,7 @@ pub use database::{Database, another};
 pub use gate::{Way, failing_behind_gate, gate, gated, held_back};
 pub use gauge::Gauge;
 pub use logged::{logged, until_logged};
+pub use network::{Link, Network};
 pub(crate) use recovery::assert_kept;
 pub use recovery::{
     Answered, Failing, Kept, NO_ADVISORY_LOCK, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD,

@@ -1,0 +1,153 @@
+//! Tasks in the background. A task of this crate that lives on is spawned here: it is a loop that ends when it is asked to
+//! stop, or when nothing is left that it works for. A panic in one is an ERROR in the log, and the loop begins anew.
+
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use crate::panic::{catch_drop, catch_panic, message};
+use crate::stop_signal::{Stop, StopSender};
+
+/// The pause before a loop begins anew. What has made it panic may still be there.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A loop in the background. Dropping this does not end it.
+#[derive(Debug)]
+pub(crate) struct Background {
+    stop: StopSender,
+    task: JoinHandle<()>,
+}
+
+impl Background {
+    /// Spawns a loop: the future that `begin` returns. Its output means that it has ended.
+    pub(crate) fn spawn<W>(
+        name: &'static str,
+        mut begin: impl FnMut(Stop) -> W + Send + 'static,
+    ) -> Self
+    where
+        W: Future<Output = ()> + Send + 'static,
+    {
+        let (sender, mut stop) = Stop::channel();
+        let task = async move {
+            loop {
+                // One that panics while it ends is not begun anew more than once.
+                let is_last = stop.is_asked();
+                if guarded(name, begin(stop.clone())).await.is_some() || is_last {
+                    return;
+                }
+                let _ = stop.or(tokio::time::sleep(PAUSE)).await;
+            }
+        };
+        Self {
+            stop: sender,
+            task: tokio::spawn(task),
+        }
+    }
+
+    /// Asks it to stop, and waits until it has ended.
+    pub(crate) async fn stop(self) {
+        self.stop.send();
+        // It neither panics nor is aborted, but the runtime may be shutting down.
+        let _ = self.task.await;
+    }
+
+    /// The same, but it is aborted if it has not ended after this time.
+    pub(crate) async fn stop_within(mut self, limit: Duration) {
+        self.stop.send();
+        if tokio::time::timeout(limit, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+    }
+
+    /// Whether it has ended, or its runtime has shut down.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+}
+
+/// Spawns work that ends by itself.
+pub(crate) fn spawn_once(name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(async move {
+        guarded(name, work).await;
+    });
+}
+
+/// The output of work in the background, or `None` if it has panicked, which is logged.
+pub(crate) async fn guarded<T>(name: &'static str, work: impl Future<Output = T>) -> Option<T> {
+    let payload = match catch_panic(work).await {
+        Ok(output) => return Some(output),
+        Err(payload) => payload,
+    };
+    tracing::error!(
+        task = name,
+        message = message(&*payload),
+        "a background task of webhooks panicked"
+    );
+    if let Err(another) = catch_drop(payload) {
+        // Its destructor may panic as well.
+        std::mem::forget(another);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    /// Panics when it is dropped.
+    struct Evil;
+
+    impl Drop for Evil {
+        fn drop(&mut self) {
+            std::panic::panic_any(Self);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_panics_begins_anew_whatever_the_payload_is() {
+        let begun = Arc::new(AtomicU32::new(0));
+        let count = begun.clone();
+        let background = Background::spawn("test", move |mut stop| {
+            let times = count.fetch_add(1, Ordering::SeqCst);
+            async move {
+                if times < 3 {
+                    std::panic::panic_any(Evil);
+                }
+                stop.asked().await;
+            }
+        });
+        tokio::time::sleep(PAUSE * 4).await;
+        assert_eq!(begun.load(Ordering::SeqCst), 4);
+        assert!(!background.has_ended());
+        background.stop().await;
+        assert_eq!(begun.load(Ordering::SeqCst), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_always_panics_stops() {
+        let background = Background::spawn("test", |_| async { panic!("on purpose") });
+        tokio::time::sleep(PAUSE * 3).await;
+        assert!(!background.has_ended());
+        background.stop().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_does_not_end_in_time_is_aborted() {
+        let held = Arc::new(());
+        let clone = held.clone();
+        let background = Background::spawn("test", move |_| {
+            let clone = clone.clone();
+            async move {
+                let _clone = clone;
+                std::future::pending().await
+            }
+        });
+        background.stop_within(PAUSE).await;
+        while Arc::strong_count(&held) > 1 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
