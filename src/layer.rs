@@ -483,7 +483,8 @@ impl IdempotentWebhook {
     }
 
     /// Resolves when no delivery is in flight in this layer or a clone of it, all work after
-    /// commits is done, and the activity is written.
+    /// commits is done, and the activity is written. If deliveries are kept, no other process takes this one for dead
+    /// afterwards.
     ///
     /// Handlers outlive their senders, so a server that has closed its last connection may still
     /// have work to finish. Wait for it before the process ends:
@@ -504,8 +505,9 @@ impl IdempotentWebhook {
     /// If nothing new arrives, it takes at most a little more than
     /// [`handler_timeout`](Self::handler_timeout), and as much again for each
     /// [`after_commit`](crate::DedupeTx::after_commit) of a handler. While Postgres does not answer, the result of an
-    /// attempt at a kept delivery is tried to be written for a minute more. An attempt that is running
-    /// when the process ends is rolled back.
+    /// attempt at a kept delivery is tried to be written for a minute more. The rest takes 5 seconds at most, and twice
+    /// [`database_timeout`](Self::database_timeout). What cannot be written in this time is logged at WARN. An attempt
+    /// that is running when the process ends is rolled back.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + 'static {
         let (in_flight, activity) = (self.0.in_flight.clone(), self.0.activity.clone());
         let (store, keeper) = (self.0.store.clone(), self.0.keeper.clone());

@@ -342,7 +342,15 @@ impl Old {
         }
         let deleted = match self.delete_keys(keys, connection).await {
             // The transaction is aborted: its commit rolls it back. The next round tries these again.
-            Err(error) if is_lock_timeout(&error) => 0,
+            Err(error) if is_lock_timeout(&error) => {
+                tracing::info!(
+                    endpoint,
+                    table = self.rows.table(),
+                    rows = rows.len(),
+                    "webhook retention leaves a batch for the next round: another transaction holds one of its rows"
+                );
+                0
+            }
             deleted => deleted?,
         };
         Ok(Batch {

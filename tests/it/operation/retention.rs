@@ -7,8 +7,8 @@ use idempotent_webhook::{migrate, presets, prune};
 use sqlx::AssertSqlSafe;
 
 use crate::support::{
-    Database, TestApp, another, assert_rows, github, let_pass, now, secret, send, soon, stripe,
-    stripe_event, write_effect,
+    Database, TestApp, another, assert_rows, github, let_pass, logged, now, secret, send, soon,
+    stripe, stripe_event, write_effect,
 };
 
 const fn days(days: u64) -> Duration {
@@ -298,8 +298,17 @@ async fn g12_retention_waits_for_a_moment_only_for_what_a_transaction_has_advanc
          delete from idempotent_webhook.deliveries where delivery_id = '1'",
     )
     .await;
-    let pruned = soon(prune(&database.pool, days(40))).await.unwrap();
-    assert_eq!((pruned.deliveries, pruned.subjects), (0, 0));
+    let log = logged(async {
+        let pruned = soon(prune(&database.pool, days(40))).await.unwrap();
+        assert_eq!((pruned.deliveries, pruned.subjects), (0, 0));
+    })
+    .await;
+    for table in ["deliveries", "subjects"] {
+        let left = format!(
+            "another transaction holds one of its rows endpoint=\"test\" table=\"{table}\" rows=2"
+        );
+        assert!(log.contains(&left), "{table}: {log}");
+    }
     assert_rows!(database, claims: 2, effects: 0);
     holder.rollback().await.unwrap();
     let pruned = soon(prune(&database.pool, days(40))).await.unwrap();
