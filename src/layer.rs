@@ -271,9 +271,7 @@ impl IdempotentWebhook {
     ///
     /// Default: 3 seconds, at most a day. The pool's own `acquire_timeout` applies as well.
     pub fn database_timeout(mut self, timeout: Duration) -> Self {
-        let timeout = timeout.min(MAX_TIMEOUT);
-        self.0.store.timeout = timeout;
-        self.0.verification.lookup_timeout = timeout;
+        self.0.database_timeout(timeout.min(MAX_TIMEOUT));
         self
     }
 
@@ -428,7 +426,7 @@ impl IdempotentWebhook {
     ///
     /// Default: it is counted.
     pub fn without_activity(mut self) -> Self {
-        self.0.activity = None;
+        self.0.counts.activity = None;
         self
     }
 
@@ -509,15 +507,15 @@ impl IdempotentWebhook {
     /// [`database_timeout`](Self::database_timeout). What cannot be written in this time is logged at WARN. An attempt
     /// that is running when the process ends is rolled back.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (in_flight, activity) = (self.0.in_flight.clone(), self.0.activity.clone());
-        let (store, keeper) = (self.0.store.clone(), self.0.keeper.clone());
+        let (in_flight, activity) = (self.0.in_flight.clone(), self.0.counts.activity.clone());
+        let keeper = self.0.keeper.clone();
         async move {
             in_flight.drained().await;
             if let Some(keeper) = keeper {
                 keeper.settings.recovery.leave().await;
             }
             if let Some(activity) = activity
-                && let Err(error) = activity.write(&store).await
+                && let Err(error) = activity.write().await
             {
                 tracing::warn!(%error, "could not write the activity of a webhook endpoint");
             }

@@ -162,6 +162,8 @@ mod settings;
 #[cfg(feature = "postgres")]
 pub mod recovery;
 #[cfg(feature = "postgres")]
+mod counts;
+#[cfg(feature = "postgres")]
 mod activity;
 #[cfg(feature = "postgres")]
 mod transaction;

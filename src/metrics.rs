@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::outcome::Outcome;
+
 /// The most tenants of a layer that are counted by name.
 const MAX_TENANTS: usize = 100;
 
@@ -107,7 +109,7 @@ mod facade {
         histogram,
     };
 
-    use super::{Arc, Duration, Metrics, Stage};
+    use super::{Arc, Duration, Metrics, Outcome, Stage};
 
     const DELIVERIES: &str = "idempotent_webhook_deliveries_total";
     const REJECTIONS: &str = "idempotent_webhook_rejections_total";
@@ -124,27 +126,9 @@ mod facade {
     const EXPECTED_EVERY: &str = "idempotent_webhook_expected_every_seconds";
     const PRUNED_ROWS: &str = "idempotent_webhook_pruned_rows_total";
 
-    const OUTCOMES: [&str; 11] = [
-        "processed",
-        "duplicate",
-        "in-flight",
-        "rejected",
-        "failed",
-        "kept",
-        "discarded",
-        "accepted",
-        "handshake",
-        "ignored",
-        "verified",
-    ];
-    const RECOVERY_OUTCOMES: [&str; 6] = [
-        "processed",
-        "duplicate",
-        "in-flight",
-        "failed",
-        "kept",
-        "unhandled",
-    ];
+    /// The outcome of an attempt that has reached no layer.
+    const UNREACHED: &str = "unhandled";
+
     const REASONS: [&str; 22] = [
         "method_not_allowed",
         "missing_header",
@@ -274,18 +258,17 @@ mod facade {
         /// Makes the counters known before the first event. A query for the increase of a counter does not
         /// see the event that creates it.
         pub(super) fn start_at_zero(&self) {
-            for outcome in OUTCOMES {
-                self.counter(DELIVERIES, [Label::new("outcome", outcome)])
-                    .increment(0);
+            for outcome in Outcome::ALL {
+                self.outcomes(DELIVERIES, outcome.as_str()).increment(0);
             }
             for reason in REASONS {
                 self.counter(REJECTIONS, [Label::new("reason", reason)])
                     .increment(0);
             }
-            for outcome in RECOVERY_OUTCOMES {
-                self.counter(RECOVERY, [Label::new("outcome", outcome)])
-                    .increment(0);
+            for outcome in Outcome::ALL.into_iter().filter(|one| one.is_of_attempts()) {
+                self.outcomes(RECOVERY, outcome.as_str()).increment(0);
             }
+            self.outcomes(RECOVERY, UNREACHED).increment(0);
             for name in [DEAD, MISSED, RECONCILIATION_FAILURES] {
                 self.counter(name, []).increment(0);
             }
@@ -296,10 +279,13 @@ mod facade {
             counter!(name, self.labels(further))
         }
 
-        pub(crate) fn outcome(&self, outcome: &'static str) {
-            debug_assert!(OUTCOMES.contains(&outcome), "{outcome} is not listed");
-            let counter = self.counter(DELIVERIES, [Label::new("outcome", outcome)]);
-            counter.increment(1);
+        fn outcomes(&self, name: &'static str, outcome: &'static str) -> Counter {
+            self.counter(name, [Label::new("outcome", outcome)])
+        }
+
+        pub(crate) fn outcome(&self, outcome: Outcome) {
+            debug_assert!(Outcome::ALL.contains(&outcome), "{outcome} is not listed");
+            self.outcomes(DELIVERIES, outcome.as_str()).increment(1);
         }
 
         pub(super) fn last_authentic(&self, at: u64) {
@@ -327,13 +313,15 @@ mod facade {
             histogram!(stage.metric(), self.labels([])).record(time);
         }
 
-        pub(crate) fn recovery(&self, outcome: &'static str) {
-            debug_assert!(
-                RECOVERY_OUTCOMES.contains(&outcome),
-                "{outcome} is not listed"
-            );
-            let counter = self.counter(RECOVERY, [Label::new("outcome", outcome)]);
-            counter.increment(1);
+        /// The outcome of an attempt at a kept delivery.
+        pub(crate) fn attempt(&self, outcome: Outcome) {
+            debug_assert!(outcome.is_of_attempts(), "{outcome} is not listed");
+            self.outcomes(RECOVERY, outcome.as_str()).increment(1);
+        }
+
+        /// An attempt has reached no layer.
+        pub(crate) fn unreached(&self) {
+            self.outcomes(RECOVERY, UNREACHED).increment(1);
         }
 
         pub(crate) fn dead(&self) {
@@ -386,14 +374,14 @@ mod facade {
 
 #[cfg(not(feature = "metrics"))]
 mod facade {
-    use super::{Arc, Duration, Metrics, Stage};
+    use super::{Arc, Duration, Metrics, Outcome, Stage};
 
     pub(super) fn describe() {}
 
     impl Metrics {
         pub(super) fn start_at_zero(&self) {}
 
-        pub(crate) fn outcome(&self, _: &'static str) {}
+        pub(crate) fn outcome(&self, _: Outcome) {}
 
         pub(super) fn last_authentic(&self, _: u64) {}
 
@@ -405,7 +393,9 @@ mod facade {
 
         pub(crate) fn duration(&self, _: Stage, _: Duration) {}
 
-        pub(crate) fn recovery(&self, _: &'static str) {}
+        pub(crate) fn attempt(&self, _: Outcome) {}
+
+        pub(crate) fn unreached(&self) {}
 
         pub(crate) fn dead(&self) {}
 

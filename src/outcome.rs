@@ -58,6 +58,36 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// All of them.
+    #[cfg(feature = "metrics")]
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Processed,
+        Self::Duplicate,
+        Self::InFlight,
+        Self::Rejected,
+        Self::Failed,
+        Self::Kept,
+        Self::Discarded,
+        Self::Accepted,
+        Self::Handshake,
+        Self::Ignored,
+        Self::Verified,
+    ];
+
+    /// Whether an attempt of recovery can have it, and not only a request.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn is_of_attempts(self) -> bool {
+        match self {
+            Self::Processed | Self::Duplicate | Self::InFlight | Self::Failed | Self::Kept => true,
+            Self::Rejected
+            | Self::Discarded
+            | Self::Accepted
+            | Self::Handshake
+            | Self::Ignored
+            | Self::Verified => false,
+        }
+    }
+
     /// The text in [`OUTCOME_HEADER`] and in the metrics, such as `in-flight`.
     pub fn as_str(self) -> &'static str {
         match self {

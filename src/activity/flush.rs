@@ -1,14 +1,14 @@
 //! The flush of a layer's activity to Postgres.
 
-use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::numbers::Numbers;
 use super::{Activity, Shared, renamed, statements};
-use crate::background::spawn_once;
-use crate::transaction::{DatabaseError, Store};
+use crate::background::Background;
+use crate::transaction::DatabaseError;
 
 /// How often the numbers of a layer are written.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -16,113 +16,77 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// How often the settings of a layer are written, while it has numbers to write.
 const TELL_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
+/// Numbers that are being written. Dropped, they are given back.
+struct Taken<'a> {
+    shared: &'a Shared,
+    numbers: Numbers,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let numbers = std::mem::take(&mut self.numbers);
+        self.shared.state().numbers.give_back(numbers);
+    }
+}
+
 impl Activity {
-    /// Writes what is not written yet, or leaves it for later.
-    pub(crate) async fn write(&self, store: &Store) -> Result<(), DatabaseError> {
+    /// Writes what is not written yet, or leaves it for later. Waits for what is being written.
+    pub(crate) async fn write(&self) -> Result<(), DatabaseError> {
         let shared = &*self.0;
-        let _writing = shared.writing.lock().await;
-        let endpoint = &*shared.endpoint;
-        let told = shared.told.get();
+        let mut told_at = shared.told_at.lock().await;
+        let (store, numbers) = {
+            let mut state = shared.state();
+            (state.store.clone(), std::mem::take(&mut state.numbers))
+        };
+        let mut taken = Taken { shared, numbers };
+        let (endpoint, told) = (&*shared.endpoint, shared.told.get());
         let version = told.map_or("", |told| &*told.version);
-        let taken = shared.numbers.take();
         // In the same order in all processes, and each in the order of its key.
         let mut statements = Vec::new();
-        statements.extend(statements::add_counts(endpoint, version, &taken));
-        statements.extend(statements::add_rejections(endpoint, &taken));
+        statements.extend(statements::add_counts(endpoint, version, &taken.numbers));
+        statements.extend(statements::add_rejections(endpoint, &taken.numbers));
         if statements.is_empty() {
             return Ok(());
         }
-        let told = told.filter(|_| shared.is_to_tell());
+        let is_to_tell = told_at.is_none_or(|at| at.elapsed() >= TELL_INTERVAL);
+        let told = told.filter(|_| is_to_tell);
         statements.extend(told.map(|told| statements::tell_settings(endpoint, told)));
         let rows = store.run_all(statements).await?;
-        taken.forget();
+        taken.numbers = Numbers::default();
         if told.is_some() {
-            *shared.told_at() = Some(Instant::now());
+            *told_at = Some(Instant::now());
             if renamed::is_new(&rows) {
-                renamed::warn_if_renamed(endpoint, store).await?;
+                renamed::warn_if_renamed(endpoint, &store).await?;
             }
         }
         Ok(())
     }
 
-    pub(super) fn ensure_writer(&self, store: &Store) {
-        let has_writer = &self.0.has_writer;
-        if has_writer.load(Ordering::SeqCst) || has_writer.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let writer = Writer {
-            activity: self.clone(),
-            store: store.clone(),
-            is_the_one: true,
-        };
-        spawn_once("activity", writer.run());
+    pub(super) fn spawn_writer(&self) -> Background {
+        let shared = Arc::downgrade(&self.0);
+        Background::spawn("activity", move |_| write_for(shared.clone()))
     }
 }
 
-impl Shared {
-    fn is_to_tell(&self) -> bool {
-        self.told_at()
-            .is_none_or(|told_at| told_at.elapsed() >= TELL_INTERVAL)
-    }
-
-    fn told_at(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.told_at.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The only task that writes the numbers of a layer.
-struct Writer {
-    activity: Activity,
-    store: Store,
-    is_the_one: bool,
-}
-
-impl Writer {
-    async fn run(mut self) {
-        let mut has_warned = false;
-        loop {
-            tokio::time::sleep(INTERVAL).await;
-            if self.has_ended() {
-                return;
-            }
-            let Err(error) = self.activity.write(&self.store).await else {
-                has_warned = false;
-                continue;
-            };
-            if self.store.pool().is_closed() {
-                return;
-            }
-            if !std::mem::replace(&mut has_warned, true) {
-                tracing::warn!(
-                    endpoint = &*self.activity.0.endpoint,
-                    %error,
-                    "could not write the activity of a webhook endpoint; it is tried again"
-                );
-            }
-        }
-    }
-
-    /// Ends if there is nothing to write, unless something is counted at the same moment.
-    fn has_ended(&mut self) -> bool {
-        let Shared {
-            numbers,
-            has_writer,
-            ..
-        } = &*self.activity.0;
-        if !numbers.is_empty() {
-            return false;
-        }
-        has_writer.store(false, Ordering::SeqCst);
-        self.is_the_one = !numbers.is_empty() && !has_writer.swap(true, Ordering::SeqCst);
-        !self.is_the_one
-    }
-}
-
-/// Also if its runtime shuts down.
-impl Drop for Writer {
-    fn drop(&mut self) {
-        if self.is_the_one {
-            self.activity.0.has_writer.store(false, Ordering::SeqCst);
+/// Writes for as long as there is a layer, and then what it has counted last.
+async fn write_for(shared: Weak<Shared>) {
+    let Some(activity) = shared.upgrade().map(Activity) else {
+        return;
+    };
+    let mut has_warned = false;
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        let is_last = Arc::strong_count(&activity.0) == 1;
+        match activity.write().await {
+            Ok(()) if is_last => return,
+            Ok(()) => has_warned = false,
+            Err(_) if activity.0.state().store.pool().is_closed() => return,
+            Err(error) if !std::mem::replace(&mut has_warned, true) => tracing::warn!(
+                endpoint = &*activity.0.endpoint,
+                %error,
+                "could not write the activity of a webhook endpoint; it is tried again"
+            ),
+            Err(_) => {}
         }
     }
 }

@@ -1,9 +1,8 @@
 //! The activity of a layer, counted by hour in small tables: requests and attempts by outcome, the times of
 //! handlers, and rejected requests by cause.
 //!
-//! A request only adds to a number in memory. Every few seconds a task flushes the numbers of a layer, in one
-//! short transaction (`flush.rs`). It ends when there is nothing to write, so an idle layer costs nothing.
-//! The settings of the layer are written beside the first numbers, and then hourly.
+//! A request only adds to a number in memory. Every few seconds a task flushes the numbers of a layer, if there are any,
+//! in one short transaction (`flush.rs`). The settings of the layer are written beside the first numbers, and then hourly.
 
 mod flush;
 mod last_authentic;
@@ -11,16 +10,16 @@ mod numbers;
 mod renamed;
 mod statements;
 
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::background::Background;
 use crate::transaction::Store;
 pub(crate) use last_authentic::report_last_authentic;
-use numbers::Numbers;
-pub(crate) use numbers::{DEAD, MISSED, Source};
+pub(crate) use numbers::Source;
+use numbers::{Numbers, Types, bucket};
 
 /// The activity of a layer. Clones share it.
 #[derive(Clone, Debug)]
@@ -29,13 +28,19 @@ pub(crate) struct Activity(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     endpoint: Arc<str>,
-    numbers: Numbers,
+    state: Mutex<State>,
     told: OnceLock<Told>,
-    told_at: Mutex<Option<Instant>>,
-    /// Held while numbers are on their way to Postgres.
-    writing: tokio::sync::Mutex<()>,
-    /// Whether there is a task that writes.
-    has_writer: AtomicBool,
+    /// When the settings were written. Held while anything is written.
+    told_at: tokio::sync::Mutex<Option<Instant>>,
+}
+
+#[derive(Debug)]
+struct State {
+    store: Store,
+    numbers: Numbers,
+    types: Types,
+    /// The task that writes, since something was counted.
+    writer: Option<Background>,
 }
 
 /// What the dashboard is told of a layer.
@@ -48,15 +53,23 @@ pub(crate) struct Told {
 }
 
 impl Activity {
-    pub(crate) fn new(endpoint: Arc<str>) -> Self {
+    pub(crate) fn new(endpoint: Arc<str>, store: Store) -> Self {
         Self(Arc::new(Shared {
             endpoint,
-            numbers: Numbers::default(),
+            state: Mutex::new(State {
+                store,
+                numbers: Numbers::default(),
+                types: Types::default(),
+                writer: None,
+            }),
             told: OnceLock::new(),
-            told_at: Mutex::default(),
-            writing: tokio::sync::Mutex::default(),
-            has_writer: AtomicBool::new(false),
+            told_at: tokio::sync::Mutex::default(),
         }))
+    }
+
+    /// How long it may take to write.
+    pub(crate) fn set_timeout(&self, timeout: Duration) {
+        self.0.state().store.timeout = timeout;
     }
 
     /// Sets what is told of the layer once it is complete. The first call counts.
@@ -64,27 +77,41 @@ impl Activity {
         self.0.told.get_or_init(told);
     }
 
-    /// Counts, and has it written to `store` within seconds.
-    pub(crate) fn count(&self, store: &Store, source: Source, outcome: &'static str) {
-        self.0.numbers.add(source, outcome);
-        self.ensure_writer(store);
+    /// Counts, and has it written within seconds.
+    pub(crate) fn count(&self, source: Source, outcome: &'static str) {
+        self.counting().numbers.add(source, outcome.into(), 1);
     }
 
     /// The same for the time that a handler took.
-    pub(crate) fn count_handler(&self, store: &Store, took: Duration) {
-        self.0.numbers.add_time(took);
-        self.ensure_writer(store);
+    pub(crate) fn count_handler(&self, took: Duration) {
+        self.count(Source::Handler, bucket(took));
     }
 
     /// The same for an ignored event. Its type is stored, unless it is not to be trusted.
-    pub(crate) fn count_ignored(&self, store: &Store, event_type: Option<&str>) {
-        self.0.numbers.add_ignored(event_type);
-        self.ensure_writer(store);
+    pub(crate) fn count_ignored(&self, event_type: Option<&str>) {
+        let mut state = self.counting();
+        let name = state.types.name(event_type);
+        state.numbers.add(Source::Ignored, name, 1);
     }
 
     /// The same for a rejected request. Its reason is stored, so it must have nothing of the request.
-    pub(crate) fn count_rejection(&self, store: &Store, cause: &'static str, reason: &str) {
-        self.0.numbers.add_rejection(cause, reason);
-        self.ensure_writer(store);
+    pub(crate) fn count_rejection(&self, cause: &'static str, reason: &str) {
+        self.counting().numbers.add_rejection(cause, reason);
+    }
+
+    fn counting(&self) -> MutexGuard<'_, State> {
+        let mut state = self.0.state();
+        // The runtime of an earlier one may have shut down.
+        if state.writer.as_ref().is_none_or(Background::has_ended) {
+            state.writer = Some(self.spawn_writer());
+        }
+        state
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,7 @@ use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 
 use super::Told;
-use super::numbers::Taken;
+use super::numbers::Numbers;
 
 type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
@@ -58,10 +58,10 @@ const TELL_SETTINGS: &str = "
 pub(super) fn add_counts<'q>(
     endpoint: &'q str,
     version: &'q str,
-    taken: &Taken<'_>,
+    numbers: &'q Numbers,
 ) -> Option<Statement<'q>> {
     let (mut sources, mut outcomes, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-    for (source, outcome, count) in taken.counts() {
+    for (source, outcome, count) in numbers.counts() {
         sources.push(source.as_str());
         outcomes.push(outcome);
         counts.push(as_int8(count));
@@ -77,10 +77,10 @@ pub(super) fn add_counts<'q>(
 }
 
 /// Adds the rejections, if there are any.
-pub(super) fn add_rejections<'q>(endpoint: &'q str, taken: &'q Taken<'_>) -> Option<Statement<'q>> {
+pub(super) fn add_rejections<'q>(endpoint: &'q str, numbers: &'q Numbers) -> Option<Statement<'q>> {
     let (mut causes, mut counts, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
-    for (cause, rejected) in taken.rejections() {
-        causes.push(*cause);
+    for (cause, rejected) in numbers.rejections() {
+        causes.push(cause);
         counts.push(as_int8(rejected.count));
         reasons.push(&*rejected.reason);
     }

@@ -13,7 +13,6 @@ use super::error::ReconcileError;
 use super::event_source::{Content, EventSource, ListedEvent, SourceError};
 use super::position::{Begun, TURN};
 use super::round::{Reconciled, Rounds, Seen, caught};
-use crate::activity::{MISSED, Source};
 use crate::delivery::{Delivery, Tenant};
 use crate::event_types::Wanted;
 use crate::recovery::{Acceptance, Accepted};
@@ -298,8 +297,7 @@ impl<S: EventSource> Rounds<'_, S> {
     fn note_missed(&self, delivery: &Delivery, round: &mut Begun) {
         let settings = &self.reconcile.settings;
         round.untold += 1;
-        settings.verification.metrics.missed();
-        settings.count(Source::Reconciliation, MISSED);
+        settings.counts.missed();
         tracing::info!(
             endpoint = delivery.endpoint(),
             delivery_id = delivery.id().as_str(),

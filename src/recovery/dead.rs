@@ -6,11 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::kept::KeptState;
-use crate::activity::{self, Activity, Source};
+use crate::counts::Counts;
 use crate::delivery::Delivery;
-use crate::metrics::Metrics;
 use crate::panic::{self, catch_panic};
-use crate::transaction::Store;
 
 /// Called with a dead delivery and the reason of its last attempt.
 pub(super) type OnDead = Arc<dyn Fn(&Delivery, &str) + Send + Sync>;
@@ -28,18 +26,13 @@ pub(super) fn state_after_failure(next_attempt: Option<Duration>) -> KeptState {
 #[derive(Clone)]
 pub(crate) struct DeadReport {
     pub(crate) provider: Arc<str>,
-    pub(crate) metrics: Metrics,
-    pub(crate) activity: Option<Activity>,
-    pub(crate) store: Store,
+    pub(crate) counts: Counts,
     pub(crate) hook: Option<OnDead>,
 }
 
 impl DeadReport {
     pub(crate) async fn send(&self, delivery: &Delivery, reason: &str) {
-        self.metrics.dead();
-        if let Some(activity) = &self.activity {
-            activity.count(&self.store, Source::Recovery, activity::DEAD);
-        }
+        self.counts.dead();
         tracing::error!(
             endpoint = delivery.endpoint(),
             delivery_id = delivery.id().as_str(),

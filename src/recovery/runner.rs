@@ -363,7 +363,7 @@ impl Runner {
         served: &Served,
     ) {
         let delivery = attempt.delivery(served.dead_report().provider.clone());
-        served.dead_report().metrics.recovery("unhandled");
+        served.dead_report().counts.metrics.unreached();
         let given_back = self
             .shared
             .store

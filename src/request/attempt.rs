@@ -167,13 +167,7 @@ impl Admitted {
         let started = Instant::now();
         let handler = catch_panic(async move { inner.call(request).await });
         let handled = tokio::time::timeout(timeout, handler).await;
-        let took = started.elapsed();
-        self.settings
-            .verification
-            .metrics
-            .duration(Stage::Handler, took);
-        // A handler that timed out took the timeout, and not the moment until that was seen.
-        self.settings.count_handler(took.min(timeout));
+        self.settings.counts.handler(started.elapsed(), timeout);
         let response = handled
             .map_err(|_| Failure::HandlerTimedOut {
                 timeout,

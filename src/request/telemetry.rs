@@ -1,15 +1,13 @@
-//! The telemetry of a request: its log event, its metrics, and its count in the activity.
+//! The telemetry of a request: its log event, and what is counted of it.
 
 use tracing::{Span, debug, error, info, warn};
 
 use super::answer::{Answer, Suspicion};
 use super::failure::Failure;
 use super::test_kit::RolledBack;
-use crate::activity::Source;
 use crate::handler_error::FailureReason;
 use crate::settings::Settings;
 use crate::transaction::{DatabaseError, DuplicateOf};
-use crate::verification::Unhandled;
 
 /// Logs that a delivery was received. If the process is killed in the handler, only this event tells of it.
 pub(super) fn received() {
@@ -18,19 +16,17 @@ pub(super) fn received() {
 
 /// Logs and counts the answer to a request.
 pub(super) fn answer<B, E>(settings: &Settings, answer: &Answer<B, E>) {
-    let outcome = answer.outcome().as_str();
-    settings.verification.metrics.outcome(outcome);
-    settings.count(Source::Request, outcome);
-    Span::current().record("outcome", outcome);
+    let outcome = answer.outcome();
+    settings.counts.request(outcome);
+    Span::current().record("outcome", outcome.as_str());
     event(settings, answer);
 }
 
 /// Logs and counts the result of an attempt at a kept delivery, which is no request.
 pub(super) fn recovery<B, E>(settings: &Settings, answer: &Answer<B, E>) {
-    let outcome = answer.outcome().as_str();
-    settings.verification.metrics.recovery(outcome);
-    settings.count(Source::Recovery, outcome);
-    Span::current().record("outcome", outcome);
+    let outcome = answer.outcome();
+    settings.counts.attempt(outcome);
+    Span::current().record("outcome", outcome.as_str());
     event(settings, answer);
 }
 
@@ -49,7 +45,8 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
              again"
         ),
         Answer::Unhandled(unhandled) => {
-            count_unhandled(settings, unhandled);
+            let provider = &settings.verification.provider;
+            settings.counts.unhandled(unhandled, provider);
             unhandled.log(&settings.verification);
         }
         Answer::InFlight => info!("webhook still in flight"),
@@ -74,19 +71,6 @@ pub(super) fn event<B, E>(settings: &Settings, answer: &Answer<B, E>) {
             "webhook failed"
         ),
         Answer::InnerError(_) => warn!("webhook rolled back: the inner service failed"),
-    }
-}
-
-/// Counts in the activity what does not reach the handler.
-fn count_unhandled(settings: &Settings, unhandled: &Unhandled) {
-    match unhandled {
-        Unhandled::Ignored(event_type) => settings.count_ignored(event_type),
-        Unhandled::Rejected(rejected) => {
-            let provider = &settings.verification.provider;
-            let cause = rejected.rejection.kind();
-            settings.count_rejection(cause, || rejected.stored_reason(provider));
-        }
-        Unhandled::Handshake(_) | Unhandled::NoSecrets(_) | Unhandled::HandshakeFailed(_) => {}
     }
 }
 

@@ -13,7 +13,7 @@ use crate::recovery::What;
 impl Settings {
     /// Hands the settings to the activity, once a service has them.
     pub(crate) fn tell(&self) {
-        if let Some(activity) = &self.activity {
+        if let Some(activity) = &self.counts.activity {
             activity.tell(|| Told {
                 version: self.version.clone(),
                 settings: self.as_json().to_string(),

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use http::request::Parts;
 use sqlx::PgPool;
 
-use crate::activity::{Activity, Source};
+use crate::activity::Activity;
+use crate::counts::Counts;
 use crate::delivery::Delivery;
 use crate::digest::{Sha256Digest, sha256_of};
 use crate::endpoint_name::EndpointName;
@@ -45,8 +46,7 @@ pub(crate) struct Settings {
     pub(crate) expected_every: Option<Duration>,
     /// That of the application, or an empty text.
     pub(crate) version: Arc<str>,
-    /// `None` if it is not counted.
-    pub(crate) activity: Option<Activity>,
+    pub(crate) counts: Counts,
     pub(crate) handler_timeout: Duration,
     pub(crate) in_flight_timeout: Duration,
 }
@@ -58,11 +58,16 @@ impl Settings {
         let verification = Verification::new(endpoint.clone(), provider);
         let provider = &verification.provider;
         let in_flight_timeout = provider.response_deadline.saturating_mul(3) / 5;
+        let name = EndpointName::hold(&endpoint, &pool);
         let timeout = verification.lookup_timeout;
+        let store = Store::new(pool, timeout, provider.redelivery_window);
         Self {
-            activity: Some(Activity::new(endpoint.clone())),
-            _name: Arc::new(EndpointName::hold(&endpoint, &pool)),
-            store: Store::new(pool, timeout, provider.redelivery_window),
+            counts: Counts {
+                metrics: verification.metrics.clone(),
+                activity: Some(Activity::new(endpoint.clone(), store.clone())),
+            },
+            _name: Arc::new(name),
+            store,
             in_flight: InFlight::default(),
             guards_replays: false,
             keeper: None,
@@ -94,36 +99,12 @@ impl Settings {
         }
     }
 
-    /// Counts the outcome of a request, or of an attempt at a kept delivery.
-    pub(crate) fn count(&self, source: Source, outcome: &'static str) {
-        if let Some(activity) = &self.activity {
-            activity.count(&self.store, source, outcome);
-        }
-    }
-
-    /// Counts an event that is ignored, by its type.
-    pub(crate) fn count_ignored(&self, event_type: &str) {
-        let Some(activity) = &self.activity else {
-            return;
-        };
-        // Whoever has captured a request could fill the activity with names, and so could a tenant.
-        let is_trusted = self.verification.provider.signs_event_type()
-            && !self.verification.provider.has_tenants();
-        let name = is_trusted.then_some(event_type);
-        activity.count_ignored(&self.store, name);
-    }
-
-    /// Counts a call of the handler by the time that it took.
-    pub(crate) fn count_handler(&self, took: Duration) {
-        if let Some(activity) = &self.activity {
-            activity.count_handler(&self.store, took);
-        }
-    }
-
-    /// Counts a rejected request. The reason must have nothing of the request.
-    pub(crate) fn count_rejection(&self, cause: &'static str, reason: impl FnOnce() -> String) {
-        if let Some(activity) = &self.activity {
-            activity.count_rejection(&self.store, cause, &reason());
+    /// For each step on the database.
+    pub(crate) fn database_timeout(&mut self, timeout: Duration) {
+        self.store.timeout = timeout;
+        self.verification.lookup_timeout = timeout;
+        if let Some(activity) = &self.counts.activity {
+            activity.set_timeout(timeout);
         }
     }
 
@@ -151,9 +132,7 @@ impl Settings {
     pub(crate) fn dead_report(&self, keep: &Keep) -> DeadReport {
         DeadReport {
             provider: self.verification.provider.shared_name(),
-            metrics: self.verification.metrics.clone(),
-            activity: self.activity.clone(),
-            store: self.store.clone(),
+            counts: self.counts.clone(),
             hook: keep.on_dead.clone(),
         }
     }

@@ -75,6 +75,7 @@ where
                 Ok(authentic) => authentic,
                 Err(unhandled) => {
                     telemetry::count(&verification, unhandled.outcome());
+                    unhandled.count(&verification.metrics);
                     unhandled.log(&verification);
                     return Ok(unhandled.into_response(&verification));
                 }

@@ -12,6 +12,7 @@ use super::response::{LATER, acknowledge, finish, plain, retry_later, says_when,
 use super::settings::Verification;
 use crate::error_chain::{BoxError, ErrorChain};
 use crate::handler_error::FailureReason;
+use crate::metrics::Metrics;
 use crate::outcome::Outcome;
 use crate::provider::Handshake;
 
@@ -89,7 +90,18 @@ impl Unhandled {
         finish(response, outcome, provider)
     }
 
-    /// Logs it, and counts why it was rejected.
+    /// Counts why it was rejected.
+    pub(crate) fn count(&self, metrics: &Metrics) {
+        if let Self::Rejected(rejected) = self {
+            metrics.rejection(rejected.rejection.kind());
+            if let (Rejection::Signature(_), Some(tenant)) = (&rejected.rejection, &rejected.tenant)
+            {
+                metrics.tenant_rejected(tenant);
+            }
+        }
+    }
+
+    /// Logs it.
     pub(crate) fn log(&self, verification: &Verification) {
         match self {
             Self::Handshake(_) => info!("webhook handshake answered"),
@@ -104,14 +116,8 @@ impl Unhandled {
             Self::Rejected(rejected) => {
                 let provider = &verification.provider;
                 let Rejected {
-                    rejection,
-                    tenant,
-                    body,
+                    rejection, body, ..
                 } = rejected;
-                verification.metrics.rejection(rejection.kind());
-                if let (Rejection::Signature(_), Some(tenant)) = (rejection, tenant) {
-                    verification.metrics.tenant_rejected(tenant);
-                }
                 let status = rejection.status_for(provider).as_u16();
                 let reason = rejected.reason(provider);
                 let body_bytes = body.map(|body| body.length);

@@ -1,0 +1,78 @@
+//! What is counted of a layer: in one place, for two sinks. They are the metrics, and the activity in Postgres.
+
+use std::time::Duration;
+
+use crate::activity::{Activity, Source};
+use crate::metrics::{Metrics, Stage};
+use crate::outcome::Outcome;
+use crate::provider::Provider;
+use crate::verification::Unhandled;
+
+/// The sinks of a layer. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts {
+    pub(crate) metrics: Metrics,
+    /// `None` if it is switched off.
+    pub(crate) activity: Option<Activity>,
+}
+
+impl Counts {
+    /// The outcome of a request of the provider.
+    pub(crate) fn request(&self, outcome: Outcome) {
+        self.metrics.outcome(outcome);
+        self.add(Source::Request, outcome.as_str());
+    }
+
+    /// The outcome of an attempt at a kept delivery, which is no request.
+    pub(crate) fn attempt(&self, outcome: Outcome) {
+        self.metrics.attempt(outcome);
+        self.add(Source::Recovery, outcome.as_str());
+    }
+
+    /// A delivery runs again only if an operator retries it.
+    pub(crate) fn dead(&self) {
+        self.metrics.dead();
+        self.add(Source::Recovery, "dead");
+    }
+
+    /// A delivery never came, as the provider's list of events shows.
+    pub(crate) fn missed(&self) {
+        self.metrics.missed();
+        self.add(Source::Reconciliation, "missed");
+    }
+
+    /// A call of the handler.
+    pub(crate) fn handler(&self, took: Duration, timeout: Duration) {
+        self.metrics.duration(Stage::Handler, took);
+        if let Some(activity) = &self.activity {
+            // A handler that timed out took the timeout, and not the moment until that was seen.
+            activity.count_handler(took.min(timeout));
+        }
+    }
+
+    /// The details of a request that does not reach the handler.
+    pub(crate) fn unhandled(&self, unhandled: &Unhandled, provider: &Provider) {
+        unhandled.count(&self.metrics);
+        let Some(activity) = &self.activity else {
+            return;
+        };
+        match unhandled {
+            Unhandled::Ignored(event_type) => {
+                // Whoever has captured a request could fill the activity with names, and so could a tenant.
+                let is_trusted = provider.signs_event_type() && !provider.has_tenants();
+                activity.count_ignored(is_trusted.then_some(event_type));
+            }
+            Unhandled::Rejected(rejected) => {
+                let cause = rejected.rejection.kind();
+                activity.count_rejection(cause, &rejected.stored_reason(provider));
+            }
+            Unhandled::Handshake(_) | Unhandled::NoSecrets(_) | Unhandled::HandshakeFailed(_) => {}
+        }
+    }
+
+    fn add(&self, source: Source, outcome: &'static str) {
+        if let Some(activity) = &self.activity {
+            activity.count(source, outcome);
+        }
+    }
+}
