@@ -1,11 +1,11 @@
 //! The numbers that are not flushed yet.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 /// Where an outcome comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     /// A request of the provider.
     Request,
@@ -70,11 +70,11 @@ const MAX_TYPE: usize = 100;
 /// The longest reason that is stored, in characters.
 const MAX_REASON: usize = 300;
 
-/// The numbers of a layer.
+/// The numbers of a layer. They are few, and the look-up is on the way of each request.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    counts: HashMap<(Source, Cow<'static, str>), u64>,
-    rejections: HashMap<&'static str, Rejected>,
+    counts: BTreeMap<(Source, Cow<'static, str>), u64>,
+    rejections: BTreeMap<&'static str, Rejected>,
 }
 
 /// Rejected requests of one cause, which is one of a few names.
@@ -211,11 +211,10 @@ mod tests {
             .map(|(_, outcome, n)| (outcome, n))
             .collect();
         assert_eq!(counts, [("processed", 2)]);
-        let mut rejections: Vec<_> = numbers
+        let rejections: Vec<_> = numbers
             .rejections()
             .map(|(cause, rejected)| (cause, rejected.count, &*rejected.reason))
             .collect();
-        rejections.sort_unstable();
         assert_eq!(
             rejections,
             [("no_match", 2, "second"), ("too_old", 1, "old")]

@@ -168,6 +168,8 @@ fn first_wait(every: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+
     use super::*;
 
     #[test]
@@ -175,6 +177,15 @@ mod tests {
         assert!(first_wait(Duration::MAX) <= SOON);
         assert!(first_wait(Duration::from_millis(10)) <= Duration::from_millis(10));
         assert_eq!(first_wait(Duration::ZERO), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn no_interval_is_so_short_that_it_never_rests() {
+        let pool = PgPoolOptions::new().connect_lazy_with(PgConnectOptions::new());
+        assert_eq!(
+            Retention::new(pool, YEAR).every(Duration::ZERO).every,
+            SHORTEST
+        );
     }
 
     #[test]
