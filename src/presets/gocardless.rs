@@ -9,15 +9,15 @@ use crate::provider::{JsonPath, MIB, Provider, SecretSource, Source};
 ///
 /// - Signature: `Webhook-Signature: <hex>`, an HMAC-SHA256 of the body.
 /// - Delivery id: `$.meta.webhook_id`, covered by the signature. It is that of the batch; each
-///   of up to 250 events in it has an `id` of its own. A batch without it, which GoCardless's SDKs take as well, is
-///   keyed by the SHA-256 of the body. Event type: none; each event has a `resource_type` and an `action`.
+///   of up to 250 events in it has an `id` of its own. A batch without it, which GoCardless's SDKs take, is refused:
+///   add [`Source::body_digest`] with [`or`](Source::or), should yours lack it. Event type: none; each event has a
+///   `resource_type` and an `action`.
 #[doc = facts!("gocardless")]
 pub fn gocardless(secrets: impl Into<SecretSource>) -> Provider {
     let scheme = Hmac::hex(HeaderName::from_static("webhook-signature"));
-    let batch = Source::json(JsonPath::member("meta").then("webhook_id"));
     Provider::custom("gocardless")
         .signature(scheme, secrets)
-        .delivery_id(batch.or(Source::body_digest()))
+        .delivery_id(Source::json(JsonPath::member("meta").then("webhook_id")))
         .rejection_status(StatusCode::from_u16(498).unwrap_or(StatusCode::UNAUTHORIZED))
         .body_limit(4 * MIB)
         .response_deadline(Duration::from_secs(10))
