@@ -44,6 +44,9 @@ create table idempotent_webhook.kept_deliveries (
     next_attempt_at timestamptz,
     -- When it died last: whoever has made it so is the one to tell.
     died_at timestamptz,
+    -- Set while it is dead and the hook of its layer has not been told. From this time on, any process with the hook may
+    -- tell it.
+    untold_at timestamptz,
     -- For how long its request stays once it is processed. `null` if it does not.
     archived_for interval,
     processed_at timestamptz,
@@ -79,8 +82,12 @@ create index kept_deliveries_due
 
 -- What reaches no layer: it is a problem of its endpoint.
 create index kept_deliveries_unreached
-    on idempotent_webhook.kept_deliveries (endpoint)
+    on idempotent_webhook.kept_deliveries (endpoint, unreached_at)
     where state = 'due' and unreached_at is not null;
+
+create index kept_deliveries_untold
+    on idempotent_webhook.kept_deliveries (untold_at)
+    where state = 'dead' and untold_at is not null;
 
 -- What is failing, newest first: all of it, by reason, and by event type. Deliveries that succeed at
 -- their first attempt are not in these.
@@ -195,14 +202,32 @@ create table idempotent_webhook.kept_endpoints (
     served_at timestamptz
 );
 
--- The problems that endpoints have, so that each is told once over all processes.
+-- The problems of endpoints, and what the hooks were told of each. A row with two different words is to be told. One with
+-- neither is deleted.
 create table idempotent_webhook.problems (
     endpoint text collate "C" not null,
-    -- `failing`, `probing`, `unreached`, `not reconciled`.
+    -- As `endpoint_problems` names it.
     problem text collate "C" not null,
     since timestamptz not null default now(),
+    -- Whether the last look has found it.
+    is_there boolean not null,
+    -- Whether that is what a hook was told last.
+    is_told boolean not null default false,
+    -- A process calls its hook. From this time on, another one may.
+    telling_until timestamptz,
+    -- Counts the calls: what a process writes after its time has no effect.
+    tellings integer not null default 0,
     primary key (endpoint, problem)
 );
+
+-- When a process has looked for problems. One looks for all.
+create table idempotent_webhook.problems_look (
+    is_the_only_one boolean not null primary key default true check (is_the_only_one),
+    looked_at timestamptz not null
+);
+
+insert into idempotent_webhook.problems_look (looked_at)
+values ('-infinity');
 
 -- The group of a reason: words with digits, such as ids and times, do not count. With a random key of the
 -- database: readers of the dashboard who may not see a reason see its group, and could try out what it says.

@@ -143,3 +143,98 @@ create table idempotent_webhook.operator_action_deliveries (
     delivery_id text collate "C" not null,
     primary key (action, endpoint, tenant, delivery_id)
 );
+
+-- What is wrong with the endpoints: for the log, the hook, the gauges and the dashboard. `format` is that of the requests
+-- which the process reads.
+--
+-- Each look-up reads a few rows of an index, however many are kept: `order by` and `limit` leave the planner no other way.
+-- It is strict so that it is not inlined: a Citus would not see that it reads reference tables.
+create function idempotent_webhook.endpoint_problems(endpoints text[], format smallint)
+    returns table (endpoint text, problem text)
+    language sql stable strict
+    begin atomic
+        select known.endpoint, found.problem
+        from unnest(endpoints) as known (endpoint)
+        left join idempotent_webhook.kept_endpoints as state on state.endpoint = known.endpoint
+        cross join lateral (
+            values
+                ('failing', exists (
+                    select
+                    from (values ('due'), ('dead'), ('recorded')) as waiting (state)
+                    cross join lateral (
+                        select
+                        from idempotent_webhook.kept_deliveries as kept
+                        where kept.endpoint = known.endpoint
+                            and kept.state = waiting.state
+                            and kept.last_failed_at is not null
+                        order by kept.last_failed_at
+                        limit 1
+                    ) as failed
+                )),
+                ('probing', state.probe_at is not null),
+                ('unreached', (
+                    select true
+                    from idempotent_webhook.kept_deliveries as kept
+                    where kept.endpoint = known.endpoint
+                        and kept.state = 'due'
+                        and kept.unreached_at is not null
+                    order by kept.unreached_at
+                    limit 1
+                )),
+                ('unserved', state.paused_at is null
+                    and coalesce(state.served_at < now() - interval '2 minutes', true)
+                    and (
+                        select true
+                        from idempotent_webhook.kept_deliveries as kept
+                        where kept.endpoint = known.endpoint and kept.state = 'due'
+                        order by kept.next_attempt_at
+                        limit 1
+                    )
+                ),
+                -- Nothing takes them, so they are among those that are due longest.
+                ('other format', (
+                    select bool_or(due.format <> endpoint_problems.format)
+                    from (
+                        select (
+                            select request.format
+                            from idempotent_webhook.kept_requests as request
+                            where request.endpoint = kept.endpoint
+                                and request.tenant = kept.tenant
+                                and request.delivery_id = kept.delivery_id
+                        ) as format
+                        from idempotent_webhook.kept_deliveries as kept
+                        where kept.endpoint = known.endpoint
+                            and kept.state = 'due'
+                            and kept.next_attempt_at < now() - interval '1 minute'
+                        order by kept.next_attempt_at
+                        limit 10
+                    ) as due
+                )),
+                ('silent', (
+                    select case when told.settings ->> 'expected_every_seconds' is not null then (
+                        select last.last_at
+                        from idempotent_webhook.activity as last
+                        where last.endpoint = known.endpoint
+                            and last.source = 'request'
+                            and last.outcome not in ('handshake', 'rejected')
+                        order by last.hour desc, last.last_at desc
+                        limit 1
+                    ) end < now() - make_interval(
+                        secs => (told.settings ->> 'expected_every_seconds')::float8
+                    )
+                    from idempotent_webhook.endpoint_settings as told
+                    where told.endpoint = known.endpoint
+                )),
+                ('not reconciled', exists (
+                    select
+                    from idempotent_webhook.reconciliations as list
+                    where list.endpoint = known.endpoint
+                        and (
+                            list.failure is not null
+                            or greatest(list.next_round_at, list.turn_ends_at)
+                                < now() - interval '1 hour'
+                        )
+                ))
+        ) as found (problem, is_there)
+        where found.is_there;
+    end;

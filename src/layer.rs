@@ -392,8 +392,8 @@ impl IdempotentWebhook {
     /// [alert](crate::documentation::operating#metrics-and-alerts) compares them, and the dashboard shows the endpoint as
     /// `silent`.
     ///
-    /// After a restart, the time of the last request is read from the table `activity`, which is written unless
-    /// it is [switched off](Self::without_activity). Call this within a tokio runtime. An endpoint that has never had an
+    /// The time of the last request of all processes is read from the table `activity` every 30 seconds. The table is written
+    /// unless it is [switched off](Self::without_activity). Call this within a tokio runtime. An endpoint that has never had an
     /// authentic request counts from the start of the process.
     ///
     /// Take twice the longest time between two requests that you have seen, nights and weekends included.

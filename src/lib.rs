@@ -117,15 +117,15 @@
 //! | `idempotent_webhook_handler_seconds` | histogram | |
 //! | `idempotent_webhook_commit_seconds` | histogram | |
 //! | `idempotent_webhook_in_flight_waiters` | gauge | |
-//! | `idempotent_webhook_last_authentic_timestamp_seconds` | gauge | Unix time of the last authentic request. With [`expect_every`](IdempotentWebhook::expect_every), after a restart, that of any process |
+//! | `idempotent_webhook_last_authentic_timestamp_seconds` | gauge | Unix time of the last authentic request. With [`expect_every`](IdempotentWebhook::expect_every), that of any process, which is read every 30 seconds |
 //! | `idempotent_webhook_expected_every_seconds` | gauge | the time of [`expect_every`](IdempotentWebhook::expect_every), if it is set |
 //! | `idempotent_webhook_recovery_attempts_total` | counter | `outcome`, as above, of an attempt at a kept delivery, which is no request; `unhandled` if it did not reach its layer |
 //! | `idempotent_webhook_dead_total` | counter | |
 //! | `idempotent_webhook_missed_total` | counter | deliveries that never came, and that [`Reconcile`] has found |
 //! | `idempotent_webhook_reconciliation_failures_total` | counter | rounds of [`Reconcile`] that have failed, left something out, or follow a gap |
 //! | `idempotent_webhook_oldest_due_seconds` | gauge | only `endpoint`: the age of the oldest due delivery, 0 if none; set by each process with [`Recovery`] |
-//! | `idempotent_webhook_failing_deliveries` | gauge | only `endpoint`, and `state`: `due`, `dead`, `recorded`. Deliveries that have failed and wait, counted up to 10,000; set within 5 seconds and then every 30 by each process that has spawned [`Recovery`] |
-//! | `idempotent_webhook_unserved_deliveries` | gauge | only `endpoint`: deliveries that are due and that no process recovers, counted up to 10,000; set each minute by each process with [`Recovery`], from the first such delivery on |
+//! | `idempotent_webhook_failing_deliveries` | gauge | only `endpoint`, and `state`: `due`, `dead`, `recorded`. Deliveries that have failed and wait, counted up to 10,000, which the endpoints of the process share, and up to 100 for each at least; set every 30 seconds by each process that has spawned [`Recovery`] |
+//! | `idempotent_webhook_unserved_deliveries` | gauge | only `endpoint`: deliveries that are due and that no process recovers, counted up to 10,000; set every 30 seconds by each process that has spawned [`Recovery`], from the first such delivery on |
 //! | `idempotent_webhook_pruned_rows_total` | counter | only `table`: `deliveries`, `subjects`, `kept_deliveries`, `discarded` |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -1,4 +1,5 @@
-//! The last authentic request that any process has had, for the metrics of a process that has just begun.
+//! The last authentic request that any process has had, for the metrics of each: what one process has had alone is not
+//! silence, also after the end of that process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +11,8 @@ use crate::background::spawn_once;
 use crate::metrics::{Metrics, unix_now};
 use crate::transaction::{DatabaseError, Store};
 
-/// How long it waits after an error of Postgres.
-const AGAIN: Duration = Duration::from_secs(30);
+/// How often it is read.
+const INTERVAL: Duration = Duration::from_secs(30);
 
 /// The newest hour comes first, by the key.
 const LAST_AUTHENTIC: &str = "
@@ -26,8 +27,8 @@ const LAST_AUTHENTIC: &str = "
     ) as newest
 ";
 
-/// Tells the metrics when the last authentic request came, as soon as the database can be read. If there was none, it
-/// is now, so that an endpoint that nobody sends to is noticed, too.
+/// Tells the metrics when the last authentic request came, for as long as the layer is there. If there was none, it is when
+/// the database was first read, so that an endpoint that nobody sends to is noticed, too.
 pub(crate) fn report_last_authentic(endpoint: &Arc<str>, store: &Store, metrics: &Metrics) {
     // A router may be built before there is a runtime. Then the first request tells.
     if Handle::try_current().is_err() {
@@ -35,18 +36,21 @@ pub(crate) fn report_last_authentic(endpoint: &Arc<str>, store: &Store, metrics:
     }
     let (endpoint, store, metrics) = (endpoint.clone(), store.clone(), metrics.clone());
     spawn_once("last authentic request", async move {
-        loop {
-            match last_authentic(&endpoint, &store).await {
-                Ok(at) => return metrics.authentic(at),
-                Err(_) if store.pool().is_closed() => return,
-                Err(_) => tokio::time::sleep(AGAIN).await,
+        let mut is_first = true;
+        while !metrics.is_alone() && !store.pool().is_closed() {
+            if let Ok(at) = last_authentic(&endpoint, &store).await {
+                if let Some(at) = at.or(is_first.then(unix_now)) {
+                    metrics.authentic(at);
+                }
+                is_first = false;
             }
+            tokio::time::sleep(INTERVAL).await;
         }
     });
 }
 
 /// In Unix seconds, by the clock of the database.
-async fn last_authentic(endpoint: &str, store: &Store) -> Result<u64, DatabaseError> {
+async fn last_authentic(endpoint: &str, store: &Store) -> Result<Option<u64>, DatabaseError> {
     let rows = store
         .run(sqlx::query(LAST_AUTHENTIC).bind(endpoint))
         .await?;
@@ -54,5 +58,5 @@ async fn last_authentic(endpoint: &str, store: &Store) -> Result<u64, DatabaseEr
         Some(row) => row.try_get::<Option<f64>, _>("at")?,
         None => None,
     };
-    Ok(at.map_or_else(unix_now, |at| at as u64))
+    Ok(at.map(|at| at as u64))
 }

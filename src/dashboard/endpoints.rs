@@ -11,7 +11,7 @@ use super::Access;
 use super::activity::{self, Hour, Recent};
 use super::html::Timestamp;
 use super::rows::{Count, count_kept};
-use crate::recovery::presence::ABSENT_AFTER;
+use crate::recovery::FORMAT;
 
 /// A wait for a first attempt that is longer than this, in seconds, has a cause.
 const BEHIND_AFTER: f64 = 60.0;
@@ -33,8 +33,13 @@ const ENDPOINTS: &str = concat!(
     select
         known.endpoint,
         state.paused_at is not null as paused,
-        state.probe_at is not null as probing,
-        extract(epoch from now() - state.served_at)::float8 as absent,
+        coalesce(
+            (
+                select array_agg(problem)
+                from idempotent_webhook.endpoint_problems(array[known.endpoint], $3)
+            ),
+            '{}'
+        ) as problems,
         waiting.due, waiting.unreached,
         (",
     count_kept!(
@@ -47,12 +52,6 @@ const ENDPOINTS: &str = concat!(
             and kept.last_failed_at is not null"
     ),
     ") as recorded,
-        exists (
-            select 1
-            from idempotent_webhook.kept_deliveries as kept
-            where kept.endpoint = known.endpoint and kept.state = 'due'
-                and kept.last_failed_at is not null
-        ) as retrying,
         (
             select extract(epoch from now() - kept.next_attempt_at)::float8
             from idempotent_webhook.kept_deliveries as kept
@@ -60,7 +59,6 @@ const ENDPOINTS: &str = concat!(
             order by kept.next_attempt_at
             limit 1
         ) as overdue,
-        list.source is not null as unreconciled,
         list.source as list, list.failure as list_failure,
         extract(epoch from now() - last.at)::float8 as silence, told.every
     from unnest($1::text[]) as known (endpoint)
@@ -251,22 +249,24 @@ pub(super) async fn read(
     let quiet: Vec<&str> = all.into_iter().filter(has_none).collect();
     let long_ago = times(&mut *connection, LAST_SUCCESS, &quiet).await?;
     let limit = Count::limit(3 * names.len());
-    let rows = sqlx::query(ENDPOINTS).bind(names).bind(limit);
+    let rows = sqlx::query(ENDPOINTS).bind(names).bind(limit).bind(FORMAT);
     let rows = rows.fetch_all(connection).await?;
     let read = |row: &PgRow| {
         let name: String = row.try_get("endpoint")?;
         let number =
             |column| -> sqlx::Result<Count> { Ok(Count::up_to(limit, row.try_get(column)?)) };
+        let problems: Vec<String> = row.try_get("problems")?;
+        let problems: Vec<&str> = problems.iter().map(String::as_str).collect();
         let recent = recent.remove(&name).unwrap_or_default();
         let last_success = recent.processed.or(long_ago.get(&name).copied());
         let overdue: Option<f64> = row.try_get("overdue")?;
         Ok(Endpoint {
-            state: state(row, &recent, rejected.get(&name).copied())?,
+            state: state(row, &problems, &recent, rejected.get(&name).copied())?,
             is_paused: row.try_get("paused")?,
-            is_probing: row.try_get("probing")?,
-            is_unreconciled: row.try_get("unreconciled")?,
+            is_probing: problems.contains(&"probing"),
+            is_unreconciled: problems.contains(&"not reconciled"),
             why_unreconciled: why_unreconciled(row, access)?,
-            silence: silence(row)?,
+            silence: silence(row)?.filter(|_| problems.contains(&"silent")),
             due: number("due")?,
             unreached: number("unreached")?,
             dead: number("dead")?,
@@ -306,40 +306,39 @@ fn why_unreconciled(row: &PgRow, access: &Access) -> sqlx::Result<Option<String>
 fn silence(row: &PgRow) -> sqlx::Result<Option<(f64, f64)>> {
     let silence: Option<f64> = row.try_get("silence")?;
     let every: Option<f64> = row.try_get("every")?;
-    Ok(silence
-        .zip(every)
-        .filter(|(silence, every)| silence > every))
+    Ok(silence.zip(every))
 }
 
-fn state(row: &PgRow, last: &Recent, rejected: Option<f64>) -> sqlx::Result<State> {
-    let is_there = |column| -> sqlx::Result<bool> { Ok(row.try_get::<i64, _>(column)? > 0) };
-    let absent: Option<f64> = row.try_get("absent")?;
+fn state(
+    row: &PgRow,
+    problems: &[&str],
+    last: &Recent,
+    rejected: Option<f64>,
+) -> sqlx::Result<State> {
+    let has = |problem| problems.contains(&problem);
     let overdue: Option<f64> = row.try_get("overdue")?;
-    let is_paused: bool = row.try_get("paused")?;
-    let is_absent = absent.is_none_or(|absent| absent > ABSENT_AFTER);
-    let waits = row.try_get("retrying")? || is_there("dead")? || is_there("recorded")?;
     let recent = last.hours.iter().rev().take(RECENT);
     let since = recent.clone().next_back().map_or(0.0, |hour| hour.at.0);
     let has_failed = recent.clone().any(|hour| hour.counts.failed > 0);
     let was_rejected = rejected.is_some_and(|rejected| rejected >= since);
     let all = activity::sum(last.hours.iter().map(|hour| &hour.counts));
-    Ok(if is_there("due")? && is_absent && !is_paused {
+    Ok(if has("unserved") {
         State::Unserved
     } else if is_later(last.failed, last.processed) {
         State::Failing
     } else if is_later(rejected, last.authentic) {
         State::Rejecting
-    } else if silence(row)?.is_some() {
+    } else if has("silent") {
         State::Silent
-    } else if is_paused {
+    } else if row.try_get("paused")? {
         State::Paused
-    } else if row.try_get("probing")? {
+    } else if has("probing") {
         State::Probing
-    } else if waits {
+    } else if has("failing") {
         State::Failing
-    } else if overdue.is_some_and(|overdue| overdue > BEHIND_AFTER) || is_there("unreached")? {
+    } else if overdue.is_some_and(|overdue| overdue > BEHIND_AFTER) || has("unreached") {
         State::Behind
-    } else if row.try_get("unreconciled")? {
+    } else if has("not reconciled") {
         State::Unreconciled
     } else if has_failed || was_rejected {
         State::Mixed

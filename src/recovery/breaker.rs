@@ -45,8 +45,6 @@ impl Breaker {
 pub(super) struct BreakerState {
     /// Whether attempts have failed since the last success.
     pub(super) has_failures: AtomicBool,
-    /// Whether it was open when it was last looked at.
-    pub(super) is_open: AtomicBool,
 }
 
 impl Store {

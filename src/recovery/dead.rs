@@ -1,14 +1,20 @@
-//! When a delivery becomes dead, and who hears of it. A dead delivery waits for an operator.
+//! When a delivery becomes dead, and what is told of it. A dead delivery waits for an operator.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::Row;
+
+use super::hook::{self, Telling};
 use super::kept::KeptState;
+use super::shared::Shared;
+use super::taken::StoredDelivery;
 use crate::counts::Counts;
 use crate::delivery::Delivery;
-use crate::panic::{self, catch_panic};
+use crate::pg_time::interval;
+use crate::stop_signal::Stop;
+use crate::transaction::{DatabaseError, Store, keyed};
 
 /// Called with a dead delivery and the reason of its last attempt.
 pub(super) type OnDead = Arc<dyn Fn(&Delivery, &str) + Send + Sync>;
@@ -22,16 +28,24 @@ pub(super) fn state_after_failure(next_attempt: Option<Duration>) -> KeptState {
     }
 }
 
-/// Who hears of the dead deliveries of a layer.
+/// What the dead deliveries of a layer are told to.
 #[derive(Clone)]
 pub(crate) struct DeadReport {
     pub(crate) provider: Arc<str>,
     pub(crate) counts: Counts,
+    pub(crate) store: Store,
     pub(crate) hook: Option<OnDead>,
 }
 
 impl DeadReport {
-    pub(crate) async fn send(&self, delivery: &Delivery, reason: &str) {
+    /// Tells that a delivery is dead, which has been taken so many times.
+    pub(crate) async fn send(&self, delivery: &Delivery, reason: &str, takes: i64) {
+        self.note(delivery, reason);
+        self.call_hook(delivery, reason, takes).await;
+    }
+
+    /// Tells the log and the numbers.
+    pub(crate) fn note(&self, delivery: &Delivery, reason: &str) {
         self.counts.dead();
         tracing::error!(
             endpoint = delivery.endpoint(),
@@ -39,17 +53,61 @@ impl DeadReport {
             reason,
             "webhook dead: it does not run again unless an operator retries it"
         );
-        if let Some(hook) = &self.hook
-            && let Err(payload) = catch_panic(async { hook(delivery, reason) }).await
-        {
-            hook_panicked(&*payload);
+    }
+
+    /// Tells the hook, if there is one. The write that made the delivery dead has left that to this process for some time.
+    pub(crate) async fn call_hook(&self, delivery: &Delivery, reason: &str, takes: i64) {
+        let Some(on_dead) = self.hook.clone() else {
+            return;
+        };
+        let (dead, reason) = (delivery.clone(), reason.to_owned());
+        if !hook::call("on_dead", move || on_dead(&dead, &reason)).await {
+            return;
+        }
+        let told = || keyed(include_str!("kept/told_death.sql"), delivery).bind(takes);
+        if let Err(error) = self.store.run_on_any(told).await {
+            tracing::debug!(%error, "could not write that a dead webhook was told; it is told again");
         }
     }
 }
 
-fn hook_panicked(payload: &(dyn Any + Send)) {
-    let message = panic::message(payload);
-    tracing::error!(message, "the hook for dead webhooks panicked");
+/// Tells the dead deliveries that the processes which made them dead have not told.
+pub(super) async fn tell_untold(shared: &Shared, stop: &Stop) -> Result<(), DatabaseError> {
+    let served = shared.endpoints.all();
+    let reports: Vec<(&str, DeadReport)> = served
+        .iter()
+        .map(|served| (&*served.endpoint, served.dead_report()))
+        .filter(|(_, report)| report.hook.is_some())
+        .collect();
+    let endpoints: Vec<&str> = reports.iter().map(|(endpoint, _)| *endpoint).collect();
+    if endpoints.is_empty() {
+        return Ok(());
+    }
+    let telling = Telling::begin(stop);
+    while !telling.is_over() {
+        let next = sqlx::query(include_str!("kept/tell_death.sql"))
+            .bind(&endpoints)
+            .bind(interval(hook::TELLING));
+        let rows = shared.store.run(next).await?;
+        let Some(row) = rows.first() else {
+            return Ok(());
+        };
+        let endpoint: &str = row.try_get("endpoint")?;
+        let Some((_, report)) = reports.iter().find(|(name, _)| *name == endpoint) else {
+            return Ok(());
+        };
+        let delivery =
+            StoredDelivery::read(row, endpoint.into())?.delivery(report.provider.clone());
+        let reason: Option<String> = row.try_get("reason")?;
+        report
+            .call_hook(
+                &delivery,
+                &reason.unwrap_or_default(),
+                row.try_get("takes")?,
+            )
+            .await;
+    }
+    Ok(())
 }
 
 impl fmt::Debug for DeadReport {

@@ -198,9 +198,15 @@ impl Keep {
         self
     }
 
-    /// Calls `hook` with each dead delivery and the reason of its last attempt, to alert somebody. It is
-    /// called in the process that made the attempt, and must not block. A dead delivery is also logged at
-    /// ERROR and counted.
+    /// Calls `hook` with each dead delivery and the reason of its last attempt, to alert somebody. A dead delivery is also
+    /// logged at ERROR and counted.
+    ///
+    /// It is called at once, in the process that made the last attempt. If that process is killed, or does not hear that
+    /// its write was committed, another one with a hook for the endpoint that has spawned [`Recovery`] calls it one or two
+    /// minutes later: at least once for each delivery that is still dead by then.
+    ///
+    /// It may block, as that of [`Recovery::on_change`] may: a delivery counts as told once it has returned, after 10
+    /// seconds, or if it panics. The answer to a request does not wait for it.
     ///
     /// Default: none.
     pub fn on_dead(mut self, hook: impl Fn(&Delivery, &str) + Send + Sync + 'static) -> Self {

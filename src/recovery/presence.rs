@@ -1,12 +1,11 @@
-//! Which endpoints a process recovers, and which none does.
+//! What the processes of a recovery say and look for all the time: which endpoints they recover, and how these are.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::time::Instant;
-
-use super::problems::{OnChange, tell_changes};
+use super::dead;
+use super::problems::{self, Look, OnChange};
 use super::shared::Shared;
 use crate::metrics;
 use crate::stop_signal::Stop;
@@ -14,111 +13,107 @@ use crate::transaction::DatabaseError;
 
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// After this many seconds without a word, an endpoint counts as recovered by no process.
-pub(crate) const ABSENT_AFTER: f64 = 120.0;
-
 /// How long a process that has kept its first delivery waits for another one to recover it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The interval of the search for deliveries that no process recovers. Their endpoint was renamed, its layer keeps
-/// nothing any more, or another version of this crate has kept them.
-const LOOK_INTERVAL: Duration = Duration::from_secs(60);
+/// A process that has just started looks without judging which endpoints no process recovers, and then once more: a rolling
+/// deploy may start the first process of an endpoint later.
+const FIRST_LOOK: Look = Look {
+    is_forced: true,
+    judges_absence: false,
+};
+const SECOND_LOOK: Look = Look {
+    is_forced: true,
+    judges_absence: true,
+};
+const SECOND_AFTER: Duration = Duration::from_secs(5);
 
-/// How often it is warned of those that were found before.
-const REMIND_INTERVAL: Duration = Duration::from_secs(60 * 60);
+const LOOK: Look = Look {
+    is_forced: false,
+    judges_absence: true,
+};
 
-/// The first search waits, since a rolling deploy may start the first process of an endpoint later.
-const FIRST_LOOK: Duration = Duration::from_secs(5);
-
-/// Deliveries are counted up to this number, so that the count is bounded.
+/// Deliveries are counted up to this number, so that the count is bounded. That of all endpoints together is bounded as well,
+/// but each may have [a few](LEAST_COUNT).
 const MAX_COUNT: i64 = 10_000;
 
-/// Says every half a minute what this process recovers, until recovery is asked to stop.
-pub(super) async fn tell(shared: Arc<Shared>, on_change: Option<OnChange>, mut stop: Stop) {
-    let mut look_at = Instant::now() + FIRST_LOOK;
-    let mut unserved = Unserved::new();
+const LEAST_COUNT: i64 = 100;
+
+/// Says every half a minute what this process recovers, and looks how the endpoints are, until recovery is asked to stop.
+pub(super) async fn watch(shared: Arc<Shared>, on_change: Option<OnChange>, mut stop: Stop) {
+    let mut look = FIRST_LOOK;
+    let mut unserved = HashSet::new();
     loop {
-        let endpoints = shared.endpoints.all();
-        let names: Vec<&str> = endpoints.iter().map(|served| &*served.endpoint).collect();
-        if !names.is_empty()
-            && let Err(error) = shared.store.serve(&names).await
+        serve_and_look(&shared, on_change.as_ref(), look, &stop).await;
+        if cfg!(feature = "metrics")
+            && let Err(error) = count(&shared, &mut unserved).await
         {
-            tracing::debug!(%error, "webhook recovery could not say what it serves");
+            tracing::debug!(%error, "could not count webhook deliveries that wait");
         }
-        if cfg!(feature = "metrics") && !names.is_empty() {
-            count_failing(&shared, &names).await;
-        }
-        if !names.is_empty()
-            && let Err(error) = tell_changes(&shared.store, &names, on_change.as_ref()).await
-        {
-            tracing::debug!(%error, "could not look for problems of webhook endpoints");
-        }
-        if Instant::now() >= look_at {
-            look_at = Instant::now() + LOOK_INTERVAL;
-            if let Err(error) = warn_of_unserved(&shared, &names, &mut unserved).await {
-                tracing::debug!(%error, "could not look for deliveries that no process recovers");
-            }
-        }
-        let wait = INTERVAL.min(look_at.saturating_duration_since(Instant::now()));
+        let (next, wait) = match look.judges_absence {
+            true => (LOOK, INTERVAL),
+            false => (SECOND_LOOK, SECOND_AFTER),
+        };
+        look = next;
         if stop.or(tokio::time::sleep(wait)).await.is_none() {
             return;
         }
     }
 }
 
-/// Counts what has failed and waits, for the metrics.
-async fn count_failing(shared: &Shared, endpoints: &[&str]) {
-    match shared.store.failing(endpoints, MAX_COUNT).await {
-        Ok(failing) => {
-            for (endpoint, state, count) in failing {
-                metrics::failing(endpoint, state, count);
-            }
-        }
-        Err(error) => tracing::debug!(%error, "could not count failing webhook deliveries"),
+/// The same once, for a process that comes and goes. It does not judge which endpoints no process recovers.
+pub(super) async fn look_once(shared: &Shared, on_change: Option<&OnChange>, is_forced: bool) {
+    let look = Look {
+        is_forced,
+        judges_absence: false,
+    };
+    let (_never, stop) = Stop::channel();
+    serve_and_look(shared, on_change, look, &stop).await;
+}
+
+/// Says what this process recovers, looks how all endpoints are, and tells its hooks what is to be told.
+async fn serve_and_look(shared: &Shared, on_change: Option<&OnChange>, look: Look, stop: &Stop) {
+    let endpoints = shared.endpoints.all();
+    let names: Vec<&str> = endpoints.iter().map(|served| &*served.endpoint).collect();
+    if !names.is_empty()
+        && let Err(error) = shared.store.serve(&names).await
+    {
+        tracing::debug!(%error, "webhook recovery could not say what it serves");
+    }
+    if let Err(error) = problems::look(&shared.store, look).await {
+        tracing::debug!(%error, "could not look for problems of webhook endpoints");
+    }
+    if let Some(on_change) = on_change
+        && let Err(error) = problems::tell_changes(&shared.store, on_change, stop).await
+    {
+        tracing::debug!(%error, "could not tell the problems of webhook endpoints");
+    }
+    if let Err(error) = dead::tell_untold(shared, stop).await {
+        tracing::debug!(%error, "could not tell which webhooks are dead");
     }
 }
 
-/// The endpoints with deliveries that no process recovers, and when it was last warned of them.
-type Unserved = HashMap<String, Instant>;
-
-const NO_LAYER: &str = "deploy the layer of this endpoint again, or discard them";
-const OTHER_FORMAT: &str = "another version of idempotent-webhook has kept them; run that version";
-
-/// Warns of deliveries that are due and that no process recovers, of others than `served` or in a format that this
-/// process does not read.
-async fn warn_of_unserved(
-    shared: &Shared,
-    served: &[&str],
-    known: &mut Unserved,
-) -> Result<(), DatabaseError> {
-    let unserved = shared.store.unserved(ABSENT_AFTER, MAX_COUNT).await?;
-    let unread = shared.store.other_formats(served, MAX_COUNT).await?;
-    known.retain(|known, _| {
-        let is_there = unserved
-            .iter()
-            .chain(&unread)
-            .any(|(endpoint, _)| endpoint == known);
-        if !is_there {
-            metrics::unserved(known, 0);
+/// Counts for the metrics what has failed and waits, and what no process recovers. `unserved` are the endpoints of which such
+/// a number was set before.
+async fn count(shared: &Shared, unserved: &mut HashSet<String>) -> Result<(), DatabaseError> {
+    let endpoints = shared.endpoints.all();
+    let names: Vec<&str> = endpoints.iter().map(|served| &*served.endpoint).collect();
+    if !names.is_empty() {
+        let endpoints = i64::try_from(names.len()).unwrap_or(i64::MAX);
+        let limit = (MAX_COUNT / endpoints).max(LEAST_COUNT);
+        for (endpoint, state, count) in shared.store.failing(&names, limit).await? {
+            metrics::failing(endpoint, state, count);
         }
-        is_there
-    });
-    let unserved = unserved.iter().map(|found| (found, NO_LAYER));
-    for ((endpoint, due), reason) in
-        unserved.chain(unread.iter().map(|found| (found, OTHER_FORMAT)))
-    {
-        metrics::unserved(endpoint, *due);
-        if known
-            .get(endpoint)
-            .is_none_or(|at| at.elapsed() > REMIND_INTERVAL)
-        {
-            known.insert(endpoint.clone(), Instant::now());
-            tracing::warn!(
-                endpoint,
-                due,
-                "webhook deliveries are due, but no process runs them: {reason}"
-            );
+    }
+    let found = shared.store.unserved(MAX_COUNT).await?;
+    for endpoint in unserved.drain() {
+        if found.iter().all(|(found, _)| *found != endpoint) {
+            metrics::unserved(&endpoint, 0);
         }
+    }
+    for (endpoint, due) in found {
+        metrics::unserved(&endpoint, due);
+        unserved.insert(endpoint);
     }
     Ok(())
 }
@@ -141,13 +136,13 @@ pub(super) async fn warn_if_absent(shared: Weak<Shared>, endpoint: Arc<str>) {
         );
         return;
     }
-    match shared.store.unserved(ABSENT_AFTER, 1).await {
-        Ok(unserved) if unserved.iter().any(|(name, _)| **name == *endpoint) => tracing::warn!(
+    match shared.store.is_unserved(&endpoint).await {
+        Ok(true) => tracing::warn!(
             endpoint = &*endpoint,
             "webhook deliveries are kept, but no process runs them again: spawn `Recovery` in one that \
              has this endpoint"
         ),
-        Ok(_) => {}
+        Ok(false) => {}
         Err(error) => {
             tracing::debug!(%error, "could not see whether a process recovers a webhook endpoint")
         }

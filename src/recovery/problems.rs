@@ -1,4 +1,5 @@
-//! Problems of endpoints, each told once when it begins and once when it is over, by one of all processes.
+//! Problems of endpoints. A look notes which there are, for all processes, and logs what has changed. What has changed is a row
+//! until a process has told it to its hook.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,9 +7,12 @@ use std::time::SystemTime;
 
 use sqlx::Row;
 use sqlx::postgres::PgRow;
+use tokio::time::Instant;
 
-use crate::panic::{self, catch_panic};
-use crate::pg_time::from_unix_time;
+use super::hook::{self, TELLING, Telling};
+use super::kept_request::FORMAT;
+use crate::pg_time::{from_unix_time, interval};
+use crate::stop_signal::Stop;
 use crate::transaction::{DatabaseError, Store};
 
 /// Called with each change.
@@ -24,31 +28,76 @@ pub enum Problem {
     Probing,
     /// Deliveries that were run again have reached no layer of the endpoint.
     Unreached,
+    /// Deliveries are due, and no process with a [`Recovery`](crate::Recovery) of the endpoint was heard of for two minutes.
+    Unserved,
+    /// Deliveries are due that another version of this crate has kept, in a format which this one does not read.
+    OtherFormat,
+    /// No authentic request has come for longer than [`expect_every`](crate::IdempotentWebhook::expect_every) says.
+    Silent,
     /// [`Reconcile`](crate::Reconcile) has failed, has left something out, or is late by more than an hour.
     NotReconciled,
 }
 
 impl Problem {
+    const ALL: [Self; 7] = [
+        Self::Failing,
+        Self::Probing,
+        Self::Unreached,
+        Self::Unserved,
+        Self::OtherFormat,
+        Self::Silent,
+        Self::NotReconciled,
+    ];
+
     /// The name in the log, such as `not reconciled`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Failing => "failing",
             Self::Probing => "probing",
             Self::Unreached => "unreached",
+            Self::Unserved => "unserved",
+            Self::OtherFormat => "other format",
+            Self::Silent => "silent",
             Self::NotReconciled => "not reconciled",
         }
     }
 
-    fn read(text: &str) -> sqlx::Result<Self> {
-        Ok(match text {
-            "failing" => Self::Failing,
-            "probing" => Self::Probing,
-            "unreached" => Self::Unreached,
-            "not reconciled" => Self::NotReconciled,
-            other => {
-                let unknown = format!("an endpoint has the unknown problem {other:?}");
-                return Err(sqlx::Error::Decode(unknown.into()));
+    /// What the log says of it.
+    fn meaning(self) -> &'static str {
+        match self {
+            Self::Failing => "deliveries have failed and wait",
+            Self::Probing => {
+                "many deliveries have failed in a row, so one is tried at a time, and the others wait without \
+                 using up attempts"
             }
+            Self::Unreached => {
+                "deliveries that were run again have reached no layer of the endpoint"
+            }
+            Self::Unserved => {
+                "webhook deliveries are due, but no process runs them: deploy the layer of this endpoint \
+                 again, or discard them"
+            }
+            Self::OtherFormat => {
+                "webhook deliveries are due, but no process runs them: another version of \
+                 idempotent-webhook has kept them; run that version"
+            }
+            Self::Silent => "no authentic request has come for longer than is expected",
+            Self::NotReconciled => {
+                "the provider's list of events was not read as a whole, or is late"
+            }
+        }
+    }
+
+    /// The names of all. A later version may know more.
+    fn names() -> [&'static str; 7] {
+        Self::ALL.map(Self::as_str)
+    }
+
+    fn read(text: &str) -> sqlx::Result<Self> {
+        let problem = Self::ALL.into_iter().find(|known| known.as_str() == text);
+        problem.ok_or_else(|| {
+            let unknown = format!("an endpoint has the unknown problem {text:?}");
+            sqlx::Error::Decode(unknown.into())
         })
     }
 }
@@ -89,30 +138,82 @@ impl EndpointChange {
             let seconds = self.since.elapsed().unwrap_or_default().as_secs();
             tracing::info!(endpoint, problem, seconds, "webhook problem over");
         } else {
-            tracing::warn!(endpoint, problem, "webhook problem");
+            let meaning = self.problem.meaning();
+            tracing::warn!(endpoint, problem, meaning, "webhook problem");
         }
     }
 }
 
-/// Looks at endpoints, and tells what has changed since some process has looked.
+/// How a process looks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    /// Also if another process has looked a moment ago.
+    pub(super) is_forced: bool,
+    /// Whether it judges which endpoints no process recovers.
+    pub(super) judges_absence: bool,
+}
+
+/// Looks at all endpoints for all processes, unless another one has done so a moment ago. Notes and logs what has changed.
+pub(super) async fn look(store: &Store, look: Look) -> Result<(), DatabaseError> {
+    let looked = tokio::time::timeout(store.timeout, look_in_time(store, look));
+    looked.await.unwrap_or(Err(DatabaseError::TimedOut))
+}
+
+async fn look_in_time(store: &Store, look: Look) -> Result<(), DatabaseError> {
+    let mut tx = store.begin_short().await?;
+    let turn = sqlx::query(include_str!("kept/start_look.sql")).bind(look.is_forced);
+    if turn.fetch_optional(&mut *tx).await?.is_none() {
+        tx.end();
+        return Ok(());
+    }
+    let changes = sqlx::query(include_str!("kept/problems.sql"))
+        .bind(FORMAT)
+        .bind(look.judges_absence)
+        .bind(Problem::names())
+        .fetch_all(&mut *tx)
+        .await?;
+    // Before the commit, whose answer may be lost.
+    for row in changes {
+        EndpointChange::read(&row)?.log();
+    }
+    Ok(tx.commit().await?)
+}
+
+/// Tells the hook what no hook was told, one after the other. A change is taken just before it is told, so that a process
+/// which was frozen in between does not tell what was true before.
 pub(super) async fn tell_changes(
     store: &Store,
-    endpoints: &[&str],
-    on_change: Option<&OnChange>,
+    on_change: &OnChange,
+    stop: &Stop,
 ) -> Result<(), DatabaseError> {
-    let look = sqlx::query(include_str!("kept/problems.sql")).bind(endpoints);
-    for row in store.run(look).await? {
-        let change = EndpointChange::read(&row)?;
-        change.log();
-        if let Some(hook) = on_change
-            && let Err(payload) = catch_panic(async { hook(&change) }).await
-        {
-            let message = panic::message(&*payload);
-            tracing::error!(
-                message,
-                "the hook for problems of webhook endpoints panicked"
-            );
+    let telling = Telling::begin(stop);
+    while !telling.is_over() {
+        let asked_at = Instant::now();
+        let next = sqlx::query(include_str!("kept/tell_change.sql"))
+            .bind(Problem::names())
+            .bind(interval(TELLING));
+        let rows = store.run(next).await?;
+        let Some(row) = rows.first() else {
+            return Ok(());
+        };
+        let change = EndpointChange::read(row)?;
+        // Another process may tell it by now.
+        if asked_at.elapsed() > TELLING / 2 {
+            continue;
         }
+        let (hook, told) = (on_change.clone(), change.clone());
+        if !hook::call("on_change", move || hook(&told)).await {
+            return Ok(());
+        }
+        let calls: i32 = row.try_get("tellings")?;
+        let told = || {
+            sqlx::query(include_str!("kept/told_change.sql"))
+                .bind(&change.endpoint)
+                .bind(change.problem.as_str())
+                .bind(!change.is_over)
+                .bind(calls)
+        };
+        store.run_on_any(told).await?;
     }
     Ok(())
 }

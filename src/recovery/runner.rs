@@ -200,7 +200,6 @@ impl Runner {
                 continue;
             };
             metrics::oldest_due(&served.endpoint, next.overdue);
-            served.set_open(next.is_open);
             if next.has_failures {
                 served.note_failure();
             }
@@ -347,7 +346,8 @@ impl Runner {
             .await;
         match written {
             Ok(Some(kept)) if kept.died => {
-                served.dead_report().send(&delivery, failed.reason()).await;
+                let report = served.dead_report();
+                report.send(&delivery, failed.reason(), kept.takes).await;
             }
             Ok(_) => {}
             // It is taken again in a few seconds.

@@ -124,23 +124,6 @@ impl Served {
                 .has_failures
                 .swap(false, Ordering::Relaxed)
     }
-
-    /// Whether the breaker is open, as the database has it.
-    pub(super) fn set_open(&self, is_open: bool) {
-        let endpoint = &*self.endpoint;
-        if self.breaker_state.is_open.swap(is_open, Ordering::Relaxed) == is_open {
-            return;
-        }
-        if is_open {
-            tracing::warn!(
-                endpoint,
-                "webhook recovery probes this endpoint: too many deliveries have failed in a row, so \
-                 the others wait without using up attempts"
-            );
-        } else {
-            tracing::info!(endpoint, "webhook recovery no longer probes this endpoint");
-        }
-    }
 }
 
 /// A running attempt.

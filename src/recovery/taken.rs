@@ -35,10 +35,7 @@ pub(crate) struct RecoveryAttempt(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    endpoint: Arc<str>,
-    tenant: Option<Tenant>,
-    verified: VerifiedDelivery,
-    past: Past,
+    stored: StoredDelivery,
     take: Take,
     /// Whether the layer of the endpoint has taken the attempt.
     reached: AtomicBool,
@@ -48,6 +45,59 @@ struct Inner {
     /// since the runner counts those that run when it gets the slot.
     _running: Running,
     slot: OnceLock<OwnedSemaphorePermit>,
+}
+
+/// What the row of a kept delivery says of it. Its layer knows the name of the provider.
+#[derive(Debug)]
+pub(super) struct StoredDelivery {
+    endpoint: Arc<str>,
+    tenant: Option<Tenant>,
+    verified: VerifiedDelivery,
+    past: Past,
+}
+
+impl StoredDelivery {
+    pub(super) fn read(row: &PgRow, endpoint: Arc<str>) -> sqlx::Result<Self> {
+        let key_tenant: String = row.try_get("tenant")?;
+        let separate_ids = !key_tenant.is_empty();
+        let tenant: Option<String> = row.try_get("tenant_name")?;
+        Ok(Self {
+            endpoint,
+            tenant: tenant
+                .or(separate_ids.then_some(key_tenant))
+                .map(|name| Tenant {
+                    name: name.into(),
+                    separate_ids,
+                }),
+            verified: VerifiedDelivery {
+                id: DeliveryId::new(row.try_get("delivery_id")?),
+                event_type: row.try_get("event_type")?,
+                signed_at: row
+                    .try_get::<Option<f64>, _>("signed_at")?
+                    .map(from_unix_time),
+            },
+            past: Past {
+                attempt: count(row, "attempts")?,
+                first_received_at: from_unix_time(row.try_get("first_received_at")?),
+                reprocessed: row.try_get("reprocessed")?,
+                reconciled: row.try_get("reconciled")?,
+            },
+        })
+    }
+
+    pub(super) fn delivery(&self, provider: Arc<str>) -> Delivery {
+        Delivery::new(
+            self.endpoint.clone(),
+            provider,
+            self.tenant.clone(),
+            self.verified.clone(),
+        )
+        .with_past(self.past.clone())
+    }
+}
+
+fn count(row: &PgRow, column: &str) -> sqlx::Result<u32> {
+    Ok(row.try_get::<i32, _>(column)?.max(0).cast_unsigned())
 }
 
 /// A kept delivery that was taken, and its request.
@@ -102,36 +152,11 @@ impl Taken {
     }
 
     fn read(row: &PgRow, served: &Arc<Served>, taker: &Taker) -> sqlx::Result<Self> {
-        let count = |column| -> sqlx::Result<u32> {
-            Ok(row.try_get::<i32, _>(column)?.max(0).cast_unsigned())
-        };
-        let key_tenant: String = row.try_get("tenant")?;
-        let separate_ids = !key_tenant.is_empty();
-        let tenant: Option<String> = row.try_get("tenant_name")?;
         let attempt = RecoveryAttempt(Arc::new(Inner {
-            endpoint: served.endpoint.clone(),
-            tenant: tenant
-                .or(separate_ids.then_some(key_tenant))
-                .map(|name| Tenant {
-                    name: name.into(),
-                    separate_ids,
-                }),
-            verified: VerifiedDelivery {
-                id: DeliveryId::new(row.try_get("delivery_id")?),
-                event_type: row.try_get("event_type")?,
-                signed_at: row
-                    .try_get::<Option<f64>, _>("signed_at")?
-                    .map(from_unix_time),
-            },
-            past: Past {
-                attempt: count("attempts")?,
-                first_received_at: from_unix_time(row.try_get("first_received_at")?),
-                reprocessed: row.try_get("reprocessed")?,
-                reconciled: row.try_get("reconciled")?,
-            },
+            stored: StoredDelivery::read(row, served.endpoint.clone())?,
             take: Take {
                 number: row.try_get("takes")?,
-                retries: count("retries")?,
+                retries: count(row, "retries")?,
                 _taker: taker.clone(),
             },
             reached: AtomicBool::new(false),
@@ -190,27 +215,21 @@ fn request_of(
 impl RecoveryAttempt {
     /// The delivery, if it is for this endpoint.
     pub(crate) fn delivery_for(&self, endpoint: &Arc<str>, provider: Arc<str>) -> Option<Delivery> {
-        (self.0.endpoint == *endpoint).then(|| self.delivery(provider))
+        (self.0.stored.endpoint == *endpoint).then(|| self.delivery(provider))
     }
 
     pub(super) fn delivery(&self, provider: Arc<str>) -> Delivery {
-        let inner = &*self.0;
-        Delivery::new(
-            inner.endpoint.clone(),
-            provider,
-            inner.tenant.clone(),
-            inner.verified.clone(),
-        )
-        .with_past(inner.past.clone())
+        self.0.stored.delivery(provider)
     }
 
     /// The tenant and the id of its row.
     pub(super) fn key(&self) -> (&str, &str) {
-        let tenant = self.0.tenant.as_ref();
+        let stored = &self.0.stored;
+        let tenant = stored.tenant.as_ref();
         let tenant = tenant.filter(|tenant| tenant.separate_ids);
         (
             tenant.map_or("", |tenant| &tenant.name),
-            self.0.verified.id.as_str(),
+            stored.verified.id.as_str(),
         )
     }
 

@@ -175,20 +175,29 @@ impl Recovery {
     ///
     /// ```no_run
     /// # use idempotent_webhook::Recovery;
-    /// # fn recovery(pool: sqlx::PgPool, send: fn(String)) -> Recovery {
-    /// Recovery::new(pool).on_change(move |change| {
+    /// # async fn send(_: String) {}
+    /// # fn recovery(pool: sqlx::PgPool) -> Recovery {
+    /// Recovery::new(pool).on_change(|change| {
     ///     let state = if change.is_over { "over" } else { "begun" };
-    ///     send(format!("{}: {}, {state}", change.endpoint, change.problem));
+    ///     let text = format!("{}: {}, {state}", change.endpoint, change.problem);
+    ///     // It counts as told once this function returns.
+    ///     tokio::runtime::Handle::current().block_on(send(text));
     /// })
     /// # }
     /// ```
     ///
-    /// Each change is told once, by one of all processes that have spawned a recovery for the endpoint, within half a
-    /// minute. A problem that is over before that is not told. If that process is killed at this moment, nobody tells.
-    /// The log has the same: `webhook problem` at WARN, and `webhook problem over` at INFO, with the fields `endpoint` and
-    /// `problem`.
+    /// A change is told by one of the processes that have such a function, within a minute. It is a row in the table
+    /// `problems` until the function has returned, so it is told at least once, whichever process is killed. What was told
+    /// last of a problem is what is true: the function is not told of a begin after the end. A problem that is over before
+    /// it was told is not told. If no process has recovered an endpoint for ten minutes, it counts as removed: its problems
+    /// are over, except for [`Unserved`](crate::recovery::Problem::Unserved).
     ///
-    /// The function must not block. What takes longer belongs into a task.
+    /// The function may block: it is called on a thread for that, within the runtime, one change after the other.
+    /// [`RecoveryTask::stop`] waits for it. After 10 seconds, or if it panics, the change counts as told. What the function
+    /// sends after that may come later than what is told next, so give its client a shorter timeout.
+    ///
+    /// The log has the same, from the process that has found it: `webhook problem` at WARN, and `webhook problem over` at
+    /// INFO, with the fields `endpoint` and `problem`.
     pub fn on_change(mut self, hook: impl Fn(&EndpointChange) + Send + Sync + 'static) -> Self {
         self.on_change = Some(Arc::new(hook));
         self
@@ -216,7 +225,7 @@ impl Recovery {
         RecoveryTask {
             runner: Background::spawn("recovery", move |stop| runner.clone().run(stop)),
             telling: Background::spawn("telling", move |stop| {
-                presence::tell(shared.clone(), on_change.clone(), stop)
+                presence::watch(shared.clone(), on_change.clone(), stop)
             }),
         }
     }
@@ -224,6 +233,8 @@ impl Recovery {
     /// Makes all attempts that are due now, one after the other, and returns what happened. For tests,
     /// and for jobs that run from time to time. If other processes are there, it first waits until it knows which of
     /// them live: two to six seconds.
+    ///
+    /// At its end it looks for problems and calls the hooks, as a process does that has spawned a recovery.
     ///
     /// A delivery that fails and is due again at once is not run a second time. A paused endpoint is left
     /// alone, and so is one whose breaker is open.
@@ -248,7 +259,9 @@ impl Recovery {
         S::Error: Send,
         R: Send,
     {
-        self.runner(service.clone()).run_due().await
+        let results = self.runner(service.clone()).run_due().await?;
+        presence::look_once(&self.shared, self.on_change.as_ref(), !results.is_empty()).await;
+        Ok(results)
     }
 
     fn runner<S, R>(&self, service: S) -> Runner

@@ -14,7 +14,7 @@ use super::test_kit::RolledBack;
 use crate::background::spawn_once;
 use crate::delivery::Delivery;
 use crate::handler_error::{FailureReason, Next};
-use crate::recovery::{AttemptBy, FailedAttempt, Keeper, KeptRequest, KeptState, Take};
+use crate::recovery::{AttemptBy, FailedAttempt, Keep, Keeper, KeptRequest, KeptState, Take};
 use crate::settings::Settings;
 use crate::transaction::{DatabaseError, DuplicateOf};
 
@@ -228,7 +228,9 @@ impl Admitted {
         }
         let keep = keeper.map(|keeper| &keeper.settings);
         let delay = keep.and_then(|keep| failed.delay(&keep.schedule, 0));
-        let Some(kept) = store.keep_failed(failed, delivery, request, delay).await? else {
+        let tells = keep.is_some_and(|keep| keep.on_dead.is_some());
+        let kept = store.keep_failed(failed, delivery, request, delay, tells);
+        let Some(kept) = kept.await? else {
             return Ok(Settled::CommittedElsewhere);
         };
         quota.note_kept(store, &self.settings.verification.endpoint);
@@ -240,8 +242,8 @@ impl Admitted {
         }
         if let Some(keep) = keep {
             if kept.died {
-                let report = self.settings.dead_report(keep);
-                report.send(delivery, failed.reason()).await;
+                let (settings, takes) = (&self.settings, kept.takes);
+                tell_dead(settings, keep, delivery, failed, takes, AttemptBy::Provider).await;
             }
             keep.recovery
                 .note_kept(&self.settings.verification.endpoint);
@@ -286,11 +288,33 @@ async fn write(
     let kept = store.fail(failed, delivery, take, 0, served, by).await?;
     served.note_failure();
     keep.recovery.notify();
-    if kept.is_some_and(|kept| kept.died) {
-        let report = settings.dead_report(keep);
-        report.send(delivery, failed.reason()).await;
+    if let Some(kept) = kept.filter(|kept| kept.died) {
+        tell_dead(settings, keep, delivery, failed, kept.takes, by).await;
     }
     Ok(kept.is_some())
+}
+
+/// Tells that a delivery is dead. The answer to a provider does not wait for the hook.
+async fn tell_dead(
+    settings: &Settings,
+    keep: &Keep,
+    delivery: &Delivery,
+    failed: &FailedAttempt,
+    takes: i64,
+    by: AttemptBy,
+) {
+    let report = settings.dead_report(keep);
+    report.note(delivery, failed.reason());
+    if by == AttemptBy::Recovery {
+        return report.call_hook(delivery, failed.reason(), takes).await;
+    }
+    let (delivery, reason) = (delivery.clone(), failed.reason().to_owned());
+    let task = settings.in_flight.background_task();
+    let tell = async move {
+        report.call_hook(&delivery, &reason, takes).await;
+        drop(task);
+    };
+    tokio::spawn(tell.in_current_span());
 }
 
 impl Attempted {

@@ -133,6 +133,7 @@ impl Settings {
         DeadReport {
             provider: self.verification.provider.shared_name(),
             counts: self.counts.clone(),
+            store: self.store.clone(),
             hook: keep.on_dead.clone(),
         }
     }

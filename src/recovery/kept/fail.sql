@@ -4,7 +4,8 @@
 --
 -- $1 endpoint, $2 tenant, $3 id, $4 status, $5 reason, $6 state, $7 time until the next attempt, $8 how
 -- many attempts were counted and did not begin, $10 after how many failures in a row the breaker opens, or `null` if this
--- is none of them, $11 the time until it is probed, $12 whose attempt it was.
+-- is none of them, $11 the time until it is probed, $12 whose attempt it was, $13 for how long it is left to this process to
+-- tell a hook that it is dead, or `null` if there is no hook.
 with failed as (
     update idempotent_webhook.kept_deliveries as kept
     set attempts = attempts - $8,
@@ -22,12 +23,13 @@ with failed as (
         state = $6,
         next_attempt_at = now() + $7,
         died_at = case $6 when 'dead' then now() else died_at end,
+        untold_at = case $6 when 'dead' then now() + $13 end,
         history = idempotent_webhook.with_attempt(history, $12, $4, $5)
     where endpoint = $1 and tenant = $2 and delivery_id = $3
         and state = 'due' and takes = $9
         -- Without this: the answer to the write is lost, it is written again, and the failure is there twice.
         and taken_by is not null
-    returning state
+    returning state, takes
 ),
 breaker as (
     insert into idempotent_webhook.kept_endpoints as known (endpoint, failed_ids, probe_at)
@@ -42,5 +44,11 @@ breaker as (
         )
     where not known.failed_ids @> excluded.failed_ids and cardinality(known.failed_ids) < 1000
 )
-select state, state = 'dead' as died
+select state, state = 'dead' as died, takes
 from failed
+union all
+-- The answer to the commit that made it dead was lost. The statement sees the row as it was before the update above.
+select state, true, takes
+from idempotent_webhook.kept_deliveries
+where endpoint = $1 and tenant = $2 and delivery_id = $3
+    and state = 'dead' and takes = $9 and taken_by is null

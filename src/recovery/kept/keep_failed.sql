@@ -4,7 +4,8 @@
 -- $1 endpoint, $2 tenant, $3 id, $4 name of the tenant, $5 event type, $6 state, $7 time of receipt,
 -- $8 time until the next attempt, $9 status, $10 reason, $11 method, $12 URI, $13 headers, $14 body,
 -- $15 time of signing, $16 whether the handler has said what comes next, $17 for how long the request stays
--- once it is processed.
+-- once it is processed, $18 for how long it is left to this process to tell a hook that it is dead, or `null` if there is
+-- no hook.
 --
 -- `processed` is materialized for Citus. Otherwise, the `select` of the insert runs on the node of the claim, and its
 -- `now()` is that node's.
@@ -16,13 +17,13 @@ with processed as materialized (
 kept as (
     insert into idempotent_webhook.kept_deliveries as known (
         endpoint, tenant, delivery_id, tenant_name, event_type, state, attempts,
-        first_received_at, first_failed_at, last_failed_at, next_attempt_at, died_at, archived_for,
+        first_received_at, first_failed_at, last_failed_at, next_attempt_at, died_at, untold_at, archived_for,
         status, reason, reason_group, body_bytes, history
     )
     select
         $1, $2, $3, $4, $5, $6, 1,
-        to_timestamp($7), now(), now(), now() + $8, case $6 when 'dead' then now() end, $17,
-        $9, $10,
+        to_timestamp($7), now(), now(), now() + $8, case $6 when 'dead' then now() end,
+        case $6 when 'dead' then now() + $18 end, $17, $9, $10,
         idempotent_webhook.reason_group($10), octet_length($14),
         idempotent_webhook.with_attempt('[]', 'provider', $9, $10)
     where not exists (select from processed)
@@ -47,7 +48,11 @@ kept as (
         -- A delivery that was only recorded or processed begins anew.
         retries = case when known.state in ('recorded', 'processed') then 0 else known.retries end,
         -- Without this: A has taken it, B processes it, and makes it due since its commit is in doubt; A has an effect.
-        takes = known.takes + (known.state in ('recorded', 'processed'))::int,
+        -- Nor has one that runs while this makes it dead.
+        takes = known.takes + (
+            known.state in ('recorded', 'processed')
+            or known.state = 'due' and $16 and excluded.state = 'dead'
+        )::int,
         unfinished = case
             when known.state in ('recorded', 'processed') then 0 else known.unfinished
         end,
@@ -71,12 +76,19 @@ kept as (
                 then now()
             else known.died_at
         end,
+        untold_at = case
+            when known.state <> 'dead'
+                and (known.state in ('recorded', 'processed') or $16)
+                and excluded.state = 'dead'
+                then excluded.untold_at
+            else known.untold_at
+        end,
         archived_for = excluded.archived_for,
         body_bytes = coalesce(known.body_bytes, excluded.body_bytes),
         history = idempotent_webhook.with_attempt(
             known.history, 'provider', excluded.status, excluded.reason
         )
-    returning state, died_at
+    returning state, died_at, takes
 ),
 request as (
     insert into idempotent_webhook.kept_requests
@@ -85,5 +97,5 @@ request as (
     where $14 is not null and exists (select from kept)
     on conflict do nothing
 )
-select state, state = 'dead' and died_at = now() as died
+select state, state = 'dead' and died_at = now() as died, takes
 from kept

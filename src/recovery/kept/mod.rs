@@ -43,6 +43,7 @@ pub use state::KeptState;
 
 use super::dead::state_after_failure;
 use super::failed_attempt::FailedAttempt;
+use super::hook::TELLING;
 use super::kept_request::{FORMAT, KeptRequest};
 use super::liveness::Taker;
 use super::served_endpoints::Served;
@@ -73,6 +74,8 @@ pub(crate) struct KeptAs {
     pub(crate) state: KeptState,
     /// Whether this attempt was the one after which it is dead.
     pub(crate) died: bool,
+    /// How often it has been taken.
+    pub(crate) takes: i64,
 }
 
 impl KeptAs {
@@ -83,6 +86,7 @@ impl KeptAs {
         Ok(Some(Self {
             state: KeptState::read(row.try_get("state")?)?,
             died: row.try_get("died")?,
+            takes: row.try_get("takes")?,
         }))
     }
 }
@@ -234,13 +238,15 @@ impl Store {
     /// Keeps or records a failed attempt of the provider. `None` if it was committed meanwhile.
     ///
     /// Another process may be running the delivery now. Its commit would not end what is kept at the same
-    /// moment. So this waits for that attempt, for at most half of the timeout.
+    /// moment. So this waits for that attempt, for at most half of the timeout. `tells` is whether a hook is told of
+    /// dead deliveries.
     pub(crate) async fn keep_failed(
         &self,
         failed: &FailedAttempt,
         delivery: &Delivery,
         request: Option<&KeptRequest>,
         delay: Option<Duration>,
+        tells: bool,
     ) -> Result<Option<KeptAs>, DatabaseError> {
         let state = match request {
             None => KeptState::Recorded,
@@ -266,6 +272,7 @@ impl Store {
                         .and_then(|request| request.archived_for)
                         .map(interval),
                 )
+                .bind(tells.then(|| interval(TELLING)))
         };
         let wait = (self.timeout / 2).as_millis().max(1).to_string();
         let lock = || keyed(include_str!("lock.sql"), delivery).bind(&*wait);
@@ -292,6 +299,7 @@ impl Store {
         let retries = take.retries.saturating_sub(not_begun.unsigned_abs());
         let delay = failed.delay(&served.schedule, retries);
         let state = state_after_failure(delay);
+        let tells = served.dead_report().hook.is_some();
         let statement = || {
             keyed(include_str!("fail.sql"), delivery)
                 .bind(failed.status())
@@ -303,6 +311,7 @@ impl Store {
                 .bind(failed.opens_breaker().then_some(served.breaker.failures))
                 .bind(interval(served.breaker.probe_interval))
                 .bind(by.as_str())
+                .bind(tells.then(|| interval(TELLING)))
         };
         KeptAs::read(&self.run_on_any(statement).await?)
     }
@@ -470,30 +479,20 @@ impl Store {
         Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
     }
 
-    /// The endpoints that no process has recovered for so many seconds, and how many of their deliveries
-    /// are due, which is at most `limit`.
-    pub(super) async fn unserved(
-        &self,
-        seconds: f64,
-        limit: i64,
-    ) -> Result<Vec<(String, i64)>, DatabaseError> {
-        let statement = sqlx::query(include_str!("unserved.sql"))
-            .bind(seconds)
-            .bind(limit);
-        let read = |row: &PgRow| Ok((row.try_get(0)?, row.try_get(1)?));
-        let rows = self.run(statement).await?;
-        Ok(rows.iter().map(read).collect::<sqlx::Result<_>>()?)
+    /// Whether deliveries of an endpoint are due, and no process recovers it.
+    pub(super) async fn is_unserved(&self, endpoint: &str) -> Result<bool, DatabaseError> {
+        let statement = sqlx::query(
+            "select from idempotent_webhook.endpoint_problems(array[$1], $2) where problem = 'unserved'",
+        )
+        .bind(endpoint)
+        .bind(FORMAT);
+        Ok(!self.run(statement).await?.is_empty())
     }
 
-    /// Of these endpoints, those with deliveries due that another version of this crate has kept, and how many,
-    /// which is at most `limit`.
-    pub(super) async fn other_formats(
-        &self,
-        endpoints: &[&str],
-        limit: i64,
-    ) -> Result<Vec<(String, i64)>, DatabaseError> {
-        let statement = sqlx::query(include_str!("other_formats.sql"))
-            .bind(endpoints)
+    /// The endpoints of which the last look has found that no process runs what is due, and how many deliveries these
+    /// are, which is at most `limit`.
+    pub(super) async fn unserved(&self, limit: i64) -> Result<Vec<(String, i64)>, DatabaseError> {
+        let statement = sqlx::query(include_str!("unserved.sql"))
             .bind(limit)
             .bind(FORMAT);
         let read = |row: &PgRow| Ok((row.try_get(0)?, row.try_get(1)?));

@@ -1,64 +1,87 @@
--- Notes the problems of the endpoints $1, for all processes. Returns those that have begun or ended since: whoever gets
--- a row is the one to tell.
-with there as materialized (
-    select served.endpoint, problem.name
-    from unnest($1::text[]) as served (endpoint)
-    cross join lateral (
-        select 'failing' as name
-        where exists (
-            select
-            from idempotent_webhook.kept_deliveries as kept
-            where kept.endpoint = served.endpoint
-                and kept.state in ('due', 'dead', 'recorded')
-                and kept.last_failed_at is not null
-        )
-        union all
-        select 'probing'
-        where exists (
-            select
-            from idempotent_webhook.kept_endpoints as state
-            where state.endpoint = served.endpoint and state.probe_at is not null
-        )
-        union all
-        select 'unreached'
-        where exists (
-            select
-            from idempotent_webhook.kept_deliveries as kept
-            where kept.endpoint = served.endpoint
-                and kept.state = 'due'
-                and kept.unreached_at is not null
-        )
-        union all
-        select 'not reconciled'
-        where exists (
-            select
-            from idempotent_webhook.reconciliations as list
-            where list.endpoint = served.endpoint
-                and (
-                    list.failure is not null
-                    or greatest(list.next_round_at, list.turn_ends_at) < now() - interval '1 hour'
-                )
-        )
-    ) as problem
+-- Notes the problems of all endpoints, after `start_look.sql`. Returns those that have begun or ended since the last look.
+-- It writes only these.
+--
+-- $1 the format of requests that this process reads, $2 whether it judges that an endpoint is absent: a process that has
+-- just started is in the midst of a deploy. $3 the problems that this version of the crate knows.
+--
+-- An endpoint that no process has recovered for ten minutes was removed: all but its `unserved` is over.
+with recursive due as (
+    (
+        select endpoint
+        from idempotent_webhook.kept_deliveries
+        where state = 'due'
+        order by endpoint
+        limit 1
+    )
+    union all
+    select (
+        select next.endpoint
+        from idempotent_webhook.kept_deliveries as next
+        where next.state = 'due' and next.endpoint > due.endpoint
+        order by next.endpoint
+        limit 1
+    )
+    from due
+    where due.endpoint is not null
+),
+known as materialized (
+    select endpoint, coalesce(state.served_at > now() - interval '10 minutes', false) as is_served
+    from due
+    full join idempotent_webhook.kept_endpoints as state using (endpoint)
+    where endpoint is not null
+),
+there as materialized (
+    select endpoint, problem, true as is_there
+    from idempotent_webhook.endpoint_problems(array(select endpoint from known), $1) as found
+    join known using (endpoint)
+    where case problem when 'unserved' then $2 else is_served end
+),
+-- A full join is never a nested loop, however wrong the planner's numbers are.
+compared as materialized (
+    select
+        endpoint, problem, there.is_there is not null as is_there,
+        coalesce(noted.is_there, false) as was_there
+    from there
+    full join idempotent_webhook.problems as noted using (endpoint, problem)
 ),
 begun as (
-    insert into idempotent_webhook.problems (endpoint, problem)
-    select endpoint, name
-    from there
-    order by endpoint, name
-    on conflict do nothing
+    insert into idempotent_webhook.problems as noted (endpoint, problem, is_there)
+    select endpoint, problem, true
+    from compared
+    where is_there and not was_there
+    on conflict (endpoint, problem) do update
+    set is_there = true, since = now()
     returning endpoint, problem, since
 ),
 ended as (
-    delete from idempotent_webhook.problems as known
-    where known.endpoint = any($1)
-        -- Not those that a later version of this crate knows.
-        and known.problem in ('failing', 'probing', 'unreached', 'not reconciled')
-        and not exists (
-            select from there where there.endpoint = known.endpoint and there.name = known.problem
-        )
-    returning endpoint, problem, since
+    update idempotent_webhook.problems as noted
+    set is_there = false
+    from compared
+    where compared.was_there
+        and not compared.is_there
+        and noted.endpoint = compared.endpoint
+        and noted.problem = compared.problem
+        and noted.problem = any($3)
+        and ($2 or exists (
+            select
+            from idempotent_webhook.kept_endpoints as state
+            where state.endpoint = noted.endpoint
+                and state.served_at > now() - interval '10 minutes'
+        ))
+    returning noted.endpoint, noted.problem, noted.since
+),
+-- What has begun and ended before a hook was told.
+forgotten as (
+    delete from idempotent_webhook.problems as noted
+    using compared
+    where not compared.was_there
+        and not compared.is_there
+        and noted.endpoint = compared.endpoint
+        and noted.problem = compared.problem
+        and not noted.is_told
+        and coalesce(noted.telling_until < now(), true)
 )
 select endpoint, problem, extract(epoch from since)::float8 as since, false as is_over from begun
 union all
 select endpoint, problem, extract(epoch from since)::float8 as since, true as is_over from ended
+order by since, endpoint, problem

@@ -1,34 +1,30 @@
--- How many deliveries are due of each endpoint that no process has recovered for $1 seconds. At most $2 are
--- counted.
-with recursive endpoints as (
-    (
-        select endpoint
-        from idempotent_webhook.kept_deliveries
-        where state = 'due'
-        order by endpoint
-        limit 1
-    )
-    union all
-    select (
-        select next.endpoint
-        from idempotent_webhook.kept_deliveries as next
-        where next.state = 'due' and next.endpoint > endpoints.endpoint
-        order by next.endpoint
-        limit 1
-    )
-    from endpoints
-    where endpoints.endpoint is not null
-)
-select endpoint, (
+-- How many deliveries are due of each endpoint of which none or not all are run by a process, as the last look has
+-- found. At most $1 are counted, and those of another format than $2 are counted among the 100 that are due longest.
+select noted.endpoint, case noted.problem when 'unserved' then (
     select count(*)
     from (
         select
         from idempotent_webhook.kept_deliveries as kept
-        where kept.endpoint = endpoints.endpoint and kept.state = 'due'
-        limit $2
+        where kept.endpoint = noted.endpoint and kept.state = 'due'
+        order by kept.next_attempt_at
+        limit $1
     ) as counted
-) as due
-from endpoints
-left join idempotent_webhook.kept_endpoints as state using (endpoint)
-where endpoint is not null
-    and (state.served_at is null or state.served_at < now() - make_interval(secs => $1))
+) else (
+    select count(*)
+    from (
+        select (
+            select request.format
+            from idempotent_webhook.kept_requests as request
+            where request.endpoint = kept.endpoint
+                and request.tenant = kept.tenant
+                and request.delivery_id = kept.delivery_id
+        ) as format
+        from idempotent_webhook.kept_deliveries as kept
+        where kept.endpoint = noted.endpoint and kept.state = 'due'
+        order by kept.next_attempt_at
+        limit 100
+    ) as counted
+    where counted.format <> $2
+) end as due
+from idempotent_webhook.problems as noted
+where noted.problem in ('unserved', 'other format') and noted.is_there

@@ -12,7 +12,7 @@ use idempotent_webhook::{
 use metrics_exporter_prometheus::PrometheusBuilder;
 
 use crate::support::{
-    Database, github, github_delivery, insert_effect, secret, send, soon, spawn_send,
+    Database, github, github_delivery, insert_effect, let_pass, secret, send, soon, spawn_send,
 };
 
 /// An endpoint of its own, since other tests in this process are counted as well.
@@ -398,4 +398,42 @@ async fn each_counter_of_the_documentation_starts_at_zero() {
     let exported = |name: &str| rendered.matches(&format!("\n{name}{{")).count();
     assert_eq!(exported(deliveries) + exported(rejections), series);
     drop(layer);
+}
+
+/// The process that has had it may be gone.
+#[tokio::test]
+async fn q4_a_request_of_another_process_is_no_silence() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let exporter = recorder.handle();
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    let database = Database::new().await;
+    let mut layer = None;
+    let requests = [1_800_000_000_u64, 1_900_000_000, 2_000_000_000];
+    for at in requests {
+        database
+            .run(&format!(
+                "insert into idempotent_webhook.activity
+                     (endpoint, hour, source, outcome, count, last_at)
+                 select 'seen', date_trunc('hour', at, 'UTC'), 'request', 'processed', 1, at
+                 from to_timestamp({at}) as at"
+            ))
+            .await;
+        if layer.is_none() {
+            let provider = presets::github(secret());
+            let seen = IdempotentWebhook::new(database.pool.clone(), "seen", provider);
+            layer = Some(seen.expect_every(Duration::from_secs(3600)));
+        } else {
+            let_pass(Duration::from_secs(31)).await;
+        }
+        let seen = format!(
+            "idempotent_webhook_last_authentic_timestamp_seconds\
+             {{endpoint=\"seen\",provider=\"github\"}} {at}\n"
+        );
+        soon(async {
+            while !exporter.render().contains(&seen) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+    }
 }

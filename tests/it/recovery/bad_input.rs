@@ -312,7 +312,11 @@ async fn k4b_deliveries_in_a_format_that_is_not_known_are_a_warning() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
     app.database.insert_due(3).await;
     app.database
-        .run("update idempotent_webhook.kept_requests set format = 2 where delivery_id <> 'due-1'")
+        .run(
+            "update idempotent_webhook.kept_requests set format = 2 where delivery_id <> 'due-1';
+             update idempotent_webhook.kept_deliveries
+             set next_attempt_at = now() - interval '2 minutes'",
+        )
         .await;
     let log = logged(async {
         let recovery = recover(&app);
@@ -320,7 +324,10 @@ async fn k4b_deliveries_in_a_format_that_is_not_known_are_a_warning() {
         recovery.stop().await;
     })
     .await;
-    assert!(log.contains(r#"endpoint="test" due=2"#), "{log}");
+    assert!(
+        log.contains(r#"endpoint="test" problem="other format""#),
+        "{log}"
+    );
     assert_rows!(app.database, claims: 1, effects: 1);
 }
 

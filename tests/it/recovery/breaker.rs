@@ -7,8 +7,7 @@ use idempotent_webhook::{DedupeTx, Delivery, HandlerError, Keep, Recovery};
 
 use crate::support::{
     Database, Failing, NONE_TAKEN, NOTHING_KEPT, ONE_DEAD, Process, SOON, TestApp, assert_kept,
-    assert_rows, endpoint, github, insert_effect, keep, logged, recover, until_logged,
-    write_effect,
+    assert_rows, endpoint, github, insert_effect, keep, recover, write_effect,
 };
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -158,33 +157,6 @@ async fn r10_an_endpoint_that_failures_hold_back_goes_on_when_it_is_resumed() {
     assert_eq!(attempts.len(), 5);
     app.database.until(NOTHING_KEPT).await;
     assert_rows!(app.database, claims: 5, effects: 5);
-}
-
-/// The last success may leave nothing that is due.
-#[tokio::test]
-async fn r10_the_begin_and_the_end_of_probing_are_logged_each_time() {
-    let handler = |mut tx: DedupeTx, delivery: Delivery| async move {
-        insert_effect(&mut tx, &delivery).await?;
-        match delivery.attempt() {
-            4 => Ok(()),
-            _ => Err(HandlerError::new("not yet")),
-        }
-    };
-    let app = TestApp::keeping(|keep| keep.breaker(1, SOON), handler).await;
-    let recovery = recover(&app);
-    for id in ["a", "b"] {
-        let log = logged(async {
-            assert_eq!(app.send(github(id, "{}")).await.outcome, "kept");
-            app.database.until(NOTHING_KEPT).await;
-            until_logged("no longer probes this endpoint").await;
-        })
-        .await;
-        let begin = log.find("too many deliveries have failed in a row");
-        let end = log.find("no longer probes this endpoint");
-        assert!(begin.is_some() && begin < end, "{log}");
-    }
-    recovery.stop().await;
-    assert_rows!(app.database, claims: 2, effects: 2);
 }
 
 /// As after an outage of a day: each probe would read all that waits.

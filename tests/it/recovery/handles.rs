@@ -101,7 +101,10 @@ async fn k4b_due_deliveries_of_an_endpoint_that_nobody_serves_are_a_warning() {
         recovery.stop().await;
     })
     .await;
-    assert!(log.contains(r#"endpoint="renamed" due=3"#), "{log}");
+    assert!(
+        log.contains(r#"endpoint="renamed" problem="unserved""#),
+        "{log}"
+    );
 }
 
 #[tokio::test]

@@ -90,7 +90,10 @@ async fn r11_deliveries_of_an_endpoint_that_nobody_serves_are_left_alone_with_a_
         recovery.stop().await;
     })
     .await;
-    assert!(log.contains(r#"endpoint="renamed" due=1"#), "{log}");
+    assert!(
+        log.contains(r#"endpoint="renamed" problem="unserved""#),
+        "{log}"
+    );
     assert_kept!(app.database, "due", attempts: 1, retries: 0);
     assert_rows!(app.database, claims: 0, effects: 0);
 }

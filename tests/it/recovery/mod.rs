@@ -20,4 +20,5 @@ mod schedule;
 mod shared_settings;
 mod shutdown;
 mod takeover;
+mod telling;
 mod words;

@@ -110,7 +110,8 @@ async fn q4_each_problem_is_told_once_and_so_is_its_end() {
             "update idempotent_webhook.kept_endpoints set probe_at = null;
              update idempotent_webhook.reconciliations set failure = null;
              -- One that a later version has noted.
-             insert into idempotent_webhook.problems values ('test', 'melting')",
+             insert into idempotent_webhook.problems (endpoint, problem, is_there)
+             values ('test', 'melting', true)",
         )
         .await;
     look(&database, &told).await;
@@ -142,9 +143,21 @@ fn q4_a_problem_is_written_by_its_name() {
         Problem::Failing,
         Problem::Probing,
         Problem::Unreached,
+        Problem::Unserved,
+        Problem::OtherFormat,
+        Problem::Silent,
         Problem::NotReconciled,
     ] {
         assert_eq!(problem.to_string(), problem.as_str());
+    }
+}
+
+/// What a hook may panic with: its destructor panics, and so does that of what it panics with.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        std::panic::panic_any(Self);
     }
 }
 
@@ -159,7 +172,7 @@ async fn q4_the_first_failure_and_the_recovery_are_logged() {
         assert_eq!(app.send(github("a", "{}")).await.outcome, "kept");
         let recovery = app.recovery.clone().on_change(move |change| {
             note(change);
-            panic!("a hook that panics");
+            std::panic::panic_any(Bomb);
         });
         let running = recovery.clone().spawn(app.router.clone());
         until_logged("webhook problem").await;
@@ -178,5 +191,9 @@ async fn q4_the_first_failure_and_the_recovery_are_logged() {
         logged.contains("WARN") && logged.contains("problem=\"failing\""),
         "{logged}"
     );
-    assert_eq!(logged.matches("a hook that panics").count(), 2, "{logged}");
+    assert_eq!(
+        logged.matches("a hook for webhooks panicked").count(),
+        2,
+        "{logged}"
+    );
 }

@@ -609,6 +609,7 @@ async fn k4_a_result_that_is_written_again_counts_once() {
             .bind(10)
             .bind(now)
             .bind("recovery")
+            .bind(now)
             .execute(&database.pool)
             .await
             .unwrap();

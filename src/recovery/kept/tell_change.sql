@@ -1,0 +1,18 @@
+-- Takes the change that has waited longest to be told to a hook, of the problems $1, for $2. Another process may take it
+-- after that time, if it is not told by then. Not with `<` alone: after a jump of the clock, nobody would take it for a long time.
+update idempotent_webhook.problems as noted
+set telling_until = now() + $2, tellings = tellings + 1
+from (
+    select endpoint, problem
+    from idempotent_webhook.problems
+    where is_there <> is_told
+        and problem = any($1)
+        and coalesce(telling_until not between now() and now() + 2 * $2, true)
+    order by since, endpoint, problem
+    limit 1
+    for update skip locked
+) as chosen
+where noted.endpoint = chosen.endpoint and noted.problem = chosen.problem
+returning
+    noted.endpoint, noted.problem, extract(epoch from noted.since)::float8 as since,
+    not noted.is_there as is_over, noted.tellings

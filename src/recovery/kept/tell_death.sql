@@ -1,0 +1,24 @@
+-- Takes the dead delivery of one of the endpoints $1 that has waited longest to be told to a hook, for $2. The process
+-- that made it dead should have told it long ago: it was killed, or the answer to its commit was lost.
+with untold as (
+    select endpoint, tenant, delivery_id
+    from idempotent_webhook.kept_deliveries
+    where state = 'dead'
+        and endpoint = any($1)
+        and untold_at not between now() and now() + 2 * $2
+    order by untold_at
+    limit 1
+    for update skip locked
+)
+update idempotent_webhook.kept_deliveries as kept
+set untold_at = now() + $2
+from untold
+left join idempotent_webhook.kept_requests as request using (endpoint, tenant, delivery_id)
+where kept.endpoint = untold.endpoint
+    and kept.tenant = untold.tenant
+    and kept.delivery_id = untold.delivery_id
+returning
+    kept.endpoint, kept.tenant, kept.tenant_name, kept.delivery_id, kept.event_type, kept.attempts,
+    kept.takes, kept.reprocessed, kept.reconciled, kept.reason,
+    extract(epoch from kept.first_received_at)::float8 as first_received_at,
+    extract(epoch from request.signed_at)::float8 as signed_at

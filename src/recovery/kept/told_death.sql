@@ -1,0 +1,5 @@
+-- A hook was told that a delivery is dead, which was taken $4 times by then. It may have died again since.
+update idempotent_webhook.kept_deliveries
+set untold_at = null
+where endpoint = $1 and tenant = $2 and delivery_id = $3
+    and state = 'dead' and takes = $4
