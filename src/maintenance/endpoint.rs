@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 
-use crate::recovery::operator::{self, Bulk, Of, One, Word};
+use crate::recovery::operator::{self, Bulk, Of, One, Operation};
 use crate::recovery::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Retried};
 
 /// The deliveries of an endpoint, for an operator's tool.
@@ -105,7 +105,7 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn retry(&self, delivery_id: &str) -> sqlx::Result<Retried> {
-        Ok(match self.one(Word::Retry, delivery_id).await? {
+        Ok(match self.one(Operation::Retry, delivery_id).await? {
             One::Changed => Retried::Due,
             One::Processed => Retried::Processed,
             One::Unchanged => Retried::Unchanged,
@@ -119,7 +119,7 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn retry_all(&self, filter: &Filter) -> sqlx::Result<Changes> {
-        self.all(Word::Retry, filter).await
+        self.all(Operation::Retry, filter).await
     }
 
     /// Deletes a kept delivery that should not be processed. An attempt that is under way is waited for.
@@ -131,7 +131,7 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn discard(&self, delivery_id: &str) -> sqlx::Result<Discarded> {
-        Ok(match self.one(Word::Discard, delivery_id).await? {
+        Ok(match self.one(Operation::Discard, delivery_id).await? {
             One::Changed => Discarded::Discarded,
             One::Processed => Discarded::Processed,
             One::Unchanged => Discarded::NotKept,
@@ -145,7 +145,7 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn discard_all(&self, filter: &Filter) -> sqlx::Result<Changes> {
-        self.all(Word::Discard, filter).await
+        self.all(Operation::Discard, filter).await
     }
 
     /// Erases the content that is kept of a delivery: its request, and the reasons of its failures, which may quote it.
@@ -163,7 +163,7 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn erase(&self, delivery_id: &str) -> sqlx::Result<bool> {
-        let erased = self.one(Word::Erase, delivery_id).await?;
+        let erased = self.one(Operation::Erase, delivery_id).await?;
         Ok(matches!(erased, One::Changed))
     }
 
@@ -175,7 +175,7 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn erase_all(&self, filter: &Filter) -> sqlx::Result<Changes> {
-        self.all(Word::Erase, filter).await
+        self.all(Operation::Erase, filter).await
     }
 
     /// Has a processed delivery run again, whose request stays
@@ -191,7 +191,7 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn reprocess(&self, delivery_id: &str) -> sqlx::Result<Reprocessed> {
-        Ok(match self.one(Word::Reprocess, delivery_id).await? {
+        Ok(match self.one(Operation::Reprocess, delivery_id).await? {
             One::Changed => Reprocessed::Due,
             One::Processed => Reprocessed::NotKept,
             One::Unchanged => Reprocessed::NotProcessed,
@@ -220,7 +220,7 @@ impl Endpoint {
     ///
     /// Any error of Postgres.
     pub async fn reprocess_all(&self, filter: &Filter) -> sqlx::Result<Changes> {
-        self.all(Word::Reprocess, filter).await
+        self.all(Operation::Reprocess, filter).await
     }
 
     /// Pauses recovery of the endpoint, in all processes. Requests of the provider are handled as
@@ -247,10 +247,11 @@ impl Endpoint {
         Ok(())
     }
 
-    async fn one(&self, word: Word, delivery_id: &str) -> sqlx::Result<One> {
-        let say = async |tx: &mut _| operator::say_of_one(word, self.of(), delivery_id, tx).await;
-        let result = operator::run(&self.pool, say).await?;
-        let (endpoint, done) = (&*self.name, word.past());
+    async fn one(&self, operation: Operation, delivery_id: &str) -> sqlx::Result<One> {
+        let apply =
+            async |tx: &mut _| operator::apply_to_one(operation, self.of(), delivery_id, tx).await;
+        let result = operator::run(&self.pool, apply).await?;
+        let (endpoint, done) = (&*self.name, operation.past());
         match result {
             One::Changed => tracing::info!(endpoint, delivery_id, "webhook delivery {done}"),
             One::Processed | One::Unchanged => tracing::info!(
@@ -263,15 +264,17 @@ impl Endpoint {
         Ok(result)
     }
 
-    async fn all(&self, word: Word, filter: &Filter) -> sqlx::Result<Changes> {
-        let changes = Bulk::new(word, self.of(), filter).run(&self.pool).await?;
+    async fn all(&self, operation: Operation, filter: &Filter) -> sqlx::Result<Changes> {
+        let changes = Bulk::new(operation, self.of(), filter)
+            .run(&self.pool)
+            .await?;
         tracing::info!(
             endpoint = &*self.name,
             ?filter,
             changed = changes.changed,
             running = changes.running,
             "webhook deliveries {}",
-            word.past()
+            operation.past()
         );
         Ok(changes)
     }

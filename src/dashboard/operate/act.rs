@@ -21,7 +21,7 @@ use super::bulk::{HELD, InBackground, change, row_key};
 use super::parse_action::{Action, Order, Target};
 use super::recorded_actions::{self, Asked};
 use crate::Endpoint;
-use crate::recovery::operator::{self, Said, Word};
+use crate::recovery::operator::{self, Applied, Operation};
 use crate::transaction::{RowKeys, ShortTx, is_lock_timeout};
 
 const MAY_NOT: PageError = PageError::forbidden("You may look, but not change anything.");
@@ -62,7 +62,9 @@ pub(in crate::dashboard) async fn act(
                 _ => on_selected(database, access, action, keys).await?,
             }
         }
-        Target::All(word, selection) => on_all(database, access, action, word, selection).await?,
+        Target::All(operation, selection) => {
+            on_all(database, access, action, operation, selection).await?
+        }
     };
     Ok(match format {
         Format::Page(_) => see(&begun.page),
@@ -200,21 +202,21 @@ async fn change_and_count(
     let (endpoint, keys) = (&*key.endpoint, RowKeys::from_iter([row_key(key)]));
     let done = operator::run(pool, async |tx| {
         let was_processed = operator::is_processed(&keys, endpoint, tx).await?;
-        let said = match action {
+        let applied = match action {
             // It has nothing to run for.
-            Action::Retry if was_processed => Said::default(),
+            Action::Retry if was_processed => Applied::default(),
             _ => change(action, endpoint, &keys, tx).await?,
         };
-        recorded_actions::add(tx, id, action, endpoint, &said).await?;
-        Ok((said, was_processed))
+        recorded_actions::add(tx, id, action, endpoint, &applied).await?;
+        Ok((applied, was_processed))
     });
-    let (said, was_processed) = match done.await {
+    let (applied, was_processed) = match done.await {
         Err(error) if is_lock_timeout(&error) => return Ok(Some(HELD)),
         done => done?,
     };
     Ok(match action {
-        _ if !said.changed.is_empty() => None,
-        _ if said.running > 0 => Some(RUNNING),
+        _ if !applied.changed.is_empty() => None,
+        _ if applied.running > 0 => Some(RUNNING),
         Action::Retry if was_processed => Some("It was processed meanwhile."),
         Action::Retry => Some("It is already due or running, or there is nothing to run again."),
         Action::Discard => Some("It is not kept any more."),
@@ -250,7 +252,7 @@ async fn on_all(
     database: &Database,
     access: &Access,
     action: Action,
-    word: Word,
+    operation: Operation,
     mut selection: Selection,
 ) -> Result<Begun, PageError> {
     let (endpoints, is_there) = ShortTx::run(&database.pool, async |tx| {
@@ -280,7 +282,7 @@ async fn on_all(
         reason_group: selection.reason.as_deref(),
     };
     let (bulk, begun) = in_background(database, access, &asked).await?;
-    tokio::spawn(bulk.run(action, word, endpoints, selection.filter()));
+    tokio::spawn(bulk.run(action, operation, endpoints, selection.filter()));
     Ok(begun)
 }
 

@@ -10,7 +10,7 @@ use super::super::rows::Key;
 use super::parse_action::Action;
 use super::recorded_actions;
 use crate::recovery::Filter;
-use crate::recovery::operator::{self, BATCH, Bulk, Of, Running, Said, Word};
+use crate::recovery::operator::{self, Applied, BATCH, Bulk, Of, Operation, Running};
 use crate::transaction::{RowKeys, is_conflict, is_lock_timeout};
 
 /// How often a batch is tried again after a deadlock.
@@ -43,13 +43,13 @@ impl InBackground {
     pub(super) async fn run(
         self,
         action: Action,
-        word: Word,
+        operation: Operation,
         endpoints: Vec<String>,
         filter: Filter,
     ) {
         let mut done = Ok(false);
         for endpoint in &endpoints {
-            done = self.of_endpoint(action, word, endpoint, &filter).await;
+            done = self.of_endpoint(action, operation, endpoint, &filter).await;
             if !matches!(done, Ok(false)) {
                 break;
             }
@@ -61,7 +61,7 @@ impl InBackground {
     async fn of_endpoint(
         &self,
         action: Action,
-        word: Word,
+        operation: Operation,
         endpoint: &str,
         filter: &Filter,
     ) -> sqlx::Result<bool> {
@@ -69,7 +69,7 @@ impl InBackground {
             endpoint,
             tenant: None,
         };
-        let mut bulk = Bulk::new(word, of, filter);
+        let mut bulk = Bulk::new(operation, of, filter);
         while !bulk.is_over() {
             let batch = Batch::Next(&mut bulk);
             let (_, is_cancelled) = self.batch(endpoint, action, batch).await?;
@@ -87,19 +87,19 @@ impl InBackground {
         endpoint: &str,
         action: Action,
         mut batch: Batch<'_, '_>,
-    ) -> sqlx::Result<(Said, bool)> {
+    ) -> sqlx::Result<(Applied, bool)> {
         let mut conflicts = 0;
         loop {
             let started = Instant::now();
             let place = self.database.place_in_background().await;
             let done = operator::run(&self.database.pool, async |tx| {
-                let said = match &mut batch {
+                let applied = match &mut batch {
                     Batch::Next(bulk) => bulk.next(tx).await?,
                     Batch::Of(keys) => change(action, endpoint, keys, tx).await?,
                 };
                 let is_cancelled =
-                    recorded_actions::add(tx, self.id, action, endpoint, &said).await?;
-                Ok((said, is_cancelled))
+                    recorded_actions::add(tx, self.id, action, endpoint, &applied).await?;
+                Ok((applied, is_cancelled))
             });
             let done = done.await;
             drop(place);
@@ -130,8 +130,9 @@ impl InBackground {
             for batch in of_endpoint.chunks(BATCH) {
                 let endpoint = &*batch[0].endpoint;
                 let keys: RowKeys = batch.iter().map(row_key).collect();
-                let (said, is_cancelled) = self.batch(endpoint, action, Batch::Of(&keys)).await?;
-                unchanged += keys.len() - said.changed.len() - said.running;
+                let (applied, is_cancelled) =
+                    self.batch(endpoint, action, Batch::Of(&keys)).await?;
+                unchanged += keys.len() - applied.changed.len() - applied.running;
                 if is_cancelled {
                     return Ok(unchanged);
                 }
@@ -171,14 +172,14 @@ pub(super) async fn change(
     endpoint: &str,
     keys: &RowKeys,
     tx: &mut PgConnection,
-) -> sqlx::Result<Said> {
-    let word = match action {
-        Action::Retry => Word::Retry,
-        Action::Discard => Word::Discard,
-        Action::Reprocess => Word::Reprocess,
-        Action::Erase => Word::Erase,
+) -> sqlx::Result<Applied> {
+    let operation = match action {
+        Action::Retry => Operation::Retry,
+        Action::Discard => Operation::Discard,
+        Action::Reprocess => Operation::Reprocess,
+        Action::Erase => Operation::Erase,
         Action::Forget => return operator::forget_unless_archived(keys, endpoint, tx).await,
-        Action::Pause | Action::Resume => return Ok(Said::default()),
+        Action::Pause | Action::Resume => return Ok(Applied::default()),
     };
-    operator::say_of(word, keys, endpoint, Running::IsLeft, tx).await
+    operator::apply_to(operation, keys, endpoint, Running::IsLeft, tx).await
 }

@@ -5,7 +5,7 @@ use super::super::error::PageError;
 use super::super::params::Params;
 use super::super::rows::Key;
 use super::super::selection::{Selection, State};
-use crate::recovery::operator::Word;
+use crate::recovery::operator::Operation;
 
 /// How many deliveries can be selected one by one.
 const MAX_KEYS: usize = 1000;
@@ -65,7 +65,7 @@ pub(in crate::dashboard) enum Target {
     /// One by one.
     Deliveries(Vec<Key>),
     /// All of a selection.
-    All(Word, Selection),
+    All(Operation, Selection),
 }
 
 /// An action, and on what.
@@ -117,17 +117,17 @@ impl Target {
     fn all(action: Action, params: &Params, access: &Access) -> Result<Self, PageError> {
         let missing = |text| Err(PageError::bad_request(text));
         let selection = Selection::of(params, access)?;
-        let word = match (action, selection.state) {
+        let operation = match (action, selection.state) {
             _ if params.get("state").is_none() => {
                 return missing("No delivery is selected: for all in a state, `state` is missing.");
             }
-            (Action::Reprocess, State::Processed) => Word::Reprocess,
-            (Action::Erase, _) => Word::Erase,
+            (Action::Reprocess, State::Processed) => Operation::Reprocess,
+            (Action::Erase, _) => Operation::Erase,
             (Action::Retry | Action::Discard, State::Processed) => {
                 return missing("What was processed is only run again by the action `reprocess`.");
             }
-            (Action::Retry, _) => Word::Retry,
-            (Action::Discard, _) => Word::Discard,
+            (Action::Retry, _) => Operation::Retry,
+            (Action::Discard, _) => Operation::Discard,
             (Action::Reprocess, _) => {
                 return missing("Only all with the state `processed` can be processed again.");
             }
@@ -154,6 +154,6 @@ impl Target {
                  shown.",
             );
         }
-        Ok(Self::All(word, selection))
+        Ok(Self::All(operation, selection))
     }
 }

@@ -10,7 +10,7 @@ use super::super::mask::masked;
 use super::super::rows::Key;
 use super::super::selection::{latest_reason, with_reason};
 use super::parse_action::Action;
-use crate::recovery::operator::Said;
+use crate::recovery::operator::Applied;
 use crate::transaction::ShortTx;
 
 /// An action that has not been active for this long was interrupted: its process was killed.
@@ -257,10 +257,11 @@ pub(super) async fn add(
     id: i64,
     action: Action,
     endpoint: &str,
-    said: &Said,
+    applied: &Applied,
 ) -> sqlx::Result<bool> {
-    if action.makes_due() && !said.changed.is_empty() {
-        said.changed
+    if action.makes_due() && !applied.changed.is_empty() {
+        applied
+            .changed
             .bind(sqlx::query(ADD_DELIVERIES), endpoint)
             .bind(id)
             .execute(&mut *tx)
@@ -268,8 +269,8 @@ pub(super) async fn add(
     }
     sqlx::query_scalar(ADD)
         .bind(id)
-        .bind(i64::try_from(said.changed.len()).unwrap_or(i64::MAX))
-        .bind(i64::try_from(said.running).unwrap_or(i64::MAX))
+        .bind(i64::try_from(applied.changed.len()).unwrap_or(i64::MAX))
+        .bind(i64::try_from(applied.running).unwrap_or(i64::MAX))
         .fetch_one(tx)
         .await
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sqlx::{AssertSqlSafe, PgConnection, Row};
 
 use crate::pg_time::interval;
-use crate::recovery::operator::Word;
+use crate::recovery::operator::Operation;
 use crate::transaction::{RowKeys, is_lock_timeout};
 
 /// How many rows are deleted at once: so few that nobody waits for long for one of them.
@@ -310,7 +310,7 @@ impl Step {
                 let dead = sqlx::query(Rows::Dead.sql(SELECT_DEAD)).bind(&**endpoint);
                 let dead = dead.bind(interval(*age)).fetch_all(&mut *connection);
                 let dead = RowKeys::read(&dead.await?)?;
-                Word::Erase.write(&dead, endpoint, connection).await?;
+                Operation::Erase.write(&dead, endpoint, connection).await?;
                 Ok(Batch {
                     is_full: dead.len() == BATCH,
                     ..Batch::default()

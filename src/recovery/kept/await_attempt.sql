@@ -1,5 +1,5 @@
 -- Waits for the attempt at a delivery that is under way, and keeps the next one from it to the end of the transaction.
--- Shared, so that two words of operators do not take each other for an attempt: they queue for the row. Without this: A
+-- Shared, so that two operations do not take each other for an attempt: they queue for the row. Without this: A
 -- claims, reconciliation keeps it, an operator discards that, and A commits.
 --
 -- $1 endpoint, $2 tenants, $3 ids.

@@ -1,4 +1,4 @@
-//! A word that is said of many deliveries, a batch at a time.
+//! An operation on many deliveries, a batch at a time.
 
 use std::ops::AddAssign;
 
@@ -6,7 +6,7 @@ use sqlx::{PgConnection, PgPool};
 
 use super::Of;
 use super::filter::{Filter, is_chosen, plan_for_values};
-use super::word::{Meant, Running, Said, Word, is_meant, run};
+use super::operation::{Applied, Operation, Running, Scope, is_meant, run};
 use crate::transaction::RowKeys;
 
 const NOW: &str = "select extract(epoch from now())::float8";
@@ -43,19 +43,19 @@ pub struct Changes {
     pub running: u64,
 }
 
-impl AddAssign<&Said> for Changes {
-    fn add_assign(&mut self, said: &Said) {
-        self.changed += said.changed.len() as u64;
-        self.running += said.running as u64;
+impl AddAssign<&Applied> for Changes {
+    fn add_assign(&mut self, applied: &Applied) {
+        self.changed += applied.changed.len() as u64;
+        self.running += applied.running as u64;
     }
 }
 
-/// A word that is said of all deliveries of a filter.
+/// An operation on all deliveries of a filter.
 ///
 /// They are chosen in the order of their keys, which nothing changes, and each once: it ends whatever the provider
-/// sends meanwhile, and whatever fails, is processed or is changed by another word does not escape it.
+/// sends meanwhile, and whatever fails, is processed or is changed by another operation does not escape it.
 pub(crate) struct Bulk<'a> {
-    word: Word,
+    operation: Operation,
     of: Of<'a>,
     filter: &'a Filter,
     /// In Unix seconds by the clock of the database.
@@ -66,9 +66,9 @@ pub(crate) struct Bulk<'a> {
 }
 
 impl<'a> Bulk<'a> {
-    pub(crate) fn new(word: Word, of: Of<'a>, filter: &'a Filter) -> Self {
+    pub(crate) fn new(operation: Operation, of: Of<'a>, filter: &'a Filter) -> Self {
         Self {
-            word,
+            operation,
             of,
             filter,
             began: None,
@@ -77,16 +77,16 @@ impl<'a> Bulk<'a> {
         }
     }
 
-    /// Changes the next batch, in a transaction that has begun for words. The next one is that after the one
+    /// Changes the next batch, in a transaction that has begun for operations. The next one is that after the one
     /// [`committed`](Self::committed).
-    pub(crate) async fn next(&mut self, tx: &mut PgConnection) -> sqlx::Result<Said> {
+    pub(crate) async fn next(&mut self, tx: &mut PgConnection) -> sqlx::Result<Applied> {
         let began = match self.began {
             Some(began) => began,
             None => *self
                 .began
                 .insert(sqlx::query_scalar(NOW).fetch_one(&mut *tx).await?),
         };
-        let meant = Meant {
+        let scope = Scope {
             of: self.of,
             filter: self.filter,
             began: Some(began),
@@ -94,7 +94,7 @@ impl<'a> Bulk<'a> {
         if self.chosen.len() <= BATCH && !self.has_chosen_all {
             plan_for_values(&mut *tx).await?;
             let after = self.chosen.last();
-            let choose = self.filter.bind(CHOOSE, &meant, self.word);
+            let choose = self.filter.bind(CHOOSE, &scope, self.operation);
             let chosen = choose
                 .bind(after.map(|(tenant, _)| tenant))
                 .bind(after.map(|(_, id)| id))
@@ -105,7 +105,9 @@ impl<'a> Bulk<'a> {
             self.chosen.append(RowKeys::read(&chosen)?);
         }
         let batch = self.chosen.first(BATCH);
-        self.word.say(&meant, &batch, Running::IsLeft, tx).await
+        self.operation
+            .apply(&scope, &batch, Running::IsLeft, tx)
+            .await
     }
 
     /// Goes on after the batch.
@@ -121,9 +123,9 @@ impl<'a> Bulk<'a> {
     pub(crate) async fn run(mut self, pool: &PgPool) -> sqlx::Result<Changes> {
         let mut changes = Changes::default();
         while !self.is_over() {
-            let said = run(pool, async |tx| self.next(tx).await).await?;
+            let applied = run(pool, async |tx| self.next(tx).await).await?;
             self.committed();
-            changes += &said;
+            changes += &applied;
         }
         Ok(changes)
     }

@@ -8,7 +8,7 @@ use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres};
 
 use super::Of;
-use super::word::{Meant, Word};
+use super::operation::{Operation, Scope};
 use crate::pg_time::unix_time;
 use crate::recovery::KeptState;
 
@@ -201,16 +201,16 @@ impl Filter {
         self.bind_states(sql, of, states)
     }
 
-    /// The first fifteen values of a statement on what a word means.
+    /// The first fifteen values of a statement on the scope of an operation.
     pub(super) fn bind<'q>(
         &'q self,
         sql: &'static str,
-        meant: &Meant<'q>,
-        word: Word,
+        scope: &Scope<'q>,
+        operation: Operation,
     ) -> Query<'q, Postgres, PgArguments> {
-        self.bind_states(sql, meant.of, word.states())
-            .bind(meant.began)
-            .bind(word.as_str())
+        self.bind_states(sql, scope.of, operation.states())
+            .bind(scope.began)
+            .bind(operation.as_str())
     }
 }
 

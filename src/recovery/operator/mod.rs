@@ -1,10 +1,10 @@
-//! What operators do with kept deliveries. A word is said of keys (`word.rs`): of those of a filter (`bulk.rs`), or of
-//! one.
+//! What operators do with kept deliveries. An operation is applied to keys (`operation.rs`): to those of a filter
+//! (`bulk.rs`), or to one.
 
 mod bulk;
 mod filter;
 mod list;
-mod word;
+mod operation;
 
 use sqlx::{PgConnection, PgPool};
 
@@ -18,8 +18,8 @@ pub use list::KeptDelivery;
 #[cfg(feature = "dashboard")]
 pub(crate) use list::count;
 pub(crate) use list::list;
-use word::Meant;
-pub(crate) use word::{Running, Said, Word, run};
+use operation::Scope;
+pub(crate) use operation::{Applied, Operation, Running, run};
 
 /// Waits for whoever changes what is kept of the deliveries, as a reprocess does.
 const LOCK_KEPT: &str = "
@@ -89,7 +89,7 @@ pub(crate) struct Of<'a> {
     pub(crate) tenant: Option<&'a str>,
 }
 
-/// What has come of a word on one delivery.
+/// The result of an operation on one delivery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum One {
     Changed,
@@ -98,23 +98,25 @@ pub(crate) enum One {
     Unchanged,
 }
 
-/// Says a word of one delivery, in a transaction that has [begun](run) for it. An attempt at it that is under way is
+/// Applies an operation to one delivery, in a transaction that has [begun](run) for it. An attempt at it that is under way is
 /// waited for, unless it would run again all the same.
-pub(crate) async fn say_of_one(
-    word: Word,
+pub(crate) async fn apply_to_one(
+    operation: Operation,
     of: Of<'_>,
     delivery_id: &str,
     tx: &mut PgConnection,
 ) -> sqlx::Result<One> {
     let keys = RowKeys::one(of.tenant.unwrap_or_default(), delivery_id);
-    let running = match word {
+    let running = match operation {
         // One that was processed meanwhile has nothing to run for.
-        Word::Retry if is_processed(&keys, of.endpoint, tx).await? => return Ok(One::Processed),
-        Word::Retry => Running::IsLeft,
-        Word::Discard | Word::Reprocess | Word::Erase => Running::IsAwaited,
+        Operation::Retry if is_processed(&keys, of.endpoint, tx).await? => {
+            return Ok(One::Processed);
+        }
+        Operation::Retry => Running::IsLeft,
+        Operation::Discard | Operation::Reprocess | Operation::Erase => Running::IsAwaited,
     };
-    let said = say_of(word, &keys, of.endpoint, running, tx).await?;
-    Ok(if !said.changed.is_empty() {
+    let applied = apply_to(operation, &keys, of.endpoint, running, tx).await?;
+    Ok(if !applied.changed.is_empty() {
         One::Changed
     } else if is_processed(&keys, of.endpoint, tx).await? {
         One::Processed
@@ -123,15 +125,15 @@ pub(crate) async fn say_of_one(
     })
 }
 
-/// Says a word of these deliveries, whenever they came.
-pub(crate) async fn say_of(
-    word: Word,
+/// Applies an operation to these deliveries, whenever they came.
+pub(crate) async fn apply_to(
+    operation: Operation,
     keys: &RowKeys,
     endpoint: &str,
     running: Running,
     tx: &mut PgConnection,
-) -> sqlx::Result<Said> {
-    let meant = Meant {
+) -> sqlx::Result<Applied> {
+    let scope = Scope {
         of: Of {
             endpoint,
             tenant: None,
@@ -139,7 +141,7 @@ pub(crate) async fn say_of(
         filter: &Filter::new(),
         began: None,
     };
-    word.say(&meant, keys, running, tx).await
+    operation.apply(&scope, keys, running, tx).await
 }
 
 async fn rows(
@@ -176,7 +178,7 @@ pub(crate) async fn forget(
     if !forgotten.is_empty() {
         // Without this: a failure is kept although its commit went through, it is forgotten, and runs again by itself.
         // It is deleted as what is discarded, so that reconciliation leaves it alone.
-        Word::Discard.write(&forgotten, endpoint, tx).await?;
+        Operation::Discard.write(&forgotten, endpoint, tx).await?;
     }
     Ok(forgotten)
 }
@@ -187,10 +189,10 @@ pub(crate) async fn forget_unless_archived(
     keys: &RowKeys,
     endpoint: &str,
     tx: &mut PgConnection,
-) -> sqlx::Result<Said> {
+) -> sqlx::Result<Applied> {
     let mut gone = keys.clone();
     gone.remove(&rows(ARCHIVED, keys, endpoint, tx).await?);
-    Ok(Said {
+    Ok(Applied {
         changed: forget(&gone, endpoint, tx).await?,
         running: 0,
     })

@@ -76,11 +76,11 @@ async fn d4_actions_that_are_abandoned_hold_two_connections() {
     let database = Database::new().await;
     database.run(MANY_DEAD).await;
     let mut running = database.pool.begin().await.unwrap();
+    // As another operation does.
     sqlx::query(
-        "select pg_advisory_xact_lock(
-            hashtextextended(id::text, hashtextextended('', hashtextextended('test', 0)))
-         )
-         from generate_series(1, 20) as id",
+        "select from idempotent_webhook.kept_deliveries
+         where delivery_id in (select id::text from generate_series(1, 20) as id)
+         for update",
     )
     .execute(&mut *running)
     .await

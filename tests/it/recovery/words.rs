@@ -448,8 +448,8 @@ async fn r13_a_word_that_is_dropped_in_the_midst_has_changed_its_finished_batche
 async fn r13_a_word_holds_nothing_for_longer_than_postgres_is_told() {
     let database = Database::new().await;
     let pool = database.another_pool(1).await;
-    let word = include_str!("../../../src/recovery/operator/word.rs");
-    let (_, begin) = word.split_once("const BEGIN: &str = \"").unwrap();
+    let operation = include_str!("../../../src/recovery/operator/operation.rs");
+    let (_, begin) = operation.split_once("const BEGIN: &str = \"").unwrap();
     let (begin, _) = begin.split_once('"').unwrap();
     for (set, expected) in [("0", ("2s", "10s")), ("7s", ("7s", "7s"))] {
         let mut connection = pool.acquire().await.unwrap();

@@ -1,4 +1,4 @@
-//! A word of an operator: one sequence of statements over keys, whether it is said of one delivery or of many.
+//! An operation of an operator: one sequence of statements over keys, for one delivery and for many.
 
 use sqlx::{PgConnection, PgPool, Row};
 
@@ -6,7 +6,7 @@ use super::Of;
 use super::filter::{Filter, is_chosen};
 use crate::transaction::{RowKeys, ShortTx};
 
-/// Begins a transaction of a word. It waits for a row or an attempt for as long as the pool says, or two seconds: a
+/// Begins a transaction of an operation. It waits for a row or an attempt for as long as the pool says, or two seconds: a
 /// delivery waits longer than that for a connection. Where its process is lost, Postgres ends it.
 const BEGIN: &str = "begin isolation level read committed not deferrable;
     select set_config('lock_timeout', '2s', true)
@@ -14,7 +14,7 @@ const BEGIN: &str = "begin isolation level read committed not deferrable;
     select set_config('idle_in_transaction_session_timeout', '10s', true)
     where current_setting('idle_in_transaction_session_timeout') = '0'";
 
-/// Meets the filter of `is_chosen!`, what was last received before `$14`, if it is given, and what the word `$15` can
+/// Meets the filter of `is_chosen!`, what was last received before `$14`, if it is given, and what the operation `$15` can
 /// change.
 macro_rules! is_meant {
     () => {
@@ -34,7 +34,7 @@ macro_rules! is_meant {
 pub(super) use is_meant;
 
 /// Waits for whatever else changes the rows of the tenants `$16` and the ids `$17`, and looks at them again then. In one
-/// order, so that two words do not wait for each other in a circle.
+/// order, so that two operations do not wait for each other in a circle.
 const LOCK: &str = concat!(
     "
     select
@@ -53,17 +53,17 @@ const LOCK: &str = concat!(
 "
 );
 
-/// What an operator can say of kept deliveries.
+/// What an operator can do with kept deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum Operation {
     Retry,
     Discard,
     Reprocess,
     Erase,
 }
 
-/// Of which deliveries a word is said.
-pub(super) struct Meant<'a> {
+/// Which deliveries an operation is for.
+pub(super) struct Scope<'a> {
     pub(super) of: Of<'a>,
     pub(super) filter: &'a Filter,
     /// When it began, in Unix seconds by the clock of the database, if only what came before is meant.
@@ -78,16 +78,16 @@ pub(crate) enum Running {
     IsLeft,
 }
 
-/// What has come of a word.
+/// What an operation has changed and left.
 #[must_use = "it says what was left"]
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct Applied {
     pub(crate) changed: RowKeys,
     /// How many were left since an attempt works on them.
     pub(crate) running: usize,
 }
 
-/// Does `work` in a transaction for words, and commits.
+/// Does `work` in a transaction for operations, and commits.
 pub(crate) async fn run<T>(
     pool: &PgPool,
     work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,
@@ -95,7 +95,7 @@ pub(crate) async fn run<T>(
     ShortTx::run_after(BEGIN, pool, work).await
 }
 
-impl Word {
+impl Operation {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -125,17 +125,17 @@ impl Word {
         }
     }
 
-    /// Says it of these deliveries, in a transaction that has [begun](run) for it.
+    /// Applies it to these deliveries, in a transaction that has [begun](run) for it.
     ///
     /// Locks are taken in the order of the life cycle: those of the claims, then the rows.
-    pub(super) async fn say(
+    pub(super) async fn apply(
         self,
-        meant: &Meant<'_>,
+        scope: &Scope<'_>,
         keys: &RowKeys,
         running: Running,
         tx: &mut PgConnection,
-    ) -> sqlx::Result<Said> {
-        let endpoint = meant.of.endpoint;
+    ) -> sqlx::Result<Applied> {
+        let endpoint = scope.of.endpoint;
         let free = match running {
             Running::IsAwaited => {
                 let wait = sqlx::query(include_str!("../kept/await_attempt.sql"));
@@ -149,7 +149,7 @@ impl Word {
             }
         };
         let free = free.as_ref().unwrap_or(keys);
-        let lock = free.bind_after(meant.filter.bind(LOCK, meant, self));
+        let lock = free.bind_after(scope.filter.bind(LOCK, scope, self));
         let mut locked = lock.fetch_all(&mut *tx).await?;
         let mut running = keys.len() - free.len();
         if self == Self::Retry {
@@ -165,7 +165,7 @@ impl Word {
         if !changed.is_empty() {
             self.write(&changed, endpoint, tx).await?;
         }
-        Ok(Said { changed, running })
+        Ok(Applied { changed, running })
     }
 
     /// Changes deliveries whose rows are locked.
