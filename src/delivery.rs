@@ -165,6 +165,7 @@ pub(crate) struct Past {
     pub(crate) first_received_at: SystemTime,
     pub(crate) reprocessed: bool,
     pub(crate) reconciled: bool,
+    pub(crate) rehearsed: bool,
 }
 
 /// The key of a delivery within its endpoint.
@@ -192,6 +193,7 @@ impl Delivery {
                 first_received_at: SystemTime::now(),
                 reprocessed: false,
                 reconciled: false,
+                rehearsed: false,
             },
         }))
     }
@@ -308,6 +310,28 @@ impl Delivery {
     /// Its body is that of the list. It has only the headers that the list gives.
     pub fn is_reconciled(&self) -> bool {
         self.0.past.reconciled
+    }
+
+    /// Whether all that the handler does with its transaction is rolled back, whatever it answers:
+    /// [`Recovery::rehearse`](crate::Recovery::rehearse).
+    ///
+    /// What is not part of the transaction stays. So a handler that calls the API of somebody else leaves the call out:
+    ///
+    /// ```
+    /// use axum::http::StatusCode;
+    /// use idempotent_webhook::{DedupeTx, Delivery, HandlerError};
+    ///
+    /// # async fn send_receipt(_: String) -> std::io::Result<()> { Ok(()) }
+    /// async fn paid(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+    ///     sqlx::query("update orders set status = 'paid'").execute(&mut *tx).await?;
+    ///     if !delivery.is_rehearsal() {
+    ///         send_receipt(delivery.idempotency_key("receipt")).await?;
+    ///     }
+    ///     Ok(StatusCode::OK)
+    /// }
+    /// ```
+    pub fn is_rehearsal(&self) -> bool {
+        self.0.past.rehearsed
     }
 
     /// An idempotency key for a call to another API, so that the call takes effect once

@@ -472,6 +472,24 @@ impl IdempotentWebhook {
         self
     }
 
+    /// What is kept of this endpoint may be [rehearsed](crate::Recovery::rehearse): run through the router of a new version,
+    /// and rolled back.
+    ///
+    /// **With it you say that a rollback undoes what the handler does in a rehearsal.** That is so if it writes through
+    /// [`DedupeTx`](crate::DedupeTx) alone, and leaves out what is outside of the database where
+    /// [`Delivery::is_rehearsal`](crate::Delivery::is_rehearsal) is set. Work
+    /// [after the commit](crate::DedupeTx::after_commit) is left out by itself. With
+    /// [`late_claim`](Self::late_claim), what comes before [`begin`](crate::LateClaim::begin) runs: it should only read.
+    /// [Rehearsal](crate::documentation::rehearsal) says how writes past the transaction are found.
+    ///
+    /// A handler that commits by [another driver](crate::LateClaim::committed) cannot be rehearsed.
+    ///
+    /// Default: off. A rehearsal of the endpoint is refused.
+    pub fn rehearsable(mut self) -> Self {
+        self.0.is_rehearsable = true;
+        self
+    }
+
     /// The value of `Retry-After` in a 503, in whole seconds, at least 1.
     ///
     /// Default: 5 seconds.

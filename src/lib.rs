@@ -59,7 +59,7 @@
 //!   [`Provider::custom`]. [`TenantSecrets`] serves many tenants behind one route.
 //! - [`migrate`] creates the tables, and [`Retention`] keeps them small.
 //! - [`Keep`] says which deliveries a layer keeps, and [`Recovery`] runs them again. [`Reconcile`] finds those that
-//!   never came.
+//!   never came. [`Recovery::rehearse`] says what a new version would make of them.
 //! - [llms.txt](https://docs.rs/crate/idempotent-webhook/latest/source/llms.txt) is one page for programs that write code.
 //! - [`Endpoint`] is for operators' tools, and the module `dashboard` is one.
 //!

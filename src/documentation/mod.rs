@@ -75,6 +75,10 @@ pub mod reconciliation {}
 pub mod recovery {}
 
 #[doc = include_str!("links.md")]
+#[doc = include_str!("rehearsal.md")]
+pub mod rehearsal {}
+
+#[doc = include_str!("links.md")]
 #[doc = include_str!("stability.md")]
 pub mod stability {}
 

@@ -15,6 +15,7 @@ pub(crate) mod operator;
 mod problems;
 mod quota;
 mod reconciled_lists;
+mod rehearsal;
 mod taken;
 mod router;
 mod runner;
@@ -35,6 +36,10 @@ pub use operator::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Retrie
 pub use problems::{EndpointChange, Problem};
 pub(crate) use quota::{Quota, QuotaLimits};
 pub(crate) use reconciled_lists::ReconciledList;
+pub(crate) use rehearsal::{Refused, RehearsalAttempt, RehearsalResult};
+pub use rehearsal::{
+    RefusedEndpoint, Rehearsal, RehearsalReport, RehearsedDelivery, RehearsedType,
+};
 pub use runner::AttemptResult;
 pub(crate) use served_endpoints::{ServedLayer, ServedSettings};
 pub(crate) use taken::{RecoveryAttempt, Take};

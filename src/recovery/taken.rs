@@ -58,29 +58,16 @@ pub(super) struct StoredDelivery {
 
 impl StoredDelivery {
     pub(super) fn read(row: &PgRow, endpoint: Arc<str>) -> sqlx::Result<Self> {
-        let key_tenant: String = row.try_get("tenant")?;
-        let separate_ids = !key_tenant.is_empty();
-        let tenant: Option<String> = row.try_get("tenant_name")?;
         Ok(Self {
             endpoint,
-            tenant: tenant
-                .or(separate_ids.then_some(key_tenant))
-                .map(|name| Tenant {
-                    name: name.into(),
-                    separate_ids,
-                }),
-            verified: VerifiedDelivery {
-                id: DeliveryId::new(row.try_get("delivery_id")?),
-                event_type: row.try_get("event_type")?,
-                signed_at: row
-                    .try_get::<Option<f64>, _>("signed_at")?
-                    .map(from_unix_time),
-            },
+            tenant: tenant_of(row)?,
+            verified: verified_of(row)?,
             past: Past {
                 attempt: count(row, "attempts")?,
                 first_received_at: from_unix_time(row.try_get("first_received_at")?),
                 reprocessed: row.try_get("reprocessed")?,
                 reconciled: row.try_get("reconciled")?,
+                rehearsed: false,
             },
         })
     }
@@ -144,7 +131,7 @@ impl Taken {
             let Some(row) = requests.iter().find(is_its) else {
                 return true;
             };
-            let request = request_of(row, &one.attempt);
+            let request = request_of(row, one.attempt.clone());
             let request = request.inspect_err(|error| cannot_read(served, error));
             request.map(|request| one.request = request).is_ok()
         });
@@ -188,10 +175,32 @@ fn cannot_read(served: &Served, error: &sqlx::Error) {
     );
 }
 
-/// Reads a row of `requests.sql`.
-fn request_of(
+/// The tenant of a row of `kept_deliveries`.
+pub(super) fn tenant_of(row: &PgRow) -> sqlx::Result<Option<Tenant>> {
+    let key_tenant: String = row.try_get("tenant")?;
+    let separate_ids = !key_tenant.is_empty();
+    let name: Option<String> = row.try_get("tenant_name")?;
+    let name = name.or(separate_ids.then_some(key_tenant));
+    Ok(name.map(|name| Tenant {
+        name: name.into(),
+        separate_ids,
+    }))
+}
+
+/// What was read from the request of a row of `kept_deliveries`.
+pub(super) fn verified_of(row: &PgRow) -> sqlx::Result<VerifiedDelivery> {
+    let signed_at: Option<f64> = row.try_get("signed_at")?;
+    Ok(VerifiedDelivery {
+        id: DeliveryId::new(row.try_get("delivery_id")?),
+        event_type: row.try_get("event_type")?,
+        signed_at: signed_at.map(from_unix_time),
+    })
+}
+
+/// Reads a row of `kept_requests`. The request has the mark of the attempt. `None` if what was kept cannot be read.
+pub(super) fn request_of(
     row: &PgRow,
-    attempt: &RecoveryAttempt,
+    mark: impl Clone + Send + Sync + 'static,
 ) -> sqlx::Result<Option<Request<Full<Bytes>>>> {
     let method: String = row.try_get("method")?;
     let uri: String = row.try_get("uri")?;
@@ -208,7 +217,7 @@ fn request_of(
     *request.method_mut() = method;
     *request.uri_mut() = uri;
     *request.headers_mut() = headers;
-    request.extensions_mut().insert(attempt.clone());
+    request.extensions_mut().insert(mark);
     Ok(Some(request))
 }
 

@@ -78,7 +78,7 @@ const TELL_LIMIT: Duration = Duration::from_secs(10);
 pub struct Recovery {
     pub(super) shared: Arc<Shared>,
     poll_interval: Duration,
-    prepare: Option<Prepare>,
+    pub(super) prepare: Option<Prepare>,
     on_change: Option<OnChange>,
 }
 
@@ -316,7 +316,7 @@ impl Recovery {
 }
 
 /// A share of the pool's connections, at least one.
-fn share_of(pool: &PgPool, parts: u32) -> usize {
+pub(super) fn share_of(pool: &PgPool, parts: u32) -> usize {
     let connections = pool.options().get_max_connections() / parts;
     usize::try_from(connections.max(1)).unwrap_or(1)
 }

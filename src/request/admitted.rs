@@ -41,13 +41,15 @@ pub(super) enum Origin {
     },
     /// It is kept, and recovery runs it again.
     Recovered(RecoveryAttempt),
+    /// It is kept, and is rehearsed: rolled back, and not recorded.
+    Rehearsed,
 }
 
 impl Origin {
     /// Which attempt at a kept delivery it is.
     pub(super) fn take(&self) -> Option<&Take> {
         match self {
-            Self::Received(_) => None,
+            Self::Received(_) | Self::Rehearsed => None,
             Self::KeptFirst(take) | Self::Accepted { take, .. } => Some(take),
             Self::Recovered(attempt) => Some(attempt.take()),
         }
@@ -57,7 +59,7 @@ impl Origin {
     pub(super) fn by(&self) -> AttemptBy {
         match self {
             Self::Received(_) | Self::KeptFirst(_) | Self::Accepted { .. } => AttemptBy::Provider,
-            Self::Recovered(_) => AttemptBy::Recovery,
+            Self::Recovered(_) | Self::Rehearsed => AttemptBy::Recovery,
         }
     }
 
@@ -65,8 +67,13 @@ impl Origin {
     pub(super) fn is_request(&self) -> bool {
         match self {
             Self::Received(_) | Self::KeptFirst(_) => true,
-            Self::Accepted { .. } | Self::Recovered(_) => false,
+            Self::Accepted { .. } | Self::Recovered(_) | Self::Rehearsed => false,
         }
+    }
+
+    /// Whether it is rolled back whatever the handler answers, and is neither recorded nor measured.
+    pub(super) fn is_rehearsal(&self) -> bool {
+        matches!(self, Self::Rehearsed)
     }
 }
 

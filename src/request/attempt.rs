@@ -4,7 +4,7 @@ use http::{Request, Response, StatusCode};
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::admitted::Admitted;
+use super::admitted::{Admitted, Origin};
 use super::answer::{Answer, Suspicion};
 use super::error_text::error_text;
 use super::failure::Failure;
@@ -12,12 +12,16 @@ use super::telemetry;
 use super::test_kit::RollBack;
 use crate::delivery::Delivery;
 use crate::handler_error::FailureReason;
-use crate::metrics::Stage;
+use crate::metrics::{Metrics, Stage};
 use crate::panic::{catch, catch_panic};
 use crate::transaction::{
     ClaimRequest, Claimed, ClaimedTx, DuplicateOf, Left, Lost, NotClaimed, NotThere, PendingClaim,
     Slot,
 };
+
+/// The number of no take: `idempotent_webhook.claim` refuses it, so that a handler with another driver does not claim what
+/// is only rehearsed.
+const NO_TAKE: i64 = 0;
 
 impl Admitted {
     pub(super) async fn claim_and_handle<S, B, R>(
@@ -46,12 +50,18 @@ impl Admitted {
         };
         match to_commit {
             _ if roll_back && left.is_committed() => Failure::CannotRollBack.into(),
+            _ if self.origin.is_rehearsal() && left.is_committed() => {
+                Failure::RehearsalCommitted.into()
+            }
             Ok(mut response) if roll_back => {
                 left.roll_back().await;
                 RollBack::done(&mut response);
                 Answer::RolledBack(response)
             }
             Ok(response) => match left.claimed().await {
+                Ok(Claimed::Here(tx)) if self.origin.is_rehearsal() => {
+                    self.rehearse_commit(tx, response).await
+                }
                 Ok(Claimed::Here(tx)) => self.commit(tx, response).await,
                 Ok(Claimed::Elsewhere) => Answer::Processed(response),
                 Err(NotThere::NotClaimed(not_claimed)) => Answer::after_the_handler(not_claimed),
@@ -84,6 +94,9 @@ impl Admitted {
 
     /// A kept delivery is never ended without a handler: another version of the application may have accepted it.
     async fn without_handler<R, E>(&self, event_type: &str) -> Answer<R, E> {
+        if self.origin.is_rehearsal() {
+            return Failure::NoHandler(event_type.to_owned()).into();
+        }
         match self.settings.store.look_up(&self.claim_request()).await {
             Ok(known) => match known.duplicate_of {
                 Some(of) => Answer::Duplicate(of),
@@ -102,18 +115,23 @@ impl Admitted {
             return Ok(Slot::new(delivery, tx));
         }
         let request = self.claim_request();
-        let known = settings.store.look_up(&request).await;
-        let known = known.map_err(NotClaimed::Failed)?;
-        if let Some(of) = known.duplicate_of {
-            return Err(Answer::Duplicate(of));
-        }
-        let delivery = self.delivery_for_handler(known.is_reprocessed);
+        let is_reprocessed = if self.origin.is_rehearsal() {
+            self.delivery.is_reprocessed()
+        } else {
+            let known = settings.store.look_up(&request).await;
+            let known = known.map_err(NotClaimed::Failed)?;
+            if let Some(of) = known.duplicate_of {
+                return Err(Answer::Duplicate(of));
+            }
+            known.is_reprocessed
+        };
+        let delivery = self.delivery_for_handler(is_reprocessed);
         let pending = PendingClaim::new(
             settings.store.clone(),
             request,
-            known.is_reprocessed,
+            is_reprocessed,
             settings.in_flight_timeout,
-            settings.verification.metrics.clone(),
+            self.metrics().cloned(),
             settings.handler_timeout,
         );
         Ok(Slot::late(delivery, pending))
@@ -122,9 +140,15 @@ impl Admitted {
     async fn claim(&self) -> Result<ClaimedTx, NotClaimed> {
         let (store, started) = (&self.settings.store, Instant::now());
         let claimed = store.claim(&self.claim_request(), self.deadline).await;
-        let metrics = &self.settings.verification.metrics;
-        metrics.duration(Stage::Claim, started.elapsed());
+        if let Some(metrics) = self.metrics() {
+            metrics.duration(Stage::Claim, started.elapsed());
+        }
         claimed
+    }
+
+    /// `None` for a rehearsal, which is not measured.
+    fn metrics(&self) -> Option<&Metrics> {
+        (!self.origin.is_rehearsal()).then_some(&self.settings.verification.metrics)
     }
 
     pub(super) fn claim_request(&self) -> ClaimRequest {
@@ -134,7 +158,11 @@ impl Admitted {
             object: self.object.clone(),
             object_wait: self.object_wait(),
             longest_idle: self.settings.longest_attempt(),
-            take: self.origin.take().map(|take| take.number),
+            take: match self.origin {
+                Origin::Rehearsed => Some(NO_TAKE),
+                _ => self.origin.take().map(|take| take.number),
+            },
+            is_rehearsal: self.origin.is_rehearsal(),
             version: self.settings.version.clone(),
         }
     }
@@ -167,7 +195,9 @@ impl Admitted {
         let started = Instant::now();
         let handler = catch_panic(async move { inner.call(request).await });
         let handled = tokio::time::timeout(timeout, handler).await;
-        self.settings.counts.handler(started.elapsed(), timeout);
+        if self.metrics().is_some() {
+            self.settings.counts.handler(started.elapsed(), timeout);
+        }
         let response = handled
             .map_err(|_| Failure::HandlerTimedOut {
                 timeout,
@@ -205,7 +235,7 @@ impl Admitted {
         Answer::Processed(response)
     }
 
-    fn suspicion(&self, tx: &ClaimedTx) -> Option<Suspicion> {
+    pub(super) fn suspicion(&self, tx: &ClaimedTx) -> Option<Suspicion> {
         if !tx.was_taken && !self.settings.allow_unused_transaction {
             Some(Suspicion::UnusedTransaction)
         } else if tx.has_dropped_savepoint() {

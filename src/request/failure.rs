@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -43,6 +44,12 @@ pub(super) enum Failure {
     NotCommitted,
     /// The same, and the test kit has asked for a rollback.
     CannotRollBack,
+    /// It is a rehearsal, and the layer is not for that.
+    NotRehearsable,
+    /// It is a rehearsal of another endpoint than that of the layer.
+    OtherEndpoint(Arc<str>),
+    /// The handler says that it has committed a rehearsal by another driver.
+    RehearsalCommitted,
     /// The runtime is shutting down.
     Cancelled,
 }
@@ -71,6 +78,9 @@ impl Failure {
             | Self::Outlived
             | Self::NotCommitted
             | Self::CannotRollBack
+            | Self::NotRehearsable
+            | Self::OtherEndpoint(_)
+            | Self::RehearsalCommitted
             | Self::Commit(CommitError::Aborted | CommitError::TransactionReplaced) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
@@ -87,6 +97,8 @@ impl Failure {
                 | Self::TooLargeToKeep { .. }
                 | Self::QuotaExhausted
                 | Self::Superseded
+                | Self::NotRehearsable
+                | Self::OtherEndpoint(_)
         )
     }
 
@@ -172,6 +184,16 @@ impl fmt::Display for Failure {
             Self::CannotRollBack => f.write_str(
                 "the handler has committed the delivery itself (`LateClaim::committed`), which cannot be \
                  rolled back: set `allow_unused_transaction` on the layer",
+            ),
+            Self::NotRehearsable => f.write_str(
+                "its layer is not `rehearsable`, by which one says that a rollback undoes what its handlers do",
+            ),
+            Self::OtherEndpoint(endpoint) => write!(
+                f,
+                "its path leads to the layer of another endpoint, `{endpoint}`"
+            ),
+            Self::RehearsalCommitted => f.write_str(
+                "the handler commits by another driver (`LateClaim::committed`), which cannot be rolled back",
             ),
             Self::Cancelled => f.write_str("the runtime shut down"),
         }

@@ -11,6 +11,7 @@ mod guards;
 mod keep_first;
 mod process;
 mod record_result;
+mod rehearse;
 mod service;
 mod telemetry;
 mod test_kit;

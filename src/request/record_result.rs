@@ -29,7 +29,7 @@ const WRITE_AGAIN: Duration = Duration::from_secs(1);
 const WRITE_FOR: Duration = Duration::from_secs(60);
 
 /// The effect of an attempt on what is kept.
-enum Attempted {
+pub(super) enum Attempted {
     /// It has committed the delivery, and ended what was kept with the commit.
     Processed,
     /// Another attempt has committed it before.
@@ -318,7 +318,7 @@ async fn tell_dead(
 }
 
 impl Attempted {
-    fn of<R, E>(answer: &Answer<R, E>) -> Self {
+    pub(super) fn of<R, E>(answer: &Answer<R, E>) -> Self {
         let scheduled =
             |status, reason: &dyn fmt::Display| FailedAttempt::new(status, reason, Next::Scheduled);
         match answer {

@@ -19,10 +19,11 @@ use super::answer::Answer;
 use super::failure::Failure;
 use super::keep_first::KeepFirst;
 use super::process::process;
+use super::rehearse::rehearse;
 use super::telemetry;
 use super::test_kit::RollBack;
 use crate::event_types::Wanted;
-use crate::recovery::RecoveryAttempt;
+use crate::recovery::{RecoveryAttempt, RehearsalAttempt};
 use crate::settings::Settings;
 use crate::traceparent::traceparent;
 use crate::transaction::DedupeTx;
@@ -71,7 +72,7 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
+    fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
         let settings = self.settings.clone();
         if settings.allow_unused_transaction && RollBack::is_wanted(&request) {
             // What such a handler writes would not be rolled back.
@@ -82,15 +83,21 @@ where
         let inner = std::mem::replace(&mut self.inner, clone);
         let caller = Span::current();
         let span = span(&caller, &settings.verification);
+        let rehearsal = request.extensions_mut().remove::<RehearsalAttempt>();
         let response = async move {
-            let answer = match admit(&settings, request).await {
-                Ok((admitted, request)) => {
-                    let keep_first = KeepFirst::of(&admitted, &request);
-                    process(admitted, keep_first, inner, request, caller).await
-                }
-                Err(answer) => {
-                    telemetry::answer(&settings, &answer);
-                    answer
+            let answer = if let Some(rehearsal) = rehearsal {
+                // Boxed, or each request would have room for it.
+                Box::pin(rehearse(&settings, rehearsal, inner, request)).await
+            } else {
+                match admit(&settings, request).await {
+                    Ok((admitted, request)) => {
+                        let keep_first = KeepFirst::of(&admitted, &request);
+                        process(admitted, keep_first, inner, request, caller).await
+                    }
+                    Err(answer) => {
+                        telemetry::answer(&settings, &answer);
+                        answer
+                    }
                 }
             };
             answer.into_response(&settings.verification)

@@ -42,6 +42,8 @@ pub(crate) struct Settings {
     /// Where it is what a delivery is about, if those of one object run one at a time.
     pub(crate) serialized_by: Option<provider::Source>,
     pub(crate) allow_unused_transaction: bool,
+    /// Whether a rollback undoes all that the handler does in a rehearsal.
+    pub(crate) is_rehearsable: bool,
     /// The longest time between two authentic requests of the provider, if it is known.
     pub(crate) expected_every: Option<Duration>,
     /// That of the application, or an empty text.
@@ -75,6 +77,7 @@ impl Settings {
             claims_late: false,
             serialized_by: None,
             allow_unused_transaction: false,
+            is_rehearsable: false,
             expected_every: None,
             version: Arc::default(),
             handler_timeout: Duration::from_secs(30),

@@ -17,6 +17,7 @@ use crate::delivery::Delivery;
 use crate::digest::Sha256Digest;
 
 const CLAIM: &str = include_str!("claim.sql");
+const REHEARSE: &str = include_str!("rehearse.sql");
 const REPLAY_GUARD: &str = include_str!("replay_guard.sql");
 const FIRST_WITH_BODY: &str = include_str!("first_with_body.sql");
 
@@ -40,6 +41,9 @@ pub(crate) struct ClaimRequest {
     pub(crate) longest_idle: Duration,
     /// The number of the take of a kept delivery, which is claimed only if nobody has taken it since.
     pub(crate) take: Option<i64>,
+    /// Whether it is rolled back whatever its handler answers. Then it takes the lock of the claim and writes nothing, so
+    /// that it also runs what was processed.
+    pub(crate) is_rehearsal: bool,
     /// The version of the application, which may be empty.
     pub(crate) version: Arc<str>,
 }
@@ -170,7 +174,11 @@ impl Store {
         deadline: Instant,
     ) -> Result<Inserted, DatabaseError> {
         let (delivery, fingerprint) = (&request.delivery, request.fingerprint);
-        let settings = self.pool_settings(connection, delivery).await?;
+        let settings = if request.is_rehearsal {
+            self.settings_for_rehearsal(connection).await?
+        } else {
+            self.pool_settings(connection, delivery).await?
+        };
         let idle_timeout = settings.idle_timeout(request.longest_idle);
         if let Some(object) = &request.object {
             let deadline = match request.object_wait {
@@ -183,6 +191,24 @@ impl Store {
             }
         }
         let wait = time_until(deadline);
+        if request.is_rehearsal {
+            let locked = with_timeout(
+                wait + self.timeout,
+                keyed(REHEARSE, delivery)
+                    .bind(millis(wait))
+                    .bind(&*settings.lock_timeout)
+                    .bind(&*idle_timeout)
+                    .fetch_one(&mut **connection),
+            );
+            return match locked.await {
+                Ok(row) => Ok(Inserted::Claimed {
+                    id: TransactionId(row.try_get(0)?),
+                    is_reprocessed: delivery.is_reprocessed(),
+                }),
+                Err(error) if error.is_wait_over() => Ok(Inserted::WaitTimedOut),
+                Err(error) => Err(error),
+            };
+        }
         let limit = millis(self.longest_wait());
         let inserted = with_timeout(
             wait + self.timeout,

@@ -23,6 +23,9 @@ use crate::random::random;
 /// sqlx is out of step with.
 const CURRENT_TRANSACTION: &str = "select pg_current_xact_id_if_assigned()::text || $1::text";
 
+/// Checks what is deferred to the commit.
+const CHECK_CONSTRAINTS: &str = "set constraints all immediate";
+
 /// Rolls back and returns the nonce. Begins an empty transaction, since sqlx still counts one.
 fn roll_back_and_return(nonce: &Nonce) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!("rollback and chain; select '{}'", nonce.0))
@@ -87,6 +90,41 @@ impl ClaimedTx {
                 connection.roll_back(timeout).await;
                 Err(CommitError::Aborted)
             }
+            Err(error) => Err(CommitError::Database(error)),
+        }
+    }
+
+    /// Does what precedes a commit, and rolls back: what the commit would refuse is refused, but for what Postgres sees at
+    /// the commit only, such as a conflict of serializable transactions.
+    pub(crate) async fn rehearse_commit(self) -> Result<(), CommitError> {
+        let Self {
+            mut connection,
+            id,
+            timeout,
+            ..
+        } = self;
+        if Manager::get_transaction_depth(&connection) != CLAIM_DEPTH {
+            connection.roll_back(timeout).await;
+            return Err(CommitError::TransactionReplaced);
+        }
+        let nonce = Nonce::new();
+        let checked = with_timeout(timeout, async {
+            read_pending(&mut connection).await?;
+            let current: Option<String> = sqlx::query_scalar(CURRENT_TRANSACTION)
+                .bind(&nonce.0)
+                .fetch_one(&mut *connection)
+                .await?;
+            sqlx::raw_sql(CHECK_CONSTRAINTS)
+                .execute(&mut *connection)
+                .await?;
+            Ok(current == Some(id.0 + &nonce.0))
+        })
+        .await;
+        connection.roll_back(timeout).await;
+        match checked {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(CommitError::TransactionReplaced),
+            Err(error) if error.is_aborted_transaction() => Err(CommitError::Aborted),
             Err(error) => Err(CommitError::Database(error)),
         }
     }

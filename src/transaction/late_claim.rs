@@ -116,7 +116,8 @@ impl LateClaim {
 impl LateClaim {
     /// The number under which this attempt has taken a kept delivery: the last argument of the SQL function
     /// [`claim`](crate::documentation::drivers#the-claim), which refuses an attempt that was overtaken. `None` for a delivery
-    /// that was not kept before its handler runs.
+    /// that was not kept before its handler runs. In a [rehearsal](crate::Delivery::is_rehearsal) it is a number that
+    /// `claim` refuses.
     pub fn take_number(&self) -> Option<i64> {
         self.pending.as_ref()?.take()
     }

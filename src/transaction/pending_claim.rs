@@ -17,7 +17,8 @@ pub(crate) struct PendingClaim {
     is_reprocessed: bool,
     /// The longest wait for another process.
     wait: Duration,
-    metrics: Metrics,
+    /// `None` if it is not measured.
+    metrics: Option<Metrics>,
     /// When the handler was called.
     called_at: Instant,
     /// How long it may run.
@@ -30,7 +31,7 @@ impl PendingClaim {
         request: ClaimRequest,
         is_reprocessed: bool,
         wait: Duration,
-        metrics: Metrics,
+        metrics: Option<Metrics>,
         handler_timeout: Duration,
     ) -> Self {
         Self {
@@ -53,7 +54,7 @@ impl PendingClaim {
     /// vain is not taken for a handler that is too slow.
     pub(super) async fn begin(&self) -> Result<ClaimedTx, NotClaimed> {
         let time = self.called_at.elapsed();
-        self.metrics.duration(Stage::BeforeClaim, time);
+        self.measure(Stage::BeforeClaim, time);
         let left = self.handler_timeout.saturating_sub(time);
         self.claim_within(self.wait.min(left / 2)).await
     }
@@ -73,10 +74,16 @@ impl PendingClaim {
         }))
     }
 
+    fn measure(&self, stage: Stage, time: Duration) {
+        if let Some(metrics) = &self.metrics {
+            metrics.duration(stage, time);
+        }
+    }
+
     async fn claim_within(&self, wait: Duration) -> Result<ClaimedTx, NotClaimed> {
         let started = Instant::now();
         let claimed = self.store.claim(&self.request, started + wait).await;
-        self.metrics.duration(Stage::Claim, started.elapsed());
+        self.measure(Stage::Claim, started.elapsed());
         let tx = claimed?;
         // Without this: B commits, an operator has it processed again, and A, which was told that it is new, commits.
         if tx.is_reprocessed != self.is_reprocessed {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Row, SqlSafeStr};
 use sqlx_core::transaction::TransactionManager;
 use tokio::time::Instant;
@@ -33,15 +34,24 @@ const REGISTER: &str = "
 
 /// The settings that claims change: `lock_timeout` as `show` prints it, and the limit of idle transactions in
 /// milliseconds.
-const SETTINGS: &str = "
-    select
-        current_setting('lock_timeout'),
-        (
-            select setting
-            from pg_settings
-            where name = 'idle_in_transaction_session_timeout'
-        )
-";
+macro_rules! settings {
+    () => {
+        "
+        select
+            current_setting('lock_timeout'),
+            (
+                select setting
+                from pg_settings
+                where name = 'idle_in_transaction_session_timeout'
+            )
+        "
+    };
+}
+
+const SETTINGS: &str = settings!();
+
+/// The same in a transaction that may write from now on, whatever the pool's default is.
+const SETTINGS_FOR_REHEARSAL: &str = concat!("set transaction read write; ", settings!());
 
 /// How often a process that claims deliveries registers its window.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -59,6 +69,13 @@ pub(super) struct PoolSettings {
 }
 
 impl PoolSettings {
+    fn read(row: &PgRow) -> sqlx::Result<Self> {
+        Ok(Self {
+            lock_timeout: row.try_get::<String, _>(0)?.into(),
+            idle_millis: row.try_get::<String, _>(1)?.parse().unwrap_or(0),
+        })
+    }
+
     /// The limit for a transaction whose handler may be idle for `longest`, or that of the pool if it is
     /// lower.
     pub(super) fn idle_timeout(&self, longest: Duration) -> String {
@@ -82,6 +99,17 @@ impl Store {
             Some(settings) => Ok(settings),
             None => self.register(connection, delivery).await,
         }
+    }
+
+    /// The pool's own settings, in the transaction of a rehearsal. It registers nothing.
+    pub(super) async fn settings_for_rehearsal(
+        &self,
+        connection: &mut TxConnection,
+    ) -> Result<PoolSettings, DatabaseError> {
+        let settings = sqlx::raw_sql(SETTINGS_FOR_REHEARSAL).fetch_one(&mut **connection);
+        Ok(PoolSettings::read(
+            &with_timeout(self.timeout, settings).await?,
+        )?)
     }
 
     /// Registers the window if that is due, for a delivery that the layer may not claim itself.
@@ -131,10 +159,7 @@ impl Store {
             Manager::commit(connection).await?;
             let row = sqlx::raw_sql(SETTINGS).fetch_one(&mut **connection).await?;
             Manager::begin(connection, Some(BEGIN.into_sql_str())).await?;
-            Ok(PoolSettings {
-                lock_timeout: row.try_get::<String, _>(0)?.into(),
-                idle_millis: row.try_get::<String, _>(1)?.parse().unwrap_or(0),
-            })
+            PoolSettings::read(&row)
         })
         .await;
         let mut registration = self.registration();

@@ -95,6 +95,13 @@ pub struct KeptDelivery {
     key_tenant: String,
 }
 
+impl KeptDelivery {
+    /// The tenant of its key, which is empty unless ids are separate by tenant.
+    pub(crate) fn key_tenant(&self) -> &str {
+        &self.key_tenant
+    }
+}
+
 pub(crate) async fn list(
     pool: &PgPool,
     of: Of<'_>,

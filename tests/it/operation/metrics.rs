@@ -6,13 +6,15 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
+use idempotent_webhook::recovery::Rehearsal;
 use idempotent_webhook::{
     DedupeTx, Delivery, Endpoint, IdempotentWebhook, Keep, LateClaim, Recovery, presets, prune,
 };
 use metrics_exporter_prometheus::PrometheusBuilder;
 
 use crate::support::{
-    Database, github, github_delivery, insert_effect, let_pass, secret, send, soon, spawn_send,
+    Database, github, github_delivery, insert_due_of, insert_effect, let_pass, secret, send, soon,
+    spawn_send,
 };
 
 /// An endpoint of its own, since other tests in this process are counted as well.
@@ -233,6 +235,30 @@ async fn what_happens_can_be_scraped_and_no_label_comes_from_a_sender() {
     .await;
     running.stop().await;
     drop(kept);
+
+    // A rehearsal is in none of them, but for the counters that are there from the start.
+    let recovery = Recovery::new(database.pool.clone());
+    let rehearsed = |endpoint| {
+        let provider = presets::github(secret());
+        IdempotentWebhook::new(database.pool.clone(), endpoint, provider)
+            .keep(Keep::all(&recovery))
+            .rehearsable()
+    };
+    let early = post(async |_: DedupeTx| {}).layer(rehearsed("rehearsed-early"));
+    let late = post(async |claim: LateClaim| claim.begin().await.map(|_| StatusCode::OK))
+        .layer(rehearsed("rehearsed-late").late_claim());
+    let router = Router::new().route("/early", early).route("/late", late);
+    insert_due_of(&database, "rehearsed-early", "/early", 1).await;
+    insert_due_of(&database, "rehearsed-late", "/late", 1).await;
+    let of_rehearsed = async || {
+        let scraped = scrape().await.0;
+        let of_it = scraped.lines().filter(|line| line.contains("rehearsed-"));
+        of_it.map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let before = of_rehearsed().await;
+    let report = recovery.rehearse(&router, &Rehearsal::new()).await.unwrap();
+    assert_eq!(report.rehearsed(), 2);
+    assert_eq!(of_rehearsed().await, before);
     server.abort();
 }
 

@@ -15,6 +15,7 @@ mod operate;
 mod problems;
 mod quota;
 mod races;
+mod rehearsal;
 mod replays;
 mod schedule;
 mod shared_settings;

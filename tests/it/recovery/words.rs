@@ -238,7 +238,7 @@ async fn r13_a_word_ends_while_the_provider_sends() {
     let router = app.router.clone();
     let sending = tokio::spawn(async move {
         for round in 0.. {
-            let sent = send(&router, github(&format!("d{:04}", round % MANY), "{}")).await;
+            let sent = send(&router, github(&format!("d{:04}", round % MANY + 1), "{}")).await;
             assert_eq!(sent.outcome, "accepted");
         }
     });

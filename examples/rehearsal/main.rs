@@ -1,0 +1,172 @@
+//! A job of a deploy: what the old version has processed is run through the new one, and rolled back. It ends with status
+//! 1 if something that was processed would fail now.
+//!
+//!     cargo run --example rehearsal
+//!     cargo run --example rehearsal -- --broken
+//!     cargo run --example rehearsal -- --broken --json
+//!
+//! It needs nothing running: it makes a database of its own, on the server of `DATABASE_URL`
+//! if that is set and on a PostgreSQL of its own otherwise.
+
+#[path = "../playground/mod.rs"]
+mod playground;
+mod report;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::Json;
+use axum::handler::Handler;
+use axum::http::StatusCode;
+use axum::routing::post;
+use idempotent_webhook::recovery::Rehearsal;
+use idempotent_webhook::testing::TestDelivery;
+use idempotent_webhook::{
+    DedupeTx, Delivery, HandlerError, IdempotentWebhook, Keep, Provider, Recovery, Secret, presets,
+};
+use playground::{send, step};
+use serde::Deserialize;
+use sqlx::PgPool;
+use sqlx::postgres::PgPoolOptions;
+
+const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// How many deliveries the old version has processed.
+const DELIVERIES: usize = 1000;
+
+fn github() -> playground::Result<Provider> {
+    Ok(presets::github(Secret::new("a secret")?))
+}
+
+/// The application, with the handler of one of its versions.
+fn app<H, T>(pool: &PgPool, handler: H) -> playground::Result<(Router, Recovery)>
+where
+    H: Handler<T, ()>,
+    T: 'static,
+{
+    let recovery = Recovery::new(pool.clone());
+    let layer = IdempotentWebhook::new(pool.clone(), "deployments", github()?)
+        .keep(Keep::all(&recovery).processed_for(WEEK))
+        .rehearsable();
+    let app = Router::new().route("/github", post(handler).layer(layer));
+    Ok((app, recovery))
+}
+
+/// The old version takes any body.
+async fn old(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+    deploy(&mut tx, &delivery, "main").await
+}
+
+#[derive(Deserialize)]
+struct Event {
+    r#ref: Option<String>,
+}
+
+/// The new one reads it.
+async fn new(
+    mut tx: DedupeTx,
+    delivery: Delivery,
+    Json(event): Json<Event>,
+) -> Result<StatusCode, HandlerError> {
+    deploy(&mut tx, &delivery, event.r#ref.as_deref().unwrap_or("main")).await
+}
+
+#[derive(Deserialize)]
+struct Push {
+    r#ref: String,
+}
+
+/// This one takes each event for a push, which is what the rehearsal finds.
+async fn broken(
+    mut tx: DedupeTx,
+    delivery: Delivery,
+    Json(push): Json<Push>,
+) -> Result<StatusCode, HandlerError> {
+    deploy(&mut tx, &delivery, &push.r#ref).await
+}
+
+async fn deploy(
+    tx: &mut DedupeTx,
+    delivery: &Delivery,
+    branch: &str,
+) -> Result<StatusCode, HandlerError> {
+    // The deployment of what was processed is there from the first time.
+    sqlx::query("insert into deployments values ($1, $2) on conflict do nothing")
+        .bind(delivery.id())
+        .bind(branch)
+        .execute(&mut **tx)
+        .await?;
+    Ok(StatusCode::OK)
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    playground::run(example).await
+}
+
+async fn example(pool: PgPool) -> playground::Result<()> {
+    sqlx::query("create table deployments (delivery_id text primary key, branch text)")
+        .execute(&pool)
+        .await?;
+    receive(&pool).await?;
+
+    // From here on, it is the job. What a handler writes past its transaction fails on this pool.
+    let options = pool.connect_options().as_ref().clone();
+    let reading = options.options([("default_transaction_read_only", "on")]);
+    let pool = PgPoolOptions::new()
+        .max_connections(8)
+        .connect_lazy_with(reading);
+    let (app, recovery) = match is_asked("--broken") {
+        true => self::app(&pool, broken)?,
+        false => self::app(&pool, new)?,
+    };
+    let began = Instant::now();
+    let report = recovery.rehearse(&app, &Rehearsal::new()).await?;
+    if is_asked("--json") {
+        println!("{:#}", report::json(&report));
+    } else {
+        print!("{}", report::table(&report));
+        println!(
+            "{} deliveries in {:.1?}",
+            report.rehearsed(),
+            began.elapsed()
+        );
+    }
+    pool.close().await;
+    if report.has_broken() {
+        return Err("What was processed would fail now.".into());
+    }
+    if report.rehearsed() == 0 {
+        return Err("Nothing was rehearsed.".into());
+    }
+    Ok(())
+}
+
+fn is_asked(flag: &str) -> bool {
+    std::env::args().any(|argument| argument == flag)
+}
+
+/// Last week.
+async fn receive(pool: &PgPool) -> playground::Result<()> {
+    let (app, _) = app(pool, old)?;
+    for number in 0..DELIVERIES {
+        let (event_type, body) = match number % 4 {
+            0 => ("release", r#"{"release":{"tag_name":"v1"}}"#),
+            _ => ("push", r#"{"ref":"main"}"#),
+        };
+        let sent = TestDelivery::new(&github()?)
+            .uri("/github")
+            .id(format!("delivery-{number}"))
+            .event_type(event_type)
+            .body(body);
+        send(&app, &sent).await?;
+    }
+    let processed: i64 = sqlx::query_scalar("select count(*) from deployments")
+        .fetch_one(pool)
+        .await?;
+    if is_asked("--json") {
+        return Ok(());
+    }
+    step("processed by the old version", processed, "1000")
+}

@@ -1,0 +1,16 @@
+-- Takes the lock of a claim, for a transaction that is rolled back whatever happens in it. It writes nothing: a delivery
+-- that was processed is run as well, and no other session waits for a row of this crate.
+--
+-- The lock is that of `claim.sql`, as are the settings: the limit of the transaction without a statement, the wait for the
+-- lock, and then the pool's own `lock_timeout` for the handler's statements.
+--
+-- $1 endpoint, $2 tenant, $3 id, $4 `lock_timeout` for the queue, $5 for the handler, $6 the longest time of the
+-- transaction without a statement.
+select case
+    when set_config('idle_in_transaction_session_timeout', $6, true) is null then null
+    when set_config('lock_timeout', $4, true) is null then null
+    when pg_advisory_xact_lock(
+        hashtextextended($3, hashtextextended($2, hashtextextended($1, 0)))
+    ) is null then null
+    when set_config('lock_timeout', $5, true) is not null then pg_current_xact_id()::text
+end

@@ -1,0 +1,744 @@
+//! What was kept is run through a new version, and rolled back.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::http::StatusCode;
+use axum::routing::post;
+use futures_util::future::join;
+use idempotent_webhook::recovery::{
+    Filter, KeptState, Rehearsal, RehearsalReport, RehearsedDelivery, RehearsedType,
+};
+use idempotent_webhook::{
+    DedupeTx, Delivery, Events, HandlerError, IdempotentWebhook, Keep, LateClaim, Recency,
+    Recovery, Source, presets,
+};
+use sqlx::PgPool;
+use sqlx::postgres::PgPoolOptions;
+
+use crate::support::{
+    Database, NO_ADVISORY_LOCK, ONE_WAITS_FOR_A_LOCK, answer, assert_rows, gate, gated,
+    github_delivery, insert_due_of, insert_effect, secret, send, soon, spawn_send, write_effect,
+};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Of one version of an application: its router, and the handle of its layers.
+struct Version {
+    recovery: Recovery,
+    router: Router,
+}
+
+impl Version {
+    fn new(pool: &PgPool) -> Self {
+        Self {
+            recovery: Recovery::new(pool.clone()),
+            router: Router::new(),
+        }
+    }
+
+    /// With an endpoint at a path of its name, that archives all and may be rehearsed.
+    fn serve<H, T>(self, pool: &PgPool, endpoint: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, ()>,
+        T: 'static,
+    {
+        self.serve_with(pool, endpoint, |layer| layer.rehearsable(), handler)
+    }
+
+    fn serve_with<H, T>(
+        mut self,
+        pool: &PgPool,
+        endpoint: &'static str,
+        set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook,
+        handler: H,
+    ) -> Self
+    where
+        H: Handler<T, ()>,
+        T: 'static,
+    {
+        let layer = IdempotentWebhook::new(pool.clone(), endpoint, presets::github(secret()))
+            // Far more than it takes, however busy the machine is.
+            .database_timeout(Duration::from_secs(20))
+            .keep(Keep::all(&self.recovery).processed_for(DAY));
+        let route = post(handler).layer(set(layer));
+        self.router = self.router.route(&format!("/{endpoint}"), route);
+        self
+    }
+
+    async fn rehearse(&self, rehearsal: &Rehearsal) -> RehearsalReport {
+        let report = self.recovery.rehearse(&self.router, rehearsal).await;
+        report.unwrap()
+    }
+
+    /// Has deliveries processed, or failed.
+    async fn receive(&self, endpoint: &str, event_type: &str, ids: &[&str]) {
+        for id in ids {
+            let sent = github_delivery()
+                .uri(&format!("/{endpoint}"))
+                .id(*id)
+                .event_type(event_type);
+            send(&self.router, sent.request()).await;
+        }
+    }
+}
+
+/// What is reported of a type: processed again and now, failing now and again, not run.
+fn counts(of: &RehearsedType) -> [usize; 5] {
+    [
+        of.processed_again,
+        of.processed_now,
+        of.fails_now.len(),
+        of.fails_again.len(),
+        of.not_run.len(),
+    ]
+}
+
+/// The only type of which something was rehearsed.
+fn only_type(report: &RehearsalReport) -> &RehearsedType {
+    assert!(report.refused.is_empty(), "{report:?}");
+    assert_eq!(report.types.len(), 1, "{report:?}");
+    &report.types[0]
+}
+
+fn reasons(listed: &[RehearsedDelivery]) -> Vec<(&str, &str)> {
+    let mut reasons: Vec<_> = listed
+        .iter()
+        .map(|one| (&*one.delivery_id, &*one.reason))
+        .collect();
+    reasons.sort_unstable();
+    reasons
+}
+
+/// Writes an effect, and a version of its subject.
+async fn busy(mut tx: DedupeTx, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+    insert_effect(&mut tx, &delivery).await?;
+    tx.advance("a subject", 1).await?;
+    Ok(StatusCode::OK)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn z1_a_rehearsal_of_a_thousand_deliveries_of_five_endpoints_changes_no_row() {
+    const ENDPOINTS: [&str; 5] = ["a", "b", "c", "d", "e"];
+    let database = Database::new().await;
+    let pool = &database.pool;
+    for endpoint in ENDPOINTS {
+        insert_due_of(&database, endpoint, &format!("/{endpoint}"), 200).await;
+    }
+    // Half of them are processed, and some of the others are dead.
+    database
+        .run(
+            "insert into idempotent_webhook.deliveries (endpoint, delivery_id)
+             select endpoint, delivery_id from idempotent_webhook.kept_deliveries
+             where right(delivery_id, 1) in ('0', '2', '4', '6', '8');
+             update idempotent_webhook.kept_deliveries as kept
+             set state = 'processed', processed_at = now(), archived_for = interval '1 day',
+                 archived_until = now() + interval '1 day', next_attempt_at = null
+             from idempotent_webhook.deliveries as known
+             where known.endpoint = kept.endpoint and known.delivery_id = kept.delivery_id;
+             update idempotent_webhook.kept_deliveries
+             set state = 'dead', next_attempt_at = null, status = 500, reason = 'it failed'
+             where state = 'due' and right(delivery_id, 1) in ('3', '5')",
+        )
+        .await;
+    let mut new = Version::new(pool);
+    let mut layers = Vec::new();
+    for endpoint in ENDPOINTS {
+        let keep_layer = |layer: IdempotentWebhook| {
+            let layer = layer.rehearsable();
+            layers.push(layer.clone());
+            layer
+        };
+        new = new.serve_with(pool, endpoint, keep_layer, busy);
+    }
+
+    let before = database.snapshot().await;
+    let report = new.rehearse(&Rehearsal::new()).await;
+    for layer in layers {
+        // What is counted would be written now.
+        layer.drained().await;
+    }
+    assert_eq!(database.snapshot().await, before);
+    database.until(NO_ADVISORY_LOCK).await;
+    assert_eq!(report.rehearsed(), 1000);
+    assert!(!report.has_broken());
+    let endpoints: Vec<_> = report.types.iter().map(|of| &*of.endpoint).collect();
+    assert_eq!(endpoints, ENDPOINTS);
+    for of_type in &report.types {
+        assert_eq!(counts(of_type), [100, 100, 0, 0, 0]);
+        assert!(of_type.suspicious.is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn z1_what_a_new_version_breaks_and_mends_is_found_by_type() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let old = Version::new(pool).serve(pool, "test", async |tx: DedupeTx, delivery: Delivery| {
+        match delivery.event_type() {
+            Some("release") => Err(StatusCode::BAD_GATEWAY),
+            _ => write_effect(tx, delivery).await,
+        }
+    });
+    old.receive("test", "push", &["p1", "p2", "p3"]).await;
+    old.receive("test", "release", &["r1", "r2"]).await;
+    old.receive("test", "star", &["s1"]).await;
+    drop(old);
+    assert_rows!(database, claims: 4, effects: 4);
+
+    let new = Version::new(pool).serve(
+        pool,
+        "test",
+        async |mut tx: DedupeTx, delivery: Delivery| match delivery.id().as_str() {
+            "p1" => panic!("in the handler"),
+            "p2" => Ok(StatusCode::OK),
+            "p3" => {
+                sqlx::query("insert into nothing values (1)")
+                    .execute(&mut *tx)
+                    .await?;
+                Ok(StatusCode::OK)
+            }
+            "r1" => Err(HandlerError::new("as before")),
+            _ => Ok(StatusCode::OK),
+        },
+    );
+    let before = database.snapshot().await;
+    let report = new.rehearse(&Rehearsal::new()).await;
+    assert_eq!(database.snapshot().await, before);
+    assert!(report.has_broken());
+    let found: Vec<_> = report
+        .types
+        .iter()
+        .map(|of| (of.event_type.as_deref().unwrap(), counts(of)))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("push", [1, 0, 2, 0, 0]),
+            ("release", [0, 1, 0, 1, 0]),
+            ("star", [1, 0, 0, 0, 0]),
+        ]
+    );
+    let pushes = reasons(&report.types[0].fails_now);
+    assert_eq!(pushes[0], ("p1", "the handler panicked: in the handler"));
+    assert_eq!(pushes[1].0, "p3");
+    assert!(
+        pushes[1].1.contains("\"nothing\" does not exist"),
+        "{pushes:?}"
+    );
+    let releases = reasons(&report.types[1].fails_again);
+    assert_eq!(releases, [("r1", "as before")]);
+}
+
+/// Each would be answered with a 2xx by its handler, and lost if that were believed.
+#[tokio::test(flavor = "multi_thread")]
+async fn z1_what_the_commit_would_refuse_fails() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    database
+        .run("create table parts (of int unique deferrable initially deferred)")
+        .await;
+    insert_due_of(&database, "test", "/test", 1).await;
+    for (name, statement, expected) in [
+        (
+            "deferred",
+            "insert into parts values (1), (1)",
+            "duplicate key value violates unique constraint",
+        ),
+        (
+            "swallowed",
+            "insert into nothing values (1)",
+            "although a statement had failed in its transaction",
+        ),
+        (
+            "ended",
+            "rollback",
+            "the transaction of the claim had ended before the handler answered",
+        ),
+    ] {
+        let new = Version::new(pool).serve(pool, "test", async move |mut tx: DedupeTx| {
+            let _ = sqlx::query(statement).execute(&mut *tx).await;
+            StatusCode::OK
+        });
+        let before = database.snapshot().await;
+        let report = new.rehearse(&Rehearsal::new()).await;
+        assert_eq!(database.snapshot().await, before, "{name}");
+        let of_type = only_type(&report);
+        assert_eq!(counts(of_type), [0, 0, 0, 1, 0], "{name}");
+        let reason = &of_type.fails_again[0].reason;
+        assert!(reason.contains(expected), "{name}: {reason}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn z1_a_filter_and_a_limit_choose_and_the_newest_comes_first() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let handler = {
+        let seen = seen.clone();
+        async move |_: DedupeTx, delivery: Delivery| {
+            seen.lock().unwrap().push(delivery.id().to_string());
+        }
+    };
+    let version = Version::new(pool).serve(pool, "test", handler);
+    version.receive("test", "push", &["a", "b", "c"]).await;
+    version.receive("test", "star", &["d"]).await;
+    database
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set first_received_at = now() - interval '1 hour'
+             where delivery_id in ('b', 'd');
+             insert into idempotent_webhook.kept_deliveries (endpoint, delivery_id, state, attempts)
+             values ('test', 'recorded', 'recorded', 1)",
+        )
+        .await;
+    insert_due_of(&database, "test", "/test", 1).await;
+    let rehearsed = async |rehearsal: Rehearsal| {
+        seen.lock().unwrap().clear();
+        version.rehearse(&rehearsal.concurrency(1)).await;
+        seen.lock().unwrap().clone()
+    };
+    let newest = async |limit| rehearsed(Rehearsal::new().limit(limit)).await;
+    assert_eq!(newest(0).await, [""; 0]);
+    assert_eq!(newest(3).await, ["due-1", "c", "a"]);
+    assert_eq!(newest(5).await, ["due-1", "c", "a", "b", "d"]);
+
+    let not_processed = rehearsed(Rehearsal::new().only(Filter::new())).await;
+    assert_eq!(not_processed, ["due-1"]);
+    let archive = Filter::new().state(KeptState::Processed);
+    let stars = Rehearsal::new()
+        .only(archive.clone().event_type("star"))
+        .only(archive.event_type("star"));
+    assert_eq!(rehearsed(stars).await, ["d"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn z1_a_rehearsal_that_is_cut_off_leaves_nothing() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let old = Version::new(pool).serve(pool, "test", write_effect);
+    old.receive("test", "push", &["a", "b"]).await;
+    let (mut gate, handler) = gated();
+    let new = Version::new(pool).serve(pool, "test", handler);
+    let before = database.snapshot().await;
+    let rehearsing = tokio::spawn(async move {
+        new.rehearse(&Rehearsal::new().concurrency(2)).await;
+    });
+    gate.reached().await;
+    gate.reached().await;
+    assert_eq!(database.writing().await, 2);
+    rehearsing.abort();
+    database.until(NO_ADVISORY_LOCK).await;
+    assert_eq!(database.snapshot().await, before);
+    assert_eq!(
+        send(
+            &old.router,
+            github_delivery().uri("/test").id("a").request()
+        )
+        .await,
+        answer(200, "duplicate", "")
+    );
+}
+
+/// As it is if its process is killed, or its host is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn z1_a_rehearsal_whose_connection_is_lost_leaves_nothing_and_the_next_one_runs() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    insert_due_of(&database, "test", "/test", 2).await;
+    let (mut gate, handler) = gated();
+    let new = Version::new(pool).serve(pool, "test", handler);
+    let before = database.snapshot().await;
+    let rehearsal = Rehearsal::new().concurrency(1);
+    let rehearsing = new.rehearse(&rehearsal);
+    let killing = async {
+        gate.reached().await;
+        database
+            .count(
+                "select count(pg_terminate_backend(pid)) from pg_stat_activity
+                 where datname = current_database() and backend_xid is not null",
+            )
+            .await;
+        gate.open();
+        gate.reached().await;
+        gate.open();
+    };
+    let (report, ()) = soon(join(rehearsing, killing)).await;
+    assert_eq!(counts(only_type(&report)), [0, 1, 0, 1, 0]);
+    assert_eq!(database.snapshot().await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn z1_a_request_for_what_is_rehearsed_waits_for_one_handler_and_is_processed_once() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    insert_due_of(&database, "test", "/test", 1).await;
+    let (mut gate, handler) = gated();
+    let new = Version::new(pool).serve(pool, "test", handler);
+    let serving = Version::new(pool).serve(pool, "test", write_effect);
+    let rehearsal = Rehearsal::new();
+    let rehearsing = new.rehearse(&rehearsal);
+    let sending = async {
+        gate.reached().await;
+        let sent = github_delivery().uri("/test").id("due-1");
+        let sent = spawn_send(&serving.router, sent.request());
+        database.until(ONE_WAITS_FOR_A_LOCK).await;
+        assert_rows!(database, claims: 0, effects: 0);
+        gate.open();
+        sent.await.unwrap()
+    };
+    let (report, answered) = soon(join(rehearsing, sending)).await;
+    assert_eq!(answered, answer(200, "processed", "done"));
+    assert_eq!(counts(only_type(&report)), [0, 1, 0, 0, 0]);
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+/// The other way round: what is being processed is not run beside it.
+#[tokio::test(flavor = "multi_thread")]
+async fn z1_a_rehearsal_waits_for_an_attempt_that_is_running() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    insert_due_of(&database, "test", "/test", 1).await;
+    let (mut gate, handler) = gated();
+    let serving = Version::new(pool).serve(pool, "test", handler);
+    let runs = Arc::new(AtomicU32::new(0));
+    let counted = runs.clone();
+    let new = Version::new(pool).serve(pool, "test", async move |_: DedupeTx| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let sent = github_delivery().uri("/test").id("due-1");
+    let sent = spawn_send(&serving.router, sent.request());
+    gate.reached().await;
+    let rehearsal = Rehearsal::new();
+    let rehearsing = new.rehearse(&rehearsal);
+    let opening = async {
+        database.until(ONE_WAITS_FOR_A_LOCK).await;
+        assert_eq!(runs.load(Ordering::Relaxed), 0);
+        gate.open();
+    };
+    let (report, ()) = soon(join(rehearsing, opening)).await;
+    assert_eq!(report.rehearsed(), 1);
+    assert_eq!(runs.load(Ordering::Relaxed), 1);
+    assert_eq!(sent.await.unwrap().outcome, "processed");
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+/// So that a job whose router is not that of the application does not say that all is well.
+#[tokio::test(flavor = "multi_thread")]
+async fn z1_what_reaches_no_layer_of_its_endpoint_is_not_run() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    insert_due_of(&database, "test", "/gone", 1).await;
+    insert_due_of(&database, "other", "/test", 1).await;
+    let new =
+        Version::new(pool)
+            .serve(pool, "test", write_effect)
+            .serve(pool, "other", write_effect);
+    let before = database.snapshot().await;
+    let report = new.rehearse(&Rehearsal::new()).await;
+    assert_eq!(database.snapshot().await, before);
+    assert_eq!(report.rehearsed(), 0);
+    let not_run: Vec<_> = report
+        .types
+        .iter()
+        .map(|of| (&*of.endpoint, &*of.not_run[0].reason))
+        .collect();
+    assert_eq!(
+        not_run,
+        [
+            (
+                "other",
+                "its path leads to the layer of another endpoint, `test`"
+            ),
+            (
+                "test",
+                "no layer of its endpoint was reached: the answer was 404 Not Found"
+            ),
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn z1_a_type_that_has_no_handler_any_more_fails() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let old = Version::new(pool).serve(pool, "test", write_effect);
+    old.receive("test", "push", &["a"]).await;
+    let recovery = Recovery::new(pool.clone());
+    let layer = IdempotentWebhook::new(pool.clone(), "test", presets::github(secret()))
+        .rehearsable()
+        .keep(Keep::all(&recovery).processed_for(DAY));
+    let events = Events::new().on("star", write_effect).ignore_others();
+    let router = Router::new().route("/test", post(events.layer(layer)));
+    let report = recovery.rehearse(&router, &Rehearsal::new()).await.unwrap();
+    assert_eq!(counts(only_type(&report)), [0, 0, 1, 0, 0]);
+    let reason = &report.types[0].fails_now[0].reason;
+    assert!(
+        reason.contains("no handler for the type `push`"),
+        "{reason}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn z1_one_object_is_rehearsed_by_one_handler_at_a_time() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    insert_due_of(&database, "test", "/test", 2).await;
+    let running = Arc::new(AtomicU32::new(0));
+    let handler = async move |_: DedupeTx| {
+        assert_eq!(running.fetch_add(1, Ordering::Relaxed), 0);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        running.fetch_sub(1, Ordering::Relaxed);
+    };
+    let serialized = |layer: IdempotentWebhook| {
+        let object = Source::header(axum::http::HeaderName::from_static("x-object"))
+            .or(Source::json("$.id".parse().unwrap()));
+        layer.rehearsable().serialize_by(object)
+    };
+    database
+        .run("update idempotent_webhook.kept_requests set body = '{\"id\":1}'")
+        .await;
+    let new = Version::new(pool).serve_with(pool, "test", serialized, handler);
+    let report = new.rehearse(&Rehearsal::new().concurrency(2)).await;
+    assert_eq!(counts(only_type(&report)), [0, 2, 0, 0, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn z2_an_endpoint_is_rehearsed_only_if_its_layer_says_so() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    insert_due_of(&database, "closed", "/closed", 3).await;
+    insert_due_of(&database, "open", "/open", 3).await;
+    let never = async |_: DedupeTx| -> StatusCode { panic!("it is not to be called") };
+    let new = Version::new(pool)
+        .serve_with(pool, "closed", |layer| layer, never)
+        .serve(pool, "open", write_effect);
+    let report = new.rehearse(&Rehearsal::new()).await;
+    assert_eq!(report.refused.len(), 1);
+    assert_eq!(report.refused[0].endpoint, "closed");
+    let reason = &report.refused[0].reason;
+    assert!(reason.contains("not `rehearsable`"), "{reason}");
+    assert_eq!(report.types.len(), 1);
+    assert_eq!(counts(&report.types[0]), [0, 3, 0, 0, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn z2_a_handler_can_tell_and_nothing_runs_after_a_commit_that_does_not_come() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let after = Arc::new(AtomicU32::new(0));
+    let handler = {
+        let (told, after) = (told.clone(), after.clone());
+        async move |mut tx: DedupeTx, delivery: Delivery| {
+            told.lock().unwrap().push((
+                delivery.is_rehearsal(),
+                delivery.is_reprocessed(),
+                delivery.attempt(),
+                delivery.idempotency_key("x"),
+            ));
+            let after = after.clone();
+            tx.after_commit(async move {
+                after.fetch_add(1, Ordering::Relaxed);
+            });
+            insert_effect(&mut tx, &delivery).await.unwrap();
+        }
+    };
+    let mut layer = None;
+    let keep_layer = |given: IdempotentWebhook| layer.insert(given.rehearsable()).clone();
+    let version = Version::new(pool).serve_with(pool, "test", keep_layer, handler);
+    version.receive("test", "push", &["a"]).await;
+    let report = version.rehearse(&Rehearsal::new()).await;
+    assert_eq!(counts(only_type(&report)), [1, 0, 0, 0, 0]);
+    layer.unwrap().drained().await;
+    assert_eq!(after.load(Ordering::Relaxed), 1);
+    let told = told.lock().unwrap().clone();
+    let key = told[0].3.clone();
+    assert_eq!(told, [(false, false, 1, key.clone()), (true, true, 2, key)]);
+    assert_rows!(database, claims: 1, effects: 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn z2_a_late_claim_is_rehearsed_up_to_its_commit() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    let late = |layer: IdempotentWebhook| layer.late_claim().rehearsable();
+    let handler = async |claim: LateClaim, delivery: Delivery| {
+        if delivery.id().as_str() == "without" {
+            return Ok(StatusCode::OK);
+        }
+        let mut tx = claim.begin().await?;
+        insert_effect(&mut tx, &delivery).await?;
+        let recency = tx.advance("a subject", 1).await?;
+        match (delivery.id().as_str(), recency) {
+            ("fails", _) => Err(HandlerError::new("after its claim")),
+            (_, Recency::Newer) => Ok(StatusCode::OK),
+            (_, recency) => Err(HandlerError::new(format_args!("{recency:?}"))),
+        }
+    };
+    let old = Version::new(pool).serve_with(pool, "test", late, async |claim: LateClaim| {
+        claim.begin().await.map(|_| StatusCode::OK)
+    });
+    old.receive("test", "push", &["a", "fails", "without"])
+        .await;
+    let new = Version::new(pool).serve_with(pool, "test", late, handler);
+    let before = database.snapshot().await;
+    let report = new.rehearse(&Rehearsal::new().concurrency(1)).await;
+    assert_eq!(database.snapshot().await, before);
+    let of_type = only_type(&report);
+    assert_eq!(counts(of_type), [2, 0, 1, 0, 0], "{of_type:?}");
+    assert_eq!(reasons(&of_type.fails_now), [("fails", "after its claim")]);
+}
+
+/// The function of the claim refuses it, so its transaction fails. One that ignores the number of its take is stopped after
+/// the first.
+#[tokio::test(flavor = "multi_thread")]
+async fn z2_a_handler_with_another_driver_is_refused_and_claims_nothing() {
+    const CLAIM: &str = "select idempotent_webhook.claim($1, '', $2, null, $3)";
+    let database = Database::new().await;
+    let pool = &database.pool;
+    insert_due_of(&database, "test", "/test", 3).await;
+    let elsewhere = database.another_pool(2).await;
+    for (gives_number, expected) in [(true, None), (false, Some("by another driver"))] {
+        let elsewhere = elsewhere.clone();
+        let handler = move |claim: LateClaim, delivery: Delivery| {
+            let elsewhere = elsewhere.clone();
+            async move {
+                let mut tx = elsewhere.begin().await?;
+                let number = claim.take_number().filter(|_| gives_number);
+                let claimed: bool = sqlx::query_scalar(CLAIM)
+                    .bind(delivery.endpoint())
+                    .bind(delivery.id())
+                    .bind(number)
+                    .fetch_one(&mut *tx)
+                    .await?;
+                assert!(claimed);
+                tx.commit().await?;
+                claim.committed();
+                Ok::<_, HandlerError>(StatusCode::OK)
+            }
+        };
+        let late = |layer: IdempotentWebhook| layer.late_claim().rehearsable();
+        let new = Version::new(pool).serve_with(pool, "test", late, handler);
+        let report = new.rehearse(&Rehearsal::new().concurrency(1)).await;
+        match expected {
+            None => {
+                let of_type = only_type(&report);
+                assert_eq!(counts(of_type), [0, 0, 0, 3, 0]);
+                let reason = &of_type.fails_again[0].reason;
+                assert!(reason.contains("taken by another attempt"), "{reason}");
+                assert_rows!(database, claims: 0, effects: 0);
+            }
+            Some(expected) => {
+                assert_eq!(report.rehearsed(), 0);
+                let reason = &report.refused[0].reason;
+                assert!(reason.contains(expected), "{reason}");
+                assert_rows!(database, claims: 1, effects: 0);
+            }
+        }
+    }
+}
+
+/// As the guide has it: the transactions of the pool are read-only by default, and that of a rehearsal is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn z2_what_is_written_past_the_transaction_fails_on_a_pool_that_only_reads() {
+    let database = Database::new().await;
+    insert_due_of(&database, "test", "/test", 1).await;
+    let options = database
+        .options()
+        .options([("default_transaction_read_only", "on")]);
+    let pool = PgPoolOptions::new()
+        .max_connections(5)
+        .connect_lazy_with(options);
+    let past = pool.clone();
+    let new = Version::new(&pool).serve(
+        &pool,
+        "test",
+        async move |mut tx: DedupeTx, delivery: Delivery| {
+            insert_effect(&mut tx, &delivery).await?;
+            sqlx::query("insert into effects values ('past it')")
+                .execute(&past)
+                .await?;
+            Ok::<_, HandlerError>(StatusCode::OK)
+        },
+    );
+    let before = database.snapshot().await;
+    let report = new.rehearse(&Rehearsal::new()).await;
+    assert_eq!(database.snapshot().await, before);
+    let of_type = only_type(&report);
+    assert_eq!(counts(of_type), [0, 0, 0, 1, 0]);
+    let reason = &of_type.fails_again[0].reason;
+    assert!(reason.contains("read-only transaction"), "{reason}");
+
+    // That of a rehearsal is not read-only, whether it waits for an object or not.
+    let serialized = |layer: IdempotentWebhook| {
+        let object = Source::json("$.id".parse().unwrap());
+        layer.rehearsable().serialize_by(object)
+    };
+    for new in [
+        Version::new(&pool).serve(&pool, "test", write_effect),
+        Version::new(&pool).serve_with(&pool, "test", serialized, write_effect),
+    ] {
+        let report = new.rehearse(&Rehearsal::new()).await;
+        assert_eq!(counts(only_type(&report)), [0, 1, 0, 0, 0]);
+        assert_eq!(database.snapshot().await, before);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn z2_a_handler_that_does_not_take_its_transaction_is_suspicious() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    insert_due_of(&database, "test", "/test", 1).await;
+    let new = Version::new(pool).serve(pool, "test", async || StatusCode::OK);
+    let report = new.rehearse(&Rehearsal::new()).await;
+    let of_type = only_type(&report);
+    assert_eq!(counts(of_type), [0, 1, 0, 0, 0]);
+    let reason = &of_type.suspicious[0].reason;
+    assert!(reason.contains("has not taken DedupeTx"), "{reason}");
+}
+
+/// A rehearsal is in the span of its delivery, and in no message of an attempt.
+#[tokio::test]
+async fn z1_a_rehearsal_is_logged_as_one() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    insert_due_of(&database, "test", "/test", 1).await;
+    let failing = async |_: DedupeTx| -> StatusCode { StatusCode::BAD_GATEWAY };
+    let new = Version::new(pool).serve(pool, "test", failing);
+    let logged = crate::support::logged(async {
+        new.rehearse(&Rehearsal::new()).await;
+    })
+    .await;
+    assert!(logged.contains("webhook rehearsed"), "{logged}");
+    for message in ["WARN", "ERROR", "webhook rolled back", "webhook received"] {
+        assert!(!logged.contains(message), "{message}: {logged}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn z1_a_rehearsal_of_many_stays_within_the_pool() {
+    let database = Database::new().await;
+    let pool = &database.pool;
+    insert_due_of(&database, "test", "/test", 6).await;
+    let (mut gate, way) = gate();
+    let new = Version::new(pool).serve(pool, "test", async move |_: DedupeTx| way.pass().await);
+    let rehearsal = Rehearsal::new().concurrency(100);
+    let rehearsing = new.rehearse(&rehearsal);
+    let opening = async {
+        for _ in 0..3 {
+            gate.reached().await;
+            gate.reached().await;
+            // Half of five.
+            assert_eq!(database.writing().await, 2);
+            gate.open();
+            gate.open();
+        }
+    };
+    let (report, ()) = soon(join(rehearsing, opening)).await;
+    assert_eq!(counts(only_type(&report)), [0, 6, 0, 0, 0]);
+}
