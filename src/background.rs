@@ -91,6 +91,7 @@ pub(crate) async fn guarded<T>(name: &'static str, work: impl Future<Output = T>
 }
 
 #[cfg(test)]
+#[expect(clippy::panic, reason = "the tests panic on purpose")]
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};

@@ -127,8 +127,10 @@ impl InBackground {
     async fn selected(&self, action: Action, keys: &[Key]) -> sqlx::Result<usize> {
         let mut unchanged = 0;
         for of_endpoint in keys.chunk_by(|a, b| a.endpoint == b.endpoint) {
+            let Some(Key { endpoint, .. }) = of_endpoint.first() else {
+                continue;
+            };
             for batch in of_endpoint.chunks(BATCH) {
-                let endpoint = &*batch[0].endpoint;
                 let keys: RowKeys = batch.iter().map(row_key).collect();
                 let (applied, is_cancelled) =
                     self.batch(endpoint, action, Batch::Of(&keys)).await?;

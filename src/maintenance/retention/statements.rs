@@ -302,7 +302,7 @@ impl Step {
                 delete.execute(connection).await?;
                 Ok(Batch {
                     // Otherwise all of them are locked.
-                    is_full: was_full && resolved.len() > 0,
+                    is_full: was_full && !resolved.is_empty(),
                     ..Batch::default()
                 })
             }
