@@ -321,6 +321,7 @@ async fn k4b_deliveries_in_a_format_that_is_not_known_are_a_warning() {
     let log = logged(async {
         let recovery = recover(&app);
         until_logged("another version of idempotent-webhook has kept them").await;
+        app.database.until("exists (select from effects)").await;
         recovery.stop().await;
     })
     .await;
