@@ -31,7 +31,9 @@ pub(crate) use keep_settings::{Keep, What};
 pub(crate) use keeper::Keeper;
 pub use kept::KeptState;
 pub(crate) use kept::{Acceptance, Accepted, AttemptBy};
-pub(crate) use kept_request::{FORMAT, KeptRequest};
+#[cfg(feature = "dashboard")]
+pub(crate) use kept_request::FORMAT;
+pub(crate) use kept_request::KeptRequest;
 pub use operator::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Retried};
 pub use problems::{EndpointChange, Problem};
 pub(crate) use quota::{Quota, QuotaLimits};
