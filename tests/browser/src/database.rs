@@ -28,9 +28,11 @@ impl Database {
             .execute(AssertSqlSafe(format!("create database {name}")))
             .await
             .unwrap();
+        // A test that holds a lock looks at pages meanwhile, on a machine that is busy.
+        let options = server.options(&name).options([("lock_timeout", "1min")]);
         let pool = PgPoolOptions::new()
             .max_connections(5)
-            .connect_lazy_with(server.options(&name));
+            .connect_lazy_with(options);
         idempotent_webhook::migrate(&pool).await.unwrap();
         Self { pool }
     }

@@ -290,11 +290,11 @@ async fn an_action_is_cancelled_while_it_runs() {
         ada.goes_to("action?id=1").await;
         assert_sound(&ada.page).await;
         assert_eq!(ada.page.text_of("dd .state").await, "cancelled");
-        assert_eq!(ada.page.text_of(".changed").await, "1,000");
-        assert_eq!(stage.kept().await.len(), 1500);
+        assert_eq!(ada.page.text_of(".changed").await, "500");
+        assert_eq!(stage.kept().await.len(), 2000);
         assert_eq!(
             stage.audit().await,
-            ["ada: discard imports what is dead, changed 1000, cancelled by ada"]
+            ["ada: discard imports what is dead, changed 500, cancelled by ada"]
         );
     })
     .await;
