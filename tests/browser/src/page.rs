@@ -16,6 +16,7 @@ use chromiumoxide::cdp::browser_protocol::page::{
 };
 use chromiumoxide::cdp::browser_protocol::{log, network};
 use chromiumoxide::cdp::js_protocol::runtime::{EnableParams as EnableRuntime, EvaluateParams};
+use chromiumoxide::error::CdpError;
 use chromiumoxide::page::ScreenshotParams;
 use chromiumoxide::types::Command;
 use serde::de::DeserializeOwned;
@@ -382,23 +383,34 @@ impl Page {
     }
 
     /// What an expression is, as a debugger evaluates it: also if the scripts of the page do
-    /// not run. A promise is awaited if they do.
+    /// not run. A promise is awaited if they do. If the page loads itself again meanwhile, the
+    /// expression is evaluated once more, in the page that follows.
     pub async fn eval<T: DeserializeOwned>(&self, javascript: &str) -> T {
-        let value = self.evaluate(javascript).await;
+        let value = loop {
+            match self.try_evaluate(javascript).await {
+                Err(error) if error.to_string().contains("navigated or closed") => {}
+                value => break value.unwrap_or_else(|error| panic!("{error}: {javascript}")),
+            }
+        };
         serde_json::from_value(value.clone())
             .unwrap_or_else(|error| panic!("{error}: {value} from {javascript}"))
     }
 
     async fn evaluate(&self, javascript: &str) -> Value {
+        let value = self.try_evaluate(javascript).await;
+        value.unwrap_or_else(|error| panic!("{error}: {javascript}"))
+    }
+
+    async fn try_evaluate(&self, javascript: &str) -> Result<Value, CdpError> {
         let mut command = EvaluateParams::new(javascript);
         command.return_by_value = Some(true);
         command.await_promise = Some(self.look.javascript);
-        let answer = self.run(command).await;
+        let answer = self.tab.execute(command).await?.result;
         if let Some(thrown) = answer.exception_details {
             let said = thrown.exception.and_then(|thrown| thrown.description);
             panic!("{}: {javascript}", said.unwrap_or(thrown.text));
         }
-        answer.result.value.unwrap_or_default()
+        Ok(answer.result.value.unwrap_or_default())
     }
 
     /// Writes a picture of the whole page as PNG.

@@ -497,6 +497,20 @@ async fn without_scripts_only_those_of_the_test_run() {
 }
 
 #[tokio::test]
+async fn a_page_that_loads_itself_again_is_asked_once_more() {
+    let visit = visit("", Look::default()).await;
+    let said: String = visit
+        .page
+        .eval(
+            "sessionStorage.left
+                ? 'the page that follows'
+                : (sessionStorage.left = true, location.reload(), new Promise(() => {}))",
+        )
+        .await;
+    assert_eq!(said, "the page that follows");
+}
+
+#[tokio::test]
 async fn a_form_is_submitted_by_mouse_and_by_keyboard() {
     let server = Server::start(form()).await;
     let browser = Browser::start().await;
