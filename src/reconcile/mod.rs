@@ -1,6 +1,7 @@
 //! Reconciliation: compares the events of a provider's list with the deliveries that were processed, and runs
 //! the missing ones. [`documentation::reconciliation`](crate::documentation::reconciliation) says how.
 
+mod bounds;
 mod error;
 mod event_source;
 mod missing;

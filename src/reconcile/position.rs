@@ -6,8 +6,9 @@ use sqlx::postgres::PgArguments;
 use sqlx::query::Query;
 use sqlx::{Postgres, Row};
 
+use super::bounds::{Bounds, Known, Limits, Span, Times};
 use crate::delivery::Delivery;
-use crate::pg_time::{from_unix_time, interval, unix_time};
+use crate::pg_time::{interval, unix_time};
 use crate::random::random;
 use crate::transaction::{DatabaseError, Store, keyed};
 
@@ -26,40 +27,6 @@ pub(super) struct Position {
     pub(super) path: String,
     pub(super) source: String,
     process: i64,
-}
-
-/// What a round looks at. Times are in Unix seconds.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    /// Since when deliveries are recorded.
-    recorded_since: f64,
-    reconciled_until: Option<f64>,
-    pub(super) span: Span,
-    /// Whether it is the round that was broken off.
-    resumes: bool,
-    /// Since when events are not reconciled that are too old for this round.
-    gap_since: Option<f64>,
-}
-
-/// The times of events.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Span {
-    pub(super) since: SystemTime,
-    pub(super) until: SystemTime,
-}
-
-/// How the bounds of a round are set.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    pub(super) look_back: Duration,
-    /// For how long the list has an event.
-    pub(super) goes_back: Option<Duration>,
-    pub(super) grace: Duration,
-    /// Whether deliveries belong to tenants.
-    pub(super) has_tenants: bool,
-    pub(super) since: Option<SystemTime>,
-    /// Whether it is a round on request, which looks at what is reconciled, too.
-    pub(super) on_request: bool,
 }
 
 /// A round that has begun or goes on.
@@ -83,16 +50,6 @@ pub(super) struct Unknown {
     pub(super) asked_in_vain: bool,
 }
 
-impl Bounds {
-    /// Events that a round should have looked at, and this one does not.
-    pub(super) fn gap(&self) -> Option<Span> {
-        Some(Span {
-            since: from_unix_time(self.gap_since?),
-            until: self.span.since,
-        })
-    }
-}
-
 impl Position {
     pub(super) fn new(store: Store, endpoint: String, path: String, source: String) -> Self {
         Self {
@@ -113,26 +70,25 @@ impl Position {
 
     pub(super) async fn bounds(&self, limits: &Limits) -> Result<Bounds, DatabaseError> {
         let statement = || {
-            self.query(include_str!("sql/bounds.sql"))
-                .bind(interval(limits.look_back))
-                .bind(interval(limits.grace))
-                .bind(limits.has_tenants)
-                .bind(limits.since.map(unix_time))
-                .bind(limits.on_request)
-                .bind(limits.goes_back.map(interval))
+            let query = self.query(include_str!("sql/known.sql"));
+            query.bind(limits.has_tenants)
         };
         let rows = self.store.run_on_any(statement).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
-        Ok(Bounds {
+        let round: (Option<f64>, Option<f64>) =
+            (row.try_get("round_since")?, row.try_get("round_until")?);
+        let known = Known {
+            now: row.try_get("now")?,
             recorded_since: row.try_get("recorded_since")?,
             reconciled_until: row.try_get("reconciled_until")?,
-            span: Span {
-                since: from_unix_time(row.try_get("since")?),
-                until: from_unix_time(row.try_get("until")?),
-            },
-            resumes: row.try_get("resumes")?,
-            gap_since: row.try_get("gap_since")?,
-        })
+            unfinished: round
+                .0
+                .zip(round.1)
+                .map(|(since, until)| Times { since, until }),
+            is_at_this_path: row.try_get("is_at_this_path")?,
+            pruned_before: row.try_get("pruned_before")?,
+        };
+        Ok(Bounds::new(&known, limits))
     }
 
     /// Begins a round, on request or when it is due. `None` if it is not due, or another process is in it.
@@ -148,8 +104,8 @@ impl Position {
                 .bind(self.process)
                 .bind(interval(TURN))
                 .bind(on_request)
-                .bind(unix_time(bounds.span.since))
-                .bind(unix_time(bounds.span.until))
+                .bind(bounds.times.since)
+                .bind(bounds.times.until)
                 .bind(bounds.resumes)
                 .bind(bounds.gap_since)
         };
@@ -158,7 +114,7 @@ impl Position {
             return Ok(None);
         };
         Ok(Some(Begun {
-            span: bounds.span,
+            span: bounds.span(),
             cursor: row.try_get("cursor")?,
             is_on_request: on_request,
             untold: 0,

@@ -7,9 +7,10 @@ use http::request::Parts;
 use http::{Method, Request};
 use tokio::time::Instant;
 
+use super::bounds::{Limits, Span};
 use super::error::ReconcileError;
 use super::event_source::{EventPage, EventSource, PageQuery, SourceError};
-use super::position::{Begun, Limits, Position, Span, TURN};
+use super::position::{Begun, Position, TURN};
 use super::settings::Reconcile;
 use crate::delivery::{DeliveryId, DeliveryKey, Tenant};
 use crate::panic::{catch_panic, message};
@@ -242,7 +243,7 @@ impl<S: EventSource> Rounds<'_, S> {
 
     /// What [`Reconcile::dry_run`] returns.
     pub(super) async fn list_missing(&self) -> Result<Vec<MissingDelivery>, ReconcileError> {
-        let span = self.position.bounds(&self.limits).await?.span;
+        let span = self.position.bounds(&self.limits).await?.span();
         let mut found = Vec::new();
         if span.since > span.until {
             return Ok(found);

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::bounds::Limits;
 use super::error::ReconcileError;
 use super::event_source::EventSource;
-use super::position::{Limits, Position};
+use super::position::Position;
 use super::round::{Ended, MissingDelivery, Reconciled, Rounds};
 use super::settings::Reconcile;
 use crate::background::Background;
