@@ -60,6 +60,9 @@ create table idempotent_webhook.kept_deliveries (
     -- the expression, those without a reason included.
     reason_group uuid,
     body_bytes integer,
+    -- Whether its content was erased, and no request of it came since. The reason says so, too, but a handler may have said
+    -- that.
+    erased boolean not null default false,
     -- The last failed attempts, oldest first: `at` in Unix seconds, `by` (`provider` or `recovery`),
     -- `status`, `reason`.
     history jsonb not null default '[]',
@@ -187,6 +190,16 @@ create table idempotent_webhook.discarded (
 
 create index discarded_at
     on idempotent_webhook.discarded (endpoint, discarded_at);
+
+-- Kept deliveries that the provider has sent again, and when, for a day at least. The row of one whose attempt runs is locked
+-- for as long as that takes, so the time cannot be written there: an operation on many deliveries looks here as well.
+create table idempotent_webhook.sent_again (
+    endpoint text collate "C" not null,
+    tenant text collate "C" not null default '',
+    delivery_id text collate "C" not null,
+    received_at timestamptz not null default statement_timestamp(),
+    primary key (delivery_id, endpoint, tenant)
+);
 
 -- What holds recovery back from an endpoint, and who recovers it.
 create table idempotent_webhook.kept_endpoints (

@@ -19,7 +19,7 @@ const BATCH: usize = 1000;
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// The activity and the settings of this age and, after a year at least, the actions of operators,
-    /// the positions of lists, and what providers were asked for.
+    /// the positions of lists, and what providers were asked for. After a day, which deliveries came again.
     Records(Duration),
     /// What is kept of an endpoint's deliveries that were processed since. A failure that was
     /// kept while another process was still running the delivery leaves such a row.
@@ -272,6 +272,12 @@ const DELETE_ACTIONS: &str = "
         )
 ";
 
+/// No operation takes as long as this. The last one of its transaction: an operation waits for it.
+const DELETE_SENT_AGAIN: &str = "
+    delete from idempotent_webhook.sent_again
+    where received_at < now() - interval '1 day'
+";
+
 impl Step {
     pub(super) async fn run(&self, connection: &mut PgConnection) -> sqlx::Result<Batch> {
         match self {
@@ -288,6 +294,7 @@ impl Step {
                     let delete = sqlx::query(sql).bind(interval(*age));
                     delete.execute(&mut *connection).await?;
                 }
+                sqlx::query(DELETE_SENT_AGAIN).execute(connection).await?;
                 Ok(Batch::default())
             }
             Self::Resolved(endpoint) => {

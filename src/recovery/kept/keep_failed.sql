@@ -85,6 +85,7 @@ kept as (
         end,
         archived_for = excluded.archived_for,
         body_bytes = coalesce(known.body_bytes, excluded.body_bytes),
+        erased = false,
         history = idempotent_webhook.with_attempt(
             known.history, 'provider', excluded.status, excluded.reason
         )

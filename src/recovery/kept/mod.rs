@@ -52,6 +52,11 @@ use crate::delivery::Delivery;
 use crate::pg_time::{interval, unix_time};
 use crate::transaction::{DatabaseError, RowKeys, Store, keyed};
 
+/// Waits for those who set deliveries aside, and keeps others from it to the end of the transaction: their inserts take
+/// the lock that this one excludes. Without this: a list of the provider has looked for the last time, A is processed and
+/// forgotten, the list commits, and A runs once more.
+const HOLD_DISCARDED: &str = "lock table idempotent_webhook.discarded in share mode";
+
 /// Whose attempt it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttemptBy {
@@ -183,6 +188,10 @@ pub(super) async fn accept(
             .filter(|(_, accepted)| matches!(accepted, Accepted::New(_)))
             .map(|(one, _)| key(&one.delivery))
             .collect();
+        // What is forgotten from here on waits for this transaction, and deletes what it has kept.
+        sqlx::query(HOLD_DISCARDED)
+            .execute(&mut *connection)
+            .await?;
         let leave = new.bind(sqlx::query(include_str!("leave_known.sql")), endpoint);
         let known = RowKeys::read(&leave.fetch_all(connection).await?)?;
         for (one, accepted) in group.iter().zip(&mut accepted) {
@@ -230,7 +239,9 @@ impl Store {
                 .bind(request.archived_for.map(interval))
         };
         let note = || keyed(include_str!("note_resent.sql"), delivery);
-        let rows = self.run_all_on_any(|| [note(), statement()]).await?;
+        // In a transaction of its own: the other one may wait for a row, and an operation would wait for both.
+        self.run_on_any(note).await?;
+        let rows = self.run_on_any(statement).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         Ok(row.try_get("processed")?)
     }

@@ -1,20 +1,11 @@
--- The provider sends a delivery again whose attempt runs, or is taken over within seconds. That attempt is the answer, and
--- its row may be locked until it ends: this does not wait for it.
+-- Notes that the provider has sent a delivery again that is kept, before it hears that this is accepted. It waits for no
+-- attempt, and for an operation on many deliveries only while that commits (`operation.rs`).
 --
--- Without this: an operator discards many, the provider sends one of them again and hears that it is accepted, and it is
--- discarded.
+-- Without this: an attempt runs, an operator begins to discard many, the provider sends the delivery again and hears that it
+-- is accepted, the attempt fails, and the delivery is discarded.
 --
 -- $1 endpoint, $2 tenant, $3 id.
-with taken as (
-    select endpoint, tenant, delivery_id
-    from idempotent_webhook.kept_deliveries
-    where endpoint = $1 and tenant = $2 and delivery_id = $3
-        and state = 'due' and taken_by is not null
-    for update skip locked
-)
-update idempotent_webhook.kept_deliveries as kept
-set last_received_at = statement_timestamp()
-from taken
-where kept.endpoint = taken.endpoint
-    and kept.tenant = taken.tenant
-    and kept.delivery_id = taken.delivery_id
+insert into idempotent_webhook.sent_again (endpoint, tenant, delivery_id)
+values ($1, $2, $3)
+on conflict (delivery_id, endpoint, tenant) do update
+set received_at = statement_timestamp()

@@ -16,8 +16,8 @@ with resent as (
         from idempotent_webhook.deliveries
         where endpoint = $1 and tenant = $2 and delivery_id = $3
     )
-    -- Not one whose attempt runs, or is taken over within seconds: this must not wait for it. `note_resent.sql` has
-    -- noted that it came.
+    -- Not one whose attempt runs, or is taken over within seconds: this must not wait for it. It is written down by
+    -- `note_resent.sql` that it came.
     and not exists (
         select 1
         from idempotent_webhook.kept_deliveries
@@ -30,6 +30,7 @@ with resent as (
         last_received_at = excluded.last_received_at,
         next_attempt_at = case known.state when 'due' then least(known.next_attempt_at, now()) else now() end,
         unfinished = case known.state when 'due' then known.unfinished else 0 end,
+        erased = false,
         taken_by = case known.state when 'due' then known.taken_by end,
         -- Without this: A commits in doubt, it is archived and sent again, and A's failure is written to what is due anew.
         takes = known.takes + (known.state <> 'due')::int,

@@ -24,7 +24,7 @@ macro_rules! is_meant {
         and ($14::float8 is null or kept.last_received_at < to_timestamp($14))
         and case $15
             when 'retry' then kept.state = 'dead' or kept.next_attempt_at > now() or kept.taken_by is not null
-            when 'erase' then kept.state <> 'recorded' or kept.reason is distinct from 'its content was erased'
+            when 'erase' then not kept.erased
             when 'reprocess' then $14::float8 is null or kept.processed_at < to_timestamp($14)
             else true
         end"
@@ -52,6 +52,19 @@ const LOCK: &str = concat!(
     for update of kept
 "
 );
+
+/// Waits for those who note that a delivery came again, and keeps others from it to the end of the transaction: their inserts
+/// take the lock that this one excludes. From here on only writes follow, which wait for nothing for long. Without this: the
+/// provider hears that a copy is accepted, which is not noted yet, and what is discarded is the copy as well.
+const HOLD_SENT_AGAIN: &str = "lock table idempotent_webhook.sent_again in share mode";
+
+/// Of these deliveries of the endpoint `$1`, those that came again since `$4`.
+const SENT_AGAIN: &str = "
+    select tenant, delivery_id
+    from idempotent_webhook.sent_again
+    where endpoint = $1 and (tenant, delivery_id) in (select * from unnest($2::text[], $3::text[]))
+        and received_at >= to_timestamp($4)
+";
 
 /// What an operator can do with kept deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +174,15 @@ impl Operation {
             locked.retain(|row| !row.try_get("is_taken").unwrap_or(true));
             running += taken;
         }
-        let changed = RowKeys::read(&locked)?;
+        let mut changed = RowKeys::read(&locked)?;
+        if let Some(began) = scope.began
+            && !changed.is_empty()
+        {
+            sqlx::query(HOLD_SENT_AGAIN).execute(&mut *tx).await?;
+            let again = changed.bind(sqlx::query(SENT_AGAIN), endpoint).bind(began);
+            let again = RowKeys::read(&again.fetch_all(&mut *tx).await?)?;
+            changed.remove(&again);
+        }
         if !changed.is_empty() {
             self.write(&changed, endpoint, tx).await?;
         }
@@ -178,6 +199,10 @@ impl Operation {
         if self == Self::Reprocess {
             keys.delete_claims(endpoint, None, &mut *tx).await?;
         }
+        if self == Self::Discard {
+            // Before the delete, which sees what a list of the provider has kept meanwhile.
+            set_aside(keys, endpoint, tx).await?;
+        }
         let sql = match self {
             Self::Retry => include_str!("../kept/retry.sql"),
             Self::Discard => include_str!("../kept/discard.sql"),
@@ -186,11 +211,8 @@ impl Operation {
         };
         keys.bind(sqlx::query(sql), endpoint)
             .execute(&mut *tx)
-            .await?;
-        if self == Self::Discard {
-            set_aside(keys, endpoint, tx).await?;
-        }
-        Ok(())
+            .await
+            .map(drop)
     }
 }
 

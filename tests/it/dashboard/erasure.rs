@@ -394,6 +394,8 @@ async fn q2_names_stay_in_no_other_columns_than_the_guide_says() {
             "reconciliations.source",
             "redelivery_requests.delivery_id",
             "redelivery_requests.tenant",
+            "sent_again.delivery_id",
+            "sent_again.tenant",
         ]
     );
 }
