@@ -147,7 +147,7 @@
 //!
 //! `api/confirm` says to how many deliveries an action applies, and does nothing. `api/act` answers with the `id`
 //! of the action. `api/action` has its result, for those who see all tenants. `before` is when the deliveries were
-//! seen, such as the `now` of a list: what has failed since is left out. `from` is inclusive, and `until` is
+//! seen, such as the `now` of a list: what came since is left out. `from` is inclusive, and `until` is
 //! exclusive. Times are in UTC, as in `2026-11-23T05:00:00Z`. A list has the address of its `next`
 //! page. `missed` is how many deliveries reconciliation has received. `not_reconciled` is true even if a worse
 //! state hides it. `reconciliation` of `api/endpoint` has each list of the provider, with the `failure` of its last

@@ -217,19 +217,16 @@ impl Selection {
         }
     }
 
-    /// Which deliveries a bulk action changes: those that had failed, or were processed, when they were
-    /// shown.
+    /// Which deliveries a bulk action changes. As for each operation on many, what came again since they were shown is left
+    /// out, and what has failed or was processed since is not.
     pub(super) fn filter(&self) -> Filter {
         let time = |seconds: f64| {
             let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
             SystemTime::UNIX_EPOCH + time
         };
-        let from = self.from.map(|Timestamp(from)| time(from));
-        let until = match (self.until, self.before) {
-            (Some(Timestamp(until)), Some(before)) => Some(until.min(before)),
-            (until, before) => until.map(|Timestamp(until)| until).or(before),
-        };
-        let until = until.map(time);
+        // A list of failures has only what has failed.
+        let from = self.from.map_or(0.0, |Timestamp(from)| from);
+        let until = self.until.map(|Timestamp(until)| time(until));
         let mut filter = match self.state {
             State::Failing => Filter::new(),
             State::Dead => Filter::new().state(KeptState::Dead),
@@ -238,7 +235,7 @@ impl Selection {
             State::Processed => Filter::new().state(KeptState::Processed),
         };
         let times = (
-            from.map_or(Bound::Unbounded, Bound::Included),
+            Bound::Included(time(from)),
             until.map_or(Bound::Unbounded, Bound::Excluded),
         );
         filter = match self.state {
@@ -250,6 +247,7 @@ impl Selection {
         }
         filter.reason_group.clone_from(&self.reason);
         filter.tenants.clone_from(&self.tenants);
+        filter.received_before = self.before;
         filter
     }
 

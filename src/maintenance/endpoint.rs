@@ -21,9 +21,9 @@ use crate::recovery::{Changes, Discarded, Filter, KeptDelivery, Reprocessed, Ret
 /// # Many deliveries
 ///
 /// `retry_all`, `discard_all`, `erase_all` and `reprocess_all` change what had come before they began, by the clock of the
-/// database, and each delivery once. What a provider sends again meanwhile is left out, also if it was kept before. What an
-/// attempt works on at that moment is left as it is and counted: [`Changes`] has both numbers. So if both are zero, there
-/// was nothing.
+/// database, and each delivery once. What a provider sends again meanwhile is left out, also if it was kept before, and if an
+/// attempt ran when it came. What an attempt works on at that moment is left as it is and counted: [`Changes`] has both
+/// numbers. So if both are zero, there was nothing.
 ///
 /// They use one connection, and work in batches, each in a transaction of its own. If one is cancelled or fails, what its
 /// finished batches have changed stays changed. Begin it again for the rest.

@@ -245,7 +245,7 @@ fn all(action: Action, access: &Access, endpoints: usize, selection: &Selection)
             ": " (visible(&selection.in_words())) "."
         }
         @if let Some(before) = selection.before {
-            p { "What happens after " (Timestamp(before)) ", when you saw them, is left out." }
+            p { "What the provider sends again after " (Timestamp(before)) ", when you saw them, is left out." }
         }
         p {
             (meaning(action))

@@ -6,7 +6,7 @@ use sqlx::{PgConnection, PgPool};
 
 use super::Of;
 use super::filter::{Filter, is_chosen, plan_for_values};
-use super::operation::{Applied, Operation, Running, Scope, is_meant, run};
+use super::operation::{Applied, Operation, Running, is_meant, run};
 use crate::transaction::RowKeys;
 
 const NOW: &str = "select extract(epoch from now())::float8";
@@ -57,21 +57,19 @@ impl AddAssign<&Applied> for Changes {
 pub(crate) struct Bulk<'a> {
     operation: Operation,
     of: Of<'a>,
-    filter: &'a Filter,
-    /// In Unix seconds by the clock of the database.
-    began: Option<f64>,
+    /// It has a time before which they came: that of its beginning, if none was given.
+    filter: Filter,
     /// Those whose turn comes next.
     chosen: RowKeys,
     has_chosen_all: bool,
 }
 
 impl<'a> Bulk<'a> {
-    pub(crate) fn new(operation: Operation, of: Of<'a>, filter: &'a Filter) -> Self {
+    pub(crate) fn new(operation: Operation, of: Of<'a>, filter: &Filter) -> Self {
         Self {
             operation,
             of,
-            filter,
-            began: None,
+            filter: filter.clone(),
             chosen: RowKeys::default(),
             has_chosen_all: false,
         }
@@ -80,21 +78,14 @@ impl<'a> Bulk<'a> {
     /// Changes the next batch, in a transaction that has begun for operations. The next one is that after the one
     /// [`committed`](Self::committed).
     pub(crate) async fn next(&mut self, tx: &mut PgConnection) -> sqlx::Result<Applied> {
-        let began = match self.began {
-            Some(began) => began,
-            None => *self
-                .began
-                .insert(sqlx::query_scalar(NOW).fetch_one(&mut *tx).await?),
-        };
-        let scope = Scope {
-            of: self.of,
-            filter: self.filter,
-            began: Some(began),
-        };
+        if self.filter.received_before.is_none() {
+            let now = sqlx::query_scalar(NOW).fetch_one(&mut *tx).await?;
+            self.filter.received_before = Some(now);
+        }
         if self.chosen.len() <= BATCH && !self.has_chosen_all {
             plan_for_values(&mut *tx).await?;
             let after = self.chosen.last();
-            let choose = self.filter.bind(CHOOSE, &scope, self.operation);
+            let choose = self.filter.bind(CHOOSE, self.of, self.operation);
             let chosen = choose
                 .bind(after.map(|(tenant, _)| tenant))
                 .bind(after.map(|(_, id)| id))
@@ -106,7 +97,7 @@ impl<'a> Bulk<'a> {
         }
         let batch = self.chosen.first(BATCH);
         self.operation
-            .apply(&scope, &batch, Running::IsLeft, tx)
+            .apply(self.of, &self.filter, &batch, Running::IsLeft, tx)
             .await
     }
 

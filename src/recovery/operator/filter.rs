@@ -8,7 +8,7 @@ use sqlx::query::Query;
 use sqlx::{PgConnection, Postgres};
 
 use super::Of;
-use super::operation::{Operation, Scope};
+use super::operation::Operation;
 use crate::pg_time::unix_time;
 use crate::recovery::KeptState;
 
@@ -16,7 +16,7 @@ use crate::recovery::KeptState;
 const PLAN_FOR_VALUES: &str = "select set_config('plan_cache_mode', 'force_custom_plan', true)";
 
 /// Meets the endpoint `$1`, the tenant `$2` if it is given, the states `$3` as the table has them, and the other values
-/// of a [`Filter`], `$4` to `$13`.
+/// of a [`Filter`], `$4` to `$14`.
 macro_rules! is_chosen {
     () => {
         "kept.endpoint = $1
@@ -31,7 +31,8 @@ macro_rules! is_chosen {
         and ($10::text[] is null or coalesce(kept.tenant_name, kept.tenant) = any($10))
         and ($11::float8 is null or kept.last_failed_at >= to_timestamp($11))
         and ($12::text is null or kept.processed_version = $12)
-        and ($13::bool is null or (state.paused_at is not null) = $13)"
+        and ($13::bool is null or (state.paused_at is not null) = $13)
+        and ($14::float8 is null or kept.last_received_at < to_timestamp($14))"
     };
 }
 pub(super) use is_chosen;
@@ -58,6 +59,9 @@ pub struct Filter {
     processed_by: Option<String>,
     /// By name, also where ids are not separate by tenant.
     pub(crate) tenants: Option<Vec<String>>,
+    /// Only those that were last received before this time, in Unix seconds by the clock of the database. What fails or is
+    /// processed afterwards is among them.
+    pub(crate) received_before: Option<f64>,
 }
 
 /// From a time on, and before another one.
@@ -159,7 +163,7 @@ impl Filter {
         self
     }
 
-    /// The first thirteen values of a statement on what it says. Without a state, those of these states are meant.
+    /// The first fourteen values of a statement on what it says. Without a state, those of these states are meant.
     fn bind_states<'q>(
         &'q self,
         sql: &'static str,
@@ -185,6 +189,7 @@ impl Filter {
             .bind(self.failed.from.map(unix_time))
             .bind(&self.processed_by)
             .bind(self.is_paused)
+            .bind(self.received_before)
     }
 
     /// The same for a list or a count. Processed deliveries are meant only if the filter says so.
@@ -201,15 +206,14 @@ impl Filter {
         self.bind_states(sql, of, states)
     }
 
-    /// The first fifteen values of a statement on the scope of an operation.
+    /// The first fifteen values of a statement on what an operation can change.
     pub(super) fn bind<'q>(
         &'q self,
         sql: &'static str,
-        scope: &Scope<'q>,
+        of: Of<'q>,
         operation: Operation,
     ) -> Query<'q, Postgres, PgArguments> {
-        self.bind_states(sql, scope.of, operation.states())
-            .bind(scope.began)
+        self.bind_states(sql, of, operation.states())
             .bind(operation.as_str())
     }
 }

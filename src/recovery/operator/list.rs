@@ -41,9 +41,9 @@ const LIST: &str = concat!(
     where ",
     is_chosen!(),
     "
-        and ($14::text is null or (kept.delivery_id, kept.tenant) > ($14, $15))
+        and ($15::text is null or (kept.delivery_id, kept.tenant) > ($15, $16))
     order by kept.delivery_id, kept.tenant
-    limit $16
+    limit $17
 "
 );
 
@@ -58,7 +58,7 @@ const COUNT: &str = concat!(
         where ",
     is_chosen!(),
     "
-        limit $14
+        limit $15
     ) as chosen
 "
 );

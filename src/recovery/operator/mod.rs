@@ -18,7 +18,6 @@ pub use list::KeptDelivery;
 #[cfg(feature = "dashboard")]
 pub(crate) use list::count;
 pub(crate) use list::list;
-use operation::Scope;
 pub(crate) use operation::{Applied, Operation, Running, run};
 
 /// Waits for whoever changes what is kept of the deliveries, as a reprocess does.
@@ -133,15 +132,12 @@ pub(crate) async fn apply_to(
     running: Running,
     tx: &mut PgConnection,
 ) -> sqlx::Result<Applied> {
-    let scope = Scope {
-        of: Of {
-            endpoint,
-            tenant: None,
-        },
-        filter: &Filter::new(),
-        began: None,
+    let of = Of {
+        endpoint,
+        tenant: None,
     };
-    operation.apply(&scope, keys, running, tx).await
+    let all = Filter::new();
+    operation.apply(of, &all, keys, running, tx).await
 }
 
 async fn rows(

@@ -14,14 +14,12 @@ const BEGIN: &str = "begin isolation level read committed not deferrable;
     select set_config('idle_in_transaction_session_timeout', '10s', true)
     where current_setting('idle_in_transaction_session_timeout') = '0'";
 
-/// Meets the filter of `is_chosen!`, what was last received before `$14`, if it is given, and what the operation `$15` can
-/// change.
+/// Meets the filter of `is_chosen!`, and what the operation `$15` can change.
 macro_rules! is_meant {
     () => {
         concat!(
             is_chosen!(),
             "
-        and ($14::float8 is null or kept.last_received_at < to_timestamp($14))
         and case $15
             when 'retry' then kept.state = 'dead' or kept.next_attempt_at > now() or kept.taken_by is not null
             when 'erase' then not kept.erased
@@ -73,14 +71,6 @@ pub(crate) enum Operation {
     Discard,
     Reprocess,
     Erase,
-}
-
-/// Which deliveries an operation is for.
-pub(super) struct Scope<'a> {
-    pub(super) of: Of<'a>,
-    pub(super) filter: &'a Filter,
-    /// When it began, in Unix seconds by the clock of the database, if only what came before is meant.
-    pub(super) began: Option<f64>,
 }
 
 /// What becomes of a delivery that an attempt works on.
@@ -143,12 +133,13 @@ impl Operation {
     /// Locks are taken in the order of the life cycle: those of the claims, then the rows.
     pub(super) async fn apply(
         self,
-        scope: &Scope<'_>,
+        of: Of<'_>,
+        filter: &Filter,
         keys: &RowKeys,
         running: Running,
         tx: &mut PgConnection,
     ) -> sqlx::Result<Applied> {
-        let endpoint = scope.of.endpoint;
+        let endpoint = of.endpoint;
         let free = match running {
             Running::IsAwaited => {
                 let wait = sqlx::query(include_str!("../kept/await_attempt.sql"));
@@ -162,7 +153,7 @@ impl Operation {
             }
         };
         let free = free.as_ref().unwrap_or(keys);
-        let lock = free.bind_after(scope.filter.bind(LOCK, scope, self));
+        let lock = free.bind_after(filter.bind(LOCK, of, self));
         let mut locked = lock.fetch_all(&mut *tx).await?;
         let mut running = keys.len() - free.len();
         if self == Self::Retry {
@@ -175,11 +166,11 @@ impl Operation {
             running += taken;
         }
         let mut changed = RowKeys::read(&locked)?;
-        if let Some(began) = scope.began
+        if let Some(time) = filter.received_before
             && !changed.is_empty()
         {
             sqlx::query(HOLD_SENT_AGAIN).execute(&mut *tx).await?;
-            let again = changed.bind(sqlx::query(SENT_AGAIN), endpoint).bind(began);
+            let again = changed.bind(sqlx::query(SENT_AGAIN), endpoint).bind(time);
             let again = RowKeys::read(&again.fetch_all(&mut *tx).await?)?;
             changed.remove(&again);
         }

@@ -376,6 +376,43 @@ async fn d3_an_action_whose_process_was_killed_is_interrupted() {
 }
 
 /// What a retry has led to is on its page, and it is done only once nothing of it is due.
+/// The rule of each operation on many.
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_what_came_since_it_was_shown_is_left_and_what_has_failed_since_is_not() {
+    let database = Database::new().await;
+    database.has_window("test", "1 day").await;
+    let before = unix_now(&database).await;
+    database
+        .run(&format!(
+            "insert into idempotent_webhook.kept_deliveries (
+                 endpoint, delivery_id, state, attempts, last_received_at, last_failed_at, next_attempt_at
+             )
+             select 'test', id, 'dead', 1, shown + received, shown + failed, null
+             from to_timestamp({before}) as shown
+             cross join (values
+                 ('shown', interval '-1 hour', interval '-1 hour'),
+                 ('failed since', '-1 hour', '1 ms'),
+                 ('came since', '1 ms', '-1 hour'),
+                 ('has not failed', '-1 hour', null)
+             ) as kept (id, received, failed)"
+        ))
+        .await;
+    let board = Board::operator(&database.pool);
+    let form = format!("action=discard&endpoint=test&state=dead&before={before}");
+    let confirmation = board.post("confirm", &form).await;
+    confirmation.shows("Discard 2 deliveries?");
+    confirmation.shows("What the provider sends again after");
+    assert_eq!(board.post("act", &form).await.status, 303);
+    database.until(ALL_ENDED).await;
+    assert_eq!(actions(&database).await, [action("discard", None, 2)]);
+    database
+        .until(
+            "(select array_agg(delivery_id order by delivery_id) from idempotent_webhook.kept_deliveries)
+                = array['came since', 'has not failed']",
+        )
+        .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn d3_an_action_is_on_the_state_that_was_chosen() {
     let app = TestApp::keeping(|keep| keep, write_effect).await;
@@ -985,7 +1022,10 @@ async fn q2_content_is_erased_by_those_who_may() {
 
     // All of a selection, in the background.
     app.database
-        .run("update idempotent_webhook.kept_deliveries set state = 'dead', reason = 'geheim'")
+        .run(
+            "update idempotent_webhook.kept_deliveries
+             set state = 'dead', reason = 'geheim', erased = false",
+        )
         .await;
     let before = unix_now(&app.database).await;
     let all = format!("action=erase&endpoint=test&state=dead&before={before}");

@@ -102,6 +102,33 @@ async fn q2_nothing_of_the_content_is_left_in_any_table() {
     assert_eq!(app.send(delivery("good")).await.outcome, "duplicate");
 }
 
+/// A reason is what a handler says.
+#[tokio::test]
+async fn q2_what_only_says_that_it_was_erased_is_erased() {
+    async fn fail(_: DedupeTx) -> Result<StatusCode, HandlerError> {
+        Err(HandlerError::new("its content was erased"))
+    }
+    // Its first failure is in the history.
+    let app = TestApp::keeping(|keep| keep.body_limit(1), fail).await;
+    let endpoint = endpoint(&app);
+    for attempts in 1..3 {
+        assert_eq!(app.send(delivery("a")).await.outcome, "failed");
+        let has_reason = format!(
+            "exists (
+                select from idempotent_webhook.kept_deliveries
+                where state = 'recorded' and attempts = {attempts} and history -> -1 ? 'reason'
+            )"
+        );
+        app.database.until(&has_reason).await;
+        assert!(endpoint.erase("a").await.unwrap());
+        assert!(!endpoint.erase("a").await.unwrap());
+        app.database
+            .until("not exists (select from idempotent_webhook.kept_deliveries where history::text ~ 'reason')")
+            .await;
+    }
+    assert_rows!(app.database, claims: 0, effects: 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn q2_what_is_erased_does_not_run_unless_the_provider_sends_it_again() {
     let app = app_with(&["due"]).await;

@@ -279,6 +279,26 @@ async fn g12_retention_does_not_wait_for_a_transaction_that_has_claimed_a_kept_d
     assert_rows!(database, claims: 3, effects: 1);
 }
 
+/// A row is of use to an operation that had begun before.
+#[tokio::test]
+async fn g12_that_a_delivery_came_again_is_known_for_a_day() {
+    let database = Database::new().await;
+    database
+        .run(
+            "insert into idempotent_webhook.sent_again (endpoint, delivery_id, received_at)
+             select 'test', hours, now() - hours * interval '1 hour' from unnest(array[1, 23, 25]) as hours",
+        )
+        .await;
+    prune(&database.pool, days(365)).await.unwrap();
+    database
+        .until(
+            "(select array_agg(delivery_id order by delivery_id) from idempotent_webhook.sent_again)
+                = array['1', '23']",
+        )
+        .await;
+    assert_rows!(database, claims: 0, effects: 0);
+}
+
 /// The rows of one batch, of which the transaction holds one.
 #[tokio::test(flavor = "multi_thread")]
 async fn g12_retention_waits_for_a_moment_only_for_what_a_transaction_has_advanced_or_deleted() {

@@ -8,14 +8,15 @@ use axum::http::StatusCode;
 use axum::routing::post;
 use idempotent_webhook::reconcile::{ListedEvent, ReconcileError, SourceError};
 use idempotent_webhook::recovery::{Discarded, Filter};
-use idempotent_webhook::{Delivery, Endpoint, HandlerError, LateClaim};
+use idempotent_webhook::{Delivery, Endpoint, HandlerError, IdempotentWebhook, LateClaim, presets};
+use sqlx::PgPool;
 
 use super::{
     DAY, List, MINUTE, OtherProcess, Process, effects, handle, missed, spawn_until, tables,
 };
 use crate::support::{
-    Database, ONE_WAITS_FOR_A_LOCK, another, answer, assert_rows, insert_effect, logged, now, send,
-    soon, stripe, stripe_event, until_logged,
+    Database, ONE_WAITS_FOR_A_LOCK, another, answer, assert_rows, insert_effect, logged, now,
+    secret, send, soon, stripe, stripe_event, until_logged,
 };
 
 #[tokio::test]
@@ -426,6 +427,45 @@ async fn n4_a_page_that_is_refused_after_a_break_begins_anew() {
         .reconcile(&list)
         .every(Duration::from_secs(1)), &database, "exists (select from idempotent_webhook.reconciliations where reconciled_until is not null)").await;
     assert_eq!(list.asked()[..2], [Some("2".to_owned()), None]);
+}
+
+/// The list has looked for the last time, and commits.
+#[tokio::test(flavor = "multi_thread")]
+async fn n2_what_is_processed_and_forgotten_while_a_list_commits_does_not_run_again() {
+    let database = Database::new().await;
+    database
+        .run(
+            "create function waits() returns trigger language plpgsql as
+                $$ begin perform pg_advisory_xact_lock(7); return null; end $$;
+             create constraint trigger waits after insert on idempotent_webhook.kept_deliveries
+                deferrable initially deferred for each row execute function waits()",
+        )
+        .await;
+    let held = another(&database, "select pg_advisory_xact_lock(7)").await;
+    let process = Process::new(database.pool.clone());
+    let reconcile = process.reconcile(&List::of([("a", MINUTE), ("b", MINUTE)]));
+    let round = tokio::spawn(async move { reconcile.run_once().await.unwrap().missed });
+    database.until(ONE_WAITS_FOR_A_LOCK).await;
+    // A layer that keeps nothing waits for no row of the list.
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::stripe(secret()));
+    let router = Router::new().route("/", post(handle).layer(layer));
+    let sent = send(&router, stripe(stripe_event("b"), now())).await;
+    assert_eq!((sent.status, &*sent.outcome), (200, "processed"));
+    let patient = database.options().options([("lock_timeout", "1min")]);
+    let endpoint = Endpoint::new(PgPool::connect_lazy_with(patient), "test");
+    let forgetting = tokio::spawn(async move { endpoint.forget("b").await });
+    let waits_or_has_forgotten = "2 <= (
+            select count(*) from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'
+        )
+        or not exists (select from idempotent_webhook.deliveries)";
+    database.until(waits_or_has_forgotten).await;
+    held.rollback().await.unwrap();
+    assert_eq!(soon(round).await.unwrap(), 2);
+    assert!(soon(forgetting).await.unwrap().unwrap());
+    assert_eq!(process.run_due().await, 1);
+    assert_eq!(effects(&database).await, ["a#", "b"]);
+    assert_rows!(database, claims: 1, effects: 2);
 }
 
 /// The list looks, waits for one delivery, and writes another one.

@@ -1,17 +1,25 @@
 //! R13: a word of an operator takes what had come before it began, each delivery once, waits for what is not an attempt,
 //! and says what it has left.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use idempotent_webhook::recovery::{Changes, Discarded, Filter, KeptState, Reprocessed, Retried};
-use idempotent_webhook::{Endpoint, Keep, prune};
-use sqlx::postgres::PgPoolOptions;
-use sqlx::{Postgres, Transaction};
+use idempotent_webhook::{DedupeTx, Delivery, Endpoint, Keep, Recovery, prune};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions, PgPool, Postgres, Transaction};
+use tokio::process::Command;
 
 use crate::support::{
-    Database, Failing, NO_ADVISORY_LOCK, ONE_WAITS_FOR_A_LOCK, TestApp, another, answer,
-    assert_rows, endpoint, github, keep_accepted, keeping_by, recover, send, soon, write_effect,
+    Answered, Database, Failing, NO_ADVISORY_LOCK, ONE_WAITS_FOR_A_LOCK, TestApp, another, answer,
+    assert_rows, due_after, endpoint, gate, github, keep_accepted, keeping_by, recover, send, soon,
+    write_effect,
 };
+
+const TWO_WAIT_FOR_A_LOCK: &str = "2 = (
+    select count(*) from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'
+)";
 
 /// Three batches.
 const MANY: u64 = 1200;
@@ -209,6 +217,106 @@ async fn r13_what_the_provider_sends_again_during_a_word_is_kept_and_runs() {
     }
 }
 
+/// The row is locked for as long as the attempt runs. So that the copy came is written down elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_what_the_provider_sends_again_while_an_attempt_runs_is_kept_if_that_fails() {
+    for word in [Word::Discard, Word::Erase] {
+        let (mut gate, way) = gate();
+        let failing = Failing::times(1);
+        let handler = {
+            let handler = failing.handler();
+            move |tx: DedupeTx, delivery: Delivery| -> Answered {
+                let (way, answered) = (way.clone(), handler(tx, delivery));
+                Box::pin(async move {
+                    way.pass().await;
+                    answered.await
+                })
+            }
+        };
+        let hour = Duration::from_secs(60 * 60);
+        let keep = |recovery: &Recovery| Keep::accepted(recovery).retry_delays([hour; 3]);
+        let app = keeping_by(keep, handler).await;
+        insert(&app.database, "dead", MANY).await;
+        let is_due = "update idempotent_webhook.kept_deliveries
+             set state = 'due', next_attempt_at = now() where delivery_id = 'd1101'";
+        app.database.run(is_due).await;
+        let recovery = recover(&app);
+        gate.reached().await;
+        let midst = Midst::of(&app.database, word).await;
+        let sent = soon(app.send(github("d1101", "{}"))).await;
+        assert_eq!(sent, answer(200, "accepted", ""), "{word:?}");
+        gate.open();
+        app.database.until(&due_after("50 minutes")).await;
+        assert_eq!(midst.goes_on().await, (MANY - 1, 0), "{word:?}");
+        assert_eq!(state_of(&app.database, "d1101").await, "due", "{word:?}");
+
+        app.database.run(is_due).await;
+        gate.reached().await;
+        gate.open();
+        app.database
+            .until("(select count(*) from effects) = 1")
+            .await;
+        recovery.stop().await;
+        assert_rows!(app.database, claims: 1, effects: 1, "{word:?}");
+        // The next word takes what came before it.
+        let all = soon(word.of_all(&endpoint(&app))).await.unwrap();
+        assert_eq!(all.running, 0, "{word:?}");
+        assert_eq!(state_of(&app.database, "d1101").await, "gone", "{word:?}");
+    }
+}
+
+/// It is taken, and its attempt has not claimed yet: a copy is noted, and does not wait for the row.
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_what_the_provider_sends_again_while_a_word_commits_is_kept() {
+    let held = [
+        // What a discard waits for after its last look, and an erasure.
+        (
+            Word::Discard,
+            "insert into idempotent_webhook.discarded (endpoint, delivery_id) values ('test', 'd0002')",
+        ),
+        (
+            Word::Erase,
+            "select from idempotent_webhook.kept_requests where delivery_id = 'd0002' for update",
+        ),
+    ];
+    for (word, holds) in held {
+        let app = keeping_by(keep_accepted, write_effect).await;
+        insert(&app.database, "due", 3).await;
+        app.database.insert_process().await;
+        app.database
+            .run("update idempotent_webhook.kept_deliveries set taken_by = 1")
+            .await;
+        let held = another(&app.database, holds).await;
+        let of = patient(&app.database).await;
+        let word_of_all = tokio::spawn(async move { word.of_all(&of).await });
+        app.database.until(ONE_WAITS_FOR_A_LOCK).await;
+        let router = app.router.clone();
+        let sending = tokio::spawn(async move { send(&router, github("d0002", "{}")).await });
+        // Or it is answered already.
+        let is_answered = async {
+            while !sending.is_finished() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            () = is_answered => {}
+            () = app.database.until(TWO_WAIT_FOR_A_LOCK) => {}
+        }
+        held.rollback().await.unwrap();
+        let changes = soon(word_of_all).await.unwrap().unwrap();
+        assert_eq!(numbers(&changes), (3, 0), "{word:?}");
+        let sent = soon(sending).await.unwrap();
+        assert_eq!(sent, answer(200, "accepted", ""), "{word:?}");
+        assert_eq!(state_of(&app.database, "d0002").await, "due", "{word:?}");
+        let recovery = recover(&app);
+        app.database
+            .until("(select count(*) from effects) = 1")
+            .await;
+        recovery.stop().await;
+        assert_rows!(app.database, claims: 1, effects: 1, "{word:?}");
+    }
+}
+
 /// A failure that is kept is a request that came, as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn r13_what_fails_for_the_provider_during_a_word_is_kept() {
@@ -312,11 +420,7 @@ async fn r13_what_another_word_holds_is_waited_for() {
             let midst = Midst::of(&database, other).await;
             let endpoint = patient(&database).await;
             let waiting = tokio::spawn(async move { word.of_all(&endpoint).await });
-            let both_wait = "2 = (
-                select count(*) from pg_stat_activity
-                where datname = current_database() and wait_event_type = 'Lock'
-            )";
-            database.until(both_wait).await;
+            database.until(TWO_WAIT_FOR_A_LOCK).await;
             // It is cancelled.
             midst.word.abort();
             assert!(midst.word.await.unwrap_err().is_cancelled());
@@ -440,6 +544,157 @@ async fn r13_a_word_that_is_dropped_in_the_midst_has_changed_its_finished_batche
         );
         let changes = soon(word.of_all(&patient(&database).await)).await.unwrap();
         assert_eq!(numbers(&changes), (MANY - 500, 0), "{word:?}");
+    }
+}
+
+const IN_PROCESS_OF_ITS_OWN: &str = "WORDS_DATABASE";
+
+#[tokio::test]
+#[ignore = "the test below runs it in a process of its own"]
+async fn says_a_word_in_a_process_of_its_own() {
+    let Ok(url) = std::env::var(IN_PROCESS_OF_ITS_OWN) else {
+        return;
+    };
+    let (url, name) = url.split_once(' ').unwrap();
+    let word = Word::ALL
+        .into_iter()
+        .find(|word| format!("{word:?}") == name);
+    let pool = PgPoolOptions::new()
+        .connect_with(
+            url.parse::<PgConnectOptions>()
+                .unwrap()
+                .options([("lock_timeout", "1min")]),
+        )
+        .await
+        .unwrap();
+    word.unwrap()
+        .of_all(&Endpoint::new(pool, "test"))
+        .await
+        .unwrap();
+}
+
+/// Killed by SIGKILL while it waits for a row of its second batch, and while it commits that.
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_word_whose_process_is_killed_has_changed_each_delivery_or_has_not() {
+    for (word, commits) in Word::ALL
+        .into_iter()
+        .flat_map(|word| [(word, false), (word, true)])
+    {
+        let database = Database::new().await;
+        insert(&database, word.before(), MANY).await;
+        let held = match commits {
+            false => hold(&database, "d0700").await,
+            true => {
+                database
+                    .run(
+                        "create function waits() returns trigger language plpgsql as
+                            $$ begin perform pg_advisory_xact_lock(7); return null; end $$;
+                         create constraint trigger waits after update or delete
+                            on idempotent_webhook.kept_deliveries deferrable initially deferred
+                            for each row when (old.delivery_id = 'd0700') execute function waits()",
+                    )
+                    .await;
+                another(&database, "select pg_advisory_xact_lock(7)").await
+            }
+        };
+        let (_, module) = module_path!().split_once("::").unwrap();
+        let url = database.options().to_url_lossy();
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact"])
+            .arg(format!("{module}::says_a_word_in_a_process_of_its_own"))
+            .env(IN_PROCESS_OF_ITS_OWN, format!("{url} {word:?}"))
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        database.until(ONE_WAITS_FOR_A_LOCK).await;
+        process.kill().await.unwrap();
+        held.rollback().await.unwrap();
+        // Postgres has noticed it.
+        database.until(NO_ADVISORY_LOCK).await;
+        // A commit that was asked for goes through.
+        let changed = if commits { 1000 } else { 500 };
+        let states: Vec<(String, bool, bool)> = sqlx::query_as(
+            "select
+                coalesce(kept.state, 'gone'),
+                request.delivery_id is not null,
+                claim.delivery_id is not null
+             from generate_series(1, $1) as n
+             cross join lateral (select 'd' || lpad(n::text, 4, '0') as delivery_id) as id
+             left join idempotent_webhook.kept_deliveries as kept using (delivery_id)
+             left join idempotent_webhook.kept_requests as request using (delivery_id)
+             left join idempotent_webhook.deliveries as claim using (delivery_id)
+             order by n",
+        )
+        .bind(MANY.cast_signed())
+        .fetch_all(&database.pool)
+        .await
+        .unwrap();
+        let row = |state: &str| {
+            (
+                state.to_owned(),
+                matches!(state, "dead" | "due" | "processed"),
+                state == "processed",
+            )
+        };
+        for (place, found) in states.iter().enumerate() {
+            let state = if place < changed {
+                word.after()
+            } else {
+                word.before()
+            };
+            assert_eq!(*found, row(state), "{word:?} {commits} {place}");
+        }
+        let changes = soon(word.of_all(&patient(&database).await)).await.unwrap();
+        let rest = MANY - changed as u64;
+        assert_eq!(numbers(&changes), (rest, 0), "{word:?} {commits}");
+        assert_eq!(state_of(&database, "d1200").await, word.after(), "{word:?}");
+    }
+}
+
+/// Its table of rights lacks one.
+#[tokio::test(flavor = "multi_thread")]
+async fn r13_a_word_without_the_right_to_delete_says_so_and_changes_nothing() {
+    for word in [Word::Discard, Word::Erase, Word::Reprocess] {
+        let database = Database::new().await;
+        insert(&database, word.before(), 3).await;
+        let role = format!("operating_{}", database.name);
+        database
+            .run(&format!(
+                "create role {role} login;
+                 grant usage on schema idempotent_webhook to {role};
+                 grant select, insert, update on all tables in schema idempotent_webhook to {role}"
+            ))
+            .await;
+        let pool = PgPool::connect_lazy_with(database.options().username(&role));
+        let of = Endpoint::new(pool.clone(), "test");
+        let errors = [
+            soon(word.of_all(&of)).await.map(drop).unwrap_err(),
+            soon(word.of_one(&of, "d0002")).await.map(drop).unwrap_err(),
+        ];
+        for error in errors {
+            let error = error.as_database_error().unwrap();
+            assert_eq!(error.code().as_deref(), Some("42501"), "{word:?}");
+            assert!(
+                error.message().starts_with("permission denied for table"),
+                "{error}"
+            );
+        }
+        for id in ["d0001", "d0002", "d0003"] {
+            assert_eq!(state_of(&database, id).await, word.before(), "{word:?}");
+        }
+        database
+            .until(
+                "3 = (select count(*) from idempotent_webhook.kept_requests)
+                 and not exists (select from idempotent_webhook.discarded)",
+            )
+            .await;
+        let all = soon(word.of_all(&patient(&database).await)).await.unwrap();
+        assert_eq!(numbers(&all), (3, 0), "{word:?}");
+        pool.close().await;
+        database
+            .run(&format!("drop owned by {role}; drop role {role}"))
+            .await;
     }
 }
 

@@ -307,7 +307,7 @@ impl State {
         attempts.any(|attempt| attempt.is_request && attempt.phase != Phase::Over)
     }
 
-    /// A request of it came, and is written down (`last_received_at`).
+    /// A request of it came, and is written down (`last_received_at`, `sent_again`).
     pub fn came(&mut self) {
         self.many = self.many.map(|_| true);
     }

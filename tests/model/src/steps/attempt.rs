@@ -208,12 +208,9 @@ impl Of<'_, '_> {
         if state.claim != Claim::None && self.has(Guard::ResendLooks) {
             self.go("`resend.sql` finds it processed", Phase::Answer(true));
         } else if is_running && self.has(Guard::ResendLeavesRunning) {
-            // What a transaction has changed is not noted (`note_resent.sql`): that it came is part of the attempt.
-            let is_noted = !state.is_row_locked();
+            // `note_resent.sql` waits for no attempt.
             self.step("`resend.sql` finds it running", |state, slot| {
-                if is_noted {
-                    state.came();
-                }
+                state.came();
                 of_slot(state, slot).phase = Phase::ResolveResent;
             });
         } else {
