@@ -16,12 +16,18 @@ use crate::recovery::KeptState;
 const PLAN_FOR_VALUES: &str = "select set_config('plan_cache_mode', 'force_custom_plan', true)";
 
 /// Meets the endpoint `$1`, the tenant `$2` if it is given, the states `$3` as the table has them, and the other values
-/// of a [`Filter`], `$4` to `$14`.
+/// of a [`Filter`], `$4` to `$14`. Each state by itself, since each has its index: without that, the archive is read to find
+/// what is dead.
 macro_rules! is_chosen {
     () => {
         "kept.endpoint = $1
         and ($2::text is null or kept.tenant = $2)
-        and kept.state = any($3::text[])
+        and (
+            kept.state = 'due' and 'due' = any($3::text[])
+            or kept.state = 'dead' and 'dead' = any($3::text[])
+            or kept.state = 'recorded' and 'recorded' = any($3::text[])
+            or kept.state = 'processed' and 'processed' = any($3::text[])
+        )
         and ($4::text is null or kept.event_type = $4)
         and ($5::text is null or strpos(kept.reason, $5) > 0)
         and ($6::text is null or kept.reason_group = $6::text::uuid)

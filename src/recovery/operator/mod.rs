@@ -112,7 +112,8 @@ pub(crate) async fn apply_to_one(
             return Ok(One::Processed);
         }
         Operation::Retry => Running::IsLeft,
-        Operation::Discard | Operation::Reprocess | Operation::Erase => Running::IsAwaited,
+        Operation::Discard | Operation::Erase => Running::IsAwaited,
+        Operation::Reprocess => Running::HoldsRow,
     };
     let applied = apply_to(operation, &keys, of.endpoint, running, tx).await?;
     Ok(if !applied.changed.is_empty() {

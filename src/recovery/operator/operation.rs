@@ -79,6 +79,9 @@ pub(crate) enum Running {
     /// It is waited for.
     IsAwaited,
     IsLeft,
+    /// There is none that the row does not tell of: what is processed has ended, and an attempt that is about to commit has
+    /// locked it.
+    HoldsRow,
 }
 
 /// What an operation has changed and left.
@@ -151,6 +154,7 @@ impl Operation {
                 let free = keys.bind(free, endpoint).fetch_all(&mut *tx).await?;
                 Some(RowKeys::read(&free)?)
             }
+            Running::HoldsRow => None,
         };
         let free = free.as_ref().unwrap_or(keys);
         let lock = free.bind_after(filter.bind(LOCK, of, self));

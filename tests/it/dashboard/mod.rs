@@ -244,8 +244,10 @@ pub async fn database_with_a_dead_delivery() -> Database {
 
 const MANY_DEAD: &str = "
     insert into idempotent_webhook.kept_deliveries
-        (endpoint, delivery_id, state, attempts, first_failed_at, last_failed_at, reason)
-    select endpoint, number::text, 'dead', 1, now(), now() - interval '1 min', 'it broke ' || number
+        (endpoint, delivery_id, state, attempts, last_received_at, first_failed_at, last_failed_at, reason)
+    select
+        endpoint, number::text, 'dead', 1, now() - interval '1 min', now(), now() - interval '1 min',
+        'it broke ' || number
     from generate_series(1, 5000) as number
     cross join unnest(array['test', 'other']) as endpoint;
     insert into idempotent_webhook.kept_requests

@@ -246,7 +246,7 @@ async fn r13_what_the_provider_sends_again_while_an_attempt_runs_is_kept_if_that
         let sent = soon(app.send(github("d1101", "{}"))).await;
         assert_eq!(sent, answer(200, "accepted", ""), "{word:?}");
         gate.open();
-        app.database.until(&due_after("50 minutes")).await;
+        app.database.until(&due_after("30 minutes")).await;
         assert_eq!(midst.goes_on().await, (MANY - 1, 0), "{word:?}");
         assert_eq!(state_of(&app.database, "d1101").await, "due", "{word:?}");
 
@@ -649,6 +649,39 @@ async fn r13_a_word_whose_process_is_killed_has_changed_each_delivery_or_has_not
         let rest = MANY - changed as u64;
         assert_eq!(numbers(&changes), (rest, 0), "{word:?} {commits}");
         assert_eq!(state_of(&database, "d1200").await, word.after(), "{word:?}");
+    }
+}
+
+#[tokio::test]
+async fn r13_a_word_on_what_waits_does_not_read_the_archive() {
+    const ARCHIVED: u64 = 20_000;
+    for word in [Word::Retry, Word::Discard] {
+        let database = Database::new().await;
+        insert(&database, "dead", 30).await;
+        database
+            .run(&format!(
+                "insert into idempotent_webhook.kept_deliveries
+                     (endpoint, delivery_id, state, attempts, processed_at, archived_for, archived_until)
+                 select 'test', 'p' || n, 'processed', 1, now(), interval '1 day', now() + interval '1 day'
+                 from generate_series(1, {ARCHIVED}) as n"
+            ))
+            .await;
+        database
+            .run("analyze idempotent_webhook.kept_deliveries")
+            .await;
+        let pool = database.another_pool(1).await;
+        let changes = word.of_all(&Endpoint::new(pool.clone(), "test")).await;
+        assert_eq!(numbers(&changes.unwrap()), (30, 0), "{word:?}");
+        // Postgres counts what a session has read when that ends.
+        pool.close().await;
+        let read = "select sum(seq_tup_read + idx_tup_fetch)::int8 from pg_stat_user_tables
+            where relname = 'kept_deliveries'";
+        database.until(&format!("60 <= ({read})")).await;
+        let read: i64 = sqlx::query_scalar(read)
+            .fetch_one(&database.pool)
+            .await
+            .unwrap();
+        assert!(read < 1000, "{word:?} has read {read} rows");
     }
 }
 
