@@ -7,8 +7,10 @@ use super::filter::{Filter, is_chosen};
 use crate::transaction::{RowKeys, ShortTx};
 
 /// Begins a transaction of an operation. It waits for a row or an attempt for as long as the pool says, or two seconds: a
-/// delivery waits longer than that for a connection. Where its process is lost, Postgres ends it.
+/// delivery waits longer than that for a connection. Where its process is lost, Postgres ends it. Its statements go by keys,
+/// with any values: to plan each of them anew would take longer than all else.
 const BEGIN: &str = "begin isolation level read committed not deferrable;
+    set local plan_cache_mode = 'force_generic_plan';
     select set_config('lock_timeout', '2s', true)
     where current_setting('lock_timeout') = '0';
     select set_config('idle_in_transaction_session_timeout', '10s', true)
