@@ -3,23 +3,39 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-use crate::configuration::Configuration;
 use crate::properties::Property;
-use crate::state::State;
-use crate::steps::{Actor, Step, steps};
+use crate::steps::{Actor, Step};
 
 /// More states than this are a configuration that is too large.
 const MAX_STATES: usize = 4_000_000;
 
-/// All states that a configuration reaches, and how.
-pub struct Reached {
-    configuration: Configuration,
-    states: Vec<State>,
+/// What is checked: states, and the steps between them.
+pub trait Model {
+    /// A moment.
+    type State: Copy + Eq + Hash;
+
+    /// Nothing has happened yet.
+    fn first(&self) -> Self::State;
+
+    /// All steps from a state.
+    fn steps(&self, state: &Self::State, into: &mut dyn FnMut(Step, Self::State));
+
+    /// The property that does not hold in a state, of those of a single state.
+    fn broken(&self, state: &Self::State) -> Option<Property>;
+
+    /// Whether something has to happen yet, if nothing more goes wrong.
+    fn is_due(&self, state: &Self::State) -> bool;
+}
+
+/// All states that a model reaches, and how.
+pub struct Reached<M: Model> {
+    model: M,
+    states: Vec<M::State>,
     /// The state before each, by its place. The first is its own.
     before: Vec<u32>,
-    places: HashMap<State, u32, BuildHasherDefault<Mix>>,
+    places: HashMap<M::State, u32, BuildHasherDefault<Mix>>,
 }
 
 /// The steps to a state in which a property does not hold.
@@ -47,9 +63,9 @@ pub enum Found {
 
 /// Searches for a state in which a property does not hold: first the properties of states, then those of what comes
 /// after them.
-pub fn check(configuration: Configuration) -> Found {
+pub fn check(model: impl Model) -> Found {
     let mut reached = Reached {
-        configuration,
+        model,
         states: Vec::new(),
         before: Vec::new(),
         places: HashMap::default(),
@@ -62,20 +78,19 @@ pub fn check(configuration: Configuration) -> Found {
     }
 }
 
-impl Reached {
+impl<M: Model> Reached<M> {
     /// Finds all states. Ends at the first one in which a property of states does not hold.
     fn explore(&mut self) -> Option<Trace> {
         let mut next = Vec::new();
-        self.add(State::first(&self.configuration), 0);
+        self.add(self.model.first(), 0);
         let mut at = 0;
         while at < self.states.len() {
             next.clear();
-            steps(&self.configuration, &self.states[at], &mut |_, state| {
-                next.push(state);
-            });
+            let from = self.states[at];
+            self.model.steps(&from, &mut |_, state| next.push(state));
             for state in &next {
                 self.add(*state, at as u32);
-                if let Some(broken) = state.broken() {
+                if let Some(broken) = self.model.broken(state) {
                     return Some(self.trace(self.places[state], broken));
                 }
             }
@@ -84,7 +99,7 @@ impl Reached {
         None
     }
 
-    fn add(&mut self, state: State, before: u32) {
+    fn add(&mut self, state: M::State, before: u32) {
         let place = self.states.len() as u32;
         if let Entry::Vacant(vacant) = self.places.entry(state) {
             vacant.insert(place);
@@ -100,7 +115,7 @@ impl Reached {
         while place != 0 {
             let before = self.before[place as usize];
             let (from, to) = (&self.states[before as usize], &self.states[place as usize]);
-            steps(&self.configuration, from, &mut |step, state| {
+            self.model.steps(from, &mut |step, state| {
                 if state == *to && path.last().is_none_or(|(place_of, _)| *place_of != place) {
                     path.push((place, step));
                 }
@@ -118,11 +133,15 @@ impl Reached {
     fn undisturbed(&self, place: u32, into: &mut Vec<(Actor, u32)>) {
         into.clear();
         let state = &self.states[place as usize];
-        steps(&self.configuration, state, &mut |step, next| {
+        self.model.steps(state, &mut |step, next| {
             if step.is_progress && next != *state {
                 into.push((step.actor, self.places[&next]));
             }
         });
+    }
+
+    fn is_due(&self, place: u32) -> bool {
+        self.model.is_due(&self.states[place as usize])
     }
 
     /// Finds a state in which something is due, and is for ever, although nothing more goes wrong: there is no step
@@ -138,7 +157,7 @@ impl Reached {
         let mut calls: Vec<Call> = Vec::new();
         let mut worst: Option<(u32, Property)> = None;
         for root in 0..size as u32 {
-            if index[root as usize] != NEW || !self.states[root as usize].is_due() {
+            if index[root as usize] != NEW || !self.is_due(root) {
                 continue;
             }
             let mut entering = Some(root);
@@ -162,7 +181,7 @@ impl Reached {
                 if let Some((_, to)) = next.get(*at) {
                     *at += 1;
                     let to = *to;
-                    if !self.states[to as usize].is_due() {
+                    if !self.is_due(to) {
                     } else if index[to as usize] == NEW {
                         entering = Some(to);
                     } else if on_stack[to as usize] {

@@ -1,7 +1,10 @@
 //! What takes part in a check.
 
+use crate::checker::Model;
 use crate::guards::{Guard, Guards};
-use crate::state::Budget;
+use crate::properties::Property;
+use crate::state::{Budget, State};
+use crate::steps::{Step, steps};
 
 /// A check: how deliveries are kept, and what may happen.
 #[derive(Clone, Copy, Debug)]
@@ -239,5 +242,25 @@ impl Configuration {
     /// Whether a guard is there.
     pub fn has(&self, guard: Guard) -> bool {
         self.guards.has(guard)
+    }
+}
+
+impl Model for Configuration {
+    type State = State;
+
+    fn first(&self) -> State {
+        State::first(self)
+    }
+
+    fn steps(&self, state: &State, into: &mut dyn FnMut(Step, State)) {
+        steps(self, state, into);
+    }
+
+    fn broken(&self, state: &State) -> Option<Property> {
+        state.broken()
+    }
+
+    fn is_due(&self, state: &State) -> bool {
+        state.is_due()
     }
 }

@@ -112,15 +112,37 @@ pub enum Guard {
     StillOld,
     /// `statements.rs`: `SELECT_RESOLVED` locks the rows.
     ResolvedIsLocked,
+    /// `problems.sql`, `fail.sql`: what is to be told is written by the statement that has found it or made it so.
+    ToTellIsWritten,
+    /// `told_change.sql`, `told_death.sql`: it counts as told after the call of the hook, and not before.
+    ToldAfterTheCall,
+    /// `problems.rs`, `dead.rs`: a process without a hook takes nothing that is to be told.
+    OnlyWithHook,
+    /// `tell_change.sql`, `tell_death.sql`: nobody else takes what a process is telling.
+    OneTells,
+    /// `tell_change.sql`, `tell_death.sql`: but for a time only.
+    TellingEnds,
+    /// `tell_change.sql`, `problems.sql`: a call that may have been made and was not written is followed by another one.
+    DoubtIsToldAgain,
+    /// `problems.rs`: a process that was frozen before its call takes the change again.
+    NotToldLate,
+    /// `told_change.sql`: `tellings = $4`.
+    FenceOfToldChange,
+    /// `migrations/0002_kept.sql`: `tellings` of a new row begins anywhere, so that no call for an earlier row has it.
+    NewTellings,
+    /// `problems.sql`: an endpoint that no process serves has no such problem any more.
+    RemovedIsOver,
+    /// `told_death.sql`: `takes = $4`.
+    FenceOfToldDeath,
 }
 
 /// The guards that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Guards(u64);
+pub struct Guards(u128);
 
 impl Guards {
     /// All of them: the library as it is.
-    pub const ALL: Self = Self(u64::MAX);
+    pub const ALL: Self = Self(u128::MAX);
 
     /// All but one more.
     pub const fn without(self, guard: Guard) -> Self {

@@ -1,4 +1,4 @@
-//! The life of one delivery, checked by machine in every order of its steps.
+//! The life of one delivery, and what is told of it and of its endpoint, checked by machine in every order of the steps.
 //!
 //! A delivery of one endpoint is sent up to three times to two processes, which keep it in one of three ways, recover
 //! it, die or fall silent. Postgres loses answers. Operators, retention and reconciliation act on it. Each step of the
@@ -10,6 +10,8 @@
 //! - `steps/` has the steps: of an attempt, of processes, of operators, of upkeep.
 //! - `properties.rs` has what must hold, and `guards.rs` what keeps it.
 //! - `configuration.rs` has what takes part in a check, and how often each thing may go wrong.
+//! - `telling/` has two small models beside this one, of two processes with or without a hook: of a problem of an endpoint,
+//!   and of a dead delivery. Both share the steps, the guards and the properties.
 //! - `checker.rs` searches. It knows nothing of deliveries.
 //!
 //! # Guards that no property needs
@@ -42,6 +44,8 @@
 //! - What a process ignores before it looks at what is kept: that 200 acknowledges nothing, and the provider does not send
 //!   the delivery again. A process begins anew with another version once its attempts have ended.
 //! - What another driver does with its transaction: it commits as that of the layer does, and has a limit when idle.
+//! - What a hook does with what it is told after its process has called it: a message that it sends late may come after
+//!   the next one. So the page of `on_change` says. A delivery that dies in a process without a hook is told by nobody.
 //! - Citus, where the claim and what is kept do not commit together.
 
 pub mod checker;
@@ -50,3 +54,4 @@ pub mod guards;
 pub mod properties;
 pub mod state;
 pub mod steps;
+pub mod telling;

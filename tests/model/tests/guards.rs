@@ -1,10 +1,11 @@
 //! Each guard that is taken away breaks a property, by a trace of this length and no shorter one. `Configuration::of`
-//! has two requests and one handler that fails.
+//! has two requests and one handler that fails, and `Telling::of` has two changes.
 
-use model::checker::{Found, Trace, check};
+use model::checker::{Found, Model, Trace, check};
 use model::configuration::{Action, Configuration, Keep};
 use model::guards::Guard::{self, *};
 use model::properties::Property::{self, *};
+use model::telling::{Changes, Deaths, Telling};
 
 const FAILED: Configuration = Configuration::of(Keep::Failed);
 const ALL: Configuration = Configuration::of(Keep::All);
@@ -32,7 +33,12 @@ fn lost(of: Configuration) -> Configuration {
 
 #[track_caller]
 fn breaks(guard: Guard, of: Configuration, property: Property, steps: usize) {
-    let trace = match check(of.without(guard)) {
+    breaks_in(guard, of.without(guard), property, steps);
+}
+
+#[track_caller]
+fn breaks_in(guard: Guard, without: impl Model, property: Property, steps: usize) {
+    let trace = match check(without) {
         Found::Counterexample(trace) => trace,
         Found::Nothing { states } => panic!("{guard:?} is for nothing, in {states} states"),
     };
@@ -178,6 +184,45 @@ fn upkeep() {
     breaks(StillKept, lost(FAILED.retention()), OneEffect, 17);
     let reprocesses = FAILED.archives().retention().operator(Action::Reprocess, 1);
     breaks(ResolvedIsLocked, lost(reprocesses), KeptIsNotLost, 13);
+}
+
+const ONE_TELLS: Telling = Telling::of([true, false]);
+const BOTH_TELL: Telling = Telling::of([true, true]);
+
+#[test]
+fn what_is_told_of_problems() {
+    let breaks = |guard, of: Telling, property, steps| {
+        breaks_in(guard, Changes(of.without(guard)), property, steps);
+    };
+    let once = |of: Telling| of.budget(|left| left.changes = 1);
+    let killed = |of: Telling| of.budget(|left| left.crashes = 1);
+    let frozen = |of: Telling| of.budget(|left| (left.changes, left.freezes) = (3, 1));
+    breaks(ToTellIsWritten, once(killed(BOTH_TELL)), Stuck, 3);
+    breaks(ToldAfterTheCall, killed(ONE_TELLS), Stuck, 4);
+    breaks(OnlyWithHook, once(ONE_TELLS), Stuck, 5);
+    breaks(OneTells, BOTH_TELL, ToldOnce, 6);
+    breaks(TellingEnds, killed(ONE_TELLS), Stuck, 4);
+    breaks(DoubtIsToldAgain, killed(ONE_TELLS), Stuck, 9);
+    breaks(NotToldLate, frozen(BOTH_TELL), Stuck, 11);
+    breaks(FenceOfToldChange, frozen(BOTH_TELL), Stuck, 13);
+    breaks(NewTellings, frozen(killed(BOTH_TELL)), Stuck, 15);
+    let removed = ONE_TELLS.budget(|left| left.deploys = 1);
+    breaks(RemovedIsOver, removed, Stuck, 6);
+}
+
+#[test]
+fn what_is_told_of_dead_deliveries() {
+    let breaks = |guard, of: Telling, property, steps| {
+        breaks_in(guard, Deaths(of.without(guard)), property, steps);
+    };
+    let killed = |of: Telling| of.budget(|left| left.crashes = 1);
+    breaks(ToTellIsWritten, killed(ONE_TELLS), Stuck, 2);
+    breaks(TellingEnds, killed(ONE_TELLS), Stuck, 2);
+    breaks(OnlyWithHook, killed(ONE_TELLS), Stuck, 6);
+    breaks(OneTells, BOTH_TELL, ToldOnce, 4);
+    let twice = ONE_TELLS.budget(|left| left.crashes = 2);
+    breaks(ToldAfterTheCall, twice, Stuck, 5);
+    breaks(FenceOfToldDeath, killed(BOTH_TELL), Stuck, 6);
 }
 
 /// What these are for is said in the documentation of the crate: no property needs them.

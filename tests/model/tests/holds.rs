@@ -1,14 +1,28 @@
 //! The library as it is: each property holds in each state.
 
-use model::checker::{Found, check};
+use model::checker::{Found, Model, check};
 use model::configuration::all;
+use model::telling::{Changes, Deaths};
+
+#[track_caller]
+fn holds(name: &str, model: impl Model) {
+    match check(model) {
+        Found::Nothing { states } => println!("{states:8} states  {name}"),
+        Found::Counterexample(trace) => panic!("{name}:\n{trace}"),
+    }
+}
 
 #[test]
 fn each_property_holds() {
     for (name, configuration) in all() {
-        match check(configuration) {
-            Found::Nothing { states } => println!("{states:8} states  {name}"),
-            Found::Counterexample(trace) => panic!("{name}:\n{trace}"),
-        }
+        holds(&name, configuration);
+    }
+}
+
+#[test]
+fn b3_what_is_told_is_what_is_true_in_the_end() {
+    for (name, telling) in model::telling::all() {
+        holds(&format!("a problem, {name}"), Changes(telling));
+        holds(&format!("a death, {name}"), Deaths(telling));
     }
 }
