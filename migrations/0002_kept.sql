@@ -215,8 +215,8 @@ create table idempotent_webhook.kept_endpoints (
     served_at timestamptz
 );
 
--- The problems of endpoints, and what the hooks were told of each. A row with two different words is to be told. One with
--- neither is deleted.
+-- The problems of endpoints, and what the hooks were told of each. A row with two different words is to be told, and so is
+-- one that a process may have told and has not noted. One with neither is deleted.
 create table idempotent_webhook.problems (
     endpoint text collate "C" not null,
     -- As `endpoint_problems` names it.
@@ -226,10 +226,11 @@ create table idempotent_webhook.problems (
     is_there boolean not null,
     -- Whether that is what a hook was told last.
     is_told boolean not null default false,
-    -- A process calls its hook. From this time on, another one may.
+    -- A process calls its hook, or has not noted that it did. From this time on, another one may.
     telling_until timestamptz,
-    -- Counts the calls: what a process writes after its time has no effect.
-    tellings integer not null default 0,
+    -- Counts the calls, from the microsecond of its first look on: what a process writes after its time has no effect, not
+    -- on a later row of the same problem either.
+    tellings bigint not null default (extract(epoch from now()) * 1000000)::bigint,
     primary key (endpoint, problem)
 );
 

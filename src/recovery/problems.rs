@@ -205,7 +205,7 @@ pub(super) async fn tell_changes(
         if !hook::call("on_change", move || hook(&told)).await {
             return Ok(());
         }
-        let calls: i32 = row.try_get("tellings")?;
+        let calls: i64 = row.try_get("tellings")?;
         let told = || {
             sqlx::query(include_str!("kept/told_change.sql"))
                 .bind(&change.endpoint)

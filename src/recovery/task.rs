@@ -189,8 +189,9 @@ impl Recovery {
     /// A change is told by one of the processes that have such a function, within a minute. It is a row in the table
     /// `problems` until the function has returned, so it is told at least once, whichever process is killed. What was told
     /// last of a problem is what is true: the function is not told of a begin after the end. A problem that is over before
-    /// it was told is not told. If no process has recovered an endpoint for ten minutes, it counts as removed: its problems
-    /// are over, except for [`Unserved`](crate::recovery::Problem::Unserved).
+    /// any process has called its function is not told; if that process is killed in the call, the end may be told alone. If
+    /// no process has recovered an endpoint for ten minutes, it counts as removed: its problems are over, except for
+    /// [`Unserved`](crate::recovery::Problem::Unserved).
     ///
     /// The function may block: it is called on a thread for that, within the runtime, one change after the other.
     /// [`RecoveryTask::stop`] waits for it. After 10 seconds, or if it panics, the change counts as told. What the function

@@ -70,7 +70,7 @@ ended as (
         ))
     returning noted.endpoint, noted.problem, noted.since
 ),
--- What has begun and ended before a hook was told.
+-- What has begun and ended before a hook was called.
 forgotten as (
     delete from idempotent_webhook.problems as noted
     using compared
@@ -79,7 +79,7 @@ forgotten as (
         and noted.endpoint = compared.endpoint
         and noted.problem = compared.problem
         and not noted.is_told
-        and coalesce(noted.telling_until < now(), true)
+        and noted.telling_until is null
 )
 select endpoint, problem, extract(epoch from since)::float8 as since, false as is_over from begun
 union all

@@ -1,11 +1,16 @@
 -- Takes the change that has waited longest to be told to a hook, of the problems $1, for $2. Another process may take it
--- after that time, if it is not told by then. Not with `<` alone: after a jump of the clock, nobody would take it for a long time.
+-- after that time, if it is not told by then.
+--
+-- Without `telling_until is not null`: a process tells the begin and is killed, the problem is over, and nobody tells that,
+-- since nothing is known of the begin.
+--
+-- Not with `<` alone: after a jump of the clock, nobody would take it for a long time.
 update idempotent_webhook.problems as noted
 set telling_until = now() + $2, tellings = tellings + 1
 from (
     select endpoint, problem
     from idempotent_webhook.problems
-    where is_there <> is_told
+    where (is_there <> is_told or telling_until is not null)
         and problem = any($1)
         and coalesce(telling_until not between now() and now() + 2 * $2, true)
     order by since, endpoint, problem

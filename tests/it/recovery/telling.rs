@@ -362,6 +362,45 @@ async fn q4_six_processes_tell_a_change_once() {
     assert_eq!(told.all(), ["test: failing begun", "test: failing over"]);
 }
 
+/// Its hook has sent the message, and nobody has noted that.
+#[tokio::test(flavor = "multi_thread")]
+async fn q4_what_a_killed_process_may_have_told_is_followed_by_what_is_true() {
+    let database = Database::new().await;
+    let told = Told::default();
+    let call_and_die = |is_there: bool, is_told: bool| {
+        let database = &database;
+        async move {
+            database
+                .run(&format!(
+                    "insert into idempotent_webhook.problems
+                         (endpoint, problem, is_there, is_told, telling_until)
+                     values ('test', 'failing', {is_there}, {is_told}, now() - interval '1 second')
+                     on conflict (endpoint, problem) do update
+                     set is_there = {is_there}, is_told = {is_told},
+                         telling_until = excluded.telling_until, tellings = problems.tellings + 1"
+                ))
+                .await;
+        }
+    };
+    // It has told the begin, and nothing fails any more.
+    call_and_die(true, false).await;
+    look(&database, None).await;
+    look(&database, Some(&told)).await;
+    assert_eq!(told.all(), ["test: failing over"]);
+    database
+        .until("not exists (select from idempotent_webhook.problems)")
+        .await;
+    // It has told the end, and something fails again.
+    call_and_die(false, true).await;
+    insert_failing(&database, "test").await;
+    look(&database, None).await;
+    look(&database, Some(&told)).await;
+    assert_eq!(told.all(), ["test: failing over", "test: failing begun"]);
+    look(&database, Some(&told)).await;
+    assert_eq!(told.all().len(), 2);
+    database.until(ALL_TOLD).await;
+}
+
 /// A process is frozen in the call of its hook. Meanwhile another one tells all there is.
 #[tokio::test(flavor = "multi_thread")]
 async fn q4_a_process_that_wakes_up_tells_nothing_that_is_over() {
@@ -409,6 +448,13 @@ async fn q4_a_process_that_wakes_up_tells_nothing_that_is_over() {
     assert_eq!(all, expected);
     insert_failing(&database, "test").await;
     look(&database, None).await;
+    // A third process takes the change of the new row, and is killed before it calls its hook.
+    database
+        .run(
+            "update idempotent_webhook.problems
+             set tellings = tellings + 1, telling_until = now() - interval '1 second'",
+        )
+        .await;
 
     wake.send(()).unwrap();
     // What it has told does not count: the problem was over since, and has begun again.
@@ -631,6 +677,125 @@ async fn q4_ten_thousand_endpoints_are_looked_at_and_written_once() {
     look(&database, None).await;
     assert_eq!(database.count(count).await, 10_000);
     assert_eq!(database.count(written_by).await, first);
+}
+
+/// What a statement reads, and how long it takes, if it is run with these arguments.
+async fn cost(database: &Database, statement: &str, types: &str, arguments: &str) -> String {
+    let mut tx = database.pool.begin().await.unwrap();
+    let prepare = format!("prepare measured ({types}) as {statement}");
+    let explain = format!("explain (analyze, buffers) execute measured ({arguments})");
+    tx.execute(sqlx::raw_sql(AssertSqlSafe(prepare)))
+        .await
+        .unwrap();
+    let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explain))
+        .fetch_all(&mut *tx)
+        .await
+        .unwrap();
+    tx.execute("deallocate measured").await.unwrap();
+    tx.rollback().await.unwrap();
+    let line = |name: &str| {
+        plan.iter()
+            .find(|line| line.trim().starts_with(name))
+            .cloned()
+    };
+    let lines = [line("Buffers:"), line("Execution Time:")];
+    lines
+        .map(|line| line.unwrap_or_default().trim().to_owned())
+        .join(", ")
+}
+
+/// Beside as many rows of processes as a large installation has. What a look costs is printed, and not asserted.
+#[tokio::test(flavor = "multi_thread")]
+async fn q4_of_ten_thousand_endpoints_each_change_is_told_once() {
+    const ENDPOINTS: usize = 10_000;
+    const CHANGED: usize = 200;
+    let database = Database::new().await;
+    database
+        .run(&format!(
+            "insert into idempotent_webhook.kept_deliveries
+                 (endpoint, delivery_id, state, attempts, last_failed_at)
+             select 'e-' || n, 'a', 'dead', 1, now() from generate_series(1, {ENDPOINTS}) as n;
+             insert into idempotent_webhook.kept_endpoints (endpoint, served_at)
+             select 'e-' || n, now() from generate_series(1, {ENDPOINTS}) as n;
+             insert into idempotent_webhook.problems (endpoint, problem, is_there, is_told)
+             select 'e-' || n, 'failing', true, true
+             from generate_series({CHANGED} + 1, {ENDPOINTS}) as n;
+             insert into idempotent_webhook.processes (number, heartbeat)
+             select n, 1 from generate_series(1, 10000) as n"
+        ))
+        .await;
+    let names = "array['failing', 'probing', 'unreached', 'unserved', 'other format', 'silent', 'not reconciled']";
+    for (name, statement, types, arguments) in [
+        (
+            "problems.sql",
+            include_str!("../../../src/recovery/kept/problems.sql"),
+            "smallint, boolean, text[]",
+            &*format!("1, true, {names}"),
+        ),
+        (
+            "tell_change.sql",
+            include_str!("../../../src/recovery/kept/tell_change.sql"),
+            "text[], interval",
+            &*format!("{names}, '1 minute'"),
+        ),
+        (
+            "heartbeat.sql",
+            include_str!("../../../src/recovery/kept/heartbeat.sql"),
+            "bigint[], bigint[], bigint",
+            "array[10001], array[10002], 1",
+        ),
+    ] {
+        println!(
+            "{name}: {}",
+            cost(&database, statement, types, arguments).await
+        );
+    }
+
+    let told = Told::default();
+    for (is_there, word) in [(true, "begun"), (false, "over")] {
+        let began = std::time::Instant::now();
+        let mut watching = Vec::new();
+        for has_hook in [true, true, false] {
+            watching.push(
+                watches(&database, |recovery| match has_hook {
+                    true => recovery.on_change(told.change()),
+                    false => recovery,
+                })
+                .await,
+            );
+        }
+        let all_told = format!(
+            "{ALL_TOLD} and {} = (select count(*) from idempotent_webhook.problems where is_there)",
+            if is_there {
+                ENDPOINTS
+            } else {
+                ENDPOINTS - CHANGED
+            },
+        );
+        database.until(&all_told).await;
+        println!(
+            "{CHANGED} changes told by two processes in {:.1?}",
+            began.elapsed()
+        );
+        for watching in watching {
+            watching.task.stop().await;
+        }
+        let mut all = told.all();
+        all.retain(|told| told.ends_with(word));
+        all.sort_unstable();
+        let mut expected: Vec<String> = (1..=CHANGED)
+            .map(|number| format!("e-{number}: failing {word}"))
+            .collect();
+        expected.sort_unstable();
+        assert_eq!(all, expected);
+        database
+            .run(&format!(
+                "delete from idempotent_webhook.kept_deliveries
+                 where endpoint in (select 'e-' || n from generate_series(1, {CHANGED}) as n)"
+            ))
+            .await;
+    }
+    assert_eq!(told.all().len(), 2 * CHANGED);
 }
 
 #[tokio::test]
