@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Row};
 use sqlx_core::transaction::TransactionManager;
 
 use super::after_commit::AfterCommit;
-use super::connection::TxConnection;
+use super::connection::{TransactionId, TxConnection};
 use super::pg_error::{DatabaseError, Manager, read_pending, with_timeout};
 use super::savepoint::CLAIM_DEPTH;
 use super::slot::ClaimedTx;
@@ -50,6 +50,18 @@ pub(crate) enum CommitError {
     Database(DatabaseError),
 }
 
+impl CommitError {
+    /// Why not, by whether the transaction was the claim's.
+    fn of(is_the_claims: Result<bool, DatabaseError>) -> Result<(), Self> {
+        match is_the_claims {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Self::TransactionReplaced),
+            Err(error) if error.is_aborted_transaction() => Err(Self::Aborted),
+            Err(error) => Err(Self::Database(error)),
+        }
+    }
+}
+
 impl ClaimedTx {
     /// Commits if the transaction is still the claim's. Returns the work to do after the commit.
     pub(crate) async fn commit(self) -> Result<AfterCommit, CommitError> {
@@ -60,37 +72,24 @@ impl ClaimedTx {
             after_commit,
             ..
         } = self;
-        if Manager::get_transaction_depth(&connection) != CLAIM_DEPTH {
-            connection.roll_back(timeout).await;
-            return Err(CommitError::TransactionReplaced);
-        }
-        let nonce = Nonce::new();
         let committed = with_timeout(timeout, async {
-            read_pending(&mut connection).await?;
-            let current: Option<String> = sqlx::query_scalar(CURRENT_TRANSACTION)
-                .bind(&nonce.0)
-                .fetch_one(&mut *connection)
-                .await?;
-            let is_the_claims = current == Some(id.0 + &nonce.0);
+            let is_the_claims = connection.is_in(id).await?;
             if is_the_claims {
                 Manager::commit(&mut connection).await?;
             }
             Ok(is_the_claims)
         });
-        match committed.await {
-            Ok(true) => {
+        match CommitError::of(committed.await) {
+            Ok(()) => {
                 connection.release();
                 Ok(after_commit)
             }
-            Ok(false) => {
+            // Closed: whether it is committed is not known.
+            Err(error @ CommitError::Database(_)) => Err(error),
+            Err(error) => {
                 connection.roll_back(timeout).await;
-                Err(CommitError::TransactionReplaced)
+                Err(error)
             }
-            Err(error) if error.is_aborted_transaction() => {
-                connection.roll_back(timeout).await;
-                Err(CommitError::Aborted)
-            }
-            Err(error) => Err(CommitError::Database(error)),
         }
     }
 
@@ -103,30 +102,18 @@ impl ClaimedTx {
             timeout,
             ..
         } = self;
-        if Manager::get_transaction_depth(&connection) != CLAIM_DEPTH {
-            connection.roll_back(timeout).await;
-            return Err(CommitError::TransactionReplaced);
-        }
-        let nonce = Nonce::new();
         let checked = with_timeout(timeout, async {
-            read_pending(&mut connection).await?;
-            let current: Option<String> = sqlx::query_scalar(CURRENT_TRANSACTION)
-                .bind(&nonce.0)
-                .fetch_one(&mut *connection)
-                .await?;
-            sqlx::raw_sql(CHECK_CONSTRAINTS)
-                .execute(&mut *connection)
-                .await?;
-            Ok(current == Some(id.0 + &nonce.0))
+            let is_the_claims = connection.is_in(id).await?;
+            if is_the_claims {
+                sqlx::raw_sql(CHECK_CONSTRAINTS)
+                    .execute(&mut *connection)
+                    .await?;
+            }
+            Ok(is_the_claims)
         })
         .await;
         connection.roll_back(timeout).await;
-        match checked {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(CommitError::TransactionReplaced),
-            Err(error) if error.is_aborted_transaction() => Err(CommitError::Aborted),
-            Err(error) => Err(CommitError::Database(error)),
-        }
+        CommitError::of(checked)
     }
 
     /// Rolls back and waits for it, so that the next attempt can claim the delivery at once.
@@ -136,6 +123,20 @@ impl ClaimedTx {
 }
 
 impl TxConnection {
+    /// Whether the current transaction is that of the claim, and has not failed.
+    async fn is_in(&mut self, claim: TransactionId) -> sqlx::Result<bool> {
+        if Manager::get_transaction_depth(self) != CLAIM_DEPTH {
+            return Ok(false);
+        }
+        let nonce = Nonce::new();
+        read_pending(self).await?;
+        let current: Option<String> = sqlx::query_scalar(CURRENT_TRANSACTION)
+            .bind(&nonce.0)
+            .fetch_one(&mut **self)
+            .await?;
+        Ok(current == Some(claim.0 + &nonce.0))
+    }
+
     /// Rolls back and waits for it.
     ///
     /// If it cannot be rolled back, the connection is closed, which has the same effect a little
