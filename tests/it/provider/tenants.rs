@@ -62,9 +62,16 @@ async fn handler(mut tx: DedupeTx, delivery: Delivery) -> String {
 }
 
 fn router(database: &Database, secrets: TenantSecrets) -> Router {
-    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secrets))
-        .database_timeout(Duration::from_millis(500));
-    Router::new().route("/hooks/{tenant}", post(handler).layer(layer))
+    router_with(database, secrets, |layer| layer)
+}
+
+fn router_with(
+    database: &Database,
+    secrets: TenantSecrets,
+    set: impl FnOnce(IdempotentWebhook) -> IdempotentWebhook,
+) -> Router {
+    let layer = IdempotentWebhook::new(database.pool.clone(), "test", presets::github(secrets));
+    Router::new().route("/hooks/{tenant}", post(handler).layer(set(layer)))
 }
 
 fn request(tenant: &str, secret: &str, id: &str) -> Request<Body> {
@@ -275,7 +282,9 @@ async fn g2_a_name_that_no_key_can_hold_is_nobodys() {
 #[tokio::test]
 async fn a_lookup_that_fails_or_hangs_is_a_503() {
     let database = Database::new().await;
-    let router = router(&database, Tenants::default().secrets());
+    // It waits for secrets as long as for Postgres.
+    let impatient = |layer: IdempotentWebhook| layer.database_timeout(Duration::from_millis(500));
+    let router = router_with(&database, Tenants::default().secrets(), impatient);
     for tenant in ["broken", "hanging"] {
         assert_eq!(
             soon(send(&router, request(tenant, "a secret", "a"))).await,

@@ -433,6 +433,13 @@ async fn r14_a_postgres_that_crashes_in_the_handler_loses_only_what_is_not_ackno
     .await;
 }
 
+/// No other connection is in a transaction.
+const NO_TRANSACTION: &str = "not exists (
+    select from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null
+        and backend_type = 'client backend'
+)";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn r10_an_outage_costs_a_probe_at_a_time_and_ends_without_a_burst() {
     const BREAKER: usize = 3;
@@ -466,6 +473,10 @@ async fn r10_an_outage_costs_a_probe_at_a_time_and_ends_without_a_burst() {
         select from idempotent_webhook.kept_endpoints
         where cardinality(failed_ids) >= 3 and probe_at > now() + interval '50 minutes'
     )";
+    // What was being taken when it opened is taken after that: its statement has not seen it.
+    app.database
+        .until(&format!("{opened} and {NO_TRANSACTION}"))
+        .await;
     let probed = format!("{opened} and {NONE_TAKEN}");
     app.database.until(&probed).await;
     let before = runs.all();
